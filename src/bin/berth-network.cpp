@@ -8,6 +8,8 @@
 //   berth-network connect DIRECTORY ID ATTACHMENT    called by berth, for a container that runs
 //   berth-network disconnect DIRECTORY ID NETWORK     the same; "": the bridge without a name
 //   berth-network keep DIRECTORY ID          waits for the end of an ordinary user's container
+//   berth-network provide DIRECTORY REQUEST  called by berth: a holder of an ordinary user's
+//   networks berth-network hold DIRECTORY REQUEST     is that holder
 #include <unistd.h>
 
 #include <cstdio>
@@ -17,6 +19,7 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
+#include "network/attach/holder.hpp"
 #include "network/attach/serve.hpp"
 #include "network/attach/user_mode.hpp"
 #include "sys/file.hpp"
@@ -46,6 +49,7 @@ Result<void> run(const std::vector<std::string>& words) {
   bool is_detach = words.size() == 3 && words[1] == "detach";
   bool is_connect = words.size() == 5 && words[1] == "connect";
   bool is_disconnect = words.size() == 5 && words[1] == "disconnect";
+  bool is_holding = words.size() == 4 && (words[1] == "provide" || words[1] == "hold");
   bool is_keep = words.size() == 4 && words[1] == "keep";
   if (is_attach) {
     auto request = TRY(json::read<Request>(words[3], "request"));
@@ -61,6 +65,10 @@ Result<void> run(const std::vector<std::string>& words) {
     return connect(words[2], words[3], wanted);
   }
   if (is_disconnect) return disconnect(words[2], words[3], words[4]);
+  if (is_holding) {
+    auto request = TRY(json::read<Request>(words[3], "request"));
+    return words[1] == "hold" ? hold(words[2], request) : provide(words[2], request);
+  }
   if (is_keep) return keep_until_end(words[2], words[3]);
   return make_error(Kind::usage, "berth-network is called by berth");
 }

@@ -60,19 +60,29 @@ class ProcessTerminal final : public cli::Terminal {
   Result<void> written_;
 };
 
-/// Who this process is from now on. `container`: the running one that a verb works beside, or "".
-Result<engine::Identity> settle(const cli::Verb& verb, const engine::Paths& paths,
-                                const std::string& container, Log& log) {
-  if (container.empty()) return engine::settle(verb.needs, log);
-  auto process = engine::process_of(paths, container, log);
-  if (process) return engine::settle_beside(*process);
-  // The verb itself says that it does not run.
-  return engine::settle(engine::Needs::user_namespace, log);
+/// What a call says before its verb runs.
+struct Prepared {
+  std::string container;  ///< the running one that the verb works beside, or ""
+  std::string replaced;   ///< the one that makes room, or ""
+  engine::NetworkUse networks;
+};
+
+/// Who this process is from now on; `context` is of who it was.
+Result<engine::Identity> settle(const cli::Verb& verb, const engine::Context& context,
+                                const Prepared& call) {
+  if (!call.container.empty()) {
+    auto process = engine::process_of(context.paths, call.container, context.log);
+    if (process) return engine::settle_beside(*process);
+  }
+  if (auto among = TRY(engine::settle_among_networks(context, call.networks))) return *among;
+  // A verb itself says that a container does not run.
+  return engine::settle(call.container.empty() ? verb.needs : engine::Needs::user_namespace,
+                        context.log);
 }
 
 Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cli::Verb& verb,
-                                     const std::string& container, const std::string& replaced,
-                                     engine::Environment environment, Log& log) {
+                                     const Prepared& call, engine::Environment environment,
+                                     Log& log) {
   // The user's own id: inside the namespace that settle() may enter it would be 0.
   std::optional<unsigned> user = engine::calling_user();
   engine::Caller caller = engine::who_calls();
@@ -90,9 +100,9 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
     engine::end_orphans({*paths, engine::Identity::single, environment, log});
   }
   // From a user namespace of our own its processes could not be ended (engine/containers.hpp).
-  if (!replaced.empty() && paths.ok()) {
+  if (!call.replaced.empty() && paths.ok()) {
     auto identity = user ? engine::Identity::single : engine::Identity::root;
-    TRY(engine::end_replaced({*paths, identity, environment, log}, replaced));
+    TRY(engine::end_replaced({*paths, identity, environment, log}, call.replaced));
   }
   std::vector<std::string> services;
   if (user && paths.ok()) services = gpu::services_of_root(paths->driver_root);
@@ -100,7 +110,10 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
   if (verb.store != cli::Store::none) {
     paths->additional_stores = engine::usable_stores(*paths, log);
   }
-  engine::Identity identity = TRY(settle(verb, paths.ok() ? *paths : given, container, log));
+  bool foreign = engine::in_foreign_namespace();
+  auto before = user ? engine::Identity::single : engine::Identity::root;
+  engine::Identity identity =
+      TRY(settle(verb, {paths.ok() ? *paths : given, before, environment, log}, call));
   if (verb.store != cli::Store::none) {
     TRY(engine::make_directories(*paths));
   }
@@ -108,9 +121,15 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
       std::string(environment.get_filled("BERTH_LAYER_FORMAT").value_or("")));
   std::string driver = globals.rootfs_driver.value_or(
       std::string(environment.get_filled("BERTH_ROOTFS_DRIVER").value_or("")));
-  return engine::Context{
-      paths.ok() ? *paths : given, identity,          std::move(environment), log,
-      std::move(services),         std::move(format), std::move(driver),      std::move(caller)};
+  return engine::Context{paths.ok() ? *paths : given,
+                         identity,
+                         std::move(environment),
+                         log,
+                         std::move(services),
+                         std::move(format),
+                         std::move(driver),
+                         std::move(caller),
+                         foreign};
 }
 
 Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
@@ -138,15 +157,18 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
     report.error(arity.error());
     return kArityStatus;
   }
-  std::string container = command.beside ? command.beside() : "";
+  Prepared prepared;
+  std::string& container = prepared.container;
+  if (command.beside) container = command.beside();
   if (verb.container != nullptr) {
     container = verb.container(parsed.arguments);
   } else if (verb.needs == engine::Needs::container) {
     container = parsed.arguments.empty() ? program : parsed.arguments[0];
   }
-  std::string replaced = command.replaced ? command.replaced() : "";
-  auto context =
-      make_context(globals, verb, container, replaced, engine::Environment::from(environ), report);
+  if (command.replaced) prepared.replaced = command.replaced();
+  if (command.networks) prepared.networks = command.networks();
+  if (verb.networks != nullptr) prepared.networks = verb.networks(parsed.arguments);
+  auto context = make_context(globals, verb, prepared, engine::Environment::from(environ), report);
   if (!context.ok()) {
     report.error(context.error());
     return verb.error_status;

@@ -426,23 +426,26 @@ std::optional<int64_t> running_process(const Context& context, const std::string
   return !files->record->watched && files->owned ? first_process(context, id) : std::nullopt;
 }
 
-/// The id of the container that `id` shares namespaces with, or "".
-std::string joined_by(const Context& context, const std::string& id) {
-  std::string path = container_files(context.paths, id, Lifetime::kept) + "/" + kRequestFile;
-  auto text = sys::read_file(sys::cwd(), path, kMaxRequest);
-  if (!text.ok()) return "";
-  auto request = parse_run_request(*text);
-  return request.ok() ? joined_container(*request) : "";
-}
-
 }  // namespace
+
+std::optional<RunRequest> request_of(const Context& context, std::string_view reference) {
+  auto id = resolve(context, reference);
+  if (!id.ok()) return std::nullopt;
+  std::string path = container_files(context.paths, *id, Lifetime::kept) + "/" + kRequestFile;
+  auto text = sys::read_file(sys::cwd(), path, kMaxRequest);
+  if (!text.ok()) return std::nullopt;
+  auto request = parse_run_request(*text);
+  return request.ok() ? std::optional(std::move(*request)) : std::nullopt;
+}
 
 std::optional<int64_t> process_of(const Paths& paths, std::string_view reference, Log& log) {
   Context context{paths, Identity::single, Environment(), log};
   auto id = resolve(context, reference);
   if (!id.ok()) return std::nullopt;
   if (auto process = running_process(context, *id)) return process;
-  std::string joined = joined_by(context, *id);
+  // Of the container that it shares namespaces with.
+  auto request = request_of(context, *id);
+  std::string joined = request ? joined_container(*request) : "";
   return joined.empty() ? std::nullopt : running_process(context, joined);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/result.hpp"
 #include "engine/context.hpp"
+#include "engine/request.hpp"
 
 namespace berth::engine {
 
@@ -91,6 +92,9 @@ Result<void> adopt_container(const Context& context, std::string_view reference)
 /// The first process of a running container, or of the one whose namespaces a container that does
 /// not run is to join, before this process has settled who it is.
 std::optional<int64_t> process_of(const Paths& paths, std::string_view reference, Log& log);
+
+/// What a container was asked to be, where that can be read; before settle().
+std::optional<RunRequest> request_of(const Context& context, std::string_view reference);
 
 /// That of the running container `id`, as berth-runtime knows it.
 std::optional<int64_t> first_process(const Context& context, const std::string& id);

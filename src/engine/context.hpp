@@ -93,6 +93,8 @@ struct Context {
   /// As --rootfs-driver has it; empty: what works.
   std::string rootfs_driver = {};
   Caller caller = {};
+  /// This process is root of a user namespace that others made before it was started.
+  bool foreign_space = false;
 };
 
 }  // namespace berth::engine

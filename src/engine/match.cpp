@@ -153,6 +153,19 @@ Result<Offer> look_up(const Context& context, const MatchRequest& request) {
   return offer;
 }
 
+Result<image::TransferResult> look_up_document(const Context& context, const std::string& reference,
+                                               image::RegistryAccess access, bool insecure) {
+  image::ResolveRequest request;
+  request.reference = reference;
+  request.access = std::move(access);
+  request.as_document = true;
+  if (insecure) {
+    image::Reference parsed = TRY(image::Reference::parse(reference));
+    request.access.insecure_registries.push_back(parsed.registry());
+  }
+  return transfer(context, std::move(request), {});
+}
+
 Result<Answer> match_node(const Context& context, const MatchRequest& request, const Offer& offer) {
   match::Job job = TRY(job_of(context, request.driver_mode, request.needs_gpus));
   node::Profile node = TRY(node_of(context, request.node));

@@ -50,6 +50,12 @@ Result<match::UserLand> usual_user_land(const Context& context);
 /// Errors: those of transfer(); not_found (the store does not have it).
 Result<Offer> look_up(const Context& context, const MatchRequest& request);
 
+/// `document` of the result: the index or manifest that the registry has under `reference`, byte by
+/// byte. `insecure`: as if --insecure-registry named its registry.
+/// Errors: usage (no reference), those of transfer().
+Result<image::TransferResult> look_up_document(const Context& context, const std::string& reference,
+                                               image::RegistryAccess access, bool insecure);
+
 /// Errors: those of node::load_profile() and node::with(); the policy's.
 Result<Answer> match_node(const Context& context, const MatchRequest& request, const Offer& offer);
 

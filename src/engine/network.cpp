@@ -12,7 +12,7 @@
 #include "engine/container_directory.hpp"
 #include "engine/containers.hpp"
 #include "engine/default_network.hpp"
-#include "engine/find_in_path.hpp"
+#include "engine/network_helper.hpp"
 #include "engine/networks.hpp"
 #include "engine/request_text.hpp"
 #include "engine/spec.hpp"
@@ -27,52 +27,15 @@ namespace {
 
 constexpr const char* kProgram = "berth-network";
 constexpr std::string_view kContainer = "container:";
-constexpr const char* kTun = "/dev/net/tun";
 constexpr int64_t kLongest = 120;  // seconds: many containers may wait for one another
 constexpr size_t kMaxLease = size_t{16} << 20;
 
-std::string network_directory(const Context& context) {
-  return context.paths.state + "/network";
-}
-
-/// A helper opens it in the container's namespace, as the same user.
-Result<void> check_tun() {
-  auto opened = sys::open_at(sys::cwd(), kTun, O_RDWR);
-  if (opened.ok()) return {};
-  Error error = std::move(opened).error();
-  error.hint = error.kind == Kind::not_found ? "as root: modprobe tun; or --network host or none"
-                                             : "as root: chmod 666 /dev/net/tun; or --network host "
-                                               "or none";
-  return std::move(error).with_context("cannot give the container a network");
-}
-
-/// slirp4netns first: Debian 12's pasta, of March 2023, repeats bytes and loses ends of connections
-/// of which one side has stopped speaking.
-std::vector<std::string> helpers_for(const RunRequest& request) {
-  if (request.network == Network::pasta) return {network::kPasta};
-  if (request.network == Network::slirp4netns) return {network::kSlirp};
-  return {network::kSlirp, network::kPasta};
-}
-
-Result<void> choose_helper(const Context& context, const RunRequest& asked,
-                           network::Request& request) {
-  std::vector<std::string> helpers = helpers_for(asked);
-  for (const std::string& helper : helpers) {
-    request.mode = helper;
-    request.program = find_in_path(context, helper);
-    if (!request.program.empty()) return check_tun();
-  }
-  bool any = helpers.size() > 1;
-  std::string names = any ? "'slirp4netns' or 'pasta'" : quote(request.mode);
-  const char* package = request.mode == network::kPasta && !any ? "passt" : "slirp4netns";
-  return make_error(Kind::unsupported, "find " + names + " in PATH",
-                    std::string("apt install ") + package + ", or --network host or none")
-      .with_context("cannot give the container a network");
-}
-
 Result<void> choose_mode(const Context& context, const RunRequest& asked,
                          network::Request& request) {
-  if (context.identity != Identity::root) return choose_helper(context, asked, request);
+  if (context.identity != Identity::root) {
+    return asked.networks.empty() ? choose_helper(context, asked, request)
+                                  : choose_outside(context, asked, request);
+  }
   request.mode = network::kBridge;
   // A default for users' containers is no mistake of root.
   if (asked.network == Network::bridge || !asked.network_asked) return {};
@@ -150,6 +113,10 @@ constexpr std::chrono::seconds kCallPatience{kLongest};
 
 }  // namespace
 
+std::string network_directory(const Context& context) {
+  return context.paths.state + "/network";
+}
+
 Result<void> read_network(const Context& context, const NetworkFlags& flags, RunRequest& request) {
   for (const std::string& text : flags.publish) {
     request.publish.push_back(TRY(network::parse_publish(text)));
@@ -210,8 +177,16 @@ void change_networks(oci::Spec& spec, const std::vector<network::Attachment>& ne
     if (!is_ours) continue;
     auto request = json::read<network::Request>(hook.args[3], "the request of berth-network");
     if (!request.ok()) continue;
-    request->mode = networks.empty() ? network::kNone : network::kBridge;
+    bool is_ordinary = !request->outside.empty() || request->mode == network::kPasta ||
+                       request->mode == network::kSlirp;
+    if (is_ordinary && request->outside.empty()) request->outside = request->mode;
+    bool only_default = networks.size() == 1 && networks.front().network.empty();
     request->networks = networks;
+    request->mode = networks.empty() ? network::kNone : network::kBridge;
+    if (is_ordinary && only_default) {
+      request->mode = std::exchange(request->outside, "");
+      request->networks.clear();
+    }
     hook.args[3] = json::write(*request);
   }
 }

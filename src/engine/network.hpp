@@ -18,6 +18,9 @@
 /// they call, makes the network (docs/decisions/0090).
 namespace berth::engine {
 
+/// Where leases and the holder's record are.
+std::string network_directory(const Context& context);
+
 /// What the user said of the network: texts of --network ("" where it was not given) and --publish.
 struct NetworkFlags {
   std::string mode{};

@@ -44,7 +44,6 @@ Result<Changing> open_container(const Context& context, std::string_view network
                       "berth network ls");
   }
   changing.network = std::move(*record);
-  TRY(check_named_networks(context));
   changing.summary = TRY(get_container(context, reference));
   const ContainerSummary& summary = changing.summary;
   const std::string path = container_files(context.paths, summary.id,
@@ -69,6 +68,21 @@ Result<Changing> open_container(const Context& context, std::string_view network
 bool is_in(const RunRequest& request, const std::string& network) {
   return std::any_of(request.networks.begin(), request.networks.end(),
                      [&](const JoinedNetwork& one) { return one.name == network; });
+}
+
+/// An ordinary user's container that was started without a network with a name has namespaces apart
+/// from those that have one.
+Result<void> check_can_change(const Context& context, const Changing& changing) {
+  if (context.identity == Identity::root) return {};
+  auto lease = TRY(find_lease(context, changing.summary.id));
+  if (lease && !lease->outside.empty()) return {};
+  const std::string& name = changing.summary.name;
+  const std::string& network = changing.network.name;
+  return make_error(Kind::unsupported,
+                    "connect container " + quote(name) +
+                        ": it was started in no network with a name, and gets none while it runs",
+                    "berth stop " + name + ", berth network connect " + network + " " + name +
+                        ", berth start " + name);
 }
 
 /// What the next start makes of it, by whom that is done: berth, or the monitor alone.
@@ -125,6 +139,7 @@ Result<void> connect_network(const Context& context, const JoinedNetwork& joined
   wanted.name = network;
   auto attachment = TRY(attachment_of(context, wanted, changing.summary.name, changing.summary.id));
   if (changing.runs()) {
+    TRY(check_can_change(context, changing));
     TRY(call_network(context, {"connect", changing.summary.id, json::write(attachment)}));
   }
   request.networks.push_back(std::move(wanted));

@@ -14,7 +14,8 @@ namespace berth::engine {
 /// From now on, and in its next starts, container `reference` is in network `joined` too. Nothing
 /// has changed after an error.
 /// Errors: not_found (network, container), exists (it is in there), usage (host, none, a container
-/// with another kind of network), unsupported (an ordinary user; a container that keeps no list),
+/// with another kind of network), unsupported (an ordinary user's that
+/// was started in no network with a name; a container that keeps no list),
 /// those of berth-network.
 Result<void> connect_network(const Context& context, const JoinedNetwork& joined,
                              std::string_view reference);

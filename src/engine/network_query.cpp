@@ -88,7 +88,11 @@ Result<std::string> inspect_network(const Context& context, const std::string& r
                                              {"IPv6Address", ""}});
   }
   json::Array config;
-  if (!subnet.empty()) config.emplace_back(json::Object{{"Subnet", subnet}, {"Gateway", gateway}});
+  if (!subnet.empty()) {
+    json::Object pool{{"Subnet", subnet}, {"Gateway", gateway}};
+    if (!network->range.empty()) pool.emplace_back("IPRange", network->range);
+    config.emplace_back(std::move(pool));
+  }
   return json::dump(json::Object{
       {"Name", network->name},
       {"Id", network->id},

@@ -94,13 +94,23 @@ Result<network::Subnet> settle_subnet(const NetworkRecord& wish,
   return *subnet;
 }
 
+Result<network::Subnet> settle_range(const std::string& wish, const network::Subnet& subnet) {
+  auto range = network::parse_subnet(wish);
+  bool is_inside =
+      range && range->prefix_length >= subnet.prefix_length && subnet.contains(range->base);
+  if (is_inside) return *range;
+  return make_error(Kind::usage, "no matching subnet for range " + quote(wish),
+                    "a part of " + subnet.text());
+}
+
 Result<void> settle_addresses(NetworkRecord& wish, const std::vector<NetworkRecord>& others) {
-  if (wish.subnet.empty() && !wish.gateway.empty()) {
+  if (wish.subnet.empty() && (!wish.gateway.empty() || !wish.range.empty())) {
     return make_error(Kind::usage, "every ip-range or gateway must have a corresponding subnet",
                       "--subnet");
   }
   network::Subnet subnet = TRY(settle_subnet(wish, others));
   wish.subnet = subnet.text();
+  if (!wish.range.empty()) wish.range = TRY(settle_range(wish.range, subnet)).text();
   if (wish.gateway.empty()) wish.gateway = network::text_of(subnet.base + 1);
   auto gateway = network::parse_ipv4(wish.gateway);
   bool is_inside =
@@ -129,6 +139,28 @@ Result<std::optional<NetworkRecord>> read_network_record(const Context& context,
   return std::optional<NetworkRecord>(std::move(record));
 }
 
+struct Records {
+  std::vector<NetworkRecord> good;
+  std::vector<Error> damage;  ///< of those that cannot be read
+};
+Result<Records> read_records(const Context& context) {
+  Records records;
+  auto directory =
+      TRY(sys::open_if_exists(sys::cwd(), networks_directory(context), O_RDONLY | O_DIRECTORY));
+  if (!directory) return records;
+  for (const std::string& file : TRY(sys::list_directory(*directory, "."))) {
+    if (!file.ends_with(kRecordSuffix)) continue;
+    auto record = read_network_record(context, file.substr(0, file.size() - kRecordSuffix.size()));
+    // One that is removed meanwhile is none.
+    if (!record.ok()) {
+      records.damage.push_back(std::move(record).error());
+    } else if (*record) {
+      records.good.push_back(std::move(**record));
+    }
+  }
+  return records;
+}
+
 Error no_network(std::string_view reference) {
   const std::string name = escape_controls(reference.substr(0, 255));
   return make_error(
@@ -137,12 +169,6 @@ Error no_network(std::string_view reference) {
 }
 
 }  // namespace
-
-Result<void> check_named_networks(const Context& context) {
-  if (context.identity == Identity::root) return {};
-  return make_error(Kind::unsupported, "networks with names are root's, and you are not root",
-                    "--network container:NAME, by which containers share one network");
-}
 
 Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish) {
   if (!is_network_name(wish.name)) {
@@ -159,9 +185,14 @@ Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish) {
                       "operation is not permitted on predefined " + wish.name + " network",
                       "another name");
   }
-  TRY(check_named_networks(context));
   sys::Fd lock = TRY(lock_networks(context));
-  auto others = TRY(list_networks(context));
+  Records records = TRY(read_records(context));
+  const std::vector<NetworkRecord>& others = records.good;
+  if (wish.subnet.empty() && !records.damage.empty()) {
+    return std::move(records.damage.front())
+        .with_context("cannot choose a subnet beside an unknown one")
+        .with_hint("--subnet 10.1.2.0/24, or remove that file of " + networks_directory(context));
+  }
   for (const NetworkRecord& one : others) {
     if (one.name != wish.name) continue;
     return make_error(Kind::exists, "network with name " + wish.name + " already exists");
@@ -179,17 +210,11 @@ Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish) {
 }
 
 Result<std::vector<NetworkRecord>> list_networks(const Context& context) {
-  std::vector<NetworkRecord> found;
-  auto directory =
-      TRY(sys::open_if_exists(sys::cwd(), networks_directory(context), O_RDONLY | O_DIRECTORY));
-  if (!directory) return found;
-  for (const std::string& file : TRY(sys::list_directory(*directory, "."))) {
-    if (!file.ends_with(kRecordSuffix)) continue;
-    auto record = read_network_record(context, file.substr(0, file.size() - kRecordSuffix.size()));
-    // One that is removed meanwhile is none.
-    if (record.ok() && *record) found.push_back(std::move(**record));
+  Records records = TRY(read_records(context));
+  for (const Error& error : records.damage) {
+    context.log.warn("cannot read a network: " + to_line(error) + ", ignoring");
   }
-  return found;
+  return std::move(records.good);
 }
 
 const std::vector<NetworkRecord>& usual_networks() {
@@ -215,7 +240,7 @@ Result<std::optional<NetworkRecord>> find_network(const Context& context,
     auto named = TRY(read_network_record(context, std::string(reference)));
     if (named) return named;
   }
-  auto all = TRY(list_networks(context));
+  auto all = TRY(read_records(context)).good;
   all.insert(all.end(), usual_networks().begin(), usual_networks().end());
   std::optional<NetworkRecord> found;
   for (NetworkRecord& one : all) {
@@ -270,13 +295,13 @@ Result<network::Attachment> attachment_of(const Context& context, const JoinedNe
   network::Attachment made;
   made.name = joined.name;
   if (joined.name == kDefaultNetwork) return made;
-  TRY(check_named_networks(context));
   auto record = TRY(find_network(context, joined.name));
   if (!record) return no_network(joined.name);
   made.network = record->id;
   made.name = record->name;
   made.subnet = record->subnet;
   made.gateway = record->gateway;
+  made.range = record->range;
   made.internal = record->internal;
   made.address = joined.address;
   if (name) made.names.push_back(*name);
@@ -335,7 +360,6 @@ Result<JoinedNetwork> parse_joined_network(const Context& context, std::string_v
     return make_error(Kind::usage, "network " + quote(joined.name) + " goes with no other one",
                       "one --network alone");
   }
-  TRY(check_named_networks(context));
   auto record = TRY(find_network(context, joined.name));
   if (!record) return no_network(joined.name);
   joined.name = record->name;

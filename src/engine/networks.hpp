@@ -22,6 +22,7 @@ struct NetworkRecord {
   int64_t created_ns = 0;  ///< since 1970
   std::string subnet;      ///< "10.128.0.0/20"
   std::string gateway;
+  std::string range;      ///< the part of the subnet from which containers get theirs; empty: all
   bool internal = false;  ///< without a way out
   std::map<std::string, std::string> labels;
 };
@@ -33,6 +34,7 @@ void fields(V& v, NetworkRecord& r) {
   v.required("created_ns", r.created_ns);
   v.optional("subnet", r.subnet);
   v.optional("gateway", r.gateway);
+  v.optional("range", r.range);
   v.optional("internal", r.internal);
   v.optional("labels", r.labels);
 }
@@ -41,14 +43,16 @@ inline constexpr std::string_view kDefaultNetwork = "bridge";  ///< docker's nam
 
 /// Makes the network, and gives it with its id. Without a subnet a free one is chosen, that no
 /// route of the host and no other network overlaps; without a gateway its first address is it.
-/// Errors: usage (name, subnet, gateway), exists, denied (a name that docker keeps), unsupported
-/// (another driver, an ordinary user, no free subnet), io.
+/// Errors: usage (name, subnet, gateway, range), exists, denied (a name that docker keeps), corrupt
+/// (a record whose subnet is not known, where one is to be chosen), unsupported (another driver, no
+/// free subnet), io.
 Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish);
 
 /// By its name, or by the beginning of its id. Errors: corrupt, io, usage (several ids).
 Result<std::optional<NetworkRecord>> find_network(const Context& context,
                                                   std::string_view reference);
-/// Without those that every machine has. Errors: io.
+/// Without those that every machine has, and without records that cannot be read, of which it
+/// warns. Errors: io.
 Result<std::vector<NetworkRecord>> list_networks(const Context& context);
 
 /// bridge, host and none. Pure.
@@ -58,7 +62,7 @@ const std::vector<NetworkRecord>& usual_networks();
 Result<NetworkRecord> remove_network(const Context& context, std::string_view reference);
 
 /// What berth-network is told, for a container `id`: one for each network of `request`.
-/// Errors: not_found (a network that is gone), unsupported (an ordinary user).
+/// Errors: not_found (a network that is gone).
 Result<std::vector<network::Attachment>> attachments_of(const Context& context,
                                                         const RunRequest& request,
                                                         const std::string& id);
@@ -72,8 +76,5 @@ Result<JoinedNetwork> parse_joined_network(const Context& context, std::string_v
 
 /// A name by which others of the network find a container. Errors: usage.
 Result<void> check_network_alias(std::string_view alias);
-
-/// Networks with names are root's. Errors: unsupported.
-Result<void> check_named_networks(const Context& context);
 
 }  // namespace berth::engine

@@ -148,6 +148,13 @@ void tell_created(const Context& context, const RunRequest& request, const image
 
 }  // namespace
 
+std::string make_container_id() {
+  while (true) {
+    std::string id = sys::random_hex(32);
+    if (id.find_first_not_of("0123456789") < 12) return id;
+  }
+}
+
 Result<std::optional<image::Image>> find_present_image(const image::Store& store,
                                                        const std::string& name) {
   auto found = TRY(store.find_image_named(name));

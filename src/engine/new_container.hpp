@@ -14,6 +14,10 @@
 
 namespace berth::engine {
 
+/// 64 hexadecimal digits. The first 12, by which it is called, are no number: as a host name that
+/// would be read as an address. Docker does the same.
+std::string make_container_id();
+
 /// Who will own a container once it is made.
 enum class Owner {
   caller,   ///< this process, in front of it

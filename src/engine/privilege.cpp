@@ -59,13 +59,17 @@ Result<Identity> settle(Needs needs, Log& log) {
   return Identity::single;
 }
 
-Result<Identity> settle_beside(int64_t process) {
+Result<Identity> settle_beside(int64_t process, std::optional<uint64_t> start_time) {
   sys::Identity who = TRY(sys::identity());
   if (who.effective_uid == 0) {
     return who.initial_user_namespace ? Identity::root : identity_of_map();
   }
-  TRY(sys::join_user_namespace(static_cast<pid_t>(process)));
+  TRY(sys::join_user_namespace(static_cast<pid_t>(process), start_time));
   return identity_of_map();
+}
+
+bool in_foreign_namespace() {
+  return sys::effective_uid() == 0 && !sys::in_initial_user_namespace();
 }
 
 }  // namespace berth::engine

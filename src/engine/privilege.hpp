@@ -34,6 +34,11 @@ Result<Identity> settle(Needs needs, Log& log);
 
 /// The same for Needs::container: an ordinary user enters the user namespace of `process`, whose
 /// processes and mounts another one of his could not touch.  Errors: denied, not_found, io.
-Result<Identity> settle_beside(int64_t process);
+/// With a start time it has to be the process that started then.
+Result<Identity> settle_beside(int64_t process, std::optional<uint64_t> start_time = {});
+
+/// Whether this process is root of a user namespace that is not the machine's, before settle():
+/// then it stays there.
+bool in_foreign_namespace();
 
 }  // namespace berth::engine

@@ -47,7 +47,7 @@ bool is_of_this_call(const RunRequest& request, const RunCall& call, const image
 Result<RunOutcome> run_in_front(const Context& context, const RunRequest& request,
                                 const RunCall& call, image::Store& store, const image::Image& image,
                                 CidFile& cid_file) {
-  const std::string id = sys::random_hex(32);
+  const std::string id = make_container_id();
   LaunchOptions options{request.interactive, request.terminal,
                         request.name.value_or(id.substr(0, 12)), call.held, call.pmi_descriptor};
   Foreground front = TRY(Foreground::open(context, id, bundle_path(context, request, id), options));
@@ -93,7 +93,7 @@ Result<RunOutcome> run_watched(const Context& context, const RunRequest& request
                                const RunCall& call, image::Store& store, const image::Image& image,
                                CidFile& cid_file) {
   std::string keys = TRY(detach_keys_of(call.detach_keys));
-  const std::string id = sys::random_hex(32);
+  const std::string id = make_container_id();
   const AttachOptions attach = attach_options(request, call, keys);
   sys::Fd client;
   std::optional<WatchedStart> start;
@@ -174,7 +174,7 @@ Result<plan::Plan> plan_run(const Context& context, const RunRequest& asked, con
   RunRequest request = TRY(complete_request(context, asked, image));
   TRY(complete_volumes(context, image.config.config, request));
   TRY(choose_rootfs_driver(context, request));
-  const std::string id = sys::random_hex(32);
+  const std::string id = make_container_id();
   Draft draft = TRY(draft_container(context, request, image, id, Leasing::look));
 
   plan::Container container;
@@ -197,7 +197,7 @@ Result<Explained> explain_run(const Context& context, const RunRequest& asked, c
   RunRequest request = TRY(complete_request(context, asked, image));
   TRY(complete_volumes(context, image.config.config, request));
   TRY(choose_rootfs_driver(context, request));
-  Draft draft = TRY(draft_container(context, request, image, sys::random_hex(32), Leasing::look));
+  Draft draft = TRY(draft_container(context, request, image, make_container_id(), Leasing::look));
   return Explained{"", request.name.value_or(""), request.rootfs.value_or(request.image),
                    explain(std::move(draft.evidence), draft.spec)};
 }

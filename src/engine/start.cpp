@@ -262,7 +262,7 @@ Result<std::string> create_container(const Context& context, const RunRequest& a
   image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
   if (call.replace && asked.name) TRY(remove_replaced(context, *asked.name));
   const RunRequest request = TRY(complete_request(context, asked, image));
-  const std::string id = sys::random_hex(32);
+  const std::string id = make_container_id();
   NewContainer made = TRY(NewContainer::make(context, request, store, image, id, Owner::nobody));
   Rollback undo;  // after what it refers to
   undo.add([&] { remove_quietly(context, made.directory); });

@@ -99,9 +99,12 @@ std::optional<Subnet> choose_named_subnet(const std::vector<Subnet>& taken) {
   return std::nullopt;
 }
 
-std::optional<Ipv4> choose_address(const Subnet& subnet, const std::vector<Ipv4>& taken) {
+std::optional<Ipv4> choose_address(const Subnet& subnet, const Subnet& range,
+                                   const std::vector<Ipv4>& taken) {
   std::unordered_set<Ipv4> used(taken.begin(), taken.end());
-  for (Ipv4 one = subnet.base + 2; one < subnet.last(); ++one) {
+  Ipv4 first = std::max(subnet.base + 2, range.base);
+  Ipv4 last = std::min(subnet.last() - 1, range.last());
+  for (Ipv4 one = first; one <= last; ++one) {
     if (!used.contains(one)) return one;
   }
   return std::nullopt;

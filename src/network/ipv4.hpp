@@ -45,7 +45,9 @@ std::optional<Subnet> parse_subnet(std::string_view text);
 /// neither gets in the other's way while it is not in use: 4,093 addresses.
 std::optional<Subnet> choose_named_subnet(const std::vector<Subnet>& taken);
 
-/// The lowest address of `subnet` that is neither its first two nor its last, nor in `taken`.
-std::optional<Ipv4> choose_address(const Subnet& subnet, const std::vector<Ipv4>& taken);
+/// The lowest address of `range`, which lies in `subnet`, that is neither the first two nor the
+/// last of `subnet`, nor in `taken`.
+std::optional<Ipv4> choose_address(const Subnet& subnet, const Subnet& range,
+                                   const std::vector<Ipv4>& taken);
 
 }  // namespace berth::network

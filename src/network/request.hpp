@@ -41,6 +41,7 @@ struct Published {
   uint16_t host_port = 0;
   uint16_t container_port = 0;
   std::string protocol;
+  uint16_t inner_port = 0;  ///< of the namespace of a user's networks, which leads on; 0: none
   bool operator==(const Published&) const = default;
 };
 template <class V>
@@ -49,6 +50,7 @@ void fields(V& v, Published& p) {
   v.required("host_port", p.host_port);
   v.required("container_port", p.container_port);
   v.required("protocol", p.protocol);
+  v.optional("inner_port", p.inner_port);
 }
 
 inline constexpr const char* kNone = "none";  ///< disconnected from every network it had
@@ -63,6 +65,7 @@ struct Attachment {
   std::string name;
   std::string subnet;  ///< "10.128.0.0/20"
   std::string gateway;
+  std::string range;               ///< of the subnet, for those who ask for no address; empty: all
   bool internal = false;           ///< without a way out
   std::string address;             ///< that was asked for; empty: any
   std::vector<std::string> names;  ///< by which those in it find the container
@@ -73,6 +76,7 @@ void fields(V& v, Attachment& a) {
   v.optional("name", a.name);
   v.optional("subnet", a.subnet);
   v.optional("gateway", a.gateway);
+  v.optional("range", a.range);
   v.optional("internal", a.internal);
   v.optional("address", a.address);
   v.optional("names", a.names);
@@ -86,6 +90,11 @@ struct Request {
   std::string hosts_file;            ///< gets the container's address (names.hpp); empty: none
   std::string resolver_file;         ///< gets nameservers in the place of its own; empty: none
   std::vector<Attachment> networks;  ///< with kBridge; empty: the bridge that has no name
+  /// With kBridge: kPasta or kSlirp, by which the bridges of an ordinary user lead out, from a
+  /// network namespace that a holder keeps; empty: root's, in the host's.
+  std::string outside;
+  /// The caller's user namespace was made by somebody else, whose processes tell nothing.
+  bool foreign_space = false;
 };
 template <class V>
 void fields(V& v, Request& r) {
@@ -95,6 +104,8 @@ void fields(V& v, Request& r) {
   v.optional("hosts_file", r.hosts_file);
   v.optional("resolver_file", r.resolver_file);
   v.optional("networks", r.networks);
+  v.optional("outside", r.outside);
+  v.optional("foreign_space", r.foreign_space);
 }
 
 /// One process, for as long as this machine runs.
@@ -156,6 +167,7 @@ struct Lease {
   /// With a bridge: one for each network. Address, MAC and interface above are those of the one
   /// that leads out and has the ports.
   std::vector<Endpoint> endpoints;
+  std::string outside;  ///< of the request: its bridges are in the holder's namespace
 };
 template <class V>
 void fields(V& v, Lease& l) {
@@ -174,7 +186,34 @@ void fields(V& v, Lease& l) {
   v.optional("helper", l.helper);
   v.optional("hosts_file", l.hosts_file);
   v.optional("endpoints", l.endpoints);
+  v.optional("outside", l.outside);
 }
+
+/// The process of a user that keeps the network namespace in which the bridges of networks with
+/// names are: kHolderFile in the directory of the networks. It counts while it lives, in the boot
+/// `boot_id`.
+struct Holder {
+  std::string boot_id;
+  ProcessName process;
+  int space = -1;                     ///< its descriptor of the network namespace
+  std::string outside;                ///< kPasta or kSlirp
+  std::string subnet;                 ///< between the namespace and the host
+  std::string host;                   ///< an address of the host's; empty: none
+  std::optional<ProcessName> helper;  ///< pasta, which ends by nobody else
+};
+template <class V>
+void fields(V& v, Holder& h) {
+  v.required("boot_id", h.boot_id);
+  v.required("process", h.process);
+  v.required("space", h.space);
+  v.required("outside", h.outside);
+  v.required("subnet", h.subnet);
+  v.optional("host", h.host);
+  v.optional("helper", h.helper);
+}
+inline constexpr const char* kHolderFile = "holder";
+/// Whoever makes or joins the holder's user namespace has this lock, and so has a holder that ends.
+inline constexpr const char* kHolderLock = "holder.lock";
 
 /// Where the lease of container `id` lies in the directory of the networks.
 inline std::string lease_file(const std::string& id) {

@@ -277,9 +277,14 @@ Result<std::vector<IdRange>> mapped_gids() {
   return read_id_map("/proc/self/gid_map");
 }
 
-Result<void> join_user_namespace(pid_t process) {
+Result<void> join_user_namespace(pid_t process, std::optional<uint64_t> start_time) {
   std::string path = "/proc/" + std::to_string(process) + "/ns/user";
   Fd space = TRY(open_at(cwd(), path, O_RDONLY));
+  // Looked at after the handle is ours: the number may have been another process's before.
+  if (start_time && TRY(process_start_time(process)) != *start_time) {
+    return make_error(Kind::not_found, "join the namespace of process " + std::to_string(process) +
+                                           ": it has ended");
+  }
   Fd own = TRY(open_at(cwd(), "/proc/self/ns/user", O_RDONLY));
   ino_t here = TRY(stat_fd(own, path)).st_ino;
   while (true) {

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,8 +67,9 @@ Result<std::vector<IdRange>> mapped_gids();
 
 /// Moves the calling process, which must have a single thread, into the user namespace of `process`
 /// and a new mount namespace, as enter_user_namespace() does. Of namespaces in one another it is
-/// the outermost below our own. Whoever made that namespace may. Errors: not_found (no such
-/// process), denied.  setns(2)
-Result<void> join_user_namespace(pid_t process);
+/// the outermost below our own. Whoever made that namespace may. With `start_time` the process has
+/// to be the one that started then (process_start_time()). Errors: not_found (no such process),
+/// denied.  setns(2)
+Result<void> join_user_namespace(pid_t process, std::optional<uint64_t> start_time = {});
 
 }  // namespace berth::sys

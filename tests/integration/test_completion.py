@@ -33,6 +33,7 @@ def shell(berth, busybox, work):
     berth.ok("rmi", busybox)
     berth.ok("run", "-d", "--name", "tug", IMAGE, "sleep", "1000")
     berth.ok("run", "--name", "wreck", IMAGE, "true")
+    berth.ok("network", "create", "cove")
     *program, _ = berth.argv("--")
     (work / "bin").mkdir()
     (work / "bin/berth").write_text(f"#!/bin/sh\nexec {' '.join(map(str, program))} \"$@\"\n")
@@ -60,6 +61,10 @@ CASES = [
     ("inspect ", "objects", [IMAGE, "tug", "wreck"]),
     ("container inspect ", None, ["tug", "wreck"]),
     ("completion ", None, ["bash", "fish", "zsh"]),
+    ("network rm ", None, ["bridge", "cove", "host", "none"]),
+    ("network inspect c", None, ["cove"]),
+    ("network connect ", None, ["bridge", "cove", "host", "none"]),
+    ("run --network ", None, ["bridge", "cove", "host", "none"]),
     ("inspect --type ", None, ["container", "image", "network", "volume"]),
 ]
 

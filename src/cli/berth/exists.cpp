@@ -65,7 +65,8 @@ const Verb network_exists_verb{
     .text = {.name = "network exists",
              .arguments = "NETWORK",
              .summary = "Say by the exit status whether there is a network: 0, else 1",
-             .example = "berth network exists app"},
+             .example = "berth network exists app",
+             .complete = Complete::network},
     .arity = {1, 1},
     .command = [] { return make_command(exists_flags, has_network); },
 };
@@ -73,7 +74,8 @@ const Verb volume_exists_verb{
     .text = {.name = "volume exists",
              .arguments = "VOLUME",
              .summary = "Say by the exit status whether there is a volume: 0, else 1",
-             .example = "berth volume exists data"},
+             .example = "berth volume exists data",
+             .complete = Complete::volume},
     .arity = {1, 1},
     .command = [] { return make_command(exists_flags, has_volume); },
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
-#include "engine/transfer.hpp"
-#include "image/reference.hpp"
+#include "engine/match.hpp"
 #include "json/value.hpp"
 
 namespace berth::cli {
@@ -25,15 +24,8 @@ FlagTable manifest_flags(ManifestOptions& o) {
 
 Result<int> inspect_manifest(Session& session, const ManifestOptions& o,
                              std::vector<std::string> arguments) {
-  image::ResolveRequest request;
-  request.reference = arguments[0];
-  request.access = o.access;
-  request.as_document = true;
-  if (o.insecure) {
-    image::Reference reference = TRY(image::Reference::parse(arguments[0]));
-    request.access.insecure_registries.push_back(reference.registry());
-  }
-  image::TransferResult found = TRY(engine::transfer(session.context, std::move(request), {}));
+  image::TransferResult found =
+      TRY(engine::look_up_document(session.context, arguments[0], o.access, o.insecure));
   if (o.raw) {
     print(session, found.document);
   } else {

@@ -15,7 +15,7 @@ namespace {
 struct NetworkOptions {
   engine::NetworkRecord wish;
   std::map<std::string, std::string> labels;
-  std::vector<std::string> subnets, gateways, options;
+  std::vector<std::string> subnets, gateways, ranges, options;
 };
 
 FlagTable create_network_flags(NetworkOptions& o) {
@@ -23,6 +23,8 @@ FlagTable create_network_flags(NetworkOptions& o) {
       {"driver", 'd', "NAME", "There is bridge alone", &o.wish.driver},
       {"gateway", 0, "ADDRESS", "The host's address in it; the first one without", &o.gateways},
       {"internal", 0, "", "Give its containers no way out", &o.wish.internal},
+      {"ip-range", 0, "ADDRESS/BITS", "The part of --subnet from which containers get addresses",
+       &o.ranges},
       {"label", 0, "K[=V]", "Describe it", read_label(o.labels)},
       {"opt", 'o', "K=V", "The bridge driver has no options", &o.options},
       {"subnet", 0, "ADDRESS/BITS", "Its addresses; a free private subnet without", &o.subnets},
@@ -36,7 +38,7 @@ Result<int> create_network(Session& session, const NetworkOptions& o,
                       "--opt " + quote(o.options[0]) + ": networks of Berth have no options",
                       "leave it out");
   }
-  if (o.subnets.size() > 1 || o.gateways.size() > 1) {
+  if (o.subnets.size() > 1 || o.gateways.size() > 1 || o.ranges.size() > 1) {
     return make_error(Kind::unsupported, "a network of Berth has one subnet and one gateway",
                       "a network for each");
   }
@@ -44,6 +46,7 @@ Result<int> create_network(Session& session, const NetworkOptions& o,
   wish.name = arguments[0];
   if (!o.subnets.empty()) wish.subnet = o.subnets[0];
   if (!o.gateways.empty()) wish.gateway = o.gateways[0];
+  if (!o.ranges.empty()) wish.range = o.ranges[0];
   wish.labels = o.labels;
   print(session, TRY(engine::make_network(session.context, std::move(wish))).id + "\n");
   return 0;
@@ -153,6 +156,10 @@ Result<int> connect(Session& session, const ConnectOptions& o, std::vector<std::
   return 0;
 }
 
+engine::NetworkUse changes_running(const std::vector<std::string>&) {
+  return {.running = true};
+}
+
 struct DisconnectOptions {
   bool force = false;
 };
@@ -177,7 +184,6 @@ constexpr Elsewhere kCreateNetworkElsewhere[] = {
     {"config-from", "--subnet and --gateway", kNoSwarm},
     {"config-only", "--subnet and --gateway", kNoSwarm},
     {"ingress", "-p HOST:CONTAINER of berth run", kNoSwarm},
-    {"ip-range", "--ip for each container", kOneAllocator},
     {"ipam-driver", "leave it out", kOneAllocator},
     {"ipam-opt", "leave it out", kOneAllocator},
     {"ipv6", "leave it out", kIpv4Alone},
@@ -216,7 +222,8 @@ const Verb network_rm_verb{
     .text = {.name = "network rm",
              .arguments = "NETWORK [NETWORK...]",
              .summary = "Remove networks in which no container runs",
-             .example = "berth network rm app"},
+             .example = "berth network rm app",
+             .complete = Complete::network},
     .arity = {1},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(remove_network_flags, remove_networks); },
@@ -234,9 +241,11 @@ const Verb network_connect_verb{
     .text = {.name = "network connect",
              .arguments = "NETWORK CONTAINER",
              .summary = "Put a container into one more network",
-             .example = "berth network connect --alias db app postgres"},
+             .example = "berth network connect --alias db app postgres",
+             .complete = Complete::network},
     .arity = {2, 2},
     .needs = engine::Needs::user_namespace,
+    .networks = changes_running,
     .elsewhere = kConnectElsewhere,
     .command = [] { return make_command(connect_flags, connect); },
 };
@@ -244,9 +253,11 @@ const Verb network_disconnect_verb{
     .text = {.name = "network disconnect",
              .arguments = "NETWORK CONTAINER",
              .summary = "Take a container out of a network",
-             .example = "berth network disconnect app postgres"},
+             .example = "berth network disconnect app postgres",
+             .complete = Complete::network},
     .arity = {2, 2},
     .needs = engine::Needs::user_namespace,
+    .networks = changes_running,
     .command = [] { return make_command(disconnect_flags, disconnect); },
 };
 

@@ -256,15 +256,16 @@ FlagTable storage_flags(RequestOptions& o) {
 }
 
 /// The first, and further ones.
-ReadValue read_network_flag(engine::NetworkFlags& flags) {
-  return [&flags](std::string_view text) -> Result<void> {
+Flag network_flag(std::string_view name, std::string_view text, engine::NetworkFlags& flags) {
+  auto read = [&flags](std::string_view mode) -> Result<void> {
     if (flags.mode.empty()) {
-      flags.mode = text;
+      flags.mode = mode;
     } else {
-      flags.more.emplace_back(text);
+      flags.more.emplace_back(mode);
     }
     return {};
   };
+  return {name, 0, "NETWORK", text, read, {}, Complete::network};
 }
 
 ReadValue read_alias(engine::NetworkFlags& flags) {
@@ -297,10 +298,9 @@ FlagTable namespace_flags(RequestOptions& o) {
       {"ipc", 0, "MODE", "host, private, none, shareable or container:NAME",
        read_mode(r.ipc, NamespaceFlag::ipc)},
       {"ip", 0, "ADDRESS", "Have this address in the network with a name", &o.network.address},
-      {"net", 0, "NETWORK", "The same as --network", read_network_flag(o.network)},
+      network_flag("net", "The same as --network", o.network),
       {"net-alias", 0, "NAME", "The same as --network-alias", read_alias(o.network)},
-      {"network", 0, "NETWORK", "A network's NAME, bridge, host, none or container:NAME",
-       read_network_flag(o.network)},
+      network_flag("network", "A network's NAME, bridge, host, none or container:NAME", o.network),
       {"network-alias", 0, "NAME", "Be found by this name too in the network",
        read_alias(o.network)},
       {"pid", 0, "MODE", "host, private or container:NAME", read_mode(r.pid, NamespaceFlag::pid)},

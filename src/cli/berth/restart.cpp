@@ -27,8 +27,13 @@ Result<int> run_restart(Session& session, const RestartOptions& o,
   // From inside a user namespace nothing can be signalled that runs in another one.
   engine::Context inside = session.context;
   auto beside = engine::process_of(inside.paths, stopped[0], session.report);
-  inside.identity = TRY(beside ? engine::settle_beside(*beside)
-                               : engine::settle(engine::Needs::user_namespace, session.report));
+  if (beside) {
+    inside.identity = TRY(engine::settle_beside(*beside));
+  } else if (auto among = TRY(engine::settle_among_networks(inside, {.containers = stopped}))) {
+    inside.identity = *among;
+  } else {
+    inside.identity = TRY(engine::settle(engine::Needs::user_namespace, session.report));
+  }
   int starting = for_each_argument(session, stopped, [&](const std::string& name) -> Result<void> {
     TRY(engine::start_again(inside, name));
     print(session, name + "\n");

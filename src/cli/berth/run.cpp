@@ -72,6 +72,13 @@ std::string replaced(const RunOptions& o) {
   return o.dry_run || o.explain ? "" : replaced_container(o);
 }
 
+engine::NetworkUse networks(const RunOptions& o) {
+  if (o.dry_run || o.explain) return {};
+  engine::NetworkUse use{.networks = o.network.more};
+  if (!o.network.mode.empty()) use.networks.push_back(o.network.mode);
+  return use;
+}
+
 Arity arity(const RunOptions& o) {
   return request_arity(o);
 }
@@ -91,7 +98,10 @@ const Verb run_verb{
     .elsewhere = kRequestElsewhere,
     .error_status = 125,
     .footnote = network_footnote,
-    .command = [] { return make_command(run_flags, run_container, beside_run, arity, replaced); },
+    .command =
+        [] {
+          return make_command(run_flags, run_container, beside_run, arity, replaced, networks);
+        },
 };
 
 }  // namespace berth::cli

@@ -62,6 +62,10 @@ const Verb start_verb{
     .arity = {1},
     .needs = engine::Needs::user_namespace,
     .container = [](const std::vector<std::string>& arguments) { return arguments[0]; },
+    .networks =
+        [](const std::vector<std::string>& arguments) {
+          return engine::NetworkUse{.containers = arguments};
+        },
     .store = Store::swept,
     .elsewhere = kStartElsewhere,
     .command = [] { return make_command(start_flags, run_start); },

@@ -14,6 +14,7 @@
 #include "cli/core/report.hpp"
 #include "cli/core/terminal.hpp"
 #include "engine/context.hpp"
+#include "engine/network_space.hpp"
 #include "engine/privilege.hpp"
 
 namespace berth::cli {
@@ -37,6 +38,8 @@ struct Command {
   std::function<std::string()> beside = {};
   /// After parsing: the container that is ended and makes room for a new one of its name, or "".
   std::function<std::string()> replaced = {};
+  /// After parsing: what flags say of networks with names.
+  std::function<engine::NetworkUse()> networks = {};
   /// After parsing: how many arguments these flags leave to be named; none: as the verb says.
   std::function<Arity()> arity = {};
 };
@@ -55,6 +58,8 @@ struct Verb {
   /// The container among the arguments that an ordinary user has to be beside, running or about to
   /// join another one; null: with Needs::container the first one, else none.
   std::string (*container)(const std::vector<std::string>& arguments) = nullptr;
+  /// What the arguments are to networks with names; null: nothing.
+  engine::NetworkUse (*networks)(const std::vector<std::string>& arguments) = nullptr;
   Store store = Store::ready;
   FlagsEnd flags_end = FlagsEnd::at_double_dash;
   std::span<const Elsewhere> elsewhere = {};
@@ -76,7 +81,8 @@ Command make_command(FlagTable (*flags)(Options&),
                      Result<int> (*run)(Session&, const Options&, std::vector<std::string>),
                      std::string (*beside)(const Options&) = nullptr,
                      Arity (*arity)(const Options&) = nullptr,
-                     std::string (*replaced)(const Options&) = nullptr) {
+                     std::string (*replaced)(const Options&) = nullptr,
+                     engine::NetworkUse (*networks)(const Options&) = nullptr) {
   auto options = std::make_shared<Options>();
   Command command{flags(*options),
                   [options, run](Session& session, std::vector<std::string> arguments) {
@@ -84,6 +90,7 @@ Command make_command(FlagTable (*flags)(Options&),
                   }};
   if (beside != nullptr) command.beside = [options, beside] { return beside(*options); };
   if (replaced != nullptr) command.replaced = [options, replaced] { return replaced(*options); };
+  if (networks != nullptr) command.networks = [options, networks] { return networks(*options); };
   if (arity != nullptr) command.arity = [options, arity] { return arity(*options); };
   return command;
 }

@@ -465,6 +465,7 @@ CompletionInput completion_input(GlobalOptions& options) {
     if (alias.flag == "--type=image") text.complete = Complete::image;
     if (alias.flag == "--type=container") text.complete = Complete::container;
     if (alias.flag == "--type=volume") text.complete = Complete::volume;
+    if (alias.flag == "--type=network") text.complete = Complete::network;
     input.verbs.push_back({text, verb->command().flags});
   }
   return input;

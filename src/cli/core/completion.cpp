@@ -6,8 +6,8 @@
 namespace berth::cli {
 namespace {
 
-constexpr Complete kListed[] = {Complete::image, Complete::container, Complete::running,
-                                Complete::object, Complete::volume};
+constexpr Complete kListed[] = {Complete::image,  Complete::container, Complete::running,
+                                Complete::object, Complete::volume,    Complete::network};
 
 bool is_listed(Complete complete) {
   return std::find(std::begin(kListed), std::end(kListed), complete) != std::end(kListed);
@@ -24,6 +24,8 @@ std::string_view plural(Complete complete) {
       return "running";
     case Complete::object:
       return "objects";
+    case Complete::network:
+      return "networks";
     default:
       return "volumes";
   }
@@ -40,6 +42,9 @@ std::string list_command(std::string_view program, Complete complete) {
   if (complete == Complete::container) return containers;
   if (complete == Complete::object) return containers + "; " + images;
   if (complete == Complete::running) return name + R"( ps --format '{{.Names}}' 2>/dev/null)";
+  if (complete == Complete::network) {
+    return name + R"( network ls --format '{{.Name}}' 2>/dev/null)";
+  }
   return name + " volume ls -q 2>/dev/null";
 }
 
@@ -112,6 +117,7 @@ std::string bash_reply(std::string_view program, Complete complete) {
     case Complete::running:
     case Complete::object:
     case Complete::volume:
+    case Complete::network:
       return R"(mapfile -t COMPREPLY < <(compgen -W "$()" + list_command(program, complete) +
              R"x()" -- "$cur"))x";
     case Complete::verb:
@@ -183,6 +189,7 @@ std::string zsh_action(std::string_view program, Complete complete) {
     case Complete::running:
     case Complete::object:
     case Complete::volume:
+    case Complete::network:
       return "_" + underscored(program) + "_" + std::string(plural(complete));
     case Complete::verb:
       return "_" + underscored(program) + "_verbs";

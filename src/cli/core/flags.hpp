@@ -25,6 +25,7 @@ enum class Complete {
   running,  ///< a container that runs
   object,   ///< a container or an image
   volume,
+  network,
   verb,
 };
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/rollback.hpp"
@@ -14,6 +15,7 @@
 #include "network/attach/nftables.hpp"
 #include "network/attach/peers.hpp"
 #include "network/attach/ports.hpp"
+#include "network/attach/switches.hpp"
 #include "network/forward.hpp"
 #include "network/ipv4.hpp"
 #include "network/names.hpp"
@@ -44,22 +46,6 @@ std::string mac_text(Ipv4 address) {
   std::string text;
   for (size_t i = 0; i < digits.size(); i += 2) text += (i > 0 ? ":" : "") + digits.substr(i, 2);
   return text;
-}
-
-// ---- switches of the kernel ---------------------------------------------------------------------
-
-std::string switch_path(const char* family, const std::string& interface, const char* name) {
-  return std::string("/proc/sys/net/") + family + "/conf/" + interface + "/" + name;
-}
-
-Result<void> set_switch(const std::string& path, const std::string& value) {
-  sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
-  return sys::write_all(file, value, path);
-}
-
-bool is_off(const std::string& path) {
-  auto text = sys::read_file_if_exists(sys::cwd(), path, 64);
-  return text.ok() && *text && trim(**text) == "0";
 }
 
 std::vector<std::string> words_of_file(const Leases& leases, const char* file) {
@@ -366,6 +352,17 @@ Result<void> add_way_out(const sys::Fd& space, const std::vector<Endpoint>& endp
   return inside.add_default_route(*index, bytes_of(*gateway));
 }
 
+/// All that a container has, after its bridges were lost.
+Result<void> plug_in_again(sys::NetLinks& links, const sys::Fd& space,
+                           const std::map<std::string, Bridge>& bridges, const Lease& lease) {
+  auto inside = TRY(sys::NetLinks::open_in(space, kItsSpace));
+  for (const Endpoint& one : lease.endpoints) {
+    TRY(remove_link(inside, one.inside));  // the old one takes its time to go
+    TRY(plug_in(links, space, bridges.at(one.network), one));
+  }
+  return add_way_out(space, lease.endpoints);
+}
+
 /// Those of the host, as far as another machine can ask them: systemd-resolved has its real ones in
 /// a file of its own.
 Result<std::vector<std::string>> nameservers() {
@@ -388,9 +385,10 @@ Result<Ipv4> take_address(const std::vector<Lease>& current, const Attachment& w
   }
   const std::string subnet = bridge.subnet.text();
   if (wanted.address.empty()) {
-    auto address = choose_address(bridge.subnet, taken);
+    Subnet range = parse_subnet(wanted.range).value_or(bridge.subnet);
+    auto address = choose_address(bridge.subnet, range, taken);
     if (address) return *address;
-    return make_error(Kind::busy, "find an address in " + subnet + ": all are taken");
+    return make_error(Kind::busy, "find an address in " + range.text() + ": all are taken");
   }
   auto address = parse_ipv4(wanted.address);
   bool is_inside = address && bridge.subnet.contains(*address) && *address != bridge.subnet.base &&
@@ -421,7 +419,11 @@ Result<Bridge> join_network(const Leases& leases, sys::NetLinks& links,
                             const std::vector<Lease>& current, const Attachment& wanted,
                             Lease& lease) {
   Names names = names_of(leases.path(), wanted.network);
-  Bridge bridge = TRY(open_bridge(leases, links, names, wanted));
+  auto opened = open_bridge(leases, links, names, wanted);
+  if (!opened.ok() && !lease.outside.empty() && opened.error().hint == kNoBridge) {
+    return std::move(opened).error().with_hint("--network none or host");
+  }
+  Bridge bridge = TRY(std::move(opened));
   Ipv4 address = TRY(take_address(current, wanted, bridge));
   Endpoint made;
   made.network = wanted.network;
@@ -479,8 +481,13 @@ Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd
   for (const Attachment& one : wanted) {
     bridges.push_back(TRY(join_network(leases, links, current, one, lease)));
   }
-  lease.nameservers = TRY(nameservers());
-  if (way_out(lease.endpoints) != nullptr) lease.ports = TRY(settle_ports(request.ports, current));
+  // In a holder's namespace both are settled before it is entered.
+  if (lease.outside.empty()) {
+    lease.nameservers = TRY(nameservers());
+    if (way_out(lease.endpoints) != nullptr) {
+      lease.ports = TRY(settle_ports(request.ports, current));
+    }
+  }
   show_endpoint(lease);
   // The lease comes first: what is made for it can then be found by whoever is next.
   TRY(leases.write(lease));
@@ -533,6 +540,29 @@ Result<void> connect_bridge(Leases& leases, const Attachment& wanted, const sys:
   if (!had_way_out) TRY(add_way_out(space, lease.endpoints));
   undo.commit();
   tell_peers(all, networks_of(lease));
+  return {};
+}
+
+Result<void> restore_bridges(Leases& leases, const std::vector<Placed>& containers) {
+  auto links = TRY(sys::NetLinks::open());
+  std::vector<Lease> current;
+  std::map<std::string, Bridge> bridges;
+  for (const Placed& one : containers) {
+    current.push_back(one.lease);
+    for (const Endpoint& there : one.lease.endpoints) {
+      Attachment same;
+      same.network = there.network;
+      same.name = there.name;
+      same.subnet = there.subnet;
+      same.gateway = there.gateway;
+      Names names = names_of(leases.path(), there.network);
+      bridges[there.network] = TRY(open_bridge(leases, links, names, same));
+    }
+  }
+  TRY(set_rules(leases, networks_in_use(leases.path(), current)));
+  for (const auto& [lease, space] : containers) {
+    ignore(plug_in_again(links, space, bridges, lease));  // it may end in this moment
+  }
   return {};
 }
 

@@ -4,6 +4,8 @@
 // switches that are listed in a file; whatever a kill left half done, the next call puts right.
 #pragma once
 
+#include <vector>
+
 #include "base/result.hpp"
 #include "network/attach/leases.hpp"
 #include "network/request.hpp"
@@ -13,7 +15,8 @@ namespace berth::network {
 
 /// Gives `space`, the container's network namespace, an interface "eth0" on a bridge with an
 /// address and a default route, another one for each further network, and publishes its ports.
-/// `lease` comes with id and holder, and gets the rest. On failure nothing of it stays. Errors:
+/// `lease` comes with id and holder, with `outside` also with ports and nameservers, and gets the
+/// rest. On failure nothing of it stays. Errors:
 /// busy (a port), denied, unsupported (no subnet is free, the kernel has no bridges).
 Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd& space,
                            Lease& lease);
@@ -27,6 +30,15 @@ Result<void> connect_bridge(Leases& leases, const Attachment& wanted, const sys:
 /// internal. Errors: io, denied.
 Result<void> disconnect_bridge(Leases& leases, const std::string& network, const sys::Fd& space,
                                Lease& lease);
+
+/// A container that runs.
+struct Placed {
+  Lease lease;
+  sys::Fd space;
+};
+/// Makes bridges, interfaces and rules of `containers` anew in a namespace that has none of them.
+/// Errors: io, denied, those of attach_bridge().
+Result<void> restore_bridges(Leases& leases, const std::vector<Placed>& containers);
 
 /// Takes back what `lease` has; what has gone already is fine.
 Result<void> detach_bridge(Leases& leases, const Lease& lease);

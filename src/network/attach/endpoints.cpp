@@ -43,10 +43,19 @@ void show_endpoint(Lease& lease) {
   if (shown == nullptr) shown = &none;
   lease.address = shown->address;
   lease.gateway = shown->gateway;
-  lease.host = shown->gateway;
+  if (lease.outside.empty()) lease.host = shown->gateway;  // else the gateway is not the host
   lease.mac = shown->mac;
   lease.interface = shown->interface;
   lease.prefix_length = parse_subnet(shown->subnet).value_or(Subnet()).prefix_length;
+}
+
+std::vector<Published> inner_ports(const std::vector<Published>& ports) {
+  std::vector<Published> inner = ports;
+  for (Published& port : inner) {
+    port.host_address = "0.0.0.0";
+    port.host_port = port.inner_port;
+  }
+  return inner;
 }
 
 std::vector<Used> networks_in_use(const std::string& directory, const std::vector<Lease>& leases) {
@@ -64,6 +73,7 @@ std::vector<Used> networks_in_use(const std::string& directory, const std::vecto
       here.mac = one.mac;
       here.interface = one.interface;
       if (&one != out) here.ports.clear();
+      if (!lease.outside.empty()) here.ports = inner_ports(here.ports);
       used.leases.push_back(std::move(here));
     }
   }

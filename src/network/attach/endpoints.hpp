@@ -27,6 +27,9 @@ const Endpoint* way_out(const std::vector<Endpoint>& endpoints);
 /// Puts what others read of a lease in the place of what is true no more.
 void show_endpoint(Lease& lease);
 
+/// Published ports as the holder's namespace sees them.
+std::vector<Published> inner_ports(const std::vector<Published>& ports);
+
 /// A network that has containers, with its leases as RuleInputs wants them.
 struct Used {
   Names names;

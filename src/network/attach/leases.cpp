@@ -49,11 +49,16 @@ void end_helper(const Lease& lease) {
   helper.release();  // not a child of ours
 }
 
-Result<Leases> Leases::open(const std::string& directory) {
+Result<Leases> Leases::unlocked(const std::string& directory) {
   Leases leases;
   leases.path_ = directory;
   TRY(sys::make_directories(sys::cwd(), directory, 0700));
   leases.directory_ = TRY(sys::open_at(sys::cwd(), directory, O_RDONLY | O_DIRECTORY));
+  return leases;
+}
+
+Result<Leases> Leases::open(const std::string& directory) {
+  Leases leases = TRY(unlocked(directory));
   leases.lock_ =
       TRY(sys::open_at(leases.directory_, kLockFile, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   TRY(sys::wait_lock(leases.lock_, sys::LockMode::exclusive, directory + "/" + kLockFile));

@@ -23,6 +23,9 @@ class Leases {
   /// Makes the directory and waits for the lock, which goes with this object.
   static Result<Leases> open(const std::string& directory);
 
+  /// The directory alone: for one whose caller has the lock, or needs none.
+  static Result<Leases> unlocked(const std::string& directory);
+
   const sys::Fd& fd() const { return directory_; }
   const std::string& path() const { return path_; }
 

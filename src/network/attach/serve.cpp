@@ -7,12 +7,19 @@
 #include <fcntl.h>
 #include <sched.h>
 
+#include <algorithm>
+
+#include "base/rollback.hpp"
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "network/attach/bridge.hpp"
+#include "network/attach/helpers.hpp"
+#include "network/attach/holder.hpp"
 #include "network/attach/leases.hpp"
 #include "network/attach/peers.hpp"
+#include "network/attach/ports.hpp"
 #include "network/attach/user_mode.hpp"
+#include "network/ipv4.hpp"
 #include "network/names.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
@@ -47,10 +54,83 @@ Result<void> write_names(const Request& request, const Lease& lease) {
   });
 }
 
+Result<std::vector<Lease>> others_than(Leases& leases, const std::string& id) {
+  std::vector<Lease> all = TRY(leases.sweep());
+  std::erase_if(all, [&](const Lease& one) { return one.id == id; });
+  return all;
+}
+
+/// Where the holder has ended, so have bridges and ports.
+Result<void> detach_inside(Leases& leases, const Lease& lease) {
+  auto holder = TRY(find_holder(leases));
+  std::vector<Lease> left = TRY(others_than(leases, lease.id));
+  if (!holder) {
+    tell_peers(left, networks_of(lease));
+    return leases.remove(lease.id);
+  }
+  auto closed = forward_ports(leases, *holder, left);
+  TRY(enter_space(*holder));
+  TRY(detach_bridge(leases, lease));
+  return closed;
+}
+
+/// What an ordinary user's container gets before the bridges are made: all that is asked of the
+/// host.
+Result<void> prepare_inside(Leases& leases, const Holder& holder, const Request& request,
+                            Lease& lease) {
+  lease.outside = request.outside;
+  std::vector<Lease> current = TRY(leases.sweep());
+  // Those of containers that were killed are free again. What others cannot have is their business.
+  ignore(forward_ports(leases, holder, current));
+  lease.host = holder.host;
+  auto subnet = parse_subnet(holder.subnet);
+  if (subnet) lease.nameservers = {text_of(subnet->base + kHelperNameserver)};
+  bool leads_out =
+      request.networks.empty() || std::any_of(request.networks.begin(), request.networks.end(),
+                                              [](const Attachment& one) { return !one.internal; });
+  if (leads_out) {
+    lease.ports = TRY(settle_ports(request.ports, current));
+    choose_inner_ports(lease.ports, current);
+    // Before the bridges, because it may fail: what comes in early finds nobody yet.
+    TRY(add_ports(leases, holder, lease.ports));
+  }
+  return enter_space(holder);
+}
+
+/// Gives those of `current` that ran with another holder, which was killed, what they had.
+Result<void> restore(Leases& leases, const std::vector<Lease>& current) {
+  std::vector<Placed> containers;
+  for (const Lease& lease : current) {
+    if (lease.outside.empty()) continue;
+    auto space = open_space(lease.holder.pid);
+    if (space.ok()) containers.push_back({lease, std::move(*space)});
+  }
+  return containers.empty() ? Result<void>() : restore_bridges(leases, containers);
+}
+
+Result<void> attach_inside(Leases& leases, const Request& request, const sys::Fd& space,
+                           Lease& lease) {
+  const Provided provided = TRY(provide_holder(leases, request));
+  Rollback undo;
+  undo.add([&] {
+    auto left = others_than(leases, lease.id);
+    if (left.ok()) ignore(forward_ports(leases, provided.holder, *left));
+  });
+  TRY(prepare_inside(leases, provided.holder, request, lease));
+  if (provided.is_new) {
+    std::vector<Lease> current = TRY(leases.sweep());
+    TRY(restore(leases, current));
+  }
+  TRY(attach_bridge(leases, request, space, lease));
+  undo.commit();
+  return {};
+}
+
 Result<void> detach(Leases& leases, const std::string& id) {
   auto lease = TRY(leases.find(id));
   if (!lease) return {};
-  return lease->mode == kBridge ? detach_bridge(leases, *lease) : detach_user_mode(leases, *lease);
+  if (lease->mode != kBridge) return detach_user_mode(leases, *lease);
+  return lease->outside.empty() ? detach_bridge(leases, *lease) : detach_inside(leases, *lease);
 }
 
 /// A container that runs, with its namespace.
@@ -71,16 +151,48 @@ Result<Live> find_live(const Leases& leases, const std::string& id) {
   return make_error(Kind::not_found, "container " + quote(id.substr(0, 12)) + " has ended");
 }
 
+/// What a container of the same id that was killed has left.
+Result<void> forget(Leases& leases, const std::string& id) {
+  auto lease = TRY(leases.find(id));
+  // Its interfaces and ports are in nobody's lease then, and go when this one's come; its namespace
+  // is not entered, because of what is still to be asked of the host.
+  if (lease && !lease->outside.empty()) return leases.remove(id);
+  return detach(leases, id);
+}
+
+/// Goes where the bridges of a container that runs are.
+Result<void> enter_bridges(const Leases& leases, const Lease& lease) {
+  if (lease.outside.empty()) return {};
+  auto holder = TRY(find_holder(leases));
+  if (holder) return enter_space(*holder);
+  return make_error(Kind::not_found,
+                    "container " + quote(lease.id.substr(0, 12)) +
+                        " has lost its networks: their holder was killed",
+                    "berth restart " + lease.id.substr(0, 12));
+}
+
 }  // namespace
 
 Result<HookState> parse_state(std::string_view text) {
   return json::read<HookState>(text, "state of the container");
 }
 
+Result<void> provide(const std::string& directory, const Request& request) {
+  Leases leases = TRY(Leases::open(directory));
+  Provided provided = TRY(provide_holder(leases, request));
+  std::vector<Lease> current = TRY(leases.sweep());
+  bool is_empty = std::none_of(current.begin(), current.end(),
+                               [](const Lease& lease) { return !lease.outside.empty(); });
+  if (!provided.is_new || is_empty) return {};
+  ignore(forward_ports(leases, provided.holder, current));
+  TRY(enter_space(provided.holder));
+  return restore(leases, current);
+}
+
 Result<void> attach(const std::string& directory, const HookState& state, const Request& request) {
   sys::Fd space = TRY(open_space(state.pid));
   Leases leases = TRY(Leases::open(directory));
-  TRY(detach(leases, state.id));
+  TRY(forget(leases, state.id));
   if (request.mode == kNone) return {};
   Lease lease;
   lease.id = state.id;
@@ -88,7 +200,9 @@ Result<void> attach(const std::string& directory, const HookState& state, const 
   lease.boot_id = TRY(sys::boot_id());
   lease.holder = TRY(name_process(state.pid));
   lease.hosts_file = request.hosts_file;
-  if (request.mode == kBridge) {
+  if (request.mode == kBridge && !request.outside.empty()) {
+    TRY(attach_inside(leases, request, space, lease));
+  } else if (request.mode == kBridge) {
     TRY(attach_bridge(leases, request, space, lease));
   } else if (request.mode == kPasta || request.mode == kSlirp) {
     TRY(attach_user_mode(leases, request, space, lease));
@@ -116,6 +230,7 @@ Result<void> connect(const std::string& directory, const std::string& id,
     return make_error(Kind::exists, "container " + quote(id.substr(0, 12)) + " is in network " +
                                         quote(wanted.name) + " already");
   }
+  TRY(enter_bridges(leases, live.lease));
   return connect_bridge(leases, wanted, live.space, live.lease);
 }
 
@@ -123,6 +238,7 @@ Result<void> disconnect(const std::string& directory, const std::string& id,
                         const std::string& network) {
   Leases leases = TRY(Leases::open(directory));
   Live live = TRY(find_live(leases, id));
+  TRY(enter_bridges(leases, live.lease));
   return disconnect_bridge(leases, network, live.space, live.lease);
 }
 

@@ -22,6 +22,9 @@ void fields(V& v, HookState& s) {
 /// Errors: corrupt.
 Result<HookState> parse_state(std::string_view text);
 
+/// Makes the holder of an ordinary user's networks where there is none (holder.hpp).
+Result<void> provide(const std::string& directory, const Request& request);
+
 /// Gives the container of `state` the network of `request`, writes its lease into `directory` and
 /// its files of names. What it had before is detached first. On failure it has none.
 /// Errors: usage (a container that shares our network), and those of attach_bridge() and

@@ -42,18 +42,43 @@ TEST(Subnets, of_one_container_are_known_from_user_mode_networks) {
   EXPECT_EQ(choose_small_subnet({subnet("10.0.0.0", 8)})->text(), "172.22.0.0/24");
 }
 
+TEST(Subnets, are_read_with_what_lies_beyond_the_prefix_as_zero) {
+  EXPECT_EQ(parse_subnet("10.1.2.3/16")->text(), "10.1.0.0/16");
+  EXPECT_EQ(parse_subnet("10.1.2.3/32")->text(), "10.1.2.3/32");
+  EXPECT_EQ(parse_subnet("10.1.2.3/0")->text(), "0.0.0.0/0");
+  for (const char* wrong : {"", "10.1.2.3", "10.1.2.3/", "10.1.2.3/33", "10.1.2/8", "/8",
+                            "10.1.2.3/-1", "10.1.2.3/8/8", "10.1.2.3/8 "}) {
+    EXPECT_EQ(parse_subnet(wrong), std::nullopt) << wrong;
+  }
+}
+
+TEST(Subnets, of_named_networks_are_apart_from_all_others) {
+  EXPECT_EQ(choose_named_subnet({})->text(), "10.128.0.0/20");
+  EXPECT_EQ(choose_named_subnet({subnet("0.0.0.0", 0)})->text(), "10.128.0.0/20");
+  EXPECT_EQ(choose_named_subnet({subnet("10.128.0.0", 20), subnet("10.128.17.0", 24)})->text(),
+            "10.128.32.0/20");
+  EXPECT_EQ(choose_named_subnet({subnet("10.128.0.0", 10)}), std::nullopt);
+  // None of the bridge without a name lies there.
+  for (uint32_t turn = 0; turn < 300; ++turn) {
+    EXPECT_FALSE(choose_subnet({}, turn)->overlaps(subnet("10.128.0.0", 10))) << turn;
+  }
+}
+
 TEST(Addresses, are_the_lowest_free_ones) {
   Subnet small = subnet("10.9.8.0", 29);  // .1 is the gateway, .7 for all
   std::vector<Ipv4> taken;
   for (const char* expected : {"10.9.8.2", "10.9.8.3", "10.9.8.4", "10.9.8.5", "10.9.8.6"}) {
-    auto address = choose_address(small, taken);
+    auto address = choose_address(small, small, taken);
     ASSERT_TRUE(address);
     EXPECT_EQ(text_of(*address), expected);
     taken.push_back(*address);
   }
-  EXPECT_EQ(choose_address(small, taken), std::nullopt);
+  EXPECT_EQ(choose_address(small, small, taken), std::nullopt);
   taken.erase(taken.begin() + 1);
-  EXPECT_EQ(text_of(*choose_address(small, taken)), "10.9.8.3");
+  EXPECT_EQ(text_of(*choose_address(small, small, taken)), "10.9.8.3");
+  EXPECT_EQ(choose_address(small, subnet("10.9.8.4", 30), taken), std::nullopt);
+  EXPECT_EQ(text_of(*choose_address(small, subnet("10.9.8.4", 30), {})), "10.9.8.4");
+  EXPECT_EQ(choose_address(small, subnet("10.9.8.0", 31), {}), std::nullopt);  // the gateway's
 }
 
 }  // namespace

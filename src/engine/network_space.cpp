@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/network_space.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "engine/containers.hpp"
+#include "engine/network.hpp"
+#include "engine/network_helper.hpp"
+#include "engine/networks.hpp"
+#include "engine/privilege.hpp"
+#include "engine/store.hpp"
+#include "json/fields.hpp"
+#include "sys/file.hpp"
+#include "sys/process.hpp"
+#include "sys/trusted_file.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr size_t kMaxHolder = 65536;
+
+bool is_named(const JoinedNetwork& joined) {
+  return joined.name != kDefaultNetwork;
+}
+
+bool asks_for_networks(const Context& context, const NetworkUse& use) {
+  bool asked = std::any_of(use.networks.begin(), use.networks.end(), [&](const auto& text) {
+    // What is wrong with it is said when it is read again.
+    auto joined = parse_joined_network(context, text);
+    return joined.ok() && is_named(*joined);
+  });
+  return asked || std::any_of(use.containers.begin(), use.containers.end(), [&](const auto& name) {
+           auto request = request_of(context, name);
+           return request &&
+                  std::any_of(request->networks.begin(), request->networks.end(), is_named);
+         });
+}
+
+/// The place of the networks as it was left.
+struct NetworkPlace {
+  std::optional<network::ProcessName> process;  ///< one that has the user namespace
+  bool held = false;                            ///< it is the holder
+  size_t stranded = 0;                          ///< containers whose holder was killed
+};
+
+bool lives(const network::ProcessName& process) {
+  auto start = sys::process_start_time(process.pid);
+  return start.ok() && *start == process.start_time;
+}
+
+Result<NetworkPlace> look_at_place(const Context& context, const sys::Fd& directory) {
+  NetworkPlace place;
+  auto text = TRY_CTX(
+      sys::read_trusted_file_if_exists(directory, network::kHolderFile, kMaxHolder),
+      "cannot trust the record of who holds the networks, in " + network_directory(context));
+  if (text) {
+    auto holder = json::read<network::Holder>(*text, network::kHolderFile);
+    place.held = holder.ok() && holder->boot_id == TRY(sys::boot_id()) && lives(holder->process);
+    if (place.held) place.process = holder->process;
+  }
+  if (place.held) return place;
+  // Their namespace is still the one to be in.
+  for (const auto& [id, lease] : list_leases(context)) {
+    if (lease.outside.empty()) continue;
+    place.process = lease.holder;
+    ++place.stranded;
+  }
+  return place;
+}
+
+Result<Identity> join(const network::ProcessName& process) {
+  return TRY_CTX(settle_beside(process.pid, process.start_time),
+                 "cannot join the user namespace of the networks");
+}
+
+}  // namespace
+
+Result<std::optional<Identity>> settle_among_networks(const Context& context,
+                                                      const NetworkUse& use) {
+  if (context.identity == Identity::root || in_foreign_namespace())
+    return std::optional<Identity>();
+  bool starts = asks_for_networks(context, use);
+  if (!starts && !use.running) return std::optional<Identity>();
+  TRY(make_directories(context.paths));
+  const std::string path = network_directory(context);
+  TRY(sys::make_directories(sys::cwd(), path, 0700));
+  sys::Fd directory = TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  // Of two first starts one makes it, and the other one joins.
+  sys::Fd lock =
+      TRY(sys::open_at(directory, network::kHolderLock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  TRY(sys::wait_lock(lock, sys::LockMode::exclusive, path + "/" + network::kHolderLock));
+  NetworkPlace place = TRY(look_at_place(context, directory));
+  if (place.held || (place.process && !starts)) {
+    return std::optional<Identity>(TRY(join(*place.process)));
+  }
+  if (!starts) return std::optional<Identity>();
+  network::Request request = TRY(holder_request(context));
+  Context inside = context;
+  inside.identity =
+      TRY(place.process ? join(*place.process) : settle(Needs::user_namespace, context.log));
+  if (place.stranded > 0) {
+    context.log.warn("the holder of the networks was killed: " + std::to_string(place.stranded) +
+                     " running containers had lost them, making them anew");
+  }
+  TRY(call_network(inside, {"provide", json::write(request)}));
+  return std::optional<Identity>(inside.identity);
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "network/request.hpp"
+
+namespace berth::network {
+
+/// Makes slirp4netns, which listens at `socket_path`, lead the host's ports of `wanted` to their
+/// inner ports, as far as that works, and no others. Errors: the first one: busy (a port), io (it
+/// does not answer).
+Result<void> forward_by_slirp(const std::string& socket_path, const std::vector<Published>& wanted);
+
+}  // namespace berth::network

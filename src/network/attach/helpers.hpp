@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The programs that give a network namespace of an ordinary user a way out: pasta(1) and
+// slirp4netns(1). They make connections of the host out of packets from the namespace.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "network/attach/leases.hpp"
+#include "network/ipv4.hpp"
+#include "network/request.hpp"
+#include "sys/fd.hpp"
+#include "sys/process.hpp"
+
+namespace berth::network {
+
+// In their subnet; as slirp4netns has them, and pasta is told to.
+inline constexpr Ipv4 kHelperGateway = 2;
+inline constexpr Ipv4 kHelperNameserver = 3;
+inline constexpr Ipv4 kHelperInside = 100;
+
+struct Host {
+  Subnet subnet;        ///< that is free
+  std::string address;  ///< of the interface of its default route; empty: none
+};
+/// Of the network namespace that this process is in. Errors: unsupported (no subnet is free), io.
+Result<Host> look_at_host();
+
+struct HelperCall {
+  std::string program;
+  std::string name;  ///< of its files in the directory of the leases
+  Subnet subnet;
+  std::vector<Published> ports;
+  std::string interface = "eth0";
+  bool stays = false;  ///< its socket stays, and it ends with its parent
+};
+
+/// Errors: io with its own words, interrupted.
+Result<ProcessName> start_pasta(const Leases& leases, const HelperCall& call, const sys::Fd& space);
+/// The same, and busy (a port). Dropped, it is killed.
+Result<sys::Process> start_slirp(const Leases& leases, const HelperCall& call,
+                                 const sys::Fd& space);
+
+/// The name of the socket of slirp4netns in the directory of the leases.
+std::string slirp_socket(const std::string& name);
+
+/// One call of slirp4netns over its socket, and its answer. Errors: io, not_found (it does not
+/// run), interrupted. Source: slirp4netns(1) "API SOCKET"
+Result<std::string> ask_slirp(const std::string& socket_path, const std::string& call);
+/// Errors: busy with its own words, and the above.
+Result<void> publish_by_slirp(const std::string& socket_path, const Published& port,
+                              uint16_t inside);
+
+}  // namespace berth::network

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: root of the user's namespace. Capabilities used: CAP_SYS_ADMIN and CAP_NET_ADMIN there.
+// Hostile: nothing; records and sockets lie in a directory of the user's own.
+#include "network/attach/holder.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <set>
+
+#include "base/text.hpp"
+#include "json/fields.hpp"
+#include "network/attach/forwards.hpp"
+#include "network/attach/helpers.hpp"
+#include "sys/file.hpp"
+#include "sys/namespace.hpp"
+#include "sys/poll.hpp"
+#include "sys/process.hpp"
+#include "sys/program.hpp"
+#include "sys/stream.hpp"
+
+namespace berth::network {
+namespace {
+
+constexpr const char* kHolderName = "holder";  // of its helper's files
+constexpr const char* kInterface = "tap0";     // of its helper
+constexpr const char* kReady = "ready\n";
+constexpr size_t kMaxRecord = 65536;
+constexpr std::chrono::seconds kStartPatience{30};
+constexpr std::chrono::seconds kHelperPause{1};
+
+std::string space_path(const Holder& holder) {
+  return "/proc/" + std::to_string(holder.process.pid) + "/fd/" + std::to_string(holder.space);
+}
+
+std::string socket_path(const Leases& leases) {
+  return sys::fd_path(leases.fd()) + "/" + slirp_socket(kHolderName);
+}
+
+Result<ino_t> own_user_namespace() {
+  sys::Fd own = TRY(sys::open_at(sys::cwd(), "/proc/self/ns/user", O_RDONLY));
+  return TRY(sys::stat_fd(own, "our own user namespace")).st_ino;
+}
+
+/// That of a process which was `process` when it was opened.
+Result<sys::Fd> open_user_namespace(const ProcessName& process) {
+  std::string path = "/proc/" + std::to_string(process.pid) + "/ns/user";
+  sys::Fd space = TRY(sys::open_at(sys::cwd(), path, O_RDONLY));
+  if (lives(process)) return space;
+  return make_error(Kind::not_found, "the holder of the networks has ended");
+}
+
+Error in_another_namespace() {
+  return make_error(Kind::denied,
+                    "give the container its networks: others in them are in another user namespace",
+                    "without --pid, --ipc or --network of a container outside of them, and either "
+                    "always or never by unshare");
+}
+
+Result<void> check_own(const Holder& holder) {
+  auto space = open_user_namespace(holder.process);
+  if (!space.ok() && space.error().kind == Kind::denied) return in_another_namespace();
+  sys::Fd opened = TRY(std::move(space));
+  ino_t own = TRY(own_user_namespace());
+  if (TRY(sys::stat_fd(opened, "the holder's user namespace")).st_ino != own) {
+    return in_another_namespace();
+  }
+  return {};
+}
+
+/// What a holder that starts says: that it is there, or why not.
+Result<void> await_word(const sys::Fd& said) {
+  std::string words;
+  std::array<char, 4096> part{};
+  auto deadline = std::chrono::steady_clock::now() + kStartPatience;
+  while (words.size() < kMaxRecord) {
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    std::vector<pollfd> entries = {{said.get(), POLLIN, 0}};
+    if (left.count() <= 0 || TRY(sys::poll(entries, left)) == 0) {
+      return make_error(Kind::interrupted, "start the holder of the networks: it takes too long");
+    }
+    size_t count = TRY(sys::read_some(said, part, "the words of the holder"));
+    if (count == 0) break;
+    words.append(part.data(), count);
+    if (words == kReady) return {};
+  }
+  auto told = read_failure(trim(words));
+  if (told) return std::move(*told).with_context("cannot make a place for networks with names");
+  return make_error(Kind::io, "start the holder of the networks: " +
+                                  (words.empty() ? "it gave no reason" : escape_controls(words)));
+}
+
+Result<void> start_holder(const Leases& leases, const Request& request) {
+  sys::Pipe said = TRY(sys::make_pipe());
+  sys::Fd null = TRY(sys::open_at(sys::cwd(), "/dev/null", O_RDWR));
+  Request told;  // of what is no business of its
+  told.mode = request.mode;
+  told.program = request.program;
+  told.outside = request.outside;
+  told.foreign_space = request.foreign_space;
+  sys::SpawnOptions spawn;
+  spawn.program = "/proc/self/exe";
+  spawn.args = {"berth-network", "hold", leases.path(), json::write(told)};
+  spawn.in = spawn.err = &null;
+  spawn.out = &said.write;
+  spawn.working_directory = "/";
+  spawn.die_with_parent = false;
+  spawn.new_session = true;
+  sys::Process process = TRY(sys::spawn(spawn));
+  said.write.reset();
+  TRY(await_word(said.read));
+  process.release();
+  return {};
+}
+
+// ---- the holder itself --------------------------------------------------------------------------
+
+/// A new network namespace with loopback.
+Result<sys::Fd> make_space() {
+  sys::Pipe up = TRY(sys::make_pipe());
+  sys::Cloned cloned = TRY(sys::clone3(CLONE_NEWNET, -1));
+  if (cloned.pid == 0) {
+    bool raised = sys::raise_loopback().ok();
+    ignore(sys::write_all(up.write, raised ? "1" : "0", "its parent"));
+    std::vector<pollfd> nothing;
+    while (true) ignore(sys::poll(nothing, std::nullopt));
+  }
+  sys::Process child(cloned.pid, std::move(cloned.pidfd));
+  up.write.reset();
+  std::array<char, 1> word{};
+  size_t count = TRY(sys::read_some(up.read, word, "a network namespace"));
+  if (count == 0 || word[0] != '1') {
+    return make_error(Kind::io, "make a network namespace: its loopback stays down");
+  }
+  return sys::open_at(sys::cwd(), "/proc/" + std::to_string(child.pid()) + "/ns/net", O_RDONLY);
+}
+
+struct Held {
+  sys::Fd space;
+  Holder holder;
+  HelperCall call;
+  sys::Process slirp;  ///< empty with pasta
+};
+
+Result<void> start_outside(const Leases& leases, Held& held) {
+  if (held.holder.outside == kPasta) {
+    held.holder.helper = TRY(start_pasta(leases, held.call, held.space));
+    return {};
+  }
+  held.slirp = TRY(start_slirp(leases, held.call, held.space));
+  return {};
+}
+
+Result<Held> start_holding(const Leases& leases, const Request& request) {
+  Held held;
+  held.space = TRY(make_space());
+  Host host = TRY(look_at_host());
+  held.call.program = request.program;
+  held.call.name = kHolderName;
+  held.call.subnet = host.subnet;
+  held.call.interface = kInterface;
+  held.call.stays = true;
+  Holder& holder = held.holder;
+  holder.boot_id = TRY(sys::boot_id());
+  holder.process = TRY(name_process(sys::own_pid()));
+  holder.space = held.space.get();
+  holder.outside = request.outside;
+  holder.subnet = host.subnet.text();
+  holder.host = host.address;
+  TRY(start_outside(leases, held));
+  TRY(sys::replace_file(leases.fd(), kHolderFile, json::write(holder), 0600));
+  return held;
+}
+
+/// The oldest process in our user namespace or below it but for ourselves and the helper: that of
+/// another one cannot be opened. Zombies are none.
+Result<sys::Fd> find_neighbour(const Held& held) {
+  std::set<std::pair<uint64_t, int>> found;
+  for (const std::string& name : TRY(sys::list_directory(sys::cwd(), "/proc"))) {
+    auto number = parse_u64(name);
+    int pid = static_cast<int>(number.value_or(0));
+    bool is_ours = pid == sys::own_pid() || pid == held.slirp.pid() ||
+                   (held.holder.helper && pid == held.holder.helper->pid);
+    if (!number || is_ours) continue;
+    if (!sys::open_at(sys::cwd(), "/proc/" + name + "/ns/user", O_RDONLY).ok()) continue;
+    auto start = sys::process_start_time(pid);
+    if (start.ok()) found.emplace(*start, pid);
+  }
+  for (const auto& [start, pid] : found) {
+    auto handle = sys::open_pidfd(pid);
+    if (!handle.ok() || !lives({pid, start})) continue;
+    if (!TRY(sys::await_end(*handle, std::chrono::milliseconds(0)))) return std::move(*handle);
+  }
+  return sys::Fd();
+}
+
+/// Somebody who needs us, as long as this handle's process runs; empty: nobody.
+Result<sys::Fd> find_user(Leases& leases, const Held& held, const Request& request) {
+  for (const Lease& lease : TRY(leases.sweep())) {
+    if (lease.outside.empty()) continue;
+    auto handle = sys::open_pidfd(lease.holder.pid);
+    if (handle.ok() && lives(lease.holder)) return std::move(*handle);
+  }
+  return request.foreign_space ? sys::Fd() : find_neighbour(held);
+}
+
+/// Until `user` ends, with a helper whenever one is needed.
+Result<void> wait_for(const std::string& directory, Held& held, const sys::Fd& user) {
+  while (true) {
+    std::vector<pollfd> entries = {{user.get(), POLLIN, 0}, {-1, POLLIN, 0}};
+    if (held.slirp) entries[1].fd = held.slirp.pidfd().get();
+    TRY(sys::poll(entries, std::nullopt));
+    if (entries[0].revents != 0) return {};
+    if (entries[1].revents == 0) continue;
+    // It was killed. What is published is published again; not faster than it can fail.
+    held.slirp = sys::Process();
+    if (TRY(sys::await_end(user, kHelperPause))) return {};
+    Leases leases = TRY(Leases::open(directory));
+    if (!start_outside(leases, held).ok()) continue;
+    ignore(forward_ports(leases, held.holder, TRY(leases.sweep())));
+  }
+}
+
+void end_holding(const Leases& leases, Held& held) {
+  ignore(sys::remove_entry(leases.fd(), kHolderFile));
+  ignore(sys::remove_entry(leases.fd(), slirp_socket(kHolderName)));
+  if (!held.holder.helper) return;
+  Lease helped;
+  helped.helper = held.holder.helper;
+  end_helper(helped);
+}
+
+}  // namespace
+
+Result<std::optional<Holder>> find_holder(const Leases& leases) {
+  auto text = TRY(sys::read_file_if_exists(leases.fd(), kHolderFile, kMaxRecord));
+  if (!text) return std::optional<Holder>();
+  Holder holder = TRY(json::read<Holder>(*text, leases.path() + "/" + kHolderFile));
+  bool counts = holder.boot_id == TRY(sys::boot_id()) && lives(holder.process);
+  return counts ? std::optional(std::move(holder)) : std::nullopt;
+}
+
+Result<Provided> provide_holder(const Leases& leases, const Request& request) {
+  auto there = find_holder(leases);
+  if (there.ok() && *there) {
+    TRY(check_own(**there));
+    return Provided{std::move(**there), false};
+  }
+  TRY(start_holder(leases, request));
+  auto made = TRY(find_holder(leases));
+  if (made) return Provided{std::move(*made), true};
+  return make_error(Kind::interrupted, "start the holder of the networks: it has ended");
+}
+
+Result<void> enter_space(const Holder& holder) {
+  sys::Fd user = TRY(open_user_namespace(holder.process));
+  ino_t own = TRY(own_user_namespace());
+  if (TRY(sys::stat_fd(user, "the holder's user namespace")).st_ino != own) {
+    TRY(sys::setns(user, CLONE_NEWUSER, "the user namespace of the networks"));
+  }
+  sys::Fd space = TRY(sys::open_at(sys::cwd(), space_path(holder), O_RDONLY));
+  if (!lives(holder.process)) {
+    return make_error(Kind::not_found, "the holder of the networks has ended");
+  }
+  return sys::setns(space, CLONE_NEWNET, "the network namespace of the networks");
+}
+
+Result<void> forward_ports(const Leases& leases, const Holder& holder,
+                           const std::vector<Lease>& current) {
+  std::vector<Published> wanted;
+  for (const Lease& lease : current) {
+    if (lease.outside.empty()) continue;
+    wanted.insert(wanted.end(), lease.ports.begin(), lease.ports.end());
+  }
+  if (holder.outside == kSlirp) return forward_by_slirp(socket_path(leases), wanted);
+  return add_ports(leases, holder, wanted);
+}
+
+Result<void> add_ports(const Leases& leases, const Holder& holder,
+                       const std::vector<Published>& ports) {
+  if (holder.outside == kSlirp) {
+    for (const Published& port : ports) {
+      TRY(publish_by_slirp(socket_path(leases), port, port.inner_port));
+    }
+    return {};
+  }
+  if (ports.empty()) return {};
+  return make_error(Kind::unsupported,
+                    "publish a port of a container in a network with a name: pasta cannot",
+                    "apt install slirp4netns");
+}
+
+void choose_inner_ports(std::vector<Published>& ports, const std::vector<Lease>& current) {
+  std::set<std::pair<std::string, unsigned>> taken;
+  for (const Lease& lease : current) {
+    for (const Published& port : lease.ports) taken.emplace(port.protocol, port.inner_port);
+  }
+  for (Published& port : ports) {
+    unsigned chosen = port.host_port;  // the same one is found on the gateway, too
+    while (!taken.emplace(port.protocol, chosen).second) chosen = chosen % 65535 + 1;
+    port.inner_port = static_cast<uint16_t>(chosen);
+  }
+}
+
+Result<void> hold(const std::string& directory, const Request& request) {
+  sys::Fd out(STDOUT_FILENO);
+  Leases files = TRY(Leases::unlocked(directory));
+  auto held = start_holding(files, request);
+  if (!held.ok()) {
+    ignore(sys::write_all(out, write_failure(held.error()) + "\n", "the caller"));
+    return {};
+  }
+  ignore(sys::write_all(out, kReady, "the caller"));
+  out.reset();
+  while (true) {
+    sys::Fd user;
+    {
+      // Nobody joins us between the look and the end.
+      sys::Fd lock =
+          TRY(sys::open_at(files.fd(), kHolderLock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+      TRY(sys::wait_lock(lock, sys::LockMode::exclusive, kHolderLock));
+      Leases leases = TRY(Leases::open(directory));
+      user = TRY(find_user(leases, *held, request));
+      if (!user) {
+        end_holding(leases, *held);
+        return {};
+      }
+    }
+    TRY(wait_for(directory, *held, user));
+  }
+}
+
+}  // namespace berth::network
