@@ -3,13 +3,13 @@
 // the config of a container (docs/decisions/0090): the container's state comes on standard input,
 // a failure goes to standard error as one line of JSON.
 //
-//   berth-network attach DIRECTORY REQUEST   createRuntime: REQUEST is a network::Request as JSON
-//   berth-network detach DIRECTORY           poststop
+//   berth-network attach DIRECTORY REQUEST           createRuntime; a network::Request as JSON
+//   berth-network detach DIRECTORY                   poststop
 //   berth-network connect DIRECTORY ID ATTACHMENT    called by berth, for a container that runs
-//   berth-network disconnect DIRECTORY ID NETWORK     the same; "": the bridge without a name
-//   berth-network keep DIRECTORY ID          waits for the end of an ordinary user's container
-//   berth-network provide DIRECTORY REQUEST  called by berth: a holder of an ordinary user's
-//   networks berth-network hold DIRECTORY REQUEST     is that holder
+//   berth-network disconnect DIRECTORY ID NETWORK    the same; "": the bridge without a name
+//   berth-network keep DIRECTORY ID                  waits for the end of a user's container
+//   berth-network provide DIRECTORY REQUEST          called by berth: makes a holder
+//   berth-network hold DIRECTORY REQUEST             is that holder
 #include <unistd.h>
 
 #include <cstdio>

@@ -70,6 +70,10 @@ struct Prepared {
 /// Who this process is from now on; `context` is of who it was.
 Result<engine::Identity> settle(const cli::Verb& verb, const engine::Context& context,
                                 const Prepared& call) {
+  // Of several that are started one may run already, and be in no network.
+  if (!call.networks.containers.empty()) {
+    if (auto among = TRY(engine::settle_among_networks(context, call.networks))) return *among;
+  }
   if (!call.container.empty()) {
     auto process = engine::process_of(context.paths, call.container, context.log);
     if (process) return engine::settle_beside(*process);

@@ -93,8 +93,11 @@ Result<std::optional<Identity>> settle_among_networks(const Context& context,
       TRY(sys::open_at(directory, network::kHolderLock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   TRY(sys::wait_lock(lock, sys::LockMode::exclusive, path + "/" + network::kHolderLock));
   NetworkPlace place = TRY(look_at_place(context, directory));
-  if (place.held || (place.process && !starts)) {
-    return std::optional<Identity>(TRY(join(*place.process)));
+  for (int attempt = 0; place.held || (place.process && !starts); ++attempt) {
+    auto joined = join(*place.process);
+    bool has_ended = !joined.ok() && joined.error().kind == Kind::not_found;
+    if (!has_ended || attempt > 0) return std::optional<Identity>(TRY(std::move(joined)));
+    place = TRY(look_at_place(context, directory));  // it was killed since the first look
   }
   if (!starts) return std::optional<Identity>();
   network::Request request = TRY(holder_request(context));

@@ -27,7 +27,8 @@ Result<void> check(const Lease& lease) {
   if (!is_word(lease.mac, ":")) return unchecked(lease.mac);
   if (!is_word(lease.interface, ".")) return unchecked(lease.interface);
   for (const Published& port : lease.ports) {
-    if (!parse_ipv4(port.host_address)) return unchecked(port.host_address);
+    bool is_known = port.host_address == kFromOutside || parse_ipv4(port.host_address);
+    if (!is_known) return unchecked(port.host_address);
     if (port.protocol != "tcp" && port.protocol != "udp") return unchecked(port.protocol);
   }
   return {};
@@ -49,19 +50,34 @@ std::string drop(std::string_view family, const std::string& table) {
   return fmt::format("add table {0} {1}\ndelete table {0} {1}\n", family, table);
 }
 
-std::string ports_map(const RuleInputs& inputs, const std::string& protocol, bool any_address) {
+enum class To { any, outside, one };
+
+To whom_to(const Published& port) {
+  if (port.host_address == kFromOutside) return To::outside;
+  return port.host_address == "0.0.0.0" ? To::any : To::one;
+}
+
+bool has_outside_ports(const RuleInputs& inputs) {
+  return std::any_of(inputs.leases.begin(), inputs.leases.end(), [](const Lease& lease) {
+    return std::any_of(lease.ports.begin(), lease.ports.end(),
+                       [](const Published& port) { return whom_to(port) == To::outside; });
+  });
+}
+
+std::string ports_map(const RuleInputs& inputs, const std::string& protocol, To to) {
+  static constexpr std::string_view kNames[] = {"any", "outside", "at"};
+  bool any_address = to != To::one;
   std::string elements;
   for (const Lease& lease : inputs.leases) {
     for (const Published& port : lease.ports) {
-      bool is_any = port.host_address == "0.0.0.0";
-      if (port.protocol != protocol || is_any != any_address) continue;
+      if (port.protocol != protocol || whom_to(port) != to) continue;
       std::string key = any_address ? "" : port.host_address + " . ";
       elements += fmt::format("{}{}{} : {} . {}", elements.empty() ? "" : ", ", key, port.host_port,
                               lease.address, port.container_port);
     }
   }
   return fmt::format("  map {}_{} {{ type {}inet_service : ipv4_addr . inet_service; {}}}\n",
-                     protocol, any_address ? "any" : "at", any_address ? "" : "ipv4_addr . ",
+                     protocol, kNames[static_cast<size_t>(to)], any_address ? "" : "ipv4_addr . ",
                      elements.empty() ? "" : "elements = { " + elements + " }; ");
 }
 
@@ -83,14 +99,20 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
   TRY(check(inputs));
   const std::string& bridge = inputs.names.bridge;
   std::string subnet = inputs.subnet.text();
+  const bool outside = has_outside_ports(inputs);
   std::string text = drop("ip", bridge) + fmt::format("table ip {} {{\n", bridge);
   for (const char* protocol : {"tcp", "udp"}) {
-    text += ports_map(inputs, protocol, true) + ports_map(inputs, protocol, false);
+    text += ports_map(inputs, protocol, To::any) + ports_map(inputs, protocol, To::one);
+    if (outside) text += ports_map(inputs, protocol, To::outside);
   }
   text += "  chain published {\n";
   for (const char* protocol : {"tcp", "udp"}) {
     text += fmt::format("    dnat ip to ip daddr . {0} dport map @{0}_at\n", protocol);
     text += fmt::format("    dnat ip to {0} dport map @{0}_any\n", protocol);
+    if (outside) {
+      text += fmt::format("    iifname \"{1}\" dnat ip to {0} dport map @{0}_outside\n", protocol,
+                          kOutsideInterface);
+    }
   }
   text += "  }\n";
   // What was sent by others to an address of this host, and what this host sends to itself.

@@ -27,6 +27,12 @@ inline constexpr size_t kNetworkDigits = 6;
 Names names_for_network(const std::string& id);
 
 /// What the rules are made of. Every text in it was made or parsed by us.
+/// The interface by which the holder's network namespace leads out.
+inline constexpr const char* kOutsideInterface = "tap0";
+/// In the place of Published::host_address, in the holder's namespace: for what comes in there, and
+/// for no network beside.
+inline constexpr const char* kFromOutside = "outside";
+
 struct RuleInputs {
   Names names;
   Subnet subnet;

@@ -101,6 +101,17 @@ def test_a_network_is_closed_to_others_but_for_published_ports(berth, image, lab
 
 
 @EVERYBODY
+def test_a_port_of_the_hosts_loopback_is_not_open_to_another_network(berth, image, lab):
+    said_by(berth, "network", "create", "one")
+    said_by(berth, "network", "create", "two")
+    serve(berth, image, "s1", "--network", "one", "-p", "127.0.0.1:8000:8000")
+    wait_until(lambda: lab.host.ask("127.0.0.1", 8000, 2, "hello\n") == "s1")
+    gate = said_by(berth, "network", "inspect", "-f", "{{(index .IPAM.Config 0).Gateway}}", "two")
+    for address in (gate, "10.0.2.100"):  # that of slirp4netns, where there is one
+        assert ask(berth, image, "two", address).returncode != 0, address
+
+
+@EVERYBODY
 def test_an_internal_network_has_no_way_out(berth, image, lab):
     said_by(berth, "network", "create", "--internal", "quiet")
     serve(berth, image, "inside", "--network", "quiet")
@@ -346,7 +357,21 @@ def test_without_slirp4netns_pasta_serves_all_but_ports(berth, image, lab, work)
     end_server(server)
     said = berth.run("run", "--rm", "--network", "app", "-p", "18080:80", image, "true")
     assert said.returncode == 125 and "pasta cannot; try: apt install slirp4netns" in said.stderr
+    # It does not end with a holder that is killed, but with the next one's start.
+    [before] = [pid for pid in helpers(berth) if pid not in helpers(berth, b"hold")]
+    kill_each(helpers(berth, b"hold"))
+    assert ask(berth, image, "app", "ship").stdout == "ship\n"
+    assert before not in helpers(berth)
     berth.argv = usual
+
+
+@USERS
+def test_what_is_started_beside_a_container_without_a_network_has_its_own(berth, image, lab):
+    said_by(berth, "network", "create", "app")
+    said_by(berth, "run", "-d", "--name", "alone", image, "sleep", "600")
+    said_by(berth, "create", "--name", "ship", "--network", "app", image, "sleep", "600")
+    assert said_by(berth, "start", "alone", "ship") == "alone\nship"
+    assert said_by(berth, "exec", "ship", "ping", "-c", "1", "-W", "5", "ship")
 
 
 @pytest.mark.profiles("single_id")

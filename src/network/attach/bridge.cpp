@@ -560,10 +560,12 @@ Result<void> restore_bridges(Leases& leases, const std::vector<Placed>& containe
     }
   }
   TRY(set_rules(leases, networks_in_use(leases.path(), current)));
+  Result<void> failed;
   for (const auto& [lease, space] : containers) {
-    ignore(plug_in_again(links, space, bridges, lease));  // it may end in this moment
+    auto plugged = plug_in_again(links, space, bridges, lease);
+    if (!plugged.ok() && lives(lease.holder)) failed = std::move(plugged);  // else it has ended
   }
-  return {};
+  return failed;
 }
 
 Result<void> disconnect_bridge(Leases& leases, const std::string& network, const sys::Fd& space,

@@ -11,23 +11,25 @@
 #include <array>
 #include <chrono>
 #include <set>
+#include <thread>
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "network/attach/forwards.hpp"
 #include "network/attach/helpers.hpp"
+#include "network/rules.hpp"
 #include "sys/file.hpp"
 #include "sys/namespace.hpp"
 #include "sys/poll.hpp"
 #include "sys/process.hpp"
 #include "sys/program.hpp"
+#include "sys/signals.hpp"
 #include "sys/stream.hpp"
 
 namespace berth::network {
 namespace {
 
 constexpr const char* kHolderName = "holder";  // of its helper's files
-constexpr const char* kInterface = "tap0";     // of its helper
 constexpr const char* kReady = "ready\n";
 constexpr size_t kMaxRecord = 65536;
 constexpr std::chrono::seconds kStartPatience{30};
@@ -156,14 +158,37 @@ Result<void> start_outside(const Leases& leases, Held& held) {
   return {};
 }
 
+/// The record as it was left, of whatever boot; none: there is none.
+Result<std::optional<Holder>> read_record(const Leases& leases) {
+  auto text = TRY(sys::read_file_if_exists(leases.fd(), kHolderFile, kMaxRecord));
+  if (!text) return std::optional<Holder>();
+  return std::optional<Holder>(TRY(json::read<Holder>(*text, leases.path() + "/" + kHolderFile)));
+}
+
+void end_helper_of(const Holder& holder) {
+  if (!holder.helper) return;
+  Lease helped;
+  helped.helper = holder.helper;
+  end_helper(helped);
+}
+
+/// pasta does not end with a holder that was killed.
+Result<void> end_helper_before(const Leases& leases) {
+  auto before = read_record(leases);
+  if (!before.ok() && before.error().kind != Kind::corrupt) return std::move(before).error();
+  if (before.ok() && *before && (*before)->boot_id == TRY(sys::boot_id())) end_helper_of(**before);
+  return {};
+}
+
 Result<Held> start_holding(const Leases& leases, const Request& request) {
+  TRY(end_helper_before(leases));
   Held held;
   held.space = TRY(make_space());
   Host host = TRY(look_at_host());
   held.call.program = request.program;
   held.call.name = kHolderName;
   held.call.subnet = host.subnet;
-  held.call.interface = kInterface;
+  held.call.interface = kOutsideInterface;
   held.call.stays = true;
   Holder& holder = held.holder;
   holder.boot_id = TRY(sys::boot_id());
@@ -173,8 +198,10 @@ Result<Held> start_holding(const Leases& leases, const Request& request) {
   holder.subnet = host.subnet.text();
   holder.host = host.address;
   TRY(start_outside(leases, held));
-  TRY(sys::replace_file(leases.fd(), kHolderFile, json::write(holder), 0600));
-  return held;
+  auto recorded = sys::replace_file(leases.fd(), kHolderFile, json::write(holder), 0600);
+  if (recorded.ok()) return held;
+  end_helper_of(holder);
+  return std::move(recorded).error();
 }
 
 /// The oldest process in our user namespace or below it but for ourselves and the helper: that of
@@ -201,7 +228,10 @@ Result<sys::Fd> find_neighbour(const Held& held) {
 
 /// Somebody who needs us, as long as this handle's process runs; empty: nobody.
 Result<sys::Fd> find_user(Leases& leases, const Held& held, const Request& request) {
-  for (const Lease& lease : TRY(leases.sweep())) {
+  std::vector<Lease> current = TRY(leases.sweep());
+  // Those of containers that were killed are free again.
+  ignore(forward_ports(leases, held.holder, current));
+  for (const Lease& lease : current) {
     if (lease.outside.empty()) continue;
     auto handle = sys::open_pidfd(lease.holder.pid);
     if (handle.ok() && lives(lease.holder)) return std::move(*handle);
@@ -212,11 +242,13 @@ Result<sys::Fd> find_user(Leases& leases, const Held& held, const Request& reque
 /// Until `user` ends, with a helper whenever one is needed.
 Result<void> wait_for(const std::string& directory, Held& held, const sys::Fd& user) {
   while (true) {
-    std::vector<pollfd> entries = {{user.get(), POLLIN, 0}, {-1, POLLIN, 0}};
-    if (held.slirp) entries[1].fd = held.slirp.pidfd().get();
-    TRY(sys::poll(entries, std::nullopt));
-    if (entries[0].revents != 0) return {};
-    if (entries[1].revents == 0) continue;
+    if (held.slirp || held.holder.outside != kSlirp) {
+      std::vector<pollfd> entries = {{user.get(), POLLIN, 0}, {-1, POLLIN, 0}};
+      if (held.slirp) entries[1].fd = held.slirp.pidfd().get();
+      TRY(sys::poll(entries, std::nullopt));
+      if (entries[0].revents != 0) return {};
+      if (entries[1].revents == 0) continue;
+    }
     // It was killed. What is published is published again; not faster than it can fail.
     held.slirp = sys::Process();
     if (TRY(sys::await_end(user, kHelperPause))) return {};
@@ -227,26 +259,46 @@ Result<void> wait_for(const std::string& directory, Held& held, const sys::Fd& u
 }
 
 void end_holding(const Leases& leases, Held& held) {
-  ignore(sys::remove_entry(leases.fd(), kHolderFile));
-  ignore(sys::remove_entry(leases.fd(), slirp_socket(kHolderName)));
-  if (!held.holder.helper) return;
-  Lease helped;
-  helped.helper = held.holder.helper;
-  end_helper(helped);
+  auto recorded = read_record(leases);
+  // Else they are another holder's by now.
+  if (!recorded.ok() || (*recorded && (*recorded)->process == held.holder.process)) {
+    ignore(sys::remove_entry(leases.fd(), kHolderFile));
+    ignore(sys::remove_entry(leases.fd(), slirp_socket(kHolderName)));
+  }
+  end_helper_of(held.holder);
+}
+
+/// Waits until somebody who needs us has ended; false: nobody does, and all is taken down.
+Result<bool> hold_once(const Leases& files, const std::string& directory, Held& held,
+                       const Request& request) {
+  sys::Fd user;
+  {
+    // Nobody joins us between the look and the end.
+    sys::Fd lock = TRY(sys::open_at(files.fd(), kHolderLock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+    TRY(sys::wait_lock(lock, sys::LockMode::exclusive, kHolderLock));
+    Leases leases = TRY(Leases::open(directory));
+    user = TRY(find_user(leases, held, request));
+    if (!user) {
+      end_holding(leases, held);
+      return false;
+    }
+  }
+  TRY(wait_for(directory, held, user));
+  return true;
 }
 
 }  // namespace
 
 Result<std::optional<Holder>> find_holder(const Leases& leases) {
-  auto text = TRY(sys::read_file_if_exists(leases.fd(), kHolderFile, kMaxRecord));
-  if (!text) return std::optional<Holder>();
-  Holder holder = TRY(json::read<Holder>(*text, leases.path() + "/" + kHolderFile));
-  bool counts = holder.boot_id == TRY(sys::boot_id()) && lives(holder.process);
-  return counts ? std::optional(std::move(holder)) : std::nullopt;
+  std::optional<Holder> holder = TRY(read_record(leases));
+  bool counts = holder && holder->boot_id == TRY(sys::boot_id()) && lives(holder->process);
+  return counts ? std::move(holder) : std::nullopt;
 }
 
 Result<Provided> provide_holder(const Leases& leases, const Request& request) {
   auto there = find_holder(leases);
+  // A record that nobody can read names no holder; whatever else fails may hide one.
+  if (!there.ok() && there.error().kind != Kind::corrupt) return std::move(there).error();
   if (there.ok() && *there) {
     TRY(check_own(**there));
     return Provided{std::move(**there), false};
@@ -309,6 +361,7 @@ void choose_inner_ports(std::vector<Published>& ports, const std::vector<Lease>&
 
 Result<void> hold(const std::string& directory, const Request& request) {
   sys::Fd out(STDOUT_FILENO);
+  sys::IgnoredSignal pipe(SIGPIPE);  // a caller that has gone is no reason to leave pasta behind
   Leases files = TRY(Leases::unlocked(directory));
   auto held = start_holding(files, request);
   if (!held.ok()) {
@@ -318,20 +371,10 @@ Result<void> hold(const std::string& directory, const Request& request) {
   ignore(sys::write_all(out, kReady, "the caller"));
   out.reset();
   while (true) {
-    sys::Fd user;
-    {
-      // Nobody joins us between the look and the end.
-      sys::Fd lock =
-          TRY(sys::open_at(files.fd(), kHolderLock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
-      TRY(sys::wait_lock(lock, sys::LockMode::exclusive, kHolderLock));
-      Leases leases = TRY(Leases::open(directory));
-      user = TRY(find_user(leases, *held, request));
-      if (!user) {
-        end_holding(leases, *held);
-        return {};
-      }
-    }
-    TRY(wait_for(directory, *held, user));
+    auto goes_on = hold_once(files, directory, *held, request);
+    if (goes_on.ok() && !*goes_on) return {};
+    // Of a machine that has no memory or no descriptors left for a while: containers are in there.
+    if (!goes_on.ok()) std::this_thread::sleep_for(kHelperPause);
   }
 }
 

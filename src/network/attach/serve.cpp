@@ -28,6 +28,7 @@ namespace berth::network {
 namespace {
 
 constexpr size_t kMaxNames = size_t{64} << 10;
+constexpr const char* kUnrestored = "unrestored";  // there: networks of running containers are not
 
 Result<sys::Fd> open_space(int pid) {
   std::string path = "/proc/" + std::to_string(pid) + "/ns/net";
@@ -97,7 +98,8 @@ Result<void> prepare_inside(Leases& leases, const Holder& holder, const Request&
   return enter_space(holder);
 }
 
-/// Gives those of `current` that ran with another holder, which was killed, what they had.
+/// Gives those of `current` that ran with another holder, which was killed, what they had. Where it
+/// is cut off, the next call does it.
 Result<void> restore(Leases& leases, const std::vector<Lease>& current) {
   std::vector<Placed> containers;
   for (const Lease& lease : current) {
@@ -105,7 +107,16 @@ Result<void> restore(Leases& leases, const std::vector<Lease>& current) {
     auto space = open_space(lease.holder.pid);
     if (space.ok()) containers.push_back({lease, std::move(*space)});
   }
-  return containers.empty() ? Result<void>() : restore_bridges(leases, containers);
+  if (!containers.empty()) {
+    TRY(sys::replace_file(leases.fd(), kUnrestored, "", 0600));
+    TRY(restore_bridges(leases, containers));
+  }
+  return sys::remove_entry(leases.fd(), kUnrestored);
+}
+
+/// Whether containers run that lack what another holder had.
+Result<bool> must_restore(const Leases& leases, const Provided& provided) {
+  return provided.is_new || TRY(sys::stat_entry(leases.fd(), kUnrestored)).has_value();
 }
 
 Result<void> attach_inside(Leases& leases, const Request& request, const sys::Fd& space,
@@ -117,7 +128,7 @@ Result<void> attach_inside(Leases& leases, const Request& request, const sys::Fd
     if (left.ok()) ignore(forward_ports(leases, provided.holder, *left));
   });
   TRY(prepare_inside(leases, provided.holder, request, lease));
-  if (provided.is_new) {
+  if (TRY(must_restore(leases, provided))) {
     std::vector<Lease> current = TRY(leases.sweep());
     TRY(restore(leases, current));
   }
@@ -183,7 +194,7 @@ Result<void> provide(const std::string& directory, const Request& request) {
   std::vector<Lease> current = TRY(leases.sweep());
   bool is_empty = std::none_of(current.begin(), current.end(),
                                [](const Lease& lease) { return !lease.outside.empty(); });
-  if (!provided.is_new || is_empty) return {};
+  if (is_empty || !TRY(must_restore(leases, provided))) return {};
   ignore(forward_ports(leases, provided.holder, current));
   TRY(enter_space(provided.holder));
   return restore(leases, current);
