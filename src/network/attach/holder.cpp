@@ -34,6 +34,7 @@ constexpr const char* kReady = "ready\n";
 constexpr size_t kMaxRecord = 65536;
 constexpr std::chrono::seconds kStartPatience{30};
 constexpr std::chrono::seconds kHelperPause{1};
+constexpr int kMostFailures = 60;  // one after another
 
 std::string space_path(const Holder& holder) {
   return "/proc/" + std::to_string(holder.process.pid) + "/fd/" + std::to_string(holder.space);
@@ -361,21 +362,29 @@ void choose_inner_ports(std::vector<Published>& ports, const std::vector<Lease>&
 
 Result<void> hold(const std::string& directory, const Request& request) {
   sys::Fd out(STDOUT_FILENO);
-  sys::IgnoredSignal pipe(SIGPIPE);  // a caller that has gone is no reason to leave pasta behind
   Leases files = TRY(Leases::unlocked(directory));
   auto held = start_holding(files, request);
   if (!held.ok()) {
     ignore(sys::write_all(out, write_failure(held.error()) + "\n", "the caller"));
     return {};
   }
-  ignore(sys::write_all(out, kReady, "the caller"));
+  {
+    // A caller that has gone is no reason to leave pasta behind. Not inherited: pasta minds.
+    sys::IgnoredSignal gone(SIGPIPE);
+    ignore(sys::write_all(out, kReady, "the caller"));
+  }
   out.reset();
-  while (true) {
+  // A machine may have no memory or no descriptors left for a while, and containers are in there.
+  for (int failures = 0; failures < kMostFailures; ++failures) {
     auto goes_on = hold_once(files, directory, *held, request);
     if (goes_on.ok() && !*goes_on) return {};
-    // Of a machine that has no memory or no descriptors left for a while: containers are in there.
+    if (goes_on.ok()) failures = -1;
+    bool is_removed = !goes_on.ok() && goes_on.error().kind == Kind::not_found;
+    if (is_removed) break;
     if (!goes_on.ok()) std::this_thread::sleep_for(kHelperPause);
   }
+  end_holding(files, *held);
+  return {};
 }
 
 }  // namespace berth::network
