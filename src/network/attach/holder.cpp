@@ -375,13 +375,13 @@ Result<void> hold(const std::string& directory, const Request& request) {
   }
   out.reset();
   // A machine may have no memory or no descriptors left for a while, and containers are in there.
-  for (int failures = 0; failures < kMostFailures; ++failures) {
+  int failures = 0;
+  while (failures < kMostFailures) {
     auto goes_on = hold_once(files, directory, *held, request);
     if (goes_on.ok() && !*goes_on) return {};
-    if (goes_on.ok()) failures = -1;
-    bool is_removed = !goes_on.ok() && goes_on.error().kind == Kind::not_found;
-    if (is_removed) break;
-    if (!goes_on.ok()) std::this_thread::sleep_for(kHelperPause);
+    if (!goes_on.ok() && goes_on.error().kind == Kind::not_found) break;  // the directory has gone
+    failures = goes_on.ok() ? 0 : failures + 1;
+    if (failures > 0) std::this_thread::sleep_for(kHelperPause);
   }
   end_holding(files, *held);
   return {};
