@@ -67,7 +67,8 @@ struct Prepared {
   engine::NetworkUse networks;
 };
 
-/// Who this process is from now on; `context` is of who it was.
+/// Enters the user namespace that the verb needs, and returns the identity that this process has in
+/// it. `context` was made with the identity before.
 Result<engine::Identity> settle(const cli::Verb& verb, const engine::Context& context,
                                 const Prepared& call) {
   // Of several that are started one may run already, and be in no network.

@@ -44,8 +44,8 @@ inline constexpr std::string_view kDefaultNetwork = "bridge";  ///< docker's nam
 /// Makes the network, and gives it with its id. Without a subnet a free one is chosen, that no
 /// route of the host and no other network overlaps; without a gateway its first address is it.
 /// Errors: usage (name, subnet, gateway, range), exists, denied (a name that docker keeps), corrupt
-/// (a record whose subnet is not known, where one is to be chosen), unsupported (another driver, no
-/// free subnet), io.
+/// (a record without a readable subnet, where a free one has to be chosen), unsupported (another
+/// driver, no free subnet), io.
 Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish);
 
 /// By its name, or by the beginning of its id. Errors: corrupt, io, usage (several ids).

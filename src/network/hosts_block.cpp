@@ -44,7 +44,8 @@ std::string peer_lines(const Lease& lease, const std::vector<Lease>& leases) {
 std::string with_block(std::string_view hosts, std::string_view lines) {
   std::string text;
   bool inside = false;
-  // Looked for once: whoever writes the file could make each line a beginning.
+  // Searched once: in a file that a container has filled every line may begin a block, and a
+  // search for each of them would take quadratic time.
   size_t last_end = hosts.rfind(kEnd);
   size_t at = 0;
   while (at < hosts.size()) {

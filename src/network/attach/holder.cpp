@@ -227,10 +227,11 @@ Result<sys::Fd> find_neighbour(const Held& held) {
   return sys::Fd();
 }
 
-/// Somebody who needs us, as long as this handle's process runs; empty: nobody.
+/// A handle of a process that needs the holder: a container with a lease, or any other process in
+/// its user namespace. Empty: there is none.
 Result<sys::Fd> find_user(Leases& leases, const Held& held, const Request& request) {
   std::vector<Lease> current = TRY(leases.sweep());
-  // Those of containers that were killed are free again.
+  // Closes the ports of containers that were killed.
   ignore(forward_ports(leases, held.holder, current));
   for (const Lease& lease : current) {
     if (lease.outside.empty()) continue;
@@ -269,7 +270,8 @@ void end_holding(const Leases& leases, Held& held) {
   end_helper_of(held.holder);
 }
 
-/// Waits until somebody who needs us has ended; false: nobody does, and all is taken down.
+/// Finds a process that needs the holder and waits for its end. False: there is none, and the
+/// helper and the record are removed.
 Result<bool> hold_once(const Leases& files, const std::string& directory, Held& held,
                        const Request& request) {
   sys::Fd user;

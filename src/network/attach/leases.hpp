@@ -23,7 +23,7 @@ class Leases {
   /// Makes the directory and waits for the lock, which goes with this object.
   static Result<Leases> open(const std::string& directory);
 
-  /// The directory alone: for one whose caller has the lock, or needs none.
+  /// Opens the directory without taking the lock: the caller has it already, or needs none.
   static Result<Leases> unlocked(const std::string& directory);
 
   const sys::Fd& fd() const { return directory_; }
