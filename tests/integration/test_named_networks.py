@@ -368,6 +368,7 @@ def test_without_slirp4netns_pasta_serves_all_but_ports(berth, image, lab, work)
 @USERS
 def test_what_is_started_beside_a_container_without_a_network_has_its_own(berth, image, lab):
     said_by(berth, "network", "create", "app")
+    said_by(berth, "run", "-d", "--name", "first", "--network", "app", image, "sleep", "600")
     said_by(berth, "run", "-d", "--name", "alone", image, "sleep", "600")
     said_by(berth, "create", "--name", "ship", "--network", "app", image, "sleep", "600")
     assert said_by(berth, "start", "alone", "ship") == "alone\nship"
