@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <linux/mount.h>
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -20,7 +19,6 @@
 #include "sys/layer.hpp"
 #include "sys/mount.hpp"
 #include "sys/mount_table.hpp"
-#include "sys/namespace.hpp"
 #include "sys/overlay.hpp"
 #include "sys/program.hpp"
 
@@ -174,9 +172,7 @@ Result<void> run_unshared(const Context& context, const std::vector<std::string>
   if (program.empty()) {
     return make_error(Kind::not_found, "find " + quote(words.front()) + " in PATH");
   }
-  TRY(sys::unshare(CLONE_NEWNS, "mounts"));
-  // What the machine mounts later is seen, what is mounted here is not seen there.
-  TRY(sys::mount("", "/", "", MS_REC | MS_SLAVE, ""));
+  TRY(sys::leave_mount_namespace());
   sys::reset_signals();
   return sys::execute(program, words, context.environment.entries());
 }

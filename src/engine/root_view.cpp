@@ -2,7 +2,6 @@
 #include "engine/root_view.hpp"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -16,7 +15,6 @@
 #include "sys/fuse_overlay.hpp"
 #include "sys/layer.hpp"
 #include "sys/mount.hpp"
-#include "sys/namespace.hpp"
 #include "sys/overlay.hpp"
 #include "sys/process.hpp"
 
@@ -67,12 +65,6 @@ Result<OverlayPaths> overlay_of(const oci::Spec& spec) {
   }
   return make_error(Kind::unsupported, "the root of this container is a directory of the host",
                     "the directory itself");
-}
-
-/// What is mounted from now on is seen by this process and its children alone.
-Result<void> hide_mounts() {
-  TRY(sys::unshare(CLONE_NEWNS, "mounts"));
-  return sys::mount("", "/", "", MS_REC | MS_SLAVE, "");
 }
 
 // What the kernel makes up is there while a container runs.
@@ -214,7 +206,7 @@ Result<RootView> RootView::open(const Context& context, const ContainerSummary& 
     return make_error(
         Kind::busy, "container " + quote(container.name) + " is being changed by another process");
   }
-  TRY(hide_mounts());
+  TRY(sys::leave_mount_namespace());
   view.root_ =
       TRY(mount_stopped(bundle_of(context, container) + "/" + std::string(kRootDirectory), spec));
   return view;
@@ -229,7 +221,7 @@ Result<RootView> RootView::open_layers(const Context& context, const ContainerSu
     view.root_ = TRY(sys::open_at(sys::cwd(), spec.root.path, O_RDONLY | O_DIRECTORY));
     return view;
   }
-  TRY(hide_mounts());
+  TRY(sys::leave_mount_namespace());
   drop_own_layers(context, container, paths.lower);
   paths.lower.insert(paths.lower.begin(), paths.upper);
   sys::OverlayTop top;

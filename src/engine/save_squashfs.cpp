@@ -2,8 +2,6 @@
 #include "engine/save_squashfs.hpp"
 
 #include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
 
 #include <algorithm>
 
@@ -21,7 +19,6 @@
 #include "sys/file.hpp"
 #include "sys/mode.hpp"
 #include "sys/mount.hpp"
-#include "sys/namespace.hpp"
 #include "sys/overlay.hpp"
 
 namespace berth::engine {
@@ -110,8 +107,7 @@ Result<void> save(const Context& context, const std::string& reference, const st
     return make_error(Kind::not_found, "it has been removed", "berth pull " + reference);
   }
   image = TRY(store.get_image(reference));
-  TRY(sys::unshare(CLONE_NEWNS, "mounts"));
-  TRY(sys::mount("", "/", "", MS_REC | MS_SLAVE, ""));
+  TRY(sys::leave_mount_namespace());
   sys::Fd empty = TRY(make_top());
   // Over any directory: nobody but us sees it.
   std::string somewhere = TRY(placeholder_layer(context.paths.root));

@@ -205,7 +205,7 @@ Result<void> bind_cgroup(const std::string& directory, const sys::Fd& target,
 }  // namespace
 
 Result<void> isolate_mounts() {
-  return sys::mount("", "/", "", MS_REC | MS_SLAVE, "");
+  return sys::keep_mounts_here();
 }
 
 Result<void> mount_overlay_root(Inside& inside, const plan::MountOverlayRoot& step) {

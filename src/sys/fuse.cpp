@@ -94,15 +94,10 @@ Result<void> drop_rights(uint64_t kept) {
   return set_capabilities({kept, kept, 0});
 }
 
-// A mount namespace lives as long as a process in it. What the caller mounts there over the
-// server's files would keep the server, and the server that: in one of its own it sees none of it.
-Result<void> leave_mounts() {
-  TRY(unshare(CLONE_NEWNS, "mounts"));
-  return mount("", "/", "", MS_REC | MS_SLAVE, "");
-}
-
 Result<void> start_orphan(const SpawnOptions& options, uint64_t kept) {
-  TRY(leave_mounts());
+  // A mount namespace lives as long as a process in it. What the caller mounts there over the
+  // server's files would keep the server, and the server that: in one of its own it sees none.
+  TRY(leave_mount_namespace());
   TRY(drop_rights(kept));
   Process started = TRY(spawn(options));
   started.release();

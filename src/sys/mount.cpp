@@ -12,6 +12,7 @@
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/namespace.hpp"
 
 namespace berth::sys {
 namespace {
@@ -136,6 +137,19 @@ Result<void> mount(const std::string& source, const std::string& target, const s
                              quote(target));
   }
   return {};
+}
+
+Result<void> keep_mounts_here() {
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0) return {};
+  if (errno != EINVAL) return errno_now().error("keep mounts from other namespaces");
+  return make_error(Kind::unsupported,
+                    "have mounts of our own: '/' is no mount point, as in a chroot",
+                    "mount --bind DIR DIR, before chroot DIR");
+}
+
+Result<void> leave_mount_namespace() {
+  TRY(unshare(CLONE_NEWNS, "mounts"));
+  return keep_mounts_here();
 }
 
 Result<uint64_t> mount_id(const Fd& place, const std::string& name) {

@@ -39,6 +39,12 @@ Result<void> map_mount_ids(const Fd& mount, const Fd& user_namespace, Recursive 
 /// mount(2); empty strings become null pointers.
 Result<void> mount(const std::string& source, const std::string& target, const std::string& type,
                    unsigned long flags, const std::string& data);
+/// Keeps what is mounted from now on in this mount namespace from all others, whose mounts are
+/// still seen here. Errors: unsupported ('/' is no mount point, as in a chroot), denied.
+/// mount_namespaces(7) MS_SLAVE
+Result<void> keep_mounts_here();
+/// The same in a mount namespace of its own.
+Result<void> leave_mount_namespace();
 /// A number that two places share when they lie in one mount, while that is mounted.
 /// statx(2) STATX_MNT_ID
 Result<uint64_t> mount_id(const Fd& place, const std::string& name);

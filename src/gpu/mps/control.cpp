@@ -2,7 +2,6 @@
 #include "gpu/mps/control.hpp"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -15,7 +14,6 @@
 #include "sys/credentials.hpp"
 #include "sys/file.hpp"
 #include "sys/mount.hpp"
-#include "sys/namespace.hpp"
 #include "sys/poll.hpp"
 #include "sys/program.hpp"
 #include "sys/reap.hpp"
@@ -68,8 +66,7 @@ Result<void> bind(const sys::Fd& directory, const std::string& place) {
 }
 
 Result<void> make_view(const MpsPlace& place) {
-  TRY(sys::unshare(CLONE_NEWNS, "mount namespace"));
-  TRY(sys::mount("", "/", "", MS_REC | MS_PRIVATE, ""));
+  TRY(sys::leave_mount_namespace());
   // Opened first: they may lie below /tmp themselves.
   sys::Fd pipes = TRY(sys::open_at(sys::cwd(), place.daemon, O_PATH | O_DIRECTORY));
   sys::Fd memory = TRY(sys::open_at(sys::cwd(), place.memory, O_PATH | O_DIRECTORY));
