@@ -17,6 +17,7 @@
 #include "engine/mpi.hpp"
 #include "engine/network.hpp"
 #include "engine/network_files.hpp"
+#include "engine/network_leases.hpp"
 #include "engine/process.hpp"
 #include "engine/rootfs.hpp"
 #include "engine/rootfs_driver.hpp"

@@ -83,7 +83,7 @@ struct Streams {
 
 json::Value config_value(const oci::ContainerDefaults& config, std::string hostname,
                          std::string domainname, const Streams& streams, const std::string& image,
-                         std::optional<int64_t> stop_timeout = {}) {
+                         std::optional<int64_t> stop_timeout = {}, const std::string& mac = "") {
   json::Object out{
       {"Hostname", std::move(hostname)},
       {"Domainname", std::move(domainname)},
@@ -106,6 +106,7 @@ json::Value config_value(const oci::ContainerDefaults& config, std::string hostn
                    config.volumes.empty() ? json::Value() : empty_objects(config.volumes));
   out.emplace_back("WorkingDir", config.working_dir);
   out.emplace_back("Entrypoint", strings_or_null(config.entrypoint));
+  if (!mac.empty()) out.emplace_back("MacAddress", mac);
   out.emplace_back("OnBuild", strings_or_null(config.on_build));
   out.emplace_back("Labels", text_map(config.labels));
   if (!config.stop_signal.empty()) out.emplace_back("StopSignal", config.stop_signal);
@@ -234,8 +235,9 @@ json::Value container_document(const ContainerFacts& facts) {
   out.emplace_back("Mounts", mounts(facts));
   Streams streams{r.interactive, false, r.terminal};
   out.emplace_back(
-      "Config", config_value(container_defaults(facts), r.hostname.value_or(facts.id.substr(0, 12)),
-                             r.domainname.value_or(""), streams, facts.image, r.stop_timeout));
+      "Config",
+      config_value(container_defaults(facts), r.hostname.value_or(facts.id.substr(0, 12)),
+                   r.domainname.value_or(""), streams, facts.image, r.stop_timeout, r.mac_address));
   out.emplace_back("NetworkSettings", network_settings(facts));
   return out;
 }

@@ -10,6 +10,7 @@
 #include "engine/health.hpp"
 #include "engine/images.hpp"
 #include "engine/network.hpp"
+#include "engine/network_leases.hpp"
 #include "engine/rootfs_driver.hpp"
 #include "engine/spec.hpp"
 #include "engine/store.hpp"

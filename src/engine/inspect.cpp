@@ -6,7 +6,7 @@
 #include "engine/container_directory.hpp"
 #include "engine/container_document.hpp"
 #include "engine/health.hpp"
-#include "engine/network.hpp"
+#include "engine/network_leases.hpp"
 #include "engine/spec.hpp"
 #include "engine/store.hpp"
 #include "engine/tree_size.hpp"

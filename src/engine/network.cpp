@@ -13,6 +13,7 @@
 #include "engine/containers.hpp"
 #include "engine/default_network.hpp"
 #include "engine/network_helper.hpp"
+#include "engine/network_leases.hpp"
 #include "engine/networks.hpp"
 #include "engine/request_text.hpp"
 #include "engine/spec.hpp"
@@ -54,25 +55,6 @@ oci::Hook hook(const std::string& program, std::vector<std::string> words) {
   return made;
 }
 
-constexpr std::string_view kLeaseSuffix = ".json";
-
-/// Whether the container that has `lease` runs, in the boot `boot_id`.
-bool is_current(const network::Lease& lease, const std::string& boot_id) {
-  auto start = sys::process_start_time(lease.holder.pid);
-  return boot_id == lease.boot_id && start.ok() && *start == lease.holder.start_time;
-}
-
-Result<std::optional<network::Lease>> read_lease(const std::string& directory,
-                                                 const std::string& file,
-                                                 const std::string& boot_id) {
-  std::string path = directory + "/" + file;
-  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxLease));
-  if (!text) return std::optional<network::Lease>();
-  auto lease = TRY(json::read<network::Lease>(*text, path));
-  if (!is_current(lease, boot_id)) return std::optional<network::Lease>();
-  return std::optional<network::Lease>(std::move(lease));
-}
-
 /// What further flags say of networks.
 Result<void> join_more(const Context& context, const NetworkFlags& flags, RunRequest& request) {
   if (!flags.more.empty() && request.networks.empty()) {
@@ -88,34 +70,53 @@ Result<void> join_more(const Context& context, const NetworkFlags& flags, RunReq
     }
     request.networks.push_back(std::move(joined));
   }
-  bool any = std::any_of(request.networks.begin(), request.networks.end(),
-                         [](const JoinedNetwork& one) { return one.name != kDefaultNetwork; });
-  if (!any) request.networks.clear();
-  if (request.networks.empty()) {
-    if (!flags.aliases.empty()) {
-      return make_error(Kind::usage,
-                        "network-scoped alias is supported only for containers in user defined "
-                        "networks",
-                        "berth network create NAME, then --network NAME");
-    }
-    if (flags.address.empty()) return {};
-    return make_error(Kind::usage,
-                      "user specified IP address is supported on user defined networks only",
-                      "berth network create NAME, then --network NAME");
-  }
-  JoinedNetwork& first = request.networks.front();
+  return {};
+}
+
+/// What the flags say of the first network.
+void add_to_first(const NetworkFlags& flags, JoinedNetwork& first) {
   first.aliases.insert(first.aliases.end(), flags.aliases.begin(), flags.aliases.end());
   if (!flags.address.empty()) first.address = flags.address;
-  return {};
+  if (!flags.mac.empty()) first.mac = flags.mac;
+}
+
+/// The default network gives addresses by itself, and knows no names.
+Result<void> check_default(const JoinedNetwork& joined) {
+  constexpr const char* kCreate = "berth network create NAME, then --network NAME";
+  if (!joined.aliases.empty()) {
+    return make_error(Kind::usage,
+                      "network-scoped alias is supported only for containers in user defined "
+                      "networks",
+                      kCreate);
+  }
+  if (joined.address.empty()) return {};
+  return make_error(
+      Kind::usage, "user specified IP address is supported on user defined networks only", kCreate);
+}
+
+/// Puts the flags beside --network where they belong.
+Result<void> settle_networks(const NetworkFlags& flags, RunRequest& request) {
+  JoinedNetwork alone;
+  alone.name = kDefaultNetwork;
+  add_to_first(flags, request.networks.empty() ? alone : request.networks.front());
+  if (request.networks.empty()) request.networks.push_back(std::move(alone));
+  for (const JoinedNetwork& one : request.networks) {
+    if (one.name == kDefaultNetwork) TRY(check_default(one));
+  }
+  bool any = std::any_of(request.networks.begin(), request.networks.end(),
+                         [](const JoinedNetwork& one) { return one.name != kDefaultNetwork; });
+  request.mac_address = request.networks.front().mac;
+  if (!any) request.networks.clear();
+  if (request.mac_address.empty()) return {};
+  bool is_of_others = request.network == Network::container || request.network == Network::host;
+  if (!is_of_others) return {};
+  return make_error(Kind::usage, "conflicting options: mac-address and the network mode",
+                    "--network bridge, or a network with a name");
 }
 
 constexpr std::chrono::seconds kCallPatience{kLongest};
 
 }  // namespace
-
-std::string network_directory(const Context& context) {
-  return context.paths.state + "/network";
-}
 
 Result<void> read_network(const Context& context, const NetworkFlags& flags, RunRequest& request) {
   for (const std::string& text : flags.publish) {
@@ -139,6 +140,7 @@ Result<void> read_network(const Context& context, const NetworkFlags& flags, Run
     request.network_asked = publishes || usual.source == kNetworkVariable;
   }
   TRY(join_more(context, flags, request));
+  TRY(settle_networks(flags, request));
   if (publishes && request.network == Network::container) {
     return make_error(Kind::usage,
                       "conflicting options: port publishing and the container type network mode");
@@ -154,6 +156,9 @@ Result<void> add_network(const Context& context, const RunRequest& request,
     context.log.warn("Published ports are discarded when using " + to_json_text(request.network) +
                      " network mode, ignoring");
   }
+  if (!request.mac_address.empty() && request.network == Network::none) {
+    context.log.warn("--mac-address is discarded when using none network mode, ignoring");
+  }
   if (!has_way_out(request.network)) return {};
   std::string program = TRY(sys::own_program(context.paths.libexec, kProgram, "BERTH_NETWORK"));
   network::Request wanted;
@@ -164,6 +169,7 @@ Result<void> add_network(const Context& context, const RunRequest& request,
   wanted.hosts_file = files + std::string(kHostsFile);
   // What --dns says holds.
   if (request.dns.empty()) wanted.resolver_file = files + std::string(kResolverFile);
+  wanted.mac = request.mac_address;
   wanted.networks = TRY(attachments_of(context, request, id));
   std::string directory = network_directory(context);
   spec.hooks.create_runtime.push_back(hook(program, {"attach", directory, json::write(wanted)}));
@@ -234,27 +240,6 @@ std::vector<network::Exposed> exposed_ports(const RunRequest& request,
     if (auto one = network::parse_exposed(text); one.ok()) exposed.push_back(*one);
   }
   return exposed;
-}
-
-Result<std::optional<network::Lease>> find_lease(const Context& context, const std::string& id) {
-  std::string boot = TRY(sys::boot_id());
-  return read_lease(network_directory(context), network::lease_file(id), boot);
-}
-
-std::map<std::string, network::Lease> list_leases(const Context& context) {
-  std::map<std::string, network::Lease> leases;
-  std::string directory = network_directory(context);
-  auto opened = sys::open_if_exists(sys::cwd(), directory, O_RDONLY | O_DIRECTORY);
-  auto boot = sys::boot_id();
-  if (!opened.ok() || !*opened || !boot.ok()) return leases;
-  auto files = sys::list_directory(**opened, ".");
-  if (!files.ok()) return leases;
-  for (const std::string& file : *files) {
-    if (!file.ends_with(kLeaseSuffix)) continue;
-    auto lease = read_lease(directory, file, *boot);
-    if (lease.ok() && *lease) leases.emplace((*lease)->id, std::move(**lease));
-  }
-  return leases;
 }
 
 Result<std::vector<std::string>> list_published(const Context& context, std::string_view reference,

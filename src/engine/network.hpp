@@ -18,9 +18,6 @@
 /// they call, makes the network (docs/decisions/0090).
 namespace berth::engine {
 
-/// Where leases and the holder's record are.
-std::string network_directory(const Context& context);
-
 /// What the user said of the network: texts of --network ("" where it was not given) and --publish.
 struct NetworkFlags {
   std::string mode{};
@@ -29,6 +26,7 @@ struct NetworkFlags {
   std::vector<std::string> more{};     ///< of a second --network and further ones
   std::vector<std::string> aliases{};  ///< in the first network with a name
   std::string address{};               ///< there
+  std::string mac{};                   ///< of read_mac(); in the first network
 };
 /// Puts what the flags mean into `request`. Without --network it is the default
 /// (default_network.hpp), or "bridge" where ports are published and the default cannot. Errors:
@@ -57,12 +55,6 @@ Result<void> check_network(const Context& context, Network network);
 
 /// An error of berth-runtime about a hook of ours becomes what berth-network has said; others stay.
 Error network_error(Error error);
-
-/// What container `id` has of its network now: nothing when it has none of its own with a way out,
-/// or does not run.  Errors: corrupt, io.
-Result<std::optional<network::Lease>> find_lease(const Context& context, const std::string& id);
-/// The same of all containers, by their ids, for lists: what cannot be read is left out.
-std::map<std::string, network::Lease> list_leases(const Context& context);
 
 /// What --expose and the image say, without what is no port.
 std::vector<network::Exposed> exposed_ports(const RunRequest& request,

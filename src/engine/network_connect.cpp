@@ -11,6 +11,7 @@
 #include "engine/containers.hpp"
 #include "engine/events.hpp"
 #include "engine/network.hpp"
+#include "engine/network_leases.hpp"
 #include "engine/networks.hpp"
 #include "engine/spec.hpp"
 #include "engine/update.hpp"
@@ -60,7 +61,7 @@ Result<Changing> open_container(const Context& context, std::string_view network
   RunRequest& request = changing.request;
   // What it is in without having asked for more.
   if (request.network == Network::bridge && request.networks.empty()) {
-    request.networks.push_back({std::string(kDefaultNetwork), {}, ""});
+    request.networks.push_back({std::string(kDefaultNetwork), {}, "", request.mac_address});
   }
   return changing;
 }

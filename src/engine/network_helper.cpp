@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "engine/find_in_path.hpp"
+#include "engine/networks.hpp"
 #include "engine/privilege.hpp"
 #include "sys/file.hpp"
 
@@ -57,6 +58,7 @@ Result<void> choose_outside(const Context& context, const RunRequest& asked,
   TRY(choose_helper(context, asked, request));
   request.outside = std::exchange(request.mode, network::kBridge);
   request.foreign_space = context.foreign_space;
+  for (const NetworkRecord& one : TRY(list_networks(context))) request.taken.push_back(one.subnet);
   return {};
 }
 

@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "engine/containers.hpp"
 #include "engine/document_values.hpp"
-#include "engine/network.hpp"
+#include "engine/network_leases.hpp"
 #include "engine/time_text.hpp"
 #include "network/ipv4.hpp"
 

@@ -9,18 +9,15 @@
 #include "engine/containers.hpp"
 #include "engine/network.hpp"
 #include "engine/network_helper.hpp"
+#include "engine/network_leases.hpp"
 #include "engine/networks.hpp"
 #include "engine/privilege.hpp"
 #include "engine/store.hpp"
 #include "json/fields.hpp"
 #include "sys/file.hpp"
-#include "sys/process.hpp"
-#include "sys/trusted_file.hpp"
 
 namespace berth::engine {
 namespace {
-
-constexpr size_t kMaxHolder = 65536;
 
 bool is_named(const JoinedNetwork& joined) {
   return joined.name != kDefaultNetwork;
@@ -46,22 +43,13 @@ struct NetworkPlace {
   size_t stranded = 0;                          ///< containers whose holder was killed
 };
 
-bool lives(const network::ProcessName& process) {
-  auto start = sys::process_start_time(process.pid);
-  return start.ok() && *start == process.start_time;
-}
-
-Result<NetworkPlace> look_at_place(const Context& context, const sys::Fd& directory) {
+Result<NetworkPlace> look_at_place(const Context& context) {
   NetworkPlace place;
-  auto text = TRY_CTX(
-      sys::read_trusted_file_if_exists(directory, network::kHolderFile, kMaxHolder),
-      "cannot trust the record of who holds the networks, in " + network_directory(context));
-  if (text) {
-    auto holder = json::read<network::Holder>(*text, network::kHolderFile);
-    place.held = holder.ok() && holder->boot_id == TRY(sys::boot_id()) && lives(holder->process);
-    if (place.held) place.process = holder->process;
+  if (auto holder = TRY(find_holder(context))) {
+    place.process = holder->process;
+    place.held = true;
+    return place;
   }
-  if (place.held) return place;
   // Their namespace is still the one to be in.
   for (const auto& [id, lease] : list_leases(context)) {
     if (lease.outside.empty()) continue;
@@ -92,12 +80,12 @@ Result<std::optional<Identity>> settle_among_networks(const Context& context,
   sys::Fd lock =
       TRY(sys::open_at(directory, network::kHolderLock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   TRY(sys::wait_lock(lock, sys::LockMode::exclusive, path + "/" + network::kHolderLock));
-  NetworkPlace place = TRY(look_at_place(context, directory));
+  NetworkPlace place = TRY(look_at_place(context));
   for (int attempt = 0; place.held || (place.process && !starts); ++attempt) {
     auto joined = join(*place.process);
     bool has_ended = !joined.ok() && joined.error().kind == Kind::not_found;
     if (!has_ended || attempt > 0) return std::optional<Identity>(TRY(std::move(joined)));
-    place = TRY(look_at_place(context, directory));  // it was killed since the first look
+    place = TRY(look_at_place(context));  // it was killed since the first look
   }
   if (!starts) return std::optional<Identity>();
   network::Request request = TRY(holder_request(context));

@@ -8,10 +8,11 @@
 
 #include "base/text.hpp"
 #include "engine/events.hpp"
-#include "engine/network.hpp"
+#include "engine/network_leases.hpp"
 #include "engine/request_text.hpp"
 #include "json/fields.hpp"
 #include "network/ipv4.hpp"
+#include "network/mac.hpp"
 #include "network/rules.hpp"
 #include "sys/file.hpp"
 #include "sys/net_link.hpp"
@@ -57,19 +58,33 @@ Error overlaps(const network::Subnet& wanted, const std::string& whose) {
       "another --subnet, or none for one that is free");
 }
 
-Result<network::Subnet> settle_subnet(const NetworkRecord& wish,
-                                      const std::vector<NetworkRecord>& others) {
+/// Subnets where packets of this machine, and of a user's networks, go already.
+struct Ways {
+  std::vector<network::Subnet> routes;
+  std::optional<network::Subnet> outside;  ///< between a user's networks and the host, while held
+};
+Result<Ways> look_at_ways(const Context& context) {
+  Ways ways;
   auto links = TRY(sys::NetLinks::open());
-  std::vector<network::Subnet> routes, taken;
   for (const sys::Route& route : TRY(links.routes())) {
     auto base = network::from_bytes(route.destination);
-    if (base && route.prefix_length != 0) routes.push_back({*base, route.prefix_length});
+    if (base && route.prefix_length != 0) ways.routes.push_back({*base, route.prefix_length});
   }
+  auto holder = TRY(find_holder(context));
+  if (holder) ways.outside = network::parse_subnet(holder->subnet);
+  return ways;
+}
+
+Result<network::Subnet> settle_subnet(const Context& context, const NetworkRecord& wish,
+                                      const std::vector<NetworkRecord>& others) {
+  const Ways ways = TRY(look_at_ways(context));
+  std::vector<network::Subnet> taken;
   for (const NetworkRecord& one : others) {
     if (auto subnet = network::parse_subnet(one.subnet)) taken.push_back(*subnet);
   }
   if (wish.subnet.empty()) {
-    taken.insert(taken.end(), routes.begin(), routes.end());
+    taken.insert(taken.end(), ways.routes.begin(), ways.routes.end());
+    if (ways.outside) taken.push_back(*ways.outside);
     auto chosen = network::choose_named_subnet(taken);
     if (chosen) return *chosen;
     return make_error(Kind::unsupported,
@@ -88,8 +103,12 @@ Result<network::Subnet> settle_subnet(const NetworkRecord& wish,
       return overlaps(*subnet, one.subnet + " of network " + one.name);
     }
   }
-  for (const network::Subnet& route : routes) {
+  for (const network::Subnet& route : ways.routes) {
     if (route.overlaps(*subnet)) return overlaps(*subnet, "a route of this host, " + route.text());
+  }
+  if (ways.outside && ways.outside->overlaps(*subnet)) {
+    return overlaps(*subnet,
+                    ways.outside->text() + ", the way out of your networks while one runs");
   }
   return *subnet;
 }
@@ -103,12 +122,13 @@ Result<network::Subnet> settle_range(const std::string& wish, const network::Sub
                     "a part of " + subnet.text());
 }
 
-Result<void> settle_addresses(NetworkRecord& wish, const std::vector<NetworkRecord>& others) {
+Result<void> settle_addresses(const Context& context, NetworkRecord& wish,
+                              const std::vector<NetworkRecord>& others) {
   if (wish.subnet.empty() && (!wish.gateway.empty() || !wish.range.empty())) {
     return make_error(Kind::usage, "every ip-range or gateway must have a corresponding subnet",
                       "--subnet");
   }
-  network::Subnet subnet = TRY(settle_subnet(wish, others));
+  network::Subnet subnet = TRY(settle_subnet(context, wish, others));
   wish.subnet = subnet.text();
   if (!wish.range.empty()) wish.range = TRY(settle_range(wish.range, subnet)).text();
   if (wish.gateway.empty()) wish.gateway = network::text_of(subnet.base + 1);
@@ -197,7 +217,7 @@ Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish) {
     if (one.name != wish.name) continue;
     return make_error(Kind::exists, "network with name " + wish.name + " already exists");
   }
-  TRY(settle_addresses(wish, others));
+  TRY(settle_addresses(context, wish, others));
   wish.id = make_network_id(others);
   wish.created_ns =
       std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -294,6 +314,7 @@ Result<network::Attachment> attachment_of(const Context& context, const JoinedNe
                                           const std::string& id) {
   network::Attachment made;
   made.name = joined.name;
+  made.mac = joined.mac;
   if (joined.name == kDefaultNetwork) return made;
   auto record = TRY(find_network(context, joined.name));
   if (!record) return no_network(joined.name);
@@ -328,6 +349,10 @@ Result<void> check_network_alias(std::string_view alias) {
                                      quote(alias.substr(0, 255)));
 }
 
+Result<std::string> read_mac(std::string_view text) {
+  return network::mac_text(TRY(network::parse_mac(text)));
+}
+
 Result<JoinedNetwork> parse_joined_network(const Context& context, std::string_view text) {
   JoinedNetwork joined;
   if (text.find('=') == text.npos) {
@@ -344,9 +369,12 @@ Result<JoinedNetwork> parse_joined_network(const Context& context, std::string_v
         joined.aliases.push_back(std::move(value));
       } else if (key == "ip") {
         joined.address = value;
+      } else if (key == "mac-address") {
+        joined.mac = TRY_CTX(read_mac(value), "--network " + quote(text));
       } else {
-        return make_error(Kind::usage,
-                          "--network " + quote(text) + ": expected name=, alias= and ip= alone");
+        return make_error(Kind::usage, "--network " + quote(text) +
+                                           ": expected name=, alias=, ip= and mac-address= "
+                                           "alone");
       }
     }
   }

@@ -70,9 +70,13 @@ Result<network::Attachment> attachment_of(const Context& context, const JoinedNe
                                           const std::optional<std::string>& name,
                                           const std::string& id);
 
-/// One --network that is none of the words: NAME, or "name=NAME,alias=ALIAS,ip=ADDRESS". The
-/// network has to be there. Errors: not_found, usage, those of find_network().
+/// One --network that is none of the words: NAME, or "name=NAME,alias=ALIAS,ip=ADDRESS,
+/// mac-address=ADDRESS". The network has to be there. Errors: not_found, usage, those of
+/// find_network().
 Result<JoinedNetwork> parse_joined_network(const Context& context, std::string_view text);
+
+/// A MAC address as records have it: "02:42:ac:11:00:09". Errors: usage.
+Result<std::string> read_mac(std::string_view text);
 
 /// A name by which others of the network find a container. Errors: usage.
 Result<void> check_network_alias(std::string_view alias);

@@ -210,7 +210,8 @@ void fields(V& v, SiteShare& s) {
 struct JoinedNetwork {
   std::string name;
   std::vector<std::string> aliases;
-  std::string address;  ///< empty: any
+  std::string address{};  ///< empty: any
+  std::string mac{};      ///< the same
   bool operator==(const JoinedNetwork&) const = default;
 };
 template <class V>
@@ -218,6 +219,7 @@ void fields(V& v, JoinedNetwork& j) {
   v.required("name", j.name);
   v.optional("aliases", j.aliases);
   v.optional("address", j.address);
+  v.optional("mac", j.mac);
 }
 
 /// A container as `berth run` and `berth create` were asked for it; the members are named as the
@@ -265,6 +267,7 @@ struct RunRequest {
   bool network_asked = false;           ///< the user has said so: a default does not count
   std::string network_container;        ///< of Network::container; after creation: the full id
   std::vector<JoinedNetwork> networks;  ///< of Network::bridge; empty: the one without a name
+  std::string mac_address;              ///< in the first of them, or without any; empty: any
   NamespaceMode pid;
   NamespaceMode ipc;
   NamespaceMode uts;
@@ -343,6 +346,7 @@ void fields(V& v, RunRequest& r) {
   v.optional("network_asked", r.network_asked);
   v.optional("network_container", r.network_container);
   v.optional("networks", r.networks);
+  v.optional("mac_address", r.mac_address);
   v.always("pid", r.pid);
   v.always("ipc", r.ipc);
   v.always("uts", r.uts);

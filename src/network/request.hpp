@@ -68,6 +68,7 @@ struct Attachment {
   std::string range;               ///< of the subnet, for those who ask for no address; empty: all
   bool internal = false;           ///< without a way out
   std::string address;             ///< that was asked for; empty: any
+  std::string mac;                 ///< the same
   std::vector<std::string> names;  ///< by which those in it find the container
 };
 template <class V>
@@ -79,6 +80,7 @@ void fields(V& v, Attachment& a) {
   v.optional("range", a.range);
   v.optional("internal", a.internal);
   v.optional("address", a.address);
+  v.optional("mac", a.mac);
   v.optional("names", a.names);
 }
 
@@ -90,9 +92,12 @@ struct Request {
   std::string hosts_file;            ///< gets the container's address (names.hpp); empty: none
   std::string resolver_file;         ///< gets nameservers in the place of its own; empty: none
   std::vector<Attachment> networks;  ///< with kBridge; empty: the bridge that has no name
+  std::string mac;                   ///< asked for without a network with a name; empty: any
   /// With kBridge: kPasta or kSlirp, by which the bridges of an ordinary user lead out, from a
   /// network namespace that a holder keeps; empty: root's, in the host's.
   std::string outside;
+  /// With `outside`: the subnets of all networks of this user, which lie within the namespace.
+  std::vector<std::string> taken;
   /// The caller's user namespace was made by somebody else, whose processes tell nothing.
   bool foreign_space = false;
 };
@@ -104,7 +109,9 @@ void fields(V& v, Request& r) {
   v.optional("hosts_file", r.hosts_file);
   v.optional("resolver_file", r.resolver_file);
   v.optional("networks", r.networks);
+  v.optional("mac", r.mac);
   v.optional("outside", r.outside);
+  v.optional("taken", r.taken);
   v.optional("foreign_space", r.foreign_space);
 }
 
@@ -158,7 +165,7 @@ struct Lease {
   uint8_t prefix_length = 0;
   std::string gateway;
   std::string host;       ///< an address of the host's for the container; empty: none
-  std::string mac;        ///< of the container's interface; only with a bridge
+  std::string mac;        ///< of the container's interface; empty: its helper has chosen it
   std::string interface;  ///< the host's end of it; only with a bridge
   std::vector<std::string> nameservers;
   std::vector<Published> ports;

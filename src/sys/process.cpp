@@ -98,6 +98,24 @@ Result<std::string> read_record(const std::string& path) {
   return std::string(buffer.data(), count);
 }
 
+/// Source: proc_pid_stat(5)
+struct ProcessStat {
+  char state = 0;
+  uint64_t start_time = 0;  ///< clock ticks since boot
+};
+Result<ProcessStat> read_process_stat(pid_t pid) {
+  std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  std::string text = TRY(read_record(path));
+  // The second field is the name in parentheses and may hold blanks and parentheses itself.
+  size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return make_error(Kind::corrupt, "read " + quote(path));
+  auto words = split_blank(std::string_view(text).substr(name_end + 1));
+  constexpr size_t kStartTime = 22 - 3;  // the list begins with field 3
+  auto ticks = words.size() > kStartTime ? parse_u64(words[kStartTime]) : std::nullopt;
+  if (!ticks) return make_error(Kind::corrupt, "read " + quote(path));
+  return ProcessStat{words[0][0], *ticks};
+}
+
 }  // namespace
 
 Process::Process(Process&& other) noexcept
@@ -328,16 +346,13 @@ Result<std::string> program_directory() {
 }
 
 Result<uint64_t> process_start_time(pid_t pid) {
-  std::string path = "/proc/" + std::to_string(pid) + "/stat";
-  std::string text = TRY(read_record(path));
-  // The second field is the name in parentheses and may hold blanks and parentheses itself.
-  size_t name_end = text.rfind(')');
-  if (name_end == std::string::npos) return make_error(Kind::corrupt, "read " + quote(path));
-  auto words = split_blank(std::string_view(text).substr(name_end + 1));
-  constexpr size_t kStartTime = 22 - 3;  // the list begins with field 3
-  auto ticks = words.size() > kStartTime ? parse_u64(words[kStartTime]) : std::nullopt;
-  if (!ticks) return make_error(Kind::corrupt, "read " + quote(path));
-  return *ticks;
+  return TRY(read_process_stat(pid)).start_time;
+}
+
+bool runs(pid_t pid, uint64_t start_time) {
+  auto stat = read_process_stat(pid);
+  bool is_zombie = stat.ok() && (stat->state == 'Z' || stat->state == 'X');
+  return stat.ok() && stat->start_time == start_time && !is_zombie;
 }
 
 Result<std::string> boot_id() {

@@ -99,6 +99,9 @@ Result<std::string> program_directory();
 /// process for the life of a boot. Errors: not_found.
 Result<uint64_t> process_start_time(pid_t pid);
 
+/// Whether the process that is `pid` and began at `start_time` runs; a zombie does not.
+bool runs(pid_t pid, uint64_t start_time);
+
 /// /proc/sys/kernel/random/boot_id without its newline.
 Result<std::string> boot_id();
 

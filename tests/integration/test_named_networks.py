@@ -129,6 +129,25 @@ def test_an_address_that_was_asked_for_is_had(berth, image, lab):
 
 
 @EVERYBODY
+def test_a_mac_address_that_was_asked_for_is_had(berth, image, lab):
+    said_by(berth, "network", "create", "app")
+    asked = {"one": ("--network", "app", "--mac-address", "02:42:AC:11:00:09"),
+             "two": ("--network", "name=app,mac-address=0242.ac11.000a")}
+    for name, flags in asked.items():
+        serve(berth, image, name, *flags)
+    for name, mac in (("one", "02:42:ac:11:00:09"), ("two", "02:42:ac:11:00:0a")):
+        assert said_by(berth, "exec", name, "cat", "/sys/class/net/eth0/address") == mac
+        document = json.loads(said_by(berth, "inspect", name))[0]
+        assert document["NetworkSettings"]["Networks"]["app"]["MacAddress"] == mac
+        assert document["Config"]["MacAddress"] == mac
+        # Others that claim another one than theirs are not heard.
+        assert ask(berth, image, "app", name).stdout == f"{name}\n"
+    said_by(berth, "restart", "-t", "0", "one")
+    assert said_by(berth, "exec", "one", "cat", "/sys/class/net/eth0/address") == (
+        "02:42:ac:11:00:09")
+
+
+@EVERYBODY
 def test_a_running_container_is_connected_and_disconnected(berth, image, lab):
     said_by(berth, "network", "create", "one")
     said_by(berth, "network", "create", "two")
@@ -240,6 +259,25 @@ def test_a_users_network_leads_out_and_its_ports_are_the_hosts(berth, image, lab
     said_by(berth, "rm", "-f", "far")
     assert lab.world.ask(HOST, 18082) == "refused"
     wait_until(lambda: answers(lab.host, "127.0.0.1", 18082)() == "near")
+
+
+@USERS
+def test_a_users_networks_and_their_way_out_share_no_address(berth, image, lab):
+    # The way out takes 10.0.2.0/24 where nobody else has it.
+    said_by(berth, "network", "create", "--subnet", "10.0.2.0/24", "app")
+    said_by(berth, "network", "create", "other")
+    said_by(berth, "run", "-d", "--name", "first", "--network", "other", image, "sleep", "600")
+    server = lab.world.serve(8123, when="heard")
+    assert said_by(berth, "run", "--rm", "--network", "app", image, "sh", "-c",
+                   f"(echo ship; sleep 0.5) | nc -w 5 {WORLD} 8123") == "hello"
+    end_server(server)
+    way = json.loads((berth.state / "network/holder").read_text())["subnet"]
+    assert way != "10.0.2.0/24"
+    said = berth.fail("network", "create", "--subnet", way, "late", status=1)
+    assert f"with {way}, the way out of your networks while one runs" in said
+    said_by(berth, "rm", "-f", "first")
+    wait_until(lambda: not helpers(berth))
+    said_by(berth, "network", "create", "--subnet", way, "late")
 
 
 @USERS

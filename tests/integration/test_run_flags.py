@@ -304,8 +304,8 @@ def test_flags_of_others_are_refused_with_what_to_type(berth, busybox):
     for flag, said in (
             ("--link=db:db", "unknown flag '--link': containers of a network find each other by "
                              "name; try: berth network create app, and --network app for both"),
-            ("--mac-address=a", "unknown flag '--mac-address': networks give addresses by "
-                                "themselves"),
+            ("--link-local-ip=a", "unknown flag '--link-local-ip': networks give addresses by "
+                                  "themselves"),
             ("--volume-driver=nfs", "unknown flag '--volume-driver': volumes lie in the "
                                     "store, there are no plugins")):
         assert berth.fail("run", flag, busybox, "true", status=125) == "berth: " + said

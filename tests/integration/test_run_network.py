@@ -258,6 +258,18 @@ def test_lists_and_documents_tell_the_network(berth, image, lab, mode):
     assert berth.ok("ps", "-a", "--format", "{{.Ports}}") == "\n"
 
 
+@ALL_MODES
+def test_a_mac_address_that_was_asked_for_is_had(berth, image, lab, mode):
+    mac = "02:42:ac:11:00:09"
+    berth.ok("run", "-d", "--name", "tug", "--network", mode, "--mac-address", mac, image, *SERVE)
+    assert berth.ok("exec", "tug", "cat", "/sys/class/net/eth0/address").strip() == mac
+    assert berth.ok("exec", "tug", *get(WORLD, 8000)) == "cargo\n"
+    document = json.loads(berth.ok("inspect", "tug"))[0]
+    assert document["Config"]["MacAddress"] == document["NetworkSettings"]["MacAddress"] == mac
+    berth.ok("restart", "-t", "0", "tug")
+    assert berth.ok("exec", "tug", "cat", "/sys/class/net/eth0/address").strip() == mac
+
+
 def test_a_damaged_lease_hides_no_container(berth, image, lab):
     identity = berth.ok("run", "-d", "--name", "tug", "-p", "18080:80", image, "sleep", "1000")
     lease = berth.state / "network" / f"{identity.strip()}.json"
@@ -379,6 +391,21 @@ def test_ports_that_cannot_be_published_are_told_to_be_discarded(berth, image, l
     done = berth.run("run", "--rm", "--network", network, "-p", "18080:80", image, "true")
     assert done.returncode == 0
     assert f"Published ports are discarded when using {network} network mode" in done.stderr
+
+
+def test_a_mac_address_that_cannot_be_had_is_told(berth, image, lab, listing):
+    before = listing()
+    for network, mac, said in (
+            ("host", "02:42:ac:11:00:09", "conflicting options: mac-address and the network mode"),
+            ("bridge", "02:42:ac", "'02:42:ac' is not a valid mac address"),
+            ("bridge", "01:42:ac:11:00:09", "it is one of a group")):
+        assert said in berth.fail("run", "--network", network, "--mac-address", mac, image, "true",
+                                  status=125)
+    assert listing() == before
+    done = berth.run("run", "--rm", "--network", "none", "--mac-address", "02:42:ac:11:00:09",
+                     image, "true")
+    assert done.returncode == 0
+    assert "--mac-address is discarded when using none network mode" in done.stderr
 
 
 def links_of(berth, image, *flags, **variables):

@@ -8,6 +8,8 @@
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
+#include "cli/berth/flag_values.hpp"
+#include "cli/berth/namespace_flags.hpp"
 #include "engine/absolute_path.hpp"
 #include "engine/default_network.hpp"
 #include "engine/env_file.hpp"
@@ -23,37 +25,6 @@
 
 namespace berth::cli {
 namespace {
-
-using engine::NamespaceFlag;
-
-/// Reads a value by `parse` into `target`; a list collects, a map replaces what has the key.
-template <class T, class Parse>
-ReadValue read_into(T& target, Parse parse) {
-  return [&target, parse](std::string_view text) -> Result<void> {
-    target = TRY(parse(text));
-    return {};
-  };
-}
-template <class T, class Parse>
-ReadValue append_to(std::vector<T>& target, Parse parse) {
-  return [&target, parse](std::string_view text) -> Result<void> {
-    target.push_back(TRY(parse(text)));
-    return {};
-  };
-}
-template <class Parse>
-ReadValue add_to(std::map<std::string, std::string>& target, Parse parse) {
-  return [&target, parse](std::string_view text) -> Result<void> {
-    auto [key, value] = TRY(parse(text));
-    target[key] = std::move(value);
-    return {};
-  };
-}
-
-ReadValue read_mode(engine::NamespaceMode& target, NamespaceFlag flag) {
-  return read_into(target,
-                   [flag](std::string_view text) { return engine::parse_namespace(flag, text); });
-}
 
 /// What was typed is what `inspect` shows.
 Result<std::string> read_signal_text(std::string_view text) {
@@ -252,67 +223,6 @@ FlagTable storage_flags(RequestOptions& o) {
        Complete::file},
       {"volumes-from", 0, "CONTAINER[:ro]", "Mount what that container has mounted",
        &r.volumes_from},
-  };
-}
-
-/// The first, and further ones.
-Flag network_flag(std::string_view name, std::string_view text, engine::NetworkFlags& flags) {
-  auto read = [&flags](std::string_view mode) -> Result<void> {
-    if (flags.mode.empty()) {
-      flags.mode = mode;
-    } else {
-      flags.more.emplace_back(mode);
-    }
-    return {};
-  };
-  return {name, 0, "NETWORK", text, read, {}, Complete::network};
-}
-
-ReadValue read_alias(engine::NetworkFlags& flags) {
-  return [&flags](std::string_view text) -> Result<void> {
-    TRY(engine::check_network_alias(text));
-    flags.aliases.emplace_back(text);
-    return {};
-  };
-}
-
-FlagTable namespace_flags(RequestOptions& o) {
-  engine::RunRequest& r = o.request;
-  return {
-      {"add-host", 0, "NAME:ADDRESS", "Add a line to /etc/hosts",
-       append_to(r.add_host, engine::parse_add_host)},
-      {"cgroupns", 0, "MODE", "host, private or container:NAME",
-       read_mode(r.cgroupns, NamespaceFlag::cgroupns)},
-      {"dns", 0, "ADDRESS", "Ask this name server", append_to(r.dns, engine::parse_dns)},
-      {"dns-opt", 0, "OPTION", "The same as --dns-option",
-       append_to(r.dns_option, engine::parse_dns_option)},
-      {"dns-option", 0, "OPTION", "Set an option of /etc/resolv.conf",
-       append_to(r.dns_option, engine::parse_dns_option)},
-      {"dns-search", 0, "DOMAIN", "Look for names in DOMAIN; '.' for none",
-       append_to(r.dns_search, engine::parse_domain)},
-      {"domainname", 0, "NAME", "The container's domain name",
-       read_into(r.domainname, engine::parse_domain)},
-      {"expose", 0, "PORT[/PROTOCOL]", "Say that the container listens there",
-       append_to(r.expose, engine::parse_expose)},
-      {"hostname", 'h', "NAME", "The container's host name", &r.hostname},
-      {"ipc", 0, "MODE", "host, private, none, shareable or container:NAME",
-       read_mode(r.ipc, NamespaceFlag::ipc)},
-      {"ip", 0, "ADDRESS", "Have this address in the network with a name", &o.network.address},
-      network_flag("net", "The same as --network", o.network),
-      {"net-alias", 0, "NAME", "The same as --network-alias", read_alias(o.network)},
-      network_flag("network", "A network's NAME, bridge, host, none or container:NAME", o.network),
-      {"network-alias", 0, "NAME", "Be found by this name too in the network",
-       read_alias(o.network)},
-      {"pid", 0, "MODE", "host, private or container:NAME", read_mode(r.pid, NamespaceFlag::pid)},
-      {"publish", 'p', "[PORT:]PORT[/udp]", "Let a port of the host lead to one of the container",
-       &o.network.publish},
-      {"publish-all", 'P', "", "Publish all exposed ports, at free ones of the host",
-       &o.network.publish_all},
-      {"sysctl", 0, "NAME=VALUE", "Set a kernel parameter of the container's namespaces",
-       add_to(r.sysctl, engine::parse_sysctl)},
-      {"userns", 0, "MODE", "host, or keep-id[:uid=N,gid=N]: the caller's id inside",
-       read_mode(r.userns, NamespaceFlag::userns)},
-      {"uts", 0, "MODE", "host, private or container:NAME", read_mode(r.uts, NamespaceFlag::uts)},
   };
 }
 

@@ -84,7 +84,6 @@ inline constexpr Elsewhere kRequestElsewhere[] = {
     {"link", "berth network create app, and --network app for both",
      "containers of a network find each other by name"},
     {"link-local-ip", "", kNoAddresses},
-    {"mac-address", "", kNoAddresses},
     {"module", "--gpus all or --mpi auto"},
     {"nccl", "--mpi host"},
     {"no-container-mount-home", "leave it out", "HOME is not mounted already"},

@@ -18,6 +18,7 @@
 #include "network/attach/switches.hpp"
 #include "network/forward.hpp"
 #include "network/ipv4.hpp"
+#include "network/mac.hpp"
 #include "network/names.hpp"
 #include "network/rules.hpp"
 #include "sys/file.hpp"
@@ -36,17 +37,6 @@ struct Bridge {
   Subnet subnet;
   Ipv4 gateway = 0;
 };
-
-/// An address that is administered locally and says whose it is: 02:be and the four bytes of IPv4.
-std::string mac_bytes(Ipv4 address) {
-  return std::string("\x02\xbe", 2) + bytes_of(address);
-}
-std::string mac_text(Ipv4 address) {
-  std::string digits = to_hex(mac_bytes(address));
-  std::string text;
-  for (size_t i = 0; i < digits.size(); i += 2) text += (i > 0 ? ":" : "") + digits.substr(i, 2);
-  return text;
-}
 
 std::vector<std::string> words_of_file(const Leases& leases, const char* file) {
   std::vector<std::string> words;
@@ -145,7 +135,7 @@ Result<Bridge> place_of(sys::NetLinks& links, const Attachment& wanted) {
 
 /// `bridge` has no index yet.
 Result<void> make_bridge(sys::NetLinks& links, const Names& names, Bridge& bridge) {
-  TRY(links.make_bridge(names.bridge, mac_bytes(bridge.gateway)));
+  TRY(links.make_bridge(names.bridge, mac_of(bridge.gateway)));
   auto index = TRY(links.find(names.bridge));
   if (!index) return make_error(Kind::interrupted, "make bridge " + quote(names.bridge));
   bridge.index = *index;
@@ -317,7 +307,8 @@ Result<void> plug_in(sys::NetLinks& links, const sys::Fd& space, const Bridge& b
   auto address = parse_ipv4(endpoint.address);
   if (!address) return make_error(Kind::bug, "plug in " + quote(endpoint.address));
   TRY(remove_link(links, endpoint.interface));
-  TRY(links.make_pair(endpoint.interface, space, endpoint.inside, mac_bytes(*address)));
+  std::string mac = TRY(parse_mac(endpoint.mac));
+  TRY(links.make_pair(endpoint.interface, space, endpoint.inside, mac));
   auto outside = TRY(links.find(endpoint.interface));
   if (!outside) return make_error(Kind::interrupted, "find " + quote(endpoint.interface));
   ignore(set_switch(switch_path("ipv6", endpoint.interface, "disable_ipv6"), "1"));
@@ -432,7 +423,7 @@ Result<Bridge> join_network(const Leases& leases, sys::NetLinks& links,
   made.gateway = text_of(bridge.gateway);
   made.internal = wanted.internal;
   made.address = text_of(address);
-  made.mac = mac_text(address);
+  made.mac = wanted.mac.empty() ? mac_text(mac_of(address)) : wanted.mac;
   Ipv4 offset = address - bridge.subnet.base;
   made.interface = names.port_prefix +
                    (wanted.network.empty() ? std::to_string(offset) : fmt::format("{:x}", offset));
@@ -476,7 +467,7 @@ Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd
   undo.add([&] { ignore(tidy_bridge(leases, current)); });
   auto links = TRY(sys::NetLinks::open());
   std::vector<Attachment> wanted = request.networks;
-  if (wanted.empty()) wanted.emplace_back();
+  if (wanted.empty()) wanted.emplace_back().mac = request.mac;
   std::vector<Bridge> bridges;
   for (const Attachment& one : wanted) {
     bridges.push_back(TRY(join_network(leases, links, current, one, lease)));

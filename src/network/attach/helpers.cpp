@@ -55,6 +55,7 @@ std::vector<std::string> pasta_words(const HelperCall& call, const sys::Fd& spac
   }
   if (!has_tcp) words.insert(words.end(), {"--tcp-ports", "none"});
   if (!has_udp) words.insert(words.end(), {"--udp-ports", "none"});
+  if (!call.mac.empty()) words.insert(words.end(), {"--ns-mac-addr", call.mac});
   // Not by way of the process: pasta drops the rights to look into it before it opens this.
   words.insert(words.end(), {"--netns", sys::fd_path(space)});
   return words;
@@ -113,9 +114,8 @@ Result<std::string> await_ready(const sys::Fd& ready, const sys::Fd& said, sys::
 
 }  // namespace
 
-Result<Host> look_at_host() {
+Result<Host> look_at_host(std::vector<Subnet> taken) {
   auto links = TRY(sys::NetLinks::open());
-  std::vector<Subnet> taken;
   std::optional<uint32_t> index;
   for (const sys::Route& route : TRY(links.routes())) {
     auto base = from_bytes(route.destination);
@@ -199,7 +199,9 @@ Result<sys::Process> start_slirp(const Leases& leases, const HelperCall& call,
                 "--enable-sandbox", "--enable-seccomp", "--cidr=" + call.subnet.text(),
                 // A socket's address holds 107 bytes: by the working directory.
                 "--api-socket=" + socket_name, "--ready-fd=" + std::to_string(ready.write.get()),
-                "--netns-type=path", sys::fd_path(space), call.interface};
+                "--netns-type=path"};
+  if (!call.mac.empty()) spawn.args.push_back("--macaddress=" + call.mac);
+  spawn.args.insert(spawn.args.end(), {sys::fd_path(space), call.interface});
   spawn.in = &null;
   spawn.out = spawn.err = &said.write;
   spawn.keep = {space.get(), ready.write.get()};

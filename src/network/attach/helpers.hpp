@@ -24,8 +24,9 @@ struct Host {
   Subnet subnet;        ///< that is free
   std::string address;  ///< of the interface of its default route; empty: none
 };
-/// Of the network namespace that this process is in. Errors: unsupported (no subnet is free), io.
-Result<Host> look_at_host();
+/// Of the network namespace that this process is in; the subnet overlaps none of `taken` either.
+/// Errors: unsupported (no subnet is free), io.
+Result<Host> look_at_host(std::vector<Subnet> taken = {});
 
 struct HelperCall {
   std::string program;
@@ -33,6 +34,7 @@ struct HelperCall {
   Subnet subnet;
   std::vector<Published> ports;
   std::string interface = "eth0";
+  std::string mac{};   ///< of the interface; empty: any
   bool stays = false;  ///< its socket stays, and it ends with its parent
 };
 

@@ -105,6 +105,7 @@ Result<void> start_holder(const Leases& leases, const Request& request) {
   told.mode = request.mode;
   told.program = request.program;
   told.outside = request.outside;
+  told.taken = request.taken;
   told.foreign_space = request.foreign_space;
   sys::SpawnOptions spawn;
   spawn.program = "/proc/self/exe";
@@ -185,7 +186,11 @@ Result<Held> start_holding(const Leases& leases, const Request& request) {
   TRY(end_helper_before(leases));
   Held held;
   held.space = TRY(make_space());
-  Host host = TRY(look_at_host());
+  std::vector<Subnet> taken;
+  for (const std::string& text : request.taken) {
+    if (auto subnet = parse_subnet(text)) taken.push_back(*subnet);
+  }
+  Host host = TRY(look_at_host(std::move(taken)));
   held.call.program = request.program;
   held.call.name = kHolderName;
   held.call.subnet = host.subnet;
@@ -294,7 +299,8 @@ Result<bool> hold_once(const Leases& files, const std::string& directory, Held& 
 
 Result<std::optional<Holder>> find_holder(const Leases& leases) {
   std::optional<Holder> holder = TRY(read_record(leases));
-  bool counts = holder && holder->boot_id == TRY(sys::boot_id()) && lives(holder->process);
+  bool counts = holder && holder->boot_id == TRY(sys::boot_id()) &&
+                sys::runs(holder->process.pid, holder->process.start_time);
   return counts ? std::move(holder) : std::nullopt;
 }
 

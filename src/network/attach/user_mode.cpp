@@ -42,7 +42,9 @@ Result<void> attach_user_mode(Leases& leases, const Request& request, const sys:
   lease.ports = TRY(settle_ports(request.ports, current));
   Rollback undo;
   undo.add([&] { ignore(detach_user_mode(leases, lease)); });
+  lease.mac = request.mac;
   HelperCall call{request.program, lease.id.substr(0, 64), subnet, lease.ports};
+  call.mac = request.mac;
   if (request.mode == kPasta) {
     lease.helper = TRY(start_pasta(leases, call, space));
   } else {

@@ -43,6 +43,27 @@ TEST(ReadNetwork, publishes_ports_whatever_the_default) {
   EXPECT_EQ(read({"", {"80"}}, {"BERTH_NETWORK=pasta"})->network, Network::pasta);
 }
 
+TEST(ReadNetwork, keeps_a_mac_address_where_there_is_an_interface_for_it) {
+  NetworkFlags flags;
+  flags.mac = "02:42:ac:11:00:09";
+  EXPECT_EQ(read(flags)->mac_address, flags.mac);
+  EXPECT_TRUE(read(flags)->networks.empty());
+  flags.mode = "none";
+  EXPECT_EQ(read(flags)->mac_address, flags.mac);
+  for (const char* others : {"host", "container:web"}) {
+    flags.mode = others;
+    EXPECT_EQ(read(flags).error().what, "conflicting options: mac-address and the network mode");
+  }
+  EXPECT_EQ(read({"name=bridge,mac-address=0242.AC11.0009"})->mac_address, "02:42:ac:11:00:09");
+  EXPECT_FALSE(read({"name=bridge,mac-address=x"}).ok());
+}
+
+TEST(ReadNetwork, of_the_default_network_has_no_names_and_no_addresses) {
+  for (const char* text : {"name=bridge,alias=web", "name=bridge,ip=10.0.0.9"}) {
+    EXPECT_EQ(read({text}).error().kind, Kind::usage) << text;
+  }
+}
+
 TEST(ReadNetwork, tells_what_the_user_has_said_from_a_default) {
   EXPECT_FALSE(read({})->network_asked);
   EXPECT_FALSE(read({}, {"SLURM_JOB_ID=7"})->network_asked);

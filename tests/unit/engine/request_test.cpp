@@ -133,7 +133,8 @@ RunRequest full_request() {
   r.expose = {"80/tcp"};
   r.publish.resize(1);
   r.publish_all = true;
-  r.networks = {{"app", {"server"}, "10.128.0.9"}};
+  r.networks = {{"app", {"server"}, "10.128.0.9", "02:42:ac:11:00:09"}};
+  r.mac_address = "02:42:ac:11:00:09";
   r.limits = full_limits();
   r.shm_bytes = 0;
   r.ulimits = {{"nofile", 1024, -1}};

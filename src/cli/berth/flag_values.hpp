@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "cli/berth/verb.hpp"
+
+/// What reads a flag's value, made of a function that parses it.
+namespace berth::cli {
+
+/// Reads a value by `parse` into `target`; a list collects, a map replaces what has the key.
+template <class T, class Parse>
+ReadValue read_into(T& target, Parse parse) {
+  return [&target, parse](std::string_view text) -> Result<void> {
+    target = TRY(parse(text));
+    return {};
+  };
+}
+template <class T, class Parse>
+ReadValue append_to(std::vector<T>& target, Parse parse) {
+  return [&target, parse](std::string_view text) -> Result<void> {
+    target.push_back(TRY(parse(text)));
+    return {};
+  };
+}
+template <class Parse>
+ReadValue add_to(std::map<std::string, std::string>& target, Parse parse) {
+  return [&target, parse](std::string_view text) -> Result<void> {
+    auto [key, value] = TRY(parse(text));
+    target[key] = std::move(value);
+    return {};
+  };
+}
+
+}  // namespace berth::cli

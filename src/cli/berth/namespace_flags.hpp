@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cli/berth/request_flags.hpp"
+
+namespace berth::cli {
+
+/// Those of namespaces and networks, for add_request_flags().
+FlagTable namespace_flags(RequestOptions& options);
+
+}  // namespace berth::cli

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "network/ipv4.hpp"
+
+/// Addresses of Ethernet: six bytes as they travel, and their text "02:42:ac:11:00:09". Pure.
+namespace berth::network {
+
+/// The six bytes of a text as Docker takes it: "02:42:ac:11:00:09", "02-42-ac-11-00-09" or
+/// "0242.ac11.0009". Errors: usage (it is none; one that no interface can have: of a group, zero).
+Result<std::string> parse_mac(std::string_view text);
+
+std::string mac_text(std::string_view bytes);
+
+/// One that is administered locally and says whose it is: 02:be and the four bytes of IPv4.
+std::string mac_of(Ipv4 address);
+
+}  // namespace berth::network
