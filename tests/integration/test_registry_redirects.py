@@ -193,8 +193,8 @@ def test_a_hub_reads_nothing_of_its_machine_for_a_registry(hub, far, near, image
     registry = far(manifests=[to("127.0.0.1", near)], blobs=[to("innocent.example", near)])
     ask = hub({"registry": registry.address, "repositories": ["*"]}, insecure=[registry.address])
     for path in ("manifests/latest", f"blobs/{next(iter(image.blobs))}"):
-        assert ask(f"/v2/app/{path}") == "502"
-        assert ask(f"/v2/app/{path}", "--head") == "502"
+        assert ask(f"/v2/app/{path}") == "403"
+        assert ask(f"/v2/app/{path}", "--head") == "403"
     assert registry.requests and not near.requests
 
 
@@ -202,12 +202,12 @@ def test_a_connection_that_is_kept_is_no_way_there(hub, far, near, image):
     """The hub may ask the service by its name, and does; the registry sends it there, too."""
     path = f"blobs/{next(iter(image.blobs))}"
     registry = far(blobs=[to("innocent.example", near)])
-    ask = hub({"registry": registry.address, "repositories": ["far/*"]},
-              {"registry": f"innocent.example:{near.port}", "repositories": ["app"]},
+    ask = hub({"registry": registry.address, "repositories": ["*"], "prefix": "far"},
+              {"registry": f"innocent.example:{near.port}", "repositories": ["*"], "prefix": "near"},
               insecure=[registry.address, "innocent.example"])
-    assert ask(f"/v2/app/{path}") == "200"
+    assert ask(f"/v2/near/app/{path}") == "200"
     before = len(near.requests)
-    assert ask(f"/v2/far/app/{path}") == "502"
+    assert ask(f"/v2/far/app/{path}") == "403"
     assert len(near.requests) == before
 
 
@@ -219,5 +219,5 @@ def test_a_hub_sends_no_client_of_its_machine_where_the_registry_may_not(hub, fa
     ask = hub({"registry": private.address, "repositories": ["*"]}, insecure=[private.address],
               blobs="redirect")
     assert ask(path, "--head") == "200"
-    assert ask(path) == "502"
+    assert ask(path) == "403"
     assert private.requests and not near.requests
