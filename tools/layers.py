@@ -180,6 +180,7 @@ MAKES_CALLS = {
     "spank/start.cpp": "chdir close closedir dup2 execve fchdir fcntl fork fstat ftruncate getegid geteuid "
                        "getgid getrlimit getuid ioctl kill memfd_create mmap open opendir poll prctl pread read "
                        "readdir send setns setsid sigprocmask socketpair stat syscall waitpid write",
+    "spank/step_watch.cpp": "close fork getpid getppid kill pause prctl sigprocmask syscall waitpid",
     "spank/spank_berth.cpp": "close fstat getpwuid_r getuid memfd_create poll prctl shutdown socketpair syscall",
 }
 

@@ -50,6 +50,12 @@ Finding present(const Facts& facts) {
 Finding module(const Facts& facts) {
   if (!has_nvidia(facts)) return no_nvidia();
   const gpu::Driver& driver = driver_of(facts);
+  const std::string& listed = facts.gpu.listed_version;
+  if (!driver.module_version.empty() && !listed.empty() && listed != driver.module_version) {
+    return warning("/sys/module/nvidia/version says " + driver.module_version +
+                       ", which counts here, and /proc/driver/nvidia/version says " + listed,
+                   "reboot: both are to be those of the one module that is loaded");
+  }
   if (!driver.module_version.empty()) return ok("nvidia " + driver.module_version + " is loaded");
   if (facts.gpu.nouveau) {
     return problem("the module nouveau has the GPUs, NVIDIA's is not loaded",

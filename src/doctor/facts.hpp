@@ -125,6 +125,7 @@ struct GpuFacts {
   bool nouveau = false;                    ///< that module is loaded
   std::map<std::string, uint32_t> majors;  ///< by driver name
   bool listed = false;                     ///< /proc/driver/nvidia is there
+  std::string listed_version;              ///< what it says of the module; empty: nothing
   std::vector<NodeFacts> nodes;
   bool persistence_daemon = false;
   bool nvswitch = false;

@@ -71,6 +71,7 @@ void gather_services(const gpu::DriverRoot& root, GpuFacts& facts) {
   auto exists = [&](const char* path) { return root.stat_machine(path).has_value(); };
   facts.nouveau = exists("/sys/module/nouveau");
   facts.listed = exists("/proc/driver/nvidia");
+  facts.listed_version = gpu::parse_module_version(read_text(root, "/proc/driver/nvidia/version"));
   facts.persistence_daemon = exists("/run/nvidia-persistenced/socket");
   facts.fabric_manager = exists("/run/nvidia-fabricmanager/socket");
   facts.nvswitch = exists("/dev/nvidia-nvswitchctl") ||

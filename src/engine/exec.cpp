@@ -10,6 +10,7 @@
 #include "engine/containers.hpp"
 #include "engine/events.hpp"
 #include "engine/launch.hpp"
+#include "engine/reason.hpp"
 #include "engine/request.hpp"
 #include "engine/root_view.hpp"
 #include "engine/rootfs_driver.hpp"
@@ -29,10 +30,15 @@ constexpr int kCommandRefused = 126;
 
 constexpr size_t kMaxExecAccountFile = size_t{4} << 20;
 
-/// A file of the running container, as its first process sees it: no link leads out.
+/// As the first process of the running container has it.
+Result<sys::Fd> root_of(int64_t pid) {
+  std::string path = "/proc/" + std::to_string(pid) + "/root";
+  return sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY);
+}
+
+/// A file in there: no link leads out.
 Result<std::string> read_inside(int64_t pid, const std::string& path) {
-  std::string root_path = "/proc/" + std::to_string(pid) + "/root";
-  sys::Fd root = TRY(sys::open_at(sys::cwd(), root_path, O_PATH | O_DIRECTORY));
+  sys::Fd root = TRY(root_of(pid));
   auto text = sys::read_regular_in_root(root, path, kMaxExecAccountFile);
   return text.ok() ? std::move(*text).value_or("") : std::string();
 }
@@ -202,8 +208,11 @@ Result<RunOutcome> exec(const Context& context, std::string_view reference,
                             {request.interactive, request.terminal, container.name, request.held}));
   Ended ended = TRY(front.run({[&] { told.started(); }, [](int) {}}));
   if (!ended.command_error) told.ended(ended.status);
-  return RunOutcome{container.id, ended.status, std::move(ended.command_error),
-                    std::move(ended.stream_error)};
+  RunOutcome outcome{container.id, ended.status, std::move(ended.command_error),
+                     std::move(ended.stream_error)};
+  auto root = outcome.command_error ? root_of(*container.pid) : sys::Fd();
+  if (root.ok() && *root) outcome.reason = reason_in_root(*outcome.command_error, *root);
+  return outcome;
 }
 
 }  // namespace berth::engine

@@ -59,9 +59,16 @@ Result<ImageSource> find_source(const Context& context, const std::string& image
   return source;
 }
 
-Result<std::string> find_directory(const std::string& directory) {
+/// A directory by its handle, since somebody else may have another one in its place soon.
+struct OpenedPlace {
+  sys::Fd handle;
+  std::string path;  ///< without links
+};
+
+Result<OpenedPlace> find_directory(const std::string& directory) {
   sys::Fd fd = TRY(sys::open_at(sys::cwd(), directory, O_PATH | O_DIRECTORY));
-  return sys::read_link(sys::cwd(), sys::fd_path(fd));
+  std::string path = TRY(sys::read_link(sys::cwd(), sys::fd_path(fd)));
+  return OpenedPlace{std::move(fd), std::move(path)};
 }
 
 /// Overlay wants two layers at least.
@@ -80,7 +87,7 @@ Result<void> check_may_mount() {
 }
 
 Result<void> mount_layers(const Context& context, const ImageSource& source,
-                          const std::string& directory) {
+                          const sys::Fd& directory) {
   std::vector<sys::Layer> layers;
   for (const std::string& path : source.layers) layers.push_back(TRY(sys::open_layer(path)));
   layers.push_back(TRY(empty_layer(context)));
@@ -89,7 +96,7 @@ Result<void> mount_layers(const Context& context, const ImageSource& source,
   if (context.identity != Identity::root) top.options = {"userxattr"};
   top.attributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
   top.flags = MS_RDONLY | MS_NOSUID | MS_NODEV;
-  TRY(sys::mount_overlay(layers, top, directory));
+  TRY(sys::mount_overlay(layers, top, sys::fd_path(directory)));
   return {};
 }
 
@@ -100,14 +107,14 @@ Result<std::string> mount_image(const Context& context, const std::string& image
   auto mount = [&]() -> Result<std::string> {
     TRY(check_may_mount());
     ImageSource source = TRY(find_source(context, image));
-    std::string place = TRY(find_directory(directory));
+    OpenedPlace place = TRY(find_directory(directory));
     for (const MountedImage& mounted : TRY(list_mounted_images())) {
-      if (mounted.directory != place) continue;
+      if (mounted.directory != place.path) continue;
       return make_error(Kind::busy, "image " + quote(mounted.image) + " is mounted there",
-                        "berth image unmount " + place);
+                        "berth image unmount " + place.path);
     }
-    TRY(mount_layers(context, source, place));
-    return place;
+    TRY(mount_layers(context, source, place.handle));
+    return place.path;
   };
   return TRY_CTX(mount(), "cannot mount image " + quote(image) + " at " + quote(directory));
 }
@@ -137,7 +144,12 @@ Result<std::vector<image::Image>> find_mounted(const image::Store& store) {
 
 Result<void> unmount_image(const std::string& directory) {
   TRY(check_may_mount());
-  std::string place = TRY(find_directory(directory));
+  std::string path = TRY(find_directory(directory)).path;
+  // A handle of what is mounted would keep it there; its place cannot be moved in the directory
+  // that it lies in.
+  size_t slash = path.rfind('/');
+  OpenedPlace above = TRY(find_directory(path.substr(0, slash + 1)));
+  std::string place = (above.path == "/" ? "" : above.path) + path.substr(slash);
   auto images = TRY(list_mounted_images());
   bool known = std::ranges::any_of(
       images, [&](const MountedImage& image) { return image.directory == place; });
@@ -145,7 +157,7 @@ Result<void> unmount_image(const std::string& directory) {
     return make_error(Kind::not_found, "no image is mounted at " + quote(directory),
                       "berth image mount");
   }
-  return sys::unmount(place, UMOUNT_NOFOLLOW);
+  return sys::unmount(sys::fd_path(above.handle) + path.substr(slash), UMOUNT_NOFOLLOW);
 }
 
 std::string mounted_at(std::string_view image_id) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 
 #include "base/text.hpp"
 #include "engine/containers.hpp"
@@ -15,6 +16,7 @@
 #include "scan/elf.hpp"
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
+#include "sys/regular.hpp"
 
 namespace berth::engine {
 namespace {
@@ -63,34 +65,62 @@ std::string interpreter_of(std::string_view first_bytes) {
   return std::string(line.substr(0, line.find_first_of(" \t")));
 }
 
+/// Bytes of the program that was to be executed.
+using ReadProgram = std::function<Result<std::string>(uint64_t offset, size_t length)>;
+/// Whether it is sure that nothing is at an absolute path.
+using IsAbsent = std::function<bool(const std::string& path)>;
+
 std::optional<complaint::Found> missing_interpreter(std::string_view program,
-                                                    const image::Image& image) {
+                                                    const ReadProgram& read,
+                                                    const IsAbsent& is_absent) {
   constexpr size_t kFirstLine = 256;  // BINPRM_BUF_SIZE of the kernel
-  std::vector<std::string> layers = image.layer_directories();
-  std::ranges::reverse(layers);
-  auto view = LayerView::open(layers);
-  if (!view.ok() || !program.starts_with('/')) return std::nullopt;
   auto is_missing = [&](const std::string& path) {
-    if (!path.starts_with('/')) return false;
-    auto type = view->look_up(path);
-    return type.ok() && *type == LayerView::Type::absent;
+    return path.starts_with('/') && is_absent(path);
   };
-  auto first = view->read_at(program, 0, kFirstLine);
+  auto first = read(0, kFirstLine);
   if (!first.ok() || first->empty()) return std::nullopt;
   std::string of_script = interpreter_of(*first);
   if (is_missing(of_script)) {
     return complaint::no_interpreter(complaint::Interpreter::of_script, program, of_script);
   }
-  auto elf = scan::read_elf(
-      [&](uint64_t offset, size_t length) { return view->read_at(program, offset, length); });
+  auto elf = scan::read_elf(read);
   if (!elf.ok() || !is_missing(elf->interpreter)) return std::nullopt;
   return complaint::no_interpreter(complaint::Interpreter::loader, program, elf->interpreter);
 }
 
+std::optional<complaint::Found> missing_in_image(std::string_view program,
+                                                 const image::Image& image) {
+  std::vector<std::string> layers = image.layer_directories();
+  std::ranges::reverse(layers);
+  auto view = LayerView::open(layers);
+  if (!view.ok() || !program.starts_with('/')) return std::nullopt;
+  return missing_interpreter(
+      program,
+      [&](uint64_t offset, size_t length) { return view->read_at(program, offset, length); },
+      [&](const std::string& path) {
+        auto type = view->look_up(path);
+        return type.ok() && *type == LayerView::Type::absent;
+      });
+}
+
 }  // namespace
 
+std::optional<complaint::Found> reason_in_root(const Error& error, const sys::Fd& root) {
+  std::string program(program_of(error));
+  if (error.sys_errno != ENOENT || !program.starts_with('/')) return std::nullopt;
+  auto file = sys::find_regular_in_root(root, program);
+  if (!file.ok() || !*file) return std::nullopt;
+  return missing_interpreter(
+      program,
+      [&](uint64_t offset, size_t length) { return sys::read_at(**file, offset, length, program); },
+      [&](const std::string& path) {
+        auto found = sys::open_in_root(root, path, O_PATH);
+        return !found.ok() && found.error().sys_errno == ENOENT;
+      });
+}
+
 std::optional<complaint::Found> reason_of_command(const Error& error, const image::Image& image) {
-  if (error.sys_errno == ENOENT) return missing_interpreter(program_of(error), image);
+  if (error.sys_errno == ENOENT) return missing_in_image(program_of(error), image);
   if (error.sys_errno != ENOEXEC) return std::nullopt;
   complaint::Circumstances known;
   known.machine = oci::host_platform().architecture;

@@ -10,6 +10,7 @@
 #include "engine/context.hpp"
 #include "engine/launch.hpp"
 #include "image/store.hpp"
+#include "sys/fd.hpp"
 
 namespace berth::engine {
 
@@ -19,6 +20,10 @@ std::optional<complaint::Found> reason_of(const complaint::End& end, std::string
 
 /// The reason for a command that could not be started, where the image and the machine are it.
 std::optional<complaint::Found> reason_of_command(const Error& error, const image::Image& image);
+
+/// The same for a command of exec, where the interpreter that it names is not below `root`, that of
+/// a running container.
+std::optional<complaint::Found> reason_in_root(const Error& error, const sys::Fd& root);
 
 /// A SIGILL of an image's own command, told with what its files are known to need of a processor;
 /// any other reason as it is.

@@ -12,6 +12,7 @@ namespace berth::hub {
 namespace {
 
 using transfer::HttpResponse;
+using transfer::Nearness;
 using Follow = transfer::Registry::Follow;
 
 /// The head of a blob, as its registry has it.
@@ -39,8 +40,8 @@ Reply redirect_to(const transfer::Url& url) {
 
 /// A place that the client can reach as well as the hub.
 bool is_for(const transfer::Url& url, const BlobWish& wish) {
-  if (transfer::is_link_local(url.host)) return false;
-  return wish.client_is_near || !transfer::is_loopback(url.host);
+  Nearness near = transfer::nearness(url.host);
+  return near == Nearness::anywhere || (near == Nearness::machine && wish.client_is_near);
 }
 
 /// Where a redirect leads, unless the client must not be sent there.
@@ -48,6 +49,8 @@ std::optional<Reply> pass_redirect(const HttpResponse& response, const BlobWish&
   auto next = transfer::resolve_url(response.url, std::string(*response.header("location")));
   if (!next.ok() || !is_for(*next, wish)) return std::nullopt;
   if (response.url.scheme == "https" && next->scheme == "http") return std::nullopt;
+  // A client of this machine would go where the hub may send it, which is on this machine.
+  if (wish.client_is_near && response.from != Nearness::machine) return std::nullopt;
   return redirect_to(*next);
 }
 

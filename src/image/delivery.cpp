@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <thread>
@@ -294,11 +295,15 @@ Result<void> Delivery::publish_blob_from(const Staged& directory, const std::str
 
 Result<void> Delivery::note_origin(const Digest& blob, const Reference& repository) {
   constexpr size_t kMost = 4;
-  std::vector<std::string> lines = {repository.registry() + "/" + repository.repository()};
+  std::vector<std::string> lines;
   for (const Reference& known : store_->origins(blob)) {
-    std::string line = known.registry() + "/" + known.repository();
-    if (line != lines[0] && lines.size() < kMost) lines.push_back(std::move(line));
+    lines.push_back(known.registry() + "/" + known.repository());
   }
+  // The first of them has given the blob. Those that came when it was here have named it in a
+  // manifest, which is their word alone, and take no other's place.
+  std::string own = repository.registry() + "/" + repository.repository();
+  if (std::find(lines.begin(), lines.end(), own) == lines.end()) lines.push_back(std::move(own));
+  if (lines.size() > kMost) lines.resize(kMost);
   std::string text = join(lines, "\n") + "\n";
   auto same = sys::read_file_if_exists(store_->dir_, origin_file(blob), kMaxOrigins);
   if (same.ok() && *same && **same == text) return {};

@@ -128,6 +128,13 @@ Result<Platform> parse_platform(std::string_view text) {
                                        ": expected OS/ARCH or OS/ARCH/VARIANT, as linux/arm64");
   }
   Platform platform;
+  // A word alone is an operating system where it names one, as containerd has it.
+  constexpr std::string_view kSystems[] = {"linux", "windows", "darwin", "freebsd"};
+  if (parts.size() == 1 && std::ranges::find(kSystems, to_lower(parts[0])) != std::end(kSystems)) {
+    platform = host_platform();
+    platform.os = to_lower(parts[0]);
+    return platform;
+  }
   platform.os = parts.size() == 1 ? "linux" : to_lower(parts[0]);
   std::string architecture = to_lower(parts.size() == 1 ? parts[0] : parts[1]);
   if (parts.size() == 3) platform.variant = to_lower(parts[2]);

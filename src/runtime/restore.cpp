@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
@@ -73,14 +74,18 @@ class Root {
 
   const std::string& path() const { return path_; }
 
-  /// Where on the host lies what is mounted at the place `key` of the container.
-  std::string source_of(const std::string& key) const {
+  /// What the host has at the place `key` of the container, on which nothing of the config is
+  /// mounted: below the source of the mount around it, or in the root. Whoever writes there may
+  /// have put a link in its place, which leads nowhere else.
+  Result<sys::Fd> find(const std::string& key) const {
     const std::pair<const std::string, std::string>* nearest = nullptr;
     for (const auto& entry : sources_) {  // sorted: a longer one comes later
       if (is_at_or_below(key, entry.first)) nearest = &entry;
     }
-    if (nearest == nullptr) return path_ + key;
-    return nearest->second + key.substr(nearest->first.size());
+    const std::string& around = nearest == nullptr ? path_ : nearest->second;
+    sys::Fd base = TRY(sys::open_at(sys::cwd(), around, O_PATH));
+    return sys::open_in_root(base, nearest == nullptr ? key : key.substr(nearest->first.size()),
+                             O_PATH);
   }
   const std::map<std::string, std::string>& sources() const { return sources_; }
 
@@ -134,6 +139,40 @@ class Root {
   std::map<std::string, std::string> sources_;  ///< by the place in the container
 };
 
+/// Mounts for criu, which finds them by path, in a directory that nobody else can change. They end
+/// with criu's mount namespace.
+class Views {
+ public:
+  /// Hides what lies in `directory`, which others cannot rename; by its path, since the handle may
+  /// be of another mount namespace.
+  static Result<Views> make(const sys::Fd& directory) {
+    Views views;
+    views.path_ = TRY(sys::read_link(sys::cwd(), sys::fd_path(directory)));
+    TRY(sys::mount("tmpfs", views.path_, "tmpfs", 0, "mode=0700"));
+    views.directory_ = TRY(sys::open_at(sys::cwd(), views.path_, O_PATH | O_DIRECTORY));
+    return views;
+  }
+
+  /// The path at which `shown` is seen with all that is mounted in it.
+  Result<std::string> add(const sys::Fd& shown) {
+    std::string name = std::to_string(count_++);
+    struct stat info = TRY(sys::stat_fd(shown, name));
+    if (S_ISDIR(info.st_mode)) {
+      TRY(sys::make_directory(directory_, name, 0700));
+    } else {
+      TRY(sys::open_at(directory_, name, O_WRONLY | O_CREAT | O_EXCL, 0600));
+    }
+    sys::Fd place = TRY(sys::open_at(directory_, name, O_PATH | O_NOFOLLOW));
+    TRY(sys::mount(sys::fd_path(shown), sys::fd_path(place), "", MS_BIND | MS_REC, ""));
+    return path_ + "/" + name;
+  }
+
+ private:
+  std::string path_;
+  sys::Fd directory_;
+  size_t count_ = 0;
+};
+
 /// criu, and what it is told: the words that need the root's mounts are made in the child.
 class CriuRestore final : public Reviver {
  public:
@@ -150,7 +189,7 @@ class CriuRestore final : public Reviver {
   Error become_criu(const Channel& channel, const Launched& launched);
   Result<void> add_cgroups();
   Result<void> add_namespaces(const plan::Plan& plan);
-  Result<void> add_mounts(const Root& root);
+  Result<void> add_mounts(const Root& root, const sys::Fd& own);
   void add_streams();
   Result<void> check_alive(pid_t pid) const;
 
@@ -236,14 +275,19 @@ Result<void> CriuRestore::add_namespaces(const plan::Plan& plan) {
   return {};
 }
 
-Result<void> CriuRestore::add_mounts(const Root& root) {
+/// `own`: a directory of this container's.
+Result<void> CriuRestore::add_mounts(const Root& root, const sys::Fd& own) {
   auto add = [this](const std::string& key, const std::string& source) {
     append_restore(words_, {"--external", "mnt[" + key + "]:" + source});
   };
   add(kNullKey, kNullKey);
   for (const auto& [place, source] : root.sources()) add(place, source);
+  std::optional<Views> views;
   for (const auto& key : mounts_) {
-    if (!root.sources().contains(key)) add(key, root.source_of(key));
+    if (root.sources().contains(key)) continue;
+    if (!views) views = TRY(Views::make(own));
+    sys::Fd shown = TRY_CTX(root.find(key), "cannot find what was mounted at " + quote(key));
+    add(key, TRY(views->add(shown)));
   }
   return {};
 }
@@ -267,7 +311,7 @@ Error CriuRestore::become_criu(const Channel& channel, const Launched& launched)
     append_restore(words_, {"--root", root.path()});
     TRY(add_cgroups());
     TRY(add_namespaces(launched.plan));
-    TRY(add_mounts(root));
+    TRY(add_mounts(root, launched.entry->fd()));
     add_streams();
     sys::Fd top = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
     return sys::change_directory(top, "/");

@@ -33,6 +33,7 @@
 #include <cstdlib>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -47,6 +48,7 @@
 #include "spank/join.hpp"
 #include "spank/site.hpp"
 #include "spank/start.hpp"
+#include "spank/step_watch.hpp"
 
 extern "C" {
 #include <slurm/slurm.h>
@@ -386,15 +388,17 @@ void close_and_forget(int& fd) {
   fd = -1;
 }
 
-/// Whether berth has ended, too, within `patience` ms. Its process says so where there is a handle
-/// of it; the socket could be shut down by whoever has been given it.
-bool has_ended(int patience) {
+/// Whether berth has ended, too, within `patience` ms, or before `watch` can be read. Its process
+/// says so where there is a handle of it; the socket could be shut down by whoever has been given
+/// it.
+bool has_ended(int patience, int watch = -1) {
   bool by_process = plugin.berth.process >= 0;
-  pollfd entry{by_process ? plugin.berth.process : plugin.ours,
-               static_cast<short>(by_process ? POLLIN : 0), 0};
-  while (::poll(&entry, 1, patience) < 0 && errno == EINTR) {
+  std::array<pollfd, 2> entries{{{by_process ? plugin.berth.process : plugin.ours,
+                                  static_cast<short>(by_process ? POLLIN : 0), 0},
+                                 {watch, POLLIN, 0}}};
+  while (::poll(entries.data(), entries.size(), patience) < 0 && errno == EINTR) {
   }
-  return (entry.revents & (by_process ? POLLIN : POLLHUP)) != 0;
+  return (entries[0].revents & (by_process ? POLLIN : POLLHUP)) != 0;
 }
 
 void kill_berth() {
@@ -412,10 +416,13 @@ void end_container() {
   bool saves = plugin.asked.value(slurm::Key::save) != nullptr && !plugin.killed;
   bool gives = plugin.nodes > 1 && plugin.site.one_fetch && !plugin.killed;
   const int patience = saves ? kForSaving : (gives ? kForOthers : kPatience);
-  if (!has_ended(patience)) {
-    // An entrypoint that goes on, or has never come to its end. With berth its container is killed.
-    slurm_error("berth: the container of this step has not ended within %d s, and is killed",
-                patience / 1000);
+  std::optional<StepWatch> watch;
+  if (patience > kPatience) watch.emplace();
+  if (!has_ended(patience, watch ? watch->handle() : -1)) {
+    // An entrypoint that goes on, or has never come to its end; or berth does not, which the job
+    // may have stopped. With berth its container is killed.
+    slurm_error("berth: the container of this step has not ended within %d s%s, and is killed",
+                patience / 1000, watch ? " or before the step was killed" : "");
     kill_berth();
     has_ended(kPatience);
   }

@@ -50,14 +50,6 @@ int moved_up(int fd) {
   return ::fcntl(fd, F_DUPFD_CLOEXEC, 10);
 }
 
-/// Whatever Slurm has open is not for a program that is the user's, or outlives the tasks.
-void close_from(unsigned first) {
-  if (::syscall(SYS_close_range, first, ~0U, 0U) == 0) return;
-  rlimit limit{1024, 1024};  // Linux before 5.9
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  for (auto fd = first; fd < limit.rlim_cur && fd < 65536; ++fd) ::close(static_cast<int>(fd));
-}
-
 /// Leaves standard input, output and error at /dev/null, the descriptors of slurm/hold.hpp, and
 /// kOrder.
 bool keep_alone(const Program& program, int order) {
@@ -199,6 +191,13 @@ std::vector<char*> words_of(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+void close_from(unsigned first) {
+  if (::syscall(SYS_close_range, first, ~0U, 0U) == 0) return;
+  rlimit limit{1024, 1024};  // Linux before 5.9
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  for (auto fd = first; fd < limit.rlim_cur && fd < 65536; ++fd) ::close(static_cast<int>(fd));
+}
 
 Result<Waiting> fork_berth(const Program& program) {
   std::vector<char*> argv = words_of(program.words);

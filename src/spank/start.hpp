@@ -15,6 +15,9 @@
 
 namespace berth::spank {
 
+/// Whatever Slurm has open is not for a program that is the user's, or outlives the tasks.
+void close_from(unsigned first);
+
 /// The program of a step, and what it is given.
 struct Program {
   std::string path;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The null device of the host in our own standard streams, and as a container may have it.
+// The null device of the host in our own standard streams, and as a container may have it; and
+// those like it.
 #pragma once
 
 #include "base/result.hpp"
@@ -16,13 +17,13 @@ Result<void> open_standard_streams();
 /// another file, or none, is in its place.
 Fd find_null_device(const Fd& root);
 
-/// Has each standard stream of this process that is the null device opened anew: root in a
-/// container owns the host's inode, and the mode, owner or time that it sets there is set for all
-/// of the host. The function opens the container's `own` of find_null_device(); where there is
-/// none, a new node in a tmpfs that nobody else sees; where this process may not make nodes, the
-/// host's device on a read-only view of its mount, through which it is read and written as before.
-/// If all three fail the stream stays. COMPAT(5.2): no fsmount(2), so only `own` is left.
-/// fsmount(2), mount_setattr(2), dup2(2)
+/// Has each standard stream of this process that is the null device, or zero, full, random or
+/// urandom, opened anew: root in a container owns the host's inode, and the mode, owner or time
+/// that it sets there is set for all of the host. The function opens the container's `own` of
+/// find_null_device(); where there is none, and for the others, a new node in a tmpfs that nobody
+/// else sees; where this process may not make nodes, the host's device on a read-only view of its
+/// mount, through which it is read and written as before. If all three fail the stream stays.
+/// COMPAT(5.2): no fsmount(2), so only `own` is left. fsmount(2), mount_setattr(2), dup2(2)
 void exchange_null_streams(const Fd& own);
 
 }  // namespace berth::sys

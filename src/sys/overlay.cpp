@@ -166,7 +166,8 @@ Result<Fd> mount_at_once(const Lower& lower, const OverlayTop& top, const std::s
     return again.ok() ? std::move(again) : std::move(mounted);
   }
   if (!mount_by_string(lower, top, place).ok()) return mounted;
-  return open_at(cwd(), target, O_PATH | O_DIRECTORY);
+  std::string path = TRY(read_link(cwd(), fd_path(place)));
+  return open_at(cwd(), path, O_PATH | O_DIRECTORY);
 }
 
 /// What hides nothing of what lies below: marks of the attributes that all have.

@@ -22,10 +22,10 @@ struct OverlayTop {
   std::string source = "overlay";    ///< what mount tables show
 };
 
-/// Mounts an overlay of `lower`, highest first, at the directory `target` and gives a handle of its
-/// root, a place for the *at() calls. Where the kernel takes no detached mount as a layer
-/// (before 6.15, or one of a user namespace above this one) they are mounted at `target` until the
-/// overlay is made. Errors: denied, busy
+/// Mounts an overlay of `lower`, highest first, at the directory `target` (fd_path() of one, where
+/// its name may come to mean another) and gives a handle of its root, a place for the *at() calls.
+/// Where the kernel takes no detached mount as a layer (before 6.15, or one of a user namespace
+/// above this one) they are mounted at `target` until the overlay is made. Errors: denied, busy
 /// (another mount writes there), io.  fsconfig(2), else mount(2)
 Result<Fd> mount_overlay(const std::vector<Layer>& lower, const OverlayTop& top,
                          const std::string& target);

@@ -26,13 +26,23 @@ bool others_write(const struct stat& info) {
   return (info.st_mode & S_IWOTH) != 0 || ((info.st_mode & S_IWGRP) != 0 && !own_group);
 }
 
+// Another owner or mode takes nothing from whoever has a file open for writing. In a directory that
+// does not help him: each entry is asked for anew.
+std::string how_to_own(const struct stat& info, const std::string& command,
+                       const std::string& path) {
+  if (S_ISDIR(info.st_mode)) return command + " " + path;
+  return "a copy in its place, which nobody else has open: cp " + path + " COPY";
+}
+
 Result<void> check_owner(const struct stat& info, const std::string& what,
                          const std::string& path) {
   if (!is_ours(info.st_uid)) {
-    return make_error(Kind::denied, what + ": it belongs to somebody else", "chown root " + path);
+    return make_error(Kind::denied, what + ": it belongs to somebody else",
+                      how_to_own(info, "chown root", path));
   }
   if (others_write(info)) {
-    return make_error(Kind::denied, what + ": it can be written by others", "chmod go-w " + path);
+    return make_error(Kind::denied, what + ": it can be written by others",
+                      how_to_own(info, "chmod go-w", path));
   }
   return {};
 }
@@ -42,9 +52,9 @@ bool is_known(const struct stat& info) {
   return info.st_uid == 0 || info.st_uid == effective_uid();
 }
 
-Error somebody_elses(const std::string& path) {
+Error somebody_elses(const struct stat& info, const std::string& path) {
   return make_error(Kind::denied, "use " + quote(path) + ": it belongs to somebody else",
-                    "chown root " + path);
+                    how_to_own(info, "chown root", path));
 }
 
 bool everybody_adds(const struct stat& info) {
@@ -100,7 +110,7 @@ Result<std::optional<std::string>> read_trusted_file_if_exists(const std::string
   if (TRY(check_parents(path))) {
     Fd file = TRY(open_at(cwd(), path, O_PATH | O_NOFOLLOW));
     struct stat info = TRY(stat_fd(file, path));
-    if (!is_known(info)) return somebody_elses(path);
+    if (!is_known(info)) return somebody_elses(info, path);
   }
   return text;
 }
@@ -116,7 +126,7 @@ Result<std::optional<Fd>> open_trusted_directory_if_exists(const std::string& pa
   if (!TRY(check_parents(path + "/"))) return directory;
   struct stat info = TRY(stat_fd(*directory, path));
   TRY(check_owner(info, "use directory " + quote(path), path));
-  return somebody_elses(path);
+  return somebody_elses(info, path);
 }
 
 }  // namespace berth::sys

@@ -140,7 +140,7 @@ Result<void> Authenticator::answer(const HttpResponse& refused, const std::strin
   for (std::string_view header : refused.header_values("www-authenticate")) {
     for (const Challenge& challenge : parse_challenges(header)) {
       if (challenge.scheme == "bearer") {
-        tokens_[scope] = TRY(fetch_token(challenge, refused.url, scope));
+        tokens_[scope] = TRY(fetch_token(challenge, refused, scope));
         return {};
       }
       basic_offered = basic_offered || challenge.scheme == "basic";
@@ -168,9 +168,9 @@ Result<void> Authenticator::answer(const HttpResponse& refused, const std::strin
   return {};
 }
 
-Result<Token> Authenticator::fetch_token(const Challenge& challenge, const Url& registry,
+Result<Token> Authenticator::fetch_token(const Challenge& challenge, const HttpResponse& refused,
                                          const std::string& scope) {
-  Url realm = TRY(checked_realm(challenge, registry, name_));
+  Url realm = TRY(checked_realm(challenge, refused.url, name_));
   auto parameter = [&](const char* key) {
     auto entry = challenge.parameters.find(key);
     return entry == challenge.parameters.end() ? std::string() : entry->second;
@@ -182,6 +182,7 @@ Result<Token> Authenticator::fetch_token(const Challenge& challenge, const Url& 
 
   HttpRequest request;
   request.url = realm;
+  request.sent_from = refused.from;
   request.max_body = kMaxTokenBytes;
   if (credential_ && !credential_->identity_token.empty()) {
     request.method = "POST";

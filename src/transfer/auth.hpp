@@ -58,7 +58,7 @@ class Authenticator {
  private:
   /// The caller holds mutex_.
   std::string current_authorization(const std::string& scope) const;
-  Result<Token> fetch_token(const Challenge& challenge, const Url& registry,
+  Result<Token> fetch_token(const Challenge& challenge, const HttpResponse& refused,
                             const std::string& scope);
 
   Http& http_;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <mutex>
 
 #include "base/text.hpp"
@@ -26,12 +27,13 @@ constexpr std::chrono::seconds kUploadStall{300};  // a registry may move a blob
 struct Exchange {
   const HttpRequest& request;
   const Cancel& cancel;
-  HttpResponse response;
+  std::optional<Nearness> sent_from = {};
+  HttpResponse response = {};
   size_t header_bytes = 0;
   uint64_t body_bytes = 0;
   uint64_t upload_offset = 0;
-  std::optional<Error> error;  // why a callback ended it
-  bool enough = false;         // a callback ended it, and what came is the answer
+  std::optional<Error> error = {};  // why a callback ended it
+  bool enough = false;              // a callback ended it, and what came is the answer
 };
 
 size_t stop(Exchange& exchange, Error error) {
@@ -109,6 +111,50 @@ int on_seek(void* user, curl_off_t offset, int origin) {
 
 int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return static_cast<Exchange*>(user)->cancel.requested() ? 1 : 0;
+}
+
+Result<void> check_sent(const Url& url, Nearness from, std::string_view address) {
+  Nearness to = nearness(address);
+  if (may_send(from, to)) return {};
+  std::string by_name = address == url.host ? "" : fmt::format(" ({})", address);
+  return make_error(Kind::denied,
+                    fmt::format("go on to '{}'{}, where the registry sends us: that is an address "
+                                "for this {} alone, and the registry is elsewhere",
+                                url.shown(), by_name, to == Nearness::machine ? "machine" : "link"),
+                    "the registry has to name an address that other machines can reach");
+}
+
+/// Before anything is asked of a host, also on a connection that was kept.
+int on_connected(void* user, char* address, char*, int, int) {
+  auto& exchange = *static_cast<Exchange*>(user);
+  auto checked = check_sent(exchange.response.url, *exchange.sent_from, address);
+  if (checked.ok()) return CURL_PREREQFUNC_OK;
+  exchange.error = std::move(checked).error();
+  return CURL_PREREQFUNC_ABORT;
+}
+
+/// Whether another host may connect in our place: then its address is the one that we see.
+bool may_have_proxy(const Url& url, const HostOptions& host) {
+  if (!host.proxy.empty()) return host.proxy != "none";
+  if (is_loopback(url.host)) return false;
+  constexpr std::array kVariables = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
+                                     "ALL_PROXY"};
+  return std::ranges::any_of(kVariables, [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && *value != '\0';
+  });
+}
+
+/// Where the host is that a connection led to; one of this machine's own addresses is this machine.
+Nearness nearness_of_peer(CURL* handle, const Url& url, const HostOptions& host) {
+  if (may_have_proxy(url, host)) return nearness(url.host);
+  const char* theirs = nullptr;
+  const char* ours = nullptr;
+  curl_easy_getinfo(handle, CURLINFO_PRIMARY_IP, &theirs);
+  curl_easy_getinfo(handle, CURLINFO_LOCAL_IP, &ours);
+  if (theirs == nullptr || *theirs == '\0') return nearness(url.host);
+  bool is_own = ours != nullptr && std::string_view(theirs) == ours;
+  return is_own ? Nearness::machine : nearness(theirs);
 }
 
 struct HeaderList {
@@ -295,35 +341,37 @@ bool Http::is_insecure(const Url& url) const {
 }
 
 Result<HttpResponse> Http::perform(const HttpRequest& request) {
-  Url url = request.url;
-  bool authorized = true;
-  for (int hop = 0; hop <= kMaxRedirects; ++hop) {
-    HttpResponse response = TRY(exchange(request, url, authorized));
+  Hop hop{request.url, true, request.sent_from};
+  for (int i = 0; i <= kMaxRedirects; ++i) {
+    if (hop.sent_from) TRY(check_sent(hop.url, *hop.sent_from, hop.url.host));
+    HttpResponse response = TRY(exchange(request, hop));
     if (!is_redirect(response) || !request.follow) return response;
     std::optional<std::string_view> location = response.header("location");
     if (request.method != "GET" && request.method != "HEAD") return response;
 
-    Url next = TRY_CTX(resolve_url(url, std::string(*location)),
-                       fmt::format("cannot follow the redirect of '{}'", url.shown()));
-    if (url.scheme == "https" && next.scheme == "http") {
+    Url next = TRY_CTX(resolve_url(hop.url, std::string(*location)),
+                       fmt::format("cannot follow the redirect of '{}'", hop.url.shown()));
+    if (hop.url.scheme == "https" && next.scheme == "http") {
       return make_error(Kind::denied,
                         fmt::format("follow the redirect from '{}' to '{}': it leaves "
                                     "HTTPS for plain HTTP",
-                                    url.shown(), next.shown()));
+                                    hop.url.shown(), next.shown()));
     }
     // Once dropped it stays dropped: a hop that comes back was chosen by the other host.
-    authorized = authorized && next.origin() == request.url.origin();
-    url = std::move(next);
+    hop.authorized = hop.authorized && next.origin() == request.url.origin();
+    hop.url = std::move(next);
+    hop.sent_from = response.from;
   }
   return make_error(Kind::corrupt, fmt::format("read '{}': more than {} redirects",
                                                request.url.shown(), kMaxRedirects));
 }
 
-Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, bool authorized) {
+Result<HttpResponse> Http::exchange(const HttpRequest& request, const Hop& hop) {
   TRY(cancel_.check());
+  const Url& url = hop.url;
   HostOptions host;
   if (options_.host) host = TRY(options_.host(url));
-  Exchange exchange{request, cancel_, {}, 0, 0, 0, {}};
+  Exchange exchange{request, cancel_, hop.sent_from};
   exchange.response.url = url;
   CURL* handle = pool_->take();
   BERTH_ASSERT(handle != nullptr);
@@ -366,7 +414,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, 
 
   HeaderList headers;
   for (const std::string& line : request.headers) headers.add(line);
-  if (authorized && !request.authorization.empty()) {
+  if (hop.authorized && !request.authorization.empty()) {
     headers.add("Authorization: " + request.authorization);
   }
   headers.add("Expect:");
@@ -393,6 +441,10 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, 
   set(CURLOPT_NOPROGRESS, 0L);
   set(CURLOPT_XFERINFOFUNCTION, &on_progress);
   set(CURLOPT_XFERINFODATA, &exchange);
+  if (hop.sent_from && !may_have_proxy(url, host)) {
+    set(CURLOPT_PREREQFUNCTION, &on_connected);
+    set(CURLOPT_PREREQDATA, &exchange);
+  }
 
   CURLcode code = curl_easy_perform(handle);
   std::optional<Error> final;
@@ -402,6 +454,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Url& url, 
   } else if (code != CURLE_OK) {
     final = final_error(code, handle, detail, url);
   }
+  exchange.response.from = nearness_of_peer(handle, url, host);
   pool_->put_back(handle);
 
   if (exchange.error) return *std::move(exchange.error);

@@ -42,9 +42,10 @@ struct HttpOptions {
 struct HttpResponse {
   int status = 0;  ///< 0: the connection ended before an answer came
   std::vector<std::pair<std::string, std::string>> headers;  ///< names in lower case
-  std::string body;             ///< empty where a sink took it; of a refusal at most 64 KiB
-  Url url;                      ///< after redirects
-  std::optional<Error> broken;  ///< the connection was lost part way: worth another try
+  std::string body;                    ///< empty where a sink took it; of a refusal at most 64 KiB
+  Url url;                             ///< after redirects
+  Nearness from = Nearness::anywhere;  ///< where the host is that has answered
+  std::optional<Error> broken;         ///< the connection was lost part way: worth another try
 
   bool ok() const { return status >= 200 && status < 300 && !broken; }
   std::optional<std::string_view> header(std::string_view name) const;  ///< the first of that name
@@ -66,7 +67,9 @@ struct HttpRequest {
   /// The other side has answered before: that it cannot be reached now is a lost connection
   /// (HttpResponse::broken), not an error.
   bool resumes = false;
-  bool follow = true;           ///< redirects of GET and HEAD
+  bool follow = true;  ///< redirects of GET and HEAD
+  /// Where the host is that has named `url`; empty: the user has.
+  std::optional<Nearness> sent_from;
   uint64_t max_body = 1 << 20;  ///< bytes of a 2xx answer without a sink; more is corrupt
   /// Takes the bytes of a 2xx answer as they come; an error ends the exchange and is returned.
   std::function<Result<void>(const HttpResponse& head, std::string_view bytes)> sink;
@@ -75,6 +78,8 @@ struct HttpRequest {
 /// HTTP and HTTPS with kept connections; any thread may call perform().
 /// - Redirects of GET and HEAD are followed here, at most 10; the authorization stays behind when
 ///   scheme, host or port change; https never becomes http.
+/// - No host sends us to an address that is nearer to us than its own, by whichever name. Where a
+///   proxy connects, which address that is, is the proxy's affair, and a name counts alone.
 /// - The proxy variables of the environment count, but not for loopback hosts, nor where
 ///   HostOptions say something else.
 /// - Headers above 256 KiB end the exchange.
@@ -87,15 +92,21 @@ class Http {
 
   /// One exchange with its redirects. Any status is an answer, not an error.
   /// Errors: not_found (no such host), io (no connection), denied (the certificate does not hold,
-  /// a redirect to plain HTTP), unsupported (the other side does not speak TLS), corrupt (an answer
-  /// beyond its cap, a redirect loop), interrupted, and whatever the sink returns.
+  /// a redirect to plain HTTP or to what is nearer), unsupported (the other side does not speak
+  /// TLS), corrupt (an answer beyond its cap, a redirect loop), interrupted, and whatever the sink
+  /// returns.
   Result<HttpResponse> perform(const HttpRequest& request);
 
   bool is_insecure(const Url& url) const;
 
  private:
   class Pool;
-  Result<HttpResponse> exchange(const HttpRequest& request, const Url& url, bool authorized);
+  struct Hop {
+    Url url;
+    bool authorized = true;
+    std::optional<Nearness> sent_from;
+  };
+  Result<HttpResponse> exchange(const HttpRequest& request, const Hop& hop);
 
   HttpOptions options_;
   const Cancel& cancel_;

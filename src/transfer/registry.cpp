@@ -381,17 +381,16 @@ Result<Delivered> Registry::put_blob(const oci::Descriptor& blob, const OpenBlob
   sys::Fd file;
   for (int lost = 0;;) {
     // An upload that was cut off is not continued: registries disagree on what they have kept.
-    std::optional<Url> place = TRY(start_upload(blob.digest, lost == 0 ? from : std::nullopt));
-    if (!place) return Delivered::mounted;
+    auto request = TRY(start_upload(blob.digest, lost == 0 ? from : std::nullopt));
+    if (!request) return Delivered::mounted;
     if (!file) file = TRY(open());
-    HttpRequest request;
-    request.method = "PUT";
-    request.url = with_query(*place, "digest=" + percent_encode(blob.digest.text()));
-    request.headers = {"Content-Type: application/octet-stream"};
-    request.upload = &file;
-    request.upload_size = blob.size;
-    request.on_sent = progress;
-    HttpResponse response = TRY(send(std::move(request), push_scope(), action));
+    request->method = "PUT";
+    request->url = with_query(request->url, "digest=" + percent_encode(blob.digest.text()));
+    request->headers = {"Content-Type: application/octet-stream"};
+    request->upload = &file;
+    request->upload_size = blob.size;
+    request->on_sent = progress;
+    HttpResponse response = TRY(send(*std::move(request), push_scope(), action));
     if (response.ok()) return Delivered::uploaded;
     if (!response.broken) return refusal(response, action);
     if (++lost >= kMaxAttempts) {
@@ -402,8 +401,8 @@ Result<Delivered> Registry::put_blob(const oci::Descriptor& blob, const OpenBlob
   }
 }
 
-Result<std::optional<Url>> Registry::start_upload(const Digest& digest,
-                                                  const std::optional<std::string>& from) {
+Result<std::optional<HttpRequest>> Registry::start_upload(const Digest& digest,
+                                                          const std::optional<std::string>& from) {
   std::string action = "upload " + object("blob", digest.text());
   HttpRequest request;
   request.method = "POST";
@@ -415,7 +414,7 @@ Result<std::optional<Url>> Registry::start_upload(const Digest& digest,
     scope += " repository:" + *from + ":pull";
   }
   HttpResponse response = TRY(send(std::move(request), scope, action));
-  if (from && response.status == 201) return std::optional<Url>();
+  if (from && response.status == 201) return std::optional<HttpRequest>();
   if (from && !response.ok()) return start_upload(digest, std::nullopt);
   std::optional<std::string_view> location = response.header("location");
   if (!response.ok() || !location) return refusal(response, action);
@@ -424,7 +423,10 @@ Result<std::optional<Url>> Registry::start_upload(const Digest& digest,
     return make_error(Kind::denied, fmt::format("{}: the registry wants it in plain HTTP, at '{}'",
                                                 action, place.shown()));
   }
-  return std::optional<Url>(std::move(place));
+  HttpRequest upload;
+  upload.url = std::move(place);
+  upload.sent_from = response.from;
+  return std::optional(std::move(upload));
 }
 
 Result<oci::Descriptor> Registry::put_bytes(std::string_view media_type, std::string_view bytes) {

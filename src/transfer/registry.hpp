@@ -159,8 +159,9 @@ class Registry {
   /// Whether it is another's answer: of where a redirect ended, or an upload went.
   bool is_foreign(const HttpResponse& response) const;
   Error refusal(const HttpResponse& response, const std::string& action) const;
-  Result<std::optional<Url>> start_upload(const Digest& digest,
-                                          const std::optional<std::string>& from);
+  /// To whom the blob goes then; nothing: it was mounted from `from`.
+  Result<std::optional<HttpRequest>> start_upload(const Digest& digest,
+                                                  const std::optional<std::string>& from);
 
   Http& http_;
   const Cancel& cancel_;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/url.hpp"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 
@@ -43,6 +46,12 @@ bool is_ipv4(std::string_view host) {
     ++numbers;
   }
   return numbers == 4;
+}
+
+// All of 0.0.0.0/8 is, to who connects, this machine.
+Nearness nearness_of(const std::array<uint8_t, 4>& address) {
+  if (address[0] == 127 || address[0] == 0) return Nearness::machine;
+  return address[0] == 169 && address[1] == 254 ? Nearness::link : Nearness::anywhere;
 }
 
 }  // namespace
@@ -116,6 +125,31 @@ bool is_loopback(std::string_view host) {
 bool is_link_local(std::string_view host) {
   return (host.starts_with("169.254.") && is_ipv4(host)) || host.starts_with("[fe8") ||
          host.starts_with("[fe9") || host.starts_with("[fea") || host.starts_with("[feb");
+}
+
+Nearness nearness(std::string_view host) {
+  if (host == "localhost" || host == "localhost." || host.ends_with(".localhost")) {
+    return Nearness::machine;
+  }
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  std::string text(host.substr(0, host.find('%')));  // "fe80::1%eth0"
+  std::array<uint8_t, 16> six{};
+  std::array<uint8_t, 4> four{};
+  if (inet_pton(AF_INET, text.c_str(), four.data()) == 1) return nearness_of(four);
+  if (inet_pton(AF_INET6, text.c_str(), six.data()) != 1) return Nearness::anywhere;
+  // ::, ::1, and those of IPv4 in it: "::127.0.0.1", "::ffff:127.0.0.1".
+  bool has_four =
+      std::all_of(six.begin(), six.begin() + 10, [](uint8_t one) { return one == 0; }) &&
+      ((six[10] == 0 && six[11] == 0) || (six[10] == 0xff && six[11] == 0xff));
+  if (has_four) {
+    std::copy(six.begin() + 12, six.end(), four.begin());
+    return nearness_of(four);
+  }
+  return six[0] == 0xfe && (six[1] & 0xc0) == 0x80 ? Nearness::link : Nearness::anywhere;
+}
+
+bool may_send(Nearness from, Nearness to) {
+  return to == Nearness::anywhere || to == from;
 }
 
 }  // namespace berth::transfer

@@ -43,4 +43,13 @@ bool is_loopback(std::string_view host);
 /// 169.254.0.0/16 and [fe80::/10]: where clouds serve their secrets.
 bool is_link_local(std::string_view host);
 
+/// For whom an address is. What listens for its own machine or link alone may trust whoever asks.
+enum class Nearness { anywhere, link, machine };
+
+/// Of an address, also one in brackets, or of "localhost"; another name may be anywhere.
+Nearness nearness(std::string_view host);
+
+/// Whether a host may send us on to another: never to what is nearer than itself.
+bool may_send(Nearness from, Nearness to);
+
 }  // namespace berth::transfer

@@ -109,6 +109,17 @@ def test_a_module_that_is_not_loaded(berth, tree):
     assert remedy.startswith("modprobe nvidia")
 
 
+def test_a_module_of_two_versions(berth, tree):
+    root = tree("one")
+    (root / "proc/driver/nvidia/version").write_text(
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun  6 22:20:39 UTC 2023\n")
+    status, cause, remedy = finding(berth, root, "gpu.module")
+    assert (status, cause) == (
+        "warning", f"/sys/module/nvidia/version says {VERSION}, which counts here, and "
+        "/proc/driver/nvidia/version says 535.54.03")
+    assert remedy.startswith("reboot")
+
+
 def test_nouveau_in_the_place_of_the_driver(berth, tree):
     root = tree("one", "--no-module")
     (root / "sys/module/nouveau").mkdir(parents=True)

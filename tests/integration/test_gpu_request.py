@@ -141,7 +141,8 @@ def test_a_policy_that_others_can_write_is_refused(berth, busybox, eight, site):
     (pathlib.Path(flags[1]) / "policy.json").chmod(0o666)
     line = berth.fail(*flags, "run", "--rm", busybox, "true")
     assert line == (f"berth: cannot read the policy of this machine: read '{flags[1]}/policy.json': it can be "
-                    f"written by others; try: chmod go-w {flags[1]}/policy.json")
+                    "written by others; try: a copy in its place, which nobody else has open: cp "
+                    f"{flags[1]}/policy.json COPY")
 
 
 def test_what_is_in_force_is_what_was_applied(berth, site, work):

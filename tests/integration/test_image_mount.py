@@ -2,11 +2,14 @@
 """'image mount': a whole image at a directory, for the host's own tools."""
 
 import os
+import pathlib
 import shutil
 import subprocess
 
 import pytest
 from support import images
+from support.processes import matching
+from support.waiting import wait_until
 
 
 @pytest.fixture
@@ -74,6 +77,52 @@ def test_nothing_takes_a_mounted_image_away(berth, image, busybox, place, profil
     berth.ok("image", "convert", "-q", "--to", other, image)
     berth.ok("system", "prune", "-f", "--keep", "0")
     assert berth.ok("images", "-q") == ""
+
+
+CALLS = {"mkdirat": 258, "umount2": 166}  # on every 64-bit x86
+
+
+def swapped(berth, work, call, *words, touching=()):
+    """Runs berth with the directory above `work`/mine/there exchanged for a link to `work`/other while it is
+    held back before `call`, of those that touch some path."""
+    trace = work / "trace"
+    traced = subprocess.Popen(["strace", "-f", "-qq", "-o", trace, "-e", f"trace={call}", "-e",
+                               f"inject={call}:delay_enter=1000000:when=1", *touching,
+                               *berth.argv(*words)],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def is_held():
+        pids = matching(rb"\0image\0(un)?mount\0") - {traced.pid}
+        return any(pathlib.Path(f"/proc/{pid}/syscall").read_text().startswith(f"{CALLS[call]} ") for pid in pids)
+
+    wait_until(is_held)
+    (work / "mine").rename(work / "moved")
+    (work / "mine").symlink_to(work / "other")
+    traced.communicate(timeout=30)
+    assert call in trace.read_text()
+
+
+@pytest.mark.profiles("root")
+def test_an_image_is_mounted_where_the_name_led_and_nowhere_else(berth, busybox, work):
+    berth.ok("pull", "-q", busybox)
+    for name in ("mine", "other"):
+        (work / name / "there").mkdir(parents=True)
+    # When the directory has been looked at, and before it is mounted on.
+    swapped(berth, work, "mkdirat", "image", "mount", busybox, work / "mine/there",
+            touching=("-P", berth.state / "empty"))
+    assert rows(berth, "{{.Directory}}") == [str(work / "moved/there")]
+    berth.ok("image", "unmount", work / "moved/there")
+
+
+@pytest.mark.profiles("root")
+def test_the_mount_that_was_named_is_taken_away_and_no_other(berth, busybox, work):
+    berth.ok("pull", "-q", busybox)
+    for name in ("mine", "other"):
+        (work / name / "there").mkdir(parents=True)
+        berth.ok("image", "mount", busybox, work / name / "there")
+    swapped(berth, work, "umount2", "image", "unmount", work / "mine/there")
+    assert rows(berth, "{{.Directory}}") == [str(work / "other/there")]
+    berth.ok("image", "unmount", work / "other/there")
 
 
 @pytest.mark.profiles("root")

@@ -71,6 +71,21 @@ def test_a_layer_in_another_packing_is_taken_once_it_was_unpacked(berth, registr
     assert berth.ok("run", "--rm", f"{registry.address}/packed/zstd", "echo", "hello") == "hello\n"
 
 
+@pytest.mark.profiles("root")
+def test_images_that_name_a_blob_do_not_push_off_the_list_who_has_it(berth, registry, start_registry, work, good):
+    """The blob of a layer that is here is not asked for: that a repository has it is its author's word."""
+    liar = start_registry()
+    good.push(registry, "origin/true")
+    berth.ok("pull", "-q", f"{registry.address}/origin/true")
+    for number in range(5):
+        more = images.layer([images.file(f"more-{number}", b"x")])
+        image = images.build([images.busybox_layer(), more])
+        image.push(liar, f"liar/{number}")
+        berth.ok("pull", "-q", f"{liar.address}/liar/{number}")
+    liar.stop()
+    assert berth.ok("save", "-o", work / "saved.tar", f"{registry.address}/origin/true") == ""
+
+
 def test_an_archive_gives_no_layer_to_who_names_its_diff_id(berth, work, registry, good):
     """Its author may know the diff id of a layer whose contents are not for him."""
     good.push(registry, "private")

@@ -463,8 +463,8 @@ def test_a_holder_that_is_not_ours_is_not_joined(berth, image, lab):
             record.chmod(0o666)
             assert berth.fail("run", "--rm", "--network", "app", image, "true") == (
                 "berth: cannot trust the record of who holds the networks, in "
-                f"{berth.state}/network: read 'holder': it can be written by others; try: chmod "
-                "go-w holder")
+                f"{berth.state}/network: read 'holder': it can be written by others; try: a "
+                "copy in its place, which nobody else has open: cp holder COPY")
             record.unlink()
         else:
             assert said.stdout.startswith("10.128."), said

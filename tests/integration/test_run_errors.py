@@ -226,3 +226,14 @@ def test_a_program_whose_interpreter_is_missing(berth, push):
         done = berth.run("run", "--rm", image, program)
         assert done.returncode == 127 and f"why: {why}; try: " in done.stderr, done
     assert "why:" not in berth.run("run", "--rm", image, "/nothing").stderr
+    # What came into a container later is looked for there.
+    berth.ok("run", "-d", "--name", "tug", "--stop-timeout", "1", image, "sleep", "1000")
+    berth.ok("exec", "tug", "sh", "-c", "cp -a /program /later; printf '#!/opt/perl\\n' > /text; chmod 755 /text")
+    for program, why in (
+            ("/script", "'/script' exists, but its '#!' line names '/opt/python', which does not exist"),
+            ("/text", "'/text' exists, but its '#!' line names '/opt/perl', which does not exist"),
+            ("/later", "'/later' exists, but its loader '/lib64/ld-linux-x86-64.so.2' does not")):
+        done = berth.run("exec", "tug", program)
+        assert done.returncode == 127 and f"why: {why}; try: " in done.stderr, done
+    assert "why:" not in berth.run("exec", "tug", "/nothing").stderr
+    berth.ok("rm", "-f", "tug")

@@ -184,3 +184,51 @@ def test_a_container_with_a_terminal_is_refused(runtime, bundle, place):
     assert (done.returncode, done.stderr) == (
         1, "berth-runtime: cannot restore container 'c1': config.json: process.terminal: a "
         "container with a terminal cannot be checkpointed or restored\n")
+
+
+@pytest.mark.parametrize("around", ("a volume", "the root"))
+@pytest.mark.parametrize("link", ("/proc/self/root{secret}", "{secret}", "../../../../../../..{secret}"))
+def test_a_link_in_the_place_of_a_mount_leads_criu_nowhere_else(runtime, bundle, place, around, link):
+    """What was mounted at the checkpoint is not there any more, and whoever wrote there meanwhile has put a
+    link in its place. The images name it, and no bind of the config does."""
+    secret = place / "secret"
+    secret.mkdir()
+    (secret / "word").write_text("of the host", encoding="utf-8")
+    (place / "volume").mkdir()
+    bundle.mount("/volume", place / "volume", "rbind")
+    directory, key = (place / "volume", "/volume/deep") if around == "a volume" else (bundle.rootfs, "/deep")
+    (directory / "deep").symlink_to(link.format(secret=secret))
+    bundle.args("/bin/true").write()
+    (place / "images").mkdir()
+    (place / "images/outside-mounts.json").write_text(json.dumps([key]), encoding="utf-8")
+    seen = place / "seen"
+    done = by(runtime, with_criu(WORKS + f'printf "%s\\n" "$@" >{seen}; exit 1')).call(
+        "restore", "--image-path", str(place / "images"), "-b", str(bundle.directory), "c1")
+    assert done.returncode == 1
+    assert f"cannot find what was mounted at '{key}'" in done.stderr
+    assert not seen.exists()
+
+
+def test_criu_finds_what_was_mounted_below_a_bind(runtime, bundle, place):
+    """Also where somebody exchanges it while criu looks: it is a mount of criu's own by then."""
+    volume = place / "volume"
+    (volume / "deep").mkdir(parents=True)
+    (volume / "deep/word").write_text("of the volume", encoding="utf-8")
+    (volume / "file").write_text("a file", encoding="utf-8")
+    bundle.mount("/volume", volume, "rbind")
+    bundle.args("/bin/true").write()
+    (place / "images").mkdir()
+    keys = ["/volume/deep", "/volume/file"]
+    (place / "images/outside-mounts.json").write_text(json.dumps(keys), encoding="utf-8")
+    seen = place / "seen"
+    look = f"""
+    rm -r {volume}/deep; ln -s / {volume}/deep; rm {volume}/file
+    for word do case $word in
+      'mnt[/volume/deep]:'*) ls ${{word#*:}}/bin >{seen} 2>&1 || echo nothing >{seen} ;;
+      'mnt[/volume/file]:'*) cat ${{word#*:}} >>{seen} ;;
+    esac; done
+    exit 1
+    """
+    by(runtime, with_criu(WORKS + look)).call(
+        "restore", "--image-path", str(place / "images"), "-b", str(bundle.directory), "c1")
+    assert seen.read_text(encoding="utf-8").endswith("nothing\na file")

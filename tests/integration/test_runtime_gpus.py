@@ -162,7 +162,7 @@ def test_a_policy_of_somebody_else_is_one_line(runtime, bundle, site):
     os.chown(policy, 1000, 1000)
     assert runtime.error(asks(bundle)) == (
         FAILED + f"cannot read the site's policy: read '{policy}': it belongs to somebody else; "
-        f"try: chown root {policy}")
+        f"try: a copy in its place, which nobody else has open: cp {policy} COPY")
 
 
 @pytest.fixture(name="state_in_tmp")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a process gets of processors, disks, memory and clocks, and its labels."""
 
+import contextlib
 import ctypes
 import os
 import subprocess
@@ -9,6 +10,7 @@ import pytest
 
 from support import missing_calls
 from support.oci_fixtures import bundle, kind, ok, place, runtime  # noqa: F401
+from support.waiting import wait_until
 
 SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237}.get(os.uname().machine)
 
@@ -281,3 +283,44 @@ def join(bundle, pid):
         names = {"network": "net", "ipc": "ipc", "uts": "uts"}
         if space["type"] in names:
             space["path"] = f"/proc/{pid}/ns/{names[space['type']]}"
+
+
+# ---- standard streams ---------------------------------------------------------------------------
+
+MEMORY = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+TOUCH = """for stream in 0 1 2; do
+  chmod 0123 /proc/self/fd/$stream; busybox chown 12:13 /proc/self/fd/$stream
+  touch -d '2001-02-03 04:05:06' /proc/self/fd/$stream
+done 2>/tmp/said; """
+
+
+@contextlib.contextmanager
+def as_it_was(path):
+    """The device has to be left alone; afterwards it is what it was."""
+    before = os.stat(path)
+    yield
+    after = os.stat(path)
+    kept = [(status.st_mode, status.st_uid, status.st_gid, status.st_mtime_ns) for status in (before, after)]
+    os.chown(path, before.st_uid, before.st_gid)
+    os.chmod(path, before.st_mode & 0o7777)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert kept[0] == kept[1]
+
+
+@ROOT
+@pytest.mark.parametrize("missing", [(), ("mount_setattr",)], ids=" ".join)
+@pytest.mark.parametrize("device", MEMORY)
+def test_a_device_of_memory_that_is_a_stream_is_not_the_hosts(runtime, bundle, device, missing):
+    """Whoever is root in the container would set its mode, owner and time for all of the machine."""
+    lacking = missing_calls.without(*missing) if missing else None
+    with open(device, "r+b", buffering=0) as stream, as_it_was(device):
+        bundle.shell(TOUCH + "head -c 1 | wc -c >/read; touch /up; exec sleep 1000")
+        bundle.write()
+        streams = {"stdin": stream, "stdout": stream, "stderr": stream, "capture_output": False,
+                   "preexec_fn": lacking}
+        done = runtime.call("run", "--detach", "--bundle", str(bundle.directory), "c1", **streams)
+        assert done.returncode == 0
+        wait_until((bundle.rootfs / "up").exists)
+        assert (bundle.rootfs / "read").read_text() == ("0\n" if device == "/dev/null" else "1\n")
+        assert runtime.call("exec", "c1", "/bin/sh", "-c", TOUCH + "true", **streams).returncode == 0
+        ok(runtime.call("delete", "--force", "c1"))

@@ -151,8 +151,23 @@ def by_itself_when_its_container_has_lost_its_owner(slurm, image, name):
     return job
 
 
+def by_being_cancelled_while_its_container_is_saved(slurm, image, name):
+    """What the job holds up: Slurm would lose its patience before the plugin does."""
+    place = slurm.berth.account.own(slurm.berth.directory / "meeting")
+    step, job, tasks = begin(slurm, image, f"--container-mounts={place}:/meeting",
+                             f"--container-save={slurm.berth.directory}/out.sqsh", *name,
+                             then="until [ -e /meeting/go ]; do usleep 50000; done")
+    for pid in matching(rb"slurm\0step"):
+        os.kill(pid, signal.SIGSTOP)
+    (place / "go").touch()
+    wait_until(lambda: not any(os.path.exists(f"/proc/{task}") for task in tasks))
+    slurm.call("scancel", job)
+    step.wait(timeout=50)  # its tasks have ended well
+    return job
+
+
 ENDS = [by_itself, by_failing, by_a_killed_task, by_being_cancelled, by_being_cancelled_while_it_pulls,
-        by_itself_when_its_container_has_lost_its_owner]
+        by_being_cancelled_while_its_container_is_saved, by_itself_when_its_container_has_lost_its_owner]
 
 
 @pytest.mark.parametrize("end", ENDS)

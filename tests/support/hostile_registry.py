@@ -95,14 +95,19 @@ class HostileRegistry(http.server.ThreadingHTTPServer):
     block_on_close = False
 
     def __init__(self, image, manifests=(), blobs=(), version=(), token=None, users=None,
-                 certificate=None):
-        super().__init__(("127.0.0.1", 0), Exchange)
+                 certificate=None, listening=None):
+        if listening:  # a socket, perhaps of another network namespace
+            super().__init__(listening.getsockname(), Exchange, bind_and_activate=False)
+            self.socket.close()
+            self.socket, self.server_address = listening, listening.getsockname()
+        else:
+            super().__init__(("127.0.0.1", 0), Exchange)
         if certificate:  # (certificate, key), as support.registry makes them
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*certificate)
             self.socket = context.wrap_socket(self.socket, server_side=True)
         self.port = self.server_address[1]
-        self.address = f"127.0.0.1:{self.port}"
+        self.address = f"{self.server_address[0]}:{self.port}"
         self.reference = f"{self.address}/app:latest"
         self.image = image
         self.faults = {"manifests": list(manifests), "blobs": list(blobs), "version": list(version)}

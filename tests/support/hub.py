@@ -52,7 +52,7 @@ def toml(value):
 class Hub:
     """A running hub. `address` is host:port, `certificate` the CA file where it has TLS."""
 
-    def __init__(self, program, directory, config, *, tls=False, users=None, env=None):
+    def __init__(self, program, directory, config, *, tls=False, users=None, env=None, prefix=()):
         self.directory = Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         config = {"listen": ["127.0.0.1:0"], **config}
@@ -69,7 +69,7 @@ class Hub:
         self.out, self.err = self.directory / "out", self.directory / "err"
         with open(self.out, "wb") as out, open(self.err, "wb") as err:
             self.process = subprocess.Popen(
-                [program, "hub", "--config", self.config], stdin=subprocess.DEVNULL, stdout=out,
+                [*prefix, program, "hub", "--config", self.config], stdin=subprocess.DEVNULL, stdout=out,
                 stderr=err, cwd=self.directory, env=env, preexec_fn=die_with_parent)
         self.url = self._await_url()
         self.address = self.url.split("//")[1]

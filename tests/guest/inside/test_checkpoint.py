@@ -158,6 +158,28 @@ def test_what_is_mounted_into_a_container_is_there_again(runtime, bundle, counte
     assert ok(runtime.call("exec", "c2", "/bin/sh", "-c", look)) == "after\n0\nno\n"
 
 
+def test_a_mount_below_a_bind_is_there_again(runtime, bundle, counter, place, start, checkpoint, restore,
+                                             images):
+    """No bind of the config is for it: the images name its place."""
+    ok(runtime.call("delete", "--force", "c1"))
+    deep = place / "data/deep"
+    deep.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "deep", deep], check=True)
+    try:
+        (deep / "name").write_text("before\n", encoding="utf-8")
+        bundle.mount("/data", place / "data", "rbind")
+        start()
+        saved(checkpoint(), images)
+        assert "/data/deep" in (images / "outside-mounts.json").read_text(encoding="utf-8")
+        (deep / "name").write_text("after\n", encoding="utf-8")
+        restore("c2")
+        look = "cat /data/deep/name; grep -c ' /data/deep ' /proc/self/mountinfo"
+        assert ok(runtime.call("exec", "c2", "/bin/sh", "-c", look)) == "after\n1\n"
+        ok(runtime.call("delete", "--force", "c2"))
+    finally:
+        subprocess.run(["umount", deep], check=True)
+
+
 def test_a_restore_in_the_foreground_has_streams_and_status(runtime, bundle, checkpoint, images):
     bundle.shell("until [ -e /tmp/go ]; do sleep 0.1; done; echo heard; exit 7").write()
     with subprocess.Popen(runtime.command("run", "--detach", "-b", str(bundle.directory), "c1"),

@@ -243,6 +243,10 @@ const Fault kDriverFaults[] = {
      [](Facts& f) { f.gpu.inventory.gpus[0].vendor = gpu::Vendor::amd; }},
     {"module", "gpu.module", kProblem, "not loaded", "modprobe nvidia",
      [](Facts& f) { f.gpu.inventory.driver.module_version.clear(); }},
+    {"two_versions", "gpu.module", kWarning,
+     "/sys/module/nvidia/version says 570.133.20, which counts here, and "
+     "/proc/driver/nvidia/version says 535.54.03",
+     "reboot", [](Facts& f) { f.gpu.listed_version = "535.54.03"; }},
     {"nouveau", "gpu.module", kProblem, "nouveau has the GPUs", "blacklist nouveau",
      [](Facts& f) {
        f.gpu.inventory.driver.module_version.clear();

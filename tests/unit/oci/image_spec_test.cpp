@@ -116,6 +116,19 @@ TEST(SelectPlatform, says_what_there_is) {
             "the image has no entry for linux/amd64; it has linux/arm64/v8, linux/s390x");
 }
 
+TEST(SelectPlatform, says_that_attestations_and_nameless_entries_are_no_images) {
+  auto said = [](const Index& index) {
+    return to_line(select_platform(index, *parse_platform("linux/amd64")).error());
+  };
+  EXPECT_EQ(said(index_of({"unknown/unknown", "unknown/unknown"})),
+            "the image has no entry for linux/amd64; it has unknown/unknown alone, as attestations "
+            "have");
+  Index nameless = index_of({"", ""});
+  for (Descriptor& entry : nameless.manifests) entry.platform = Platform{};
+  EXPECT_EQ(said(nameless),
+            "the image has no entry for linux/amd64; it has one that names no platform");
+}
+
 TEST(SelectPlatform, a_lone_entry_without_a_platform_is_taken) {
   EXPECT_TRUE(select_platform(index_of({""}), host_platform()).ok());
   EXPECT_FALSE(select_platform(index_of({"", ""}), host_platform()).ok());
@@ -124,6 +137,8 @@ TEST(SelectPlatform, a_lone_entry_without_a_platform_is_taken) {
 TEST(Platform, reads_common_spellings) {
   EXPECT_EQ(platform_text(*parse_platform("linux/armhf")), "linux/arm/v7");
   EXPECT_EQ(platform_text(*parse_platform("aarch64")), "linux/arm64");
+  EXPECT_EQ(platform_text(*parse_platform("Linux")), platform_text(host_platform()));
+  EXPECT_EQ(parse_platform("windows")->os, "windows");
   for (const char* bad : {"", "a/b/c/d", "linux/", "li nux/amd64"}) {
     EXPECT_FALSE(parse_platform(bad).ok()) << bad;
   }

@@ -49,7 +49,9 @@ TEST_F(TrustedFile, is_read_where_nobody_else_can_have_written_it) {
 
 TEST_F(TrustedFile, is_refused_where_others_can_write_it) {
   set_mode(file(), 0666);
-  EXPECT_THAT(read(file()), HasSubstr("file': it can be written by others; try: chmod go-w "));
+  EXPECT_THAT(read(file()),
+              HasSubstr("file': it can be written by others; try: a copy in its place, which "
+                        "nobody else has open: cp "));
 }
 
 TEST_F(TrustedFile, is_refused_where_others_can_write_a_directory_above_it) {
@@ -63,10 +65,11 @@ TEST_F(TrustedFile, is_refused_where_others_can_write_a_directory_above_it) {
 TEST_F(TrustedFile, is_refused_where_it_or_a_directory_is_somebody_elses) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
   ASSERT_EQ(::chown((base_ + "/site").c_str(), 1000, 1000), 0);
-  EXPECT_THAT(read(file()), HasSubstr("site': it belongs to somebody else"));
+  EXPECT_THAT(read(file()), HasSubstr("site': it belongs to somebody else; try: chown root"));
   ASSERT_EQ(::chown((base_ + "/site").c_str(), 0, 0), 0);
   ASSERT_EQ(::chown(file().c_str(), 1000, 1000), 0);
-  EXPECT_THAT(read(file()), HasSubstr("file': it belongs to somebody else"));
+  // Whoever has it open for writing would go on writing, whose ever it became.
+  EXPECT_THAT(read(file()), HasSubstr("file': it belongs to somebody else; try: a copy"));
 }
 
 TEST_F(TrustedFile, is_no_directory_or_fifo) {

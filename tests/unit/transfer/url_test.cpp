@@ -63,6 +63,35 @@ TEST(Url, knows_loopback_and_link_local_hosts) {
   EXPECT_FALSE(is_link_local("169.254.example.com"));
 }
 
+TEST(Url, knows_how_near_an_address_is_in_each_of_its_forms) {
+  for (const char* host :
+       {"localhost", "localhost.", "a.localhost", "127.0.0.1", "127.9.9.9", "0.0.0.0", "0.1.2.3",
+        "::1", "[::1]", "::", "[::ffff:127.0.0.1]", "::127.0.0.1"}) {
+    EXPECT_EQ(nearness(host), Nearness::machine) << host;
+  }
+  for (const char* host : {"169.254.169.254", "[fe80::1]", "fe80::1%eth0", "febf::1",
+                           "::ffff:169.254.169.254", "[::ffff:a9fe:a9fe]"}) {
+    EXPECT_EQ(nearness(host), Nearness::link) << host;
+  }
+  for (const char* host :
+       {"registry.example", "127.0.0.1.example", "localhost.example", "10.0.0.1", "192.168.0.1",
+        "fec0::1", "fd00::1", "2001:db8::1", "128.0.0.1", "1", ""}) {
+    EXPECT_EQ(nearness(host), Nearness::anywhere) << host;
+  }
+}
+
+TEST(Url, nobody_sends_us_nearer_than_he_is) {
+  constexpr Nearness kAll[] = {Nearness::anywhere, Nearness::link, Nearness::machine};
+  for (Nearness one : kAll) {
+    EXPECT_TRUE(may_send(one, one));
+    EXPECT_TRUE(may_send(one, Nearness::anywhere));
+  }
+  EXPECT_FALSE(may_send(Nearness::anywhere, Nearness::machine));
+  EXPECT_FALSE(may_send(Nearness::anywhere, Nearness::link));
+  EXPECT_FALSE(may_send(Nearness::link, Nearness::machine));
+  EXPECT_FALSE(may_send(Nearness::machine, Nearness::link));
+}
+
 TEST(Url, knows_its_host_by_name_port_and_domain) {
   Url url = *parse_url("https://Reg.Example.org:5000/v2/");
   for (const char* pattern :
