@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <string>
 #include <utility>
 
 #include "base/error.hpp"
+#include "sys/console.hpp"
 #include "sys/file.hpp"
 #include "sys/mode.hpp"
 #include "sys/mount.hpp"
@@ -54,8 +56,8 @@ void exchange(int number, const Fd& own) {
   Fd stream(number);
   int flags = ::fcntl(number, F_GETFL);
   if (flags >= 0 && (flags & O_PATH) == 0 && is_null_device(stream)) {
-    constexpr int kKept = O_ACCMODE | O_APPEND | O_NONBLOCK;
-    auto opened = open_anew(stream, own, (flags & kKept) | O_NOCTTY);
+    constexpr int kKept = O_APPEND | O_NONBLOCK;
+    auto opened = open_anew(stream, own, (flags & kKept) | O_RDWR | O_NOCTTY);
     if (opened.ok()) ::dup2(opened->get(), number);
   }
   stream.release();
@@ -71,6 +73,13 @@ Result<void> open_standard_streams() {
     if (opened < 0) return errno_now().error("open '/dev/null' as a standard stream");
   }
   return {};
+}
+
+bool has_standard_streams(std::string_view program) {
+  auto opened = open_standard_streams();
+  if (opened.ok()) return true;
+  ignore(write_stream(STDERR_FILENO, std::string(program) + ": " + to_line(opened.error()) + "\n"));
+  return false;
 }
 
 Fd find_null_device(const Fd& root) {
