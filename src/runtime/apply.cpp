@@ -172,12 +172,12 @@ Result<void> enter_namespaces(const plan::Plan& plan, Inside& inside, const plan
     inside.time_offsets = TRY(inside.channel.expect_passed(Message::ids_mapped)).passed;
   }
   TRY(join_namespaces(inside, step));
-  bool new_user = std::find(step.created.begin(), step.created.end(), "user") != step.created.end();
-  bool joined_user = joins_user_namespace(step);
-  if (joined_user) TRY(be_born_again(inside, created_namespaces(step)));
-  if (!new_user && !joined_user) return {};
+  if (joins_user_namespace(step)) TRY(be_born_again(inside, created_namespaces(step)));
+  if (!changes_user_namespace(step)) return {};
   if (!step.keep_ids) TRY(be_root(plan));
-  return sys::forbid_tracing();  // the change may have taken that back
+  TRY(sys::forbid_tracing());  // the change may have taken that back
+  uint64_t late = late_namespaces(step);
+  return late == 0 ? Result<void>() : sys::unshare(static_cast<int>(late), "ipc namespace");
 }
 
 Result<void> enter_cgroup_namespace(Inside& inside) {
