@@ -234,7 +234,9 @@ Result<void> call_hooks(const plan::Plan& plan, Inside& inside, const plan::RunH
     return run_hooks(step.stage, step.hooks, public_state(state, "created"),
                      TRY(place_inside(plan, inside)));
   }
-  return run_hooks(step.stage, step.hooks, public_state(state, "creating"), {state.bundle, true});
+  // In the root, whose files such hooks name without a slash in front, as under runc.
+  std::string directory = inside.root ? sys::fd_path(inside.root) : state.bundle;
+  return run_hooks(step.stage, step.hooks, public_state(state, "creating"), {directory, true});
 }
 
 Result<void> load_filter(Inside& inside) {

@@ -165,7 +165,8 @@ def test_runs_hooks_in_the_order_of_the_spec_with_their_own_environment(runtime,
     assert [line[0].rsplit("-")[-1] for line in lines] == list(stages)
     assert [line[1] for line in lines] == ["creating", "creating", "creating", "running",
                                           "stopped"]
-    there = [str(bundle.directory)] * (len(stages) - 1) + ["/"]
+    there = [str(bundle.directory)] * len(stages)
+    there[stages.index("createContainer")], there[stages.index("poststop")] = str(bundle.rootfs), "/"
     assert [line[2:] for line in lines] == [["K=v", directory] for directory in there], lines
 
 
