@@ -305,6 +305,9 @@ Result<void> Maker::devices() {
     if (one.type != "c" && one.type != "b" && one.type != "u" && one.type != "p") {
       return usage("linux.devices: unknown type " + quote(one.type));
     }
+    // Engines that give all devices of the host name it too. That one, bound, would open no
+    // terminal of the container's: the link below does.
+    if (one.path == "/dev/ptmx") continue;
     device(one);
   }
   add(MakeLink{"/dev/ptmx", "pts/ptmx"});

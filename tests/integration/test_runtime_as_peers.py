@@ -608,6 +608,17 @@ def test_a_device_that_only_the_hosts_root_can_reach_is_bound(runtime, bundle, s
 
 
 @ROOT
+@pytest.mark.parametrize("users", [False, True])
+def test_a_ptmx_among_the_devices_opens_terminals_of_the_container(runtime, bundle, users):
+    """Engines name it that give a privileged container all devices of the host."""
+    if users:
+        own_user_namespace(bundle)
+    bundle.linux["devices"] = [{"path": "/dev/ptmx", "type": "c", "major": 5, "minor": 2}]
+    assert runtime.out(bundle.shell("readlink /dev/ptmx; exec 3<>/dev/ptmx && ls /dev/pts")) == \
+        "pts/ptmx\n0\nptmx\n"
+
+
+@ROOT
 def test_what_is_not_there_is_still_told(runtime, bundle, shut):
     own_user_namespace(bundle)
     bundle.mount("/given", shut / "missing", "bind")
