@@ -393,6 +393,33 @@ Result<void> make_readonly(Inside& inside, const plan::MakeReadonly& step) {
   return {};
 }
 
+namespace {
+
+// Without pivot_root(2) the host's mounts stay behind the container's root. A procfs or sysfs among
+// them, which nothing masks, lets a user namespace inside mount one more of its kind, as open as it
+// (the kernel's mount_too_revealing()): with /proc/sysrq-trigger and the machine's settings.
+Result<void> let_go_of_kernel_views(const sys::Fd& root) {
+  std::string own = TRY(sys::read_link(sys::cwd(), sys::fd_path(root)));
+  auto mounts = TRY(sys::mount_sources());
+  std::reverse(mounts.begin(), mounts.end());  // what lies on others is later in the table
+  for (const auto& [point, type, source] : mounts) {
+    if (type != "proc" && type != "sysfs") continue;
+    if (own == "/" || point == own || point.starts_with(own + "/")) continue;
+    if (sys::detach(point).ok()) continue;
+    // Locked, in another user namespace. What is covered counts no more than what is gone.
+    constexpr unsigned long kEmpty = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+    TRY(sys::mount("tmpfs", point, "tmpfs", kEmpty, "size=4k"));
+  }
+  return {};
+}
+
+Result<void> move_root(Inside& inside) {
+  TRY_CTX(let_go_of_kernel_views(inside.root), "cannot hide the host's /proc and /sys");
+  return sys::move_root(inside.root);
+}
+
+}  // namespace
+
 Result<void> enter_root(Inside& inside, const plan::EnterRoot& step) {
   if (!step.directory.empty()) {
     // Where it cannot be made, whoever enters it says why.
@@ -403,7 +430,7 @@ Result<void> enter_root(Inside& inside, const plan::EnterRoot& step) {
                      ? Result<void>(make_error(Kind::unsupported, "pivot_root"))
                      : sys::pivot_root(inside.root);
   if (!entered.ok() && entered.error().kind == Kind::unsupported) {
-    entered = sys::move_root(inside.root);
+    entered = move_root(inside);
   }
   TRY(std::move(entered));
   if (step.propagation) {

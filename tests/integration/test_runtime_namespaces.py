@@ -61,3 +61,13 @@ def test_the_message_queues_belong_to_root_of_a_joined_user_namespace(runtime, b
         assert runtime.out(bundle.shell("stat -c '%u:%g %a' /dev/mqueue")) == "0:0 1777\n"
     finally:
         holder.communicate("\n")
+
+@ROOT
+@pytest.mark.parametrize("flags", [(), ("--no-pivot",)])
+def test_a_user_namespace_inside_gets_no_procfs_without_what_is_masked(runtime, bundle, flags):
+    """The kernel lets it mount one that shows no more than those that can be seen already."""
+    bundle.shell("/bin/busybox unshare -mrpf /bin/busybox mount -t proc none /proc 2>&1 && echo mounted; "
+                 "/bin/busybox unshare -mrn /bin/busybox mount -t sysfs none /sys 2>&1 && echo mounted")
+    done = runtime.run(bundle, "c1", *flags)
+    assert done.stderr == "" and "mounted" not in done.stdout, done
+    assert done.stdout.count("ermission denied") == 2, done
