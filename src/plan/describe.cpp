@@ -122,6 +122,11 @@ Description describe_step(const ChangeMount& s) {
 
 Description describe_step(const MountBind& s) {
   std::string words = with_map(options(s.attributes), s.id_map);
+  for (auto [said, word] :
+       {std::pair(s.links.source, "src-nofollow"), std::pair(s.links.target, "dest-nofollow"),
+        std::pair(s.links.copy, "copy-symlink")}) {
+    if (said) words += (words.empty() ? "" : ",") + std::string(word);
+  }
   return {"mount_bind",
           "bind " + quote(s.source) + " at " + quote(s.target) + in_parentheses(words),
           {{"source", s.source},

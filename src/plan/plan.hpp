@@ -131,6 +131,7 @@ struct MountBind {
   MountAttributes attributes;
   std::optional<IdMap> id_map{};
   bool peer = false;  ///< what is mounted below it in the container appears on the host, too
+  BindLinks links{};
 };
 /// Changes what is mounted already.
 struct ChangeMount {
