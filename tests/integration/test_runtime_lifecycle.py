@@ -170,6 +170,13 @@ def test_runs_hooks_in_the_order_of_the_spec_with_their_own_environment(runtime,
     assert [line[2:] for line in lines] == [["K=v", directory] for directory in there], lines
 
 
+@pytest.mark.parametrize("signal", ["TERM", "INT", "HUP", "QUIT"])
+def test_a_container_that_waits_for_its_start_is_ended_by_a_signal(runtime, bundle, create, signal):
+    create()
+    ok(runtime.call("kill", "c1", signal))
+    until(lambda: runtime.state()["status"] == "stopped")
+
+
 @pytest.mark.parametrize("stage", ["prestart", "createRuntime", "createContainer"])
 def test_ends_a_container_whose_hook_fails(runtime, bundle, place, stage):
     bundle.config["hooks"] = {stage: hook(place, stage, "echo no >&2; exit 3")}
