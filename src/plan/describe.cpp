@@ -315,6 +315,10 @@ Description describe_step(const SetAffinity& s) {
   return {"set_affinity", "run on processors " + processors, {{"processors", processors}}};
 }
 
+Description describe_step(const ResetAffinity&) {
+  return {"reset_affinity", "run on all processors that the cgroup allows", {}};
+}
+
 Description describe_step(const PreferPlace& s) {
   std::string processors = list(s.processors), nodes = list(s.memory_nodes);
   std::vector<std::string> words;

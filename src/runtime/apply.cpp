@@ -324,6 +324,8 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           // Within the processors of the cpuset.
           [&](const plan::SetAffinity& s) { return once_placed(inside, set_affinity, s); },
           // Within the cpuset, as any program may for itself.
+          [&](const plan::ResetAffinity& s) { return once_placed(inside, reset_affinity, s); },
+          // Within the cpuset, as any program may for itself.
           [&](const plan::PreferPlace& s) { return once_placed(inside, prefer_place, s); },
           // Takes away.
           [&](const plan::MakeKeyring&) { return make_keyring(); },

@@ -116,6 +116,11 @@ Result<void> prefer_place(const plan::PreferPlace& step) {
   return {};
 }
 
+Result<void> reset_affinity(const plan::ResetAffinity&) {
+  ignore(sys::reset_affinity());
+  return {};
+}
+
 Result<void> set_personality(const plan::SetPersonality& step) {
   TRY_CTX(sys::set_personality(step.persona), "cannot apply linux.personality");
   return {};
