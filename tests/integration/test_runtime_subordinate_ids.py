@@ -48,6 +48,22 @@ def test_the_container_has_the_subordinate_ids_of_its_config(profile, place, bun
     assert (info.st_uid, info.st_gid) == (first + 4, first + 5)
 
 
+@pytest.mark.profiles("user")
+def test_exec_gets_into_a_container_whose_program_has_a_subordinate_id(profile, place, bundle):
+    first, count = profile.subordinate_ids
+    bundle.linux["uidMappings"] = maps(profile.uid, first, count)
+    bundle.linux["gidMappings"] = maps(profile.gid, first, count)
+    bundle.process["user"] = {"uid": 1000, "gid": 1000}
+    bundle.args("/bin/sleep", "1000")
+    quiet = {"capture_output": False, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    assert run(profile, place, bundle, "c1", "-d", **quiet).returncode == 0
+    try:
+        done = call(profile, place, "exec", "c1", "/bin/id", "-u")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "1000\n", "")
+    finally:
+        assert call(profile, place, "delete", "--force", "c1").returncode == 0
+
+
 @pytest.mark.profiles("user", "single_id")
 def test_ids_that_are_not_the_users_are_refused_in_the_words_of_the_helpers(profile, place, bundle):
     bundle.linux["uidMappings"] = maps(profile.uid, 1, 10)
