@@ -246,8 +246,8 @@ def check_main(source, text):
     """With a standard stream closed the next file that is opened would be one."""
     links_sys = "sys" in PROGRAMS.get(pathlib.PurePosixPath(source).stem, "").split()
     body = re.search(r"^int main\(.*\{\n(.*)$", text, re.MULTILINE)
-    if links_sys and body and "open_standard_streams()" not in body[1]:
-        yield f"src/{source}: main() does not begin with sys::open_standard_streams()"
+    if links_sys and body and "has_standard_streams(" not in body[1]:
+        yield f"src/{source}: main() does not begin with sys::has_standard_streams()"
 
 
 def check():

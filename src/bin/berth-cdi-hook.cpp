@@ -33,7 +33,7 @@ Result<void> hook_main(const std::vector<std::string>& words) {
 }  // namespace berth::gpu::cdi
 
 int main(int argc, char** argv) {
-  if (!berth::sys::open_standard_streams().ok()) return 1;
+  if (!berth::sys::has_standard_streams("berth-cdi-hook")) return 1;
   try {
     auto done = berth::gpu::cdi::hook_main({argv + (argc > 0 ? 1 : 0), argv + argc});
     if (done.ok()) return 0;

@@ -68,7 +68,7 @@ Result<void> run(const std::vector<std::string_view>& words) {
 }  // namespace berth
 
 int main(int argc, char** argv) {
-  if (!berth::sys::open_standard_streams().ok()) return EXIT_FAILURE;
+  if (!berth::sys::has_standard_streams("berth-erofs")) return EXIT_FAILURE;
   try {
     auto done = berth::run({argv + 1, argv + argc});
     if (done.ok()) return EXIT_SUCCESS;

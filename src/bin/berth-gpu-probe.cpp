@@ -394,7 +394,7 @@ std::FILE* keep_standard_output() {
 }  // namespace berth::gpu
 
 int main(int argc, char** argv) {
-  if (!berth::sys::open_standard_streams().ok()) return 2;
+  if (!berth::sys::has_standard_streams("berth-gpu-probe")) return 2;
   bool use = argc == 3 && std::strcmp(argv[1], "--use") == 0;
   bool set = argc == 5 && std::strcmp(argv[1], "--compute-mode") == 0;
   if (argc != 2 && !use && !set) {

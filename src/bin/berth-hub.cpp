@@ -286,7 +286,7 @@ Result<void> run(const std::vector<std::string>& words) {
 }  // namespace berth::hub
 
 int main(int argc, char** argv) {
-  if (!berth::sys::open_standard_streams().ok()) return EXIT_FAILURE;
+  if (!berth::sys::has_standard_streams("berth-hub")) return EXIT_FAILURE;
   using namespace berth;
   // Dozens of threads that seldom allocate: an arena for each would be most of the memory.
   mallopt(M_ARENA_MAX, 2);

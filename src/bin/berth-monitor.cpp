@@ -106,7 +106,7 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (!berth::sys::open_standard_streams().ok()) return 125;
+  if (!berth::sys::has_standard_streams("berth-monitor")) return 125;
   berth::monitor::Options options;
   if (!parse(argc, argv, options)) {
     std::fputs("berth-monitor: is started by berth\n", stderr);

@@ -66,7 +66,7 @@ int enter(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (!berth::sys::open_standard_streams().ok()) return 125;
+  if (!berth::sys::has_standard_streams("berth-mps")) return 125;
   std::string_view verb = argc > 1 ? argv[1] : "";
   if (verb == "keep" && argc == 7) return keep(argv);
   if (verb == "guard" && argc >= 4) return guard(argc, argv);

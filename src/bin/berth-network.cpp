@@ -83,7 +83,7 @@ int fail(const Error& error) {
 }  // namespace berth::network
 
 int main(int argc, char** argv) {
-  if (!berth::sys::open_standard_streams().ok()) return 1;
+  if (!berth::sys::has_standard_streams("berth-network")) return 1;
   try {
     auto done = berth::network::run({argv, argv + argc});
     return done.ok() ? 0 : berth::network::fail(done.error());

@@ -164,7 +164,7 @@ void report_failure(const Error& error, RuntimeLog& log, runtime::Report& report
 }  // namespace berth
 
 int main(int argc, char** argv) {
-  if (!berth::sys::open_standard_streams().ok()) return berth::kFailed;
+  if (!berth::sys::has_standard_streams("berth-runtime")) return berth::kFailed;
   // It may have been executed as /proc/self/fd/N, which is not what people look for.
   berth::sys::set_process_name("berth-runtime");
   berth::RuntimeLog log;

@@ -83,7 +83,7 @@ Result<image::TransferResult> run(transfer::Cancel& cancel, Output& output) {
 }  // namespace berth
 
 int main() {
-  if (!berth::sys::open_standard_streams().ok()) return EXIT_FAILURE;
+  if (!berth::sys::has_standard_streams("berth-transfer")) return EXIT_FAILURE;
   using namespace berth;
   transfer::Cancel cancel;
   Output output(cancel);

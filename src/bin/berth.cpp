@@ -218,7 +218,7 @@ Result<int> berth_main(const std::string& program, std::vector<std::string> word
 }  // namespace berth
 
 int main(int argc, char** argv) {
-  if (!berth::sys::open_standard_streams().ok()) return berth::kUsageStatus;
+  if (!berth::sys::has_standard_streams("berth")) return berth::kUsageStatus;
   berth::ProcessTerminal terminal;
   berth::cli::Report report(terminal, "berth");
   try {

@@ -122,6 +122,11 @@ Description describe_step(const ChangeMount& s) {
 
 Description describe_step(const MountBind& s) {
   std::string words = with_map(options(s.attributes), s.id_map);
+  for (auto [said, word] :
+       {std::pair(s.links.source, "src-nofollow"), std::pair(s.links.target, "dest-nofollow"),
+        std::pair(s.links.copy, "copy-symlink")}) {
+    if (said) words += (words.empty() ? "" : ",") + std::string(word);
+  }
   return {"mount_bind",
           "bind " + quote(s.source) + " at " + quote(s.target) + in_parentheses(words),
           {{"source", s.source},
@@ -308,6 +313,10 @@ Description describe_step(const SetPersonality& s) {
 Description describe_step(const SetAffinity& s) {
   std::string processors = list(s.processors);
   return {"set_affinity", "run on processors " + processors, {{"processors", processors}}};
+}
+
+Description describe_step(const ResetAffinity&) {
+  return {"reset_affinity", "run on all processors that the cgroup allows", {}};
 }
 
 Description describe_step(const PreferPlace& s) {

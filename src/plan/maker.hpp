@@ -58,6 +58,7 @@ class Maker {
   Result<void> labels();
   void oom_score();
   /// Before the members of the spec, which have the last word.
+  void free_affinity();
   void place();
   Result<void> attributes();
   Result<void> affinity();

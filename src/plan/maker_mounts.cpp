@@ -137,6 +137,11 @@ Result<void> Maker::mount(size_t index) {
   if (options.copy_up && (bind || mount.type != "tmpfs")) {
     return usage(member(index, "options") + ": tmpcopyup is for a tmpfs");
   }
+  if (options.links != BindLinks() && (!bind || map)) {
+    return usage(member(index, "options") +
+                 ": src-nofollow, dest-nofollow and copy-symlink are for " +
+                 "a bind without idmap");
+  }
   if (!bind && mount.type == "overlay" && mount_layers(target, options)) {
     if (map) return usage(member(index, "options") + ": idmap is not for layers");
     return {};
@@ -148,9 +153,9 @@ Result<void> Maker::mount(size_t index) {
   // Another user namespace gets the host's mounts as slaves, never as peers.
   const auto& wish = options.attributes.propagation;
   bool peer = spec_.linux_.rootfs_propagation.ends_with("shared") && !has_namespace("user") &&
-              (!wish || wish->type == Propagation::shared);
+              (!wish || wish->type == Propagation::shared) && options.links == BindLinks();
   add(MountBind{std::move(source), std::move(target), options.recursive_bind || !options.bind,
-                options.attributes, std::move(map), peer});
+                options.attributes, std::move(map), peer, options.links});
   return {};
 }
 
@@ -305,6 +310,9 @@ Result<void> Maker::devices() {
     if (one.type != "c" && one.type != "b" && one.type != "u" && one.type != "p") {
       return usage("linux.devices: unknown type " + quote(one.type));
     }
+    // Engines that give all devices of the host name it too. That one, bound, would open no
+    // terminal of the container's: the link below does.
+    if (one.path == "/dev/ptmx") continue;
     device(one);
   }
   add(MakeLink{"/dev/ptmx", "pts/ptmx"});

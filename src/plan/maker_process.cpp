@@ -71,6 +71,13 @@ std::vector<unsigned> Maker::wished_numbers(std::string_view annotation) {
   return {};
 }
 
+// Of an engine that is a service, such as containerd with systemd's CPUAffinity=, the processors
+// are its own. Those of whoever calls our engine, a batch job's binding, are the container's too.
+void Maker::free_affinity() {
+  bool wished = spec_.annotations.contains(std::string(oci::kProcessorsAnnotation));
+  if (!wished && !container_.of_engine) add(ResetAffinity{});
+}
+
 void Maker::place() {
   PreferPlace step{wished_numbers(oci::kProcessorsAnnotation),
                    wished_numbers(oci::kMemoryNodesAnnotation)};
@@ -88,9 +95,12 @@ Result<void> Maker::attributes() {
 }
 
 Result<void> Maker::affinity() {
-  if (!process_.exec_cpu_affinity) return {};
-  auto processors =
-      TRY(parse_cpu_list(process_.exec_cpu_affinity->final_, "process.execCPUAffinity.final"));
+  const auto& wanted = process_.exec_cpu_affinity;
+  if (!wanted || (wanted->initial.empty() && wanted->final_.empty())) {
+    free_affinity();
+    return {};
+  }
+  auto processors = TRY(parse_cpu_list(wanted->final_, "process.execCPUAffinity.final"));
   if (!processors.empty()) add(SetAffinity{std::move(processors)});
   return {};
 }

@@ -75,6 +75,12 @@ std::optional<PropagationChange> propagation_of(std::string_view word) {
   return std::nullopt;
 }
 
+bool* link_option(BindLinks& links, std::string_view word) {
+  if (word == "src-nofollow") return &links.source;
+  if (word == "dest-nofollow") return &links.target;
+  return word == "copy-symlink" ? &links.copy : nullptr;
+}
+
 }  // namespace
 
 bool MountAttributes::operator==(const MountAttributes& other) const {
@@ -99,12 +105,15 @@ MountOptions parse_mount_options(const std::vector<std::string>& options) {
       attributes.propagation = propagation;
     } else if (option == "bind" || option == "rbind") {
       sorted.bind = true;
-      sorted.recursive_bind = option == "rbind";
+      // As flags of mount(2), where "bind" takes nothing back from an "rbind".
+      sorted.recursive_bind |= option == "rbind";
     } else if (option == "remount") {
       sorted.remount = true;
     } else if (option == "idmap" || option == "ridmap") {
       sorted.id_map = true;
       sorted.recursive_id_map = option == "ridmap";
+    } else if (bool* link = link_option(sorted.links, option)) {
+      *link = true;
     } else if (option == "tmpcopyup") {
       sorted.copy_up = true;
     } else if (!contains(kNoEffect, option)) {
@@ -119,7 +128,9 @@ MountOptions parse_mount_options(const std::vector<std::string>& options) {
 }
 
 std::vector<std::string> mount_option_names() {
-  std::vector<std::string> names = {"bind", "rbind", "remount", "idmap", "ridmap", "tmpcopyup"};
+  std::vector<std::string> names = {"bind",         "rbind",         "remount",
+                                    "idmap",        "ridmap",        "tmpcopyup",
+                                    "src-nofollow", "dest-nofollow", "copy-symlink"};
   for (const Word& word : kWords) {
     names.emplace_back(word.name);
     names.push_back("r" + std::string(word.name));

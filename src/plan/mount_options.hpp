@@ -28,6 +28,14 @@ struct MountAttributes {
   bool operator==(const MountAttributes&) const;
 };
 
+/// What a bind does with symbolic links, by the words that crun has for it.
+struct BindLinks {
+  bool source = false;  ///< src-nofollow: a source that is a link is what is bound
+  bool target = false;  ///< dest-nofollow: a target that is a link is laid over
+  bool copy = false;    ///< copy-symlink: for a source that is a link the same link is made
+  bool operator==(const BindLinks&) const = default;
+};
+
 /// The "options" of a mount, sorted by who takes them.
 struct MountOptions {
   MountAttributes attributes;
@@ -36,7 +44,8 @@ struct MountOptions {
   bool remount = false;
   bool id_map = false;
   bool recursive_id_map = false;
-  bool copy_up = false;           ///< tmpcopyup: begin with what the image has in its place
+  bool copy_up = false;  ///< tmpcopyup: begin with what the image has in its place
+  BindLinks links;
   std::vector<std::string> data;  ///< what no one here knows: the file system's own
 };
 

@@ -112,6 +112,7 @@ Result<Plan> make(const oci::Spec& spec, const Container& container, const HostF
   } else {
     maker.shared_root();
   }
+  maker.free_affinity();
   maker.place();
   TRY(maker.attributes());
   TRY(maker.limits());

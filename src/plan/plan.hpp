@@ -131,6 +131,7 @@ struct MountBind {
   MountAttributes attributes;
   std::optional<IdMap> id_map{};
   bool peer = false;  ///< what is mounted below it in the container appears on the host, too
+  BindLinks links{};
 };
 /// Changes what is mounted already.
 struct ChangeMount {
@@ -261,6 +262,9 @@ struct SetPersonality {
 struct SetAffinity {
   std::vector<unsigned> processors;
 };
+/// Run on all processors of the cpuset, whatever the caller is bound to; once in the cgroup, for
+/// exec too.
+struct ResetAffinity {};
 /// Where to run and to take memory, as far as it may; once in the cgroup, for exec too. Either may
 /// be empty.
 struct PreferPlace {
@@ -329,10 +333,10 @@ struct Execute {
 
 using Step = std::variant<
     MakeCgroup, Spawn, JoinContainer, EnterTimeNamespace, JoinResctrl, SetLabels, SetScheduler,
-    SetIoPriority, SetMemoryPolicy, SetPersonality, SetAffinity, PreferPlace, MakeKeyring,
-    EnterSharedRoot, IsolateMounts, EnterCgroupNamespace, MountOverlayRoot, BindRoot, MountLayers,
-    MountFilesystem, MountBind, ChangeMount, MountCgroups, MakeNode, BindNode, MakeLink,
-    ReplaceLink, PlaceLoaderFiles, FillLoaderFiles, MakeConsole, MaskPaths, MakeReadonly,
+    SetIoPriority, SetMemoryPolicy, SetPersonality, SetAffinity, ResetAffinity, PreferPlace,
+    MakeKeyring, EnterSharedRoot, IsolateMounts, EnterCgroupNamespace, MountOverlayRoot, BindRoot,
+    MountLayers, MountFilesystem, MountBind, ChangeMount, MountCgroups, MakeNode, BindNode,
+    MakeLink, ReplaceLink, PlaceLoaderFiles, FillLoaderFiles, MakeConsole, MaskPaths, MakeReadonly,
     MoveInterfaces, RaiseLoopback, SetSysctl, SetHostname, SetDomainname, SetOomScore, RunHooks,
     EnterRoot, SetRlimit, LimitCapabilities, SetCapabilities, SetIdentity, EnterDirectory, SetUmask,
     ForbidNewPrivileges, LoadSeccomp, FindProgram, FindHome, AwaitStart, Execute>;

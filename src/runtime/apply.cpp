@@ -172,12 +172,12 @@ Result<void> enter_namespaces(const plan::Plan& plan, Inside& inside, const plan
     inside.time_offsets = TRY(inside.channel.expect_passed(Message::ids_mapped)).passed;
   }
   TRY(join_namespaces(inside, step));
-  bool new_user = std::find(step.created.begin(), step.created.end(), "user") != step.created.end();
-  bool joined_user = joins_user_namespace(step);
-  if (joined_user) TRY(be_born_again(inside, created_namespaces(step)));
-  if (!new_user && !joined_user) return {};
+  if (joins_user_namespace(step)) TRY(be_born_again(inside, created_namespaces(step)));
+  if (!changes_user_namespace(step)) return {};
   if (!step.keep_ids) TRY(be_root(plan));
-  return sys::forbid_tracing();  // the change may have taken that back
+  TRY(sys::forbid_tracing());  // the change may have taken that back
+  uint64_t late = late_namespaces(step);
+  return late == 0 ? Result<void>() : sys::unshare(static_cast<int>(late), "ipc namespace");
 }
 
 Result<void> enter_cgroup_namespace(Inside& inside) {
@@ -234,7 +234,9 @@ Result<void> call_hooks(const plan::Plan& plan, Inside& inside, const plan::RunH
     return run_hooks(step.stage, step.hooks, public_state(state, "created"),
                      TRY(place_inside(plan, inside)));
   }
-  return run_hooks(step.stage, step.hooks, public_state(state, "creating"), {state.bundle, true});
+  // In the root, whose files such hooks name without a slash in front, as under runc.
+  std::string directory = inside.root ? sys::fd_path(inside.root) : state.bundle;
+  return run_hooks(step.stage, step.hooks, public_state(state, "creating"), {directory, true});
 }
 
 Result<void> load_filter(Inside& inside) {
@@ -321,6 +323,8 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::SetPersonality& s) { return set_personality(s); },
           // Within the processors of the cpuset.
           [&](const plan::SetAffinity& s) { return once_placed(inside, set_affinity, s); },
+          // Within the cpuset, as any program may for itself.
+          [&](const plan::ResetAffinity& s) { return once_placed(inside, reset_affinity, s); },
           // Within the cpuset, as any program may for itself.
           [&](const plan::PreferPlace& s) { return once_placed(inside, prefer_place, s); },
           // Takes away.

@@ -75,6 +75,8 @@ Result<void> set_labels(const plan::SetLabels& step) {
   return {};
 }
 
+constexpr uint32_t kDeadline = 6;  // SCHED_DEADLINE of linux/sched.h, which sched.h may lack
+
 Result<void> set_scheduler(const plan::SetScheduler& step) {
   sys::Scheduling wish;
   wish.policy = step.policy;
@@ -84,8 +86,13 @@ Result<void> set_scheduler(const plan::SetScheduler& step) {
   wish.runtime = step.runtime;
   wish.deadline = step.deadline;
   wish.period = step.period;
-  TRY_CTX(sys::set_scheduling(wish), "cannot apply process.scheduler");
-  return {};
+  auto set = sys::set_scheduling(wish);
+  if (set.ok()) return set;
+  Error error = std::move(set).error();
+  if (step.policy == kDeadline && error.kind == Kind::denied) {
+    error.hint = "no linux.resources.cpu.cpus: this policy needs all processors";
+  }
+  return std::move(error).with_context("cannot apply process.scheduler");
 }
 
 Result<void> set_io_priority(const plan::SetIoPriority& step) {
@@ -106,6 +113,11 @@ Result<void> prefer_place(const plan::PreferPlace& step) {
   // process runs: one of them for all would be far for the others.
   int mode = step.memory_nodes.size() == 1 ? MPOL_PREFERRED : MPOL_PREFERRED_MANY;
   ignore(sys::set_memory_policy(mode, step.memory_nodes));
+  return {};
+}
+
+Result<void> reset_affinity(const plan::ResetAffinity&) {
+  ignore(sys::reset_affinity());
   return {};
 }
 

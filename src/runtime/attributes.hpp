@@ -22,6 +22,8 @@ Result<void> set_memory_policy(const plan::SetMemoryPolicy& step);
 /// Never fails: what may not be had is passed over, and so is memory where whoever called has a
 /// policy of his own.
 Result<void> prefer_place(const plan::PreferPlace& step);
+/// Never fails: what the kernel refuses stays as it is.
+Result<void> reset_affinity(const plan::ResetAffinity& step);
 Result<void> set_personality(const plan::SetPersonality& step);
 
 }  // namespace berth::runtime

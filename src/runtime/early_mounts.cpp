@@ -105,7 +105,8 @@ Result<sys::Fd> view_of_other(const Elsewhere& place, bool recursive) {
 
 Result<sys::Fd> make(const plan::MountBind& step) {
   if (auto other = elsewhere(step.source)) return view_of_other(*other, step.recursive);
-  sys::Fd source = TRY(sys::open_at(sys::cwd(), step.source, O_PATH));
+  int flags = O_PATH | (step.links.source ? O_NOFOLLOW : 0);
+  sys::Fd source = TRY(sys::open_at(sys::cwd(), step.source, flags));
   auto view = make_view(source, step.recursive, step.source);
   if (!view.ok() && step.id_map) return explain(view.error(), step.source, *step.id_map);
   sys::Fd mount = std::move(TRY(std::move(view)).detached);
@@ -142,6 +143,7 @@ Result<sys::Fd> make(const plan::MountFilesystem& step) {
 }  // namespace
 
 bool is_early(const plan::MountBind& step) {
+  if (step.links != plan::BindLinks()) return false;
   return step.id_map.has_value() || step.peer || elsewhere(step.source);
 }
 
@@ -166,10 +168,11 @@ Result<std::vector<sys::Fd>> make_early_mounts(const plan::Plan& plan) {
 
 namespace {
 
-sys::Fd hold(const std::string& source, bool recursive) {
+sys::Fd hold(const std::string& source, bool recursive, plan::BindLinks links = {}) {
   plan::MountBind step;
   step.source = source;
   step.recursive = recursive;
+  step.links = links;
   auto held = make(step);
   // The container's process opens the source too, and reports the error.
   return held.ok() ? std::move(*held) : sys::Fd();
@@ -181,7 +184,7 @@ HeldSources hold_sources(const plan::Plan& plan) {
   HeldSources held;
   for (const auto& step : plan.steps) {
     if (const auto* bind = std::get_if<plan::MountBind>(&step); bind && !is_early(*bind)) {
-      held.binds.push_back(hold(bind->source, bind->recursive));
+      held.binds.push_back(hold(bind->source, bind->recursive, bind->links));
     }
     if (const auto* node = std::get_if<plan::BindNode>(&step)) {
       held.nodes.push_back(hold(node->source, false));

@@ -94,4 +94,17 @@ Result<std::vector<pid_t>> processes_of(const Found& found) {
   return pid_namespace_members(found.state.pid);
 }
 
+Result<std::vector<pid_t>> shown_processes_of(const Found& found) {
+  std::vector<pid_t> processes = TRY(processes_of(found));
+  auto theirs = pid_namespace(std::to_string(found.state.pid));
+  std::string ours = TRY(pid_namespace("self"));
+  if (!theirs.ok() || *theirs == ours) return processes;
+  // No process of the container gets out of its pid namespace.
+  std::erase_if(processes, [&](pid_t pid) {
+    auto space = pid_namespace(std::to_string(pid));
+    return space.ok() && *space == ours;
+  });
+  return processes;
+}
+
 }  // namespace berth::runtime

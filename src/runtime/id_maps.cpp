@@ -8,9 +8,11 @@
 #include <string>
 
 #include "sys/file.hpp"
+#include "sys/identity.hpp"
 #include "sys/namespace.hpp"
 #include "sys/process.hpp"
 #include "sys/socket.hpp"
+#include "sys/user_namespace.hpp"
 
 namespace berth::runtime {
 namespace {
@@ -29,10 +31,30 @@ Result<void> write_existing(const std::string& path, const std::string& text) {
   return sys::write_all(file, text, path);
 }
 
+/// Whether whoever made the namespace may write this map: his own id and no other.
+bool is_id_alone(const std::vector<oci::IdMapping>& map, uint32_t id) {
+  return map.size() == 1 && map[0].host_id == id && map[0].size == 1;
+}
+
+std::vector<sys::IdRange> ranges_of(const std::vector<oci::IdMapping>& map) {
+  std::vector<sys::IdRange> ranges;
+  for (const auto& one : map) ranges.push_back({one.container_id, one.host_id, one.size});
+  return ranges;
+}
+
 }  // namespace
 
 Result<void> write_id_maps(pid_t pid, const std::vector<oci::IdMapping>& uids,
                            const std::vector<oci::IdMapping>& gids) {
+  bool alone = is_id_alone(uids, sys::effective_uid()) && is_id_alone(gids, sys::effective_gid());
+  if (sys::effective_uid() != 0 && !alone) {
+    // Subordinate ids of an ordinary user.
+    auto mapped = sys::map_by_helpers(pid, ranges_of(uids), ranges_of(gids));
+    if (mapped.ok()) return mapped;
+    if (mapped.error().kind != Kind::not_found) {
+      return std::move(mapped).error().with_hint("the user's lines in /etc/subuid and /etc/subgid");
+    }
+  }
   std::string base = "/proc/" + std::to_string(pid);
   auto groups = write_existing(base + "/gid_map", map_text(gids));
   if (!groups.ok() && groups.error().kind == Kind::denied) {

@@ -202,9 +202,7 @@ Result<void> Launcher::prepare() {
   prepared_.served_root = TRY(mount_served_root(launched_.plan, prepared_.images));
   prepared_.data_images = TRY(mount_data_images(launched_.plan));
   prepared_.early_mounts = TRY(make_early_mounts(launched_.plan));
-  bool own_users =
-      joins_user_namespace(spawn_step()) || (created_namespaces(spawn_step()) & CLONE_NEWUSER) != 0;
-  if (own_users && sys::effective_uid() == 0) {
+  if (changes_user_namespace(spawn_step()) && sys::effective_uid() == 0) {
     prepared_.held_sources = hold_sources(launched_.plan);
   }
   undo_.add([this] { ignore(remove_loader_files(store_, launched_.state)); });

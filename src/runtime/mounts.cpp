@@ -167,6 +167,11 @@ Result<void> copy_up(const sys::Fd& from, const sys::Fd& to, const plan::MountFi
 
 // By the name, as long as the container's user namespace may pass all directories on the way: such
 // a view keeps what the host has locked.
+Result<NewMount> make_view_of_link(const std::string& path, bool recursive) {
+  sys::Fd source = TRY(sys::open_at(sys::cwd(), path, O_PATH | O_NOFOLLOW));
+  return make_view(source, recursive, path);
+}
+
 Result<NewMount> view_of_source(Inside& inside, const plan::MountBind& step) {
   NewMount view;
   if (is_early(step)) {
@@ -175,7 +180,8 @@ Result<NewMount> view_of_source(Inside& inside, const plan::MountBind& step) {
   }
   const auto& held = inside.prepared.held_sources;
   const sys::Fd* parents = held ? &held->binds[inside.binds_taken++] : nullptr;
-  auto opened = make_view_of(step.source, step.recursive);
+  auto opened = step.links.source ? make_view_of_link(step.source, step.recursive)
+                                  : make_view_of(step.source, step.recursive);
   if (opened.ok() || opened.error().kind != Kind::denied) return opened;
   if (parents == nullptr || !*parents) return opened;
   view.detached = TRY(sys::duplicate(*parents));
@@ -185,13 +191,25 @@ Result<NewMount> view_of_source(Inside& inside, const plan::MountBind& step) {
 // What is missing is made as what the source is.
 Result<sys::Fd> open_bind_target(const sys::Fd& root, const NewMount& view,
                                  const plan::MountBind& step) {
-  auto found = sys::open_in_root(root, step.target, O_PATH);
+  auto found = sys::open_in_root(root, step.target, O_PATH | (step.links.target ? O_NOFOLLOW : 0));
   if (found.ok() || found.error().kind != Kind::not_found) return found;
   sys::Fd source;
-  if (!view.detached) source = TRY(sys::open_at(sys::cwd(), step.source, O_PATH));
+  int flags = O_PATH | (step.links.source ? O_NOFOLLOW : 0);
+  if (!view.detached) source = TRY(sys::open_at(sys::cwd(), step.source, flags));
   struct stat info = TRY(sys::stat_fd(source ? source : view.detached, step.source));
   return open_target(root, step.target,
                      S_ISDIR(info.st_mode) ? TargetType::directory : TargetType::file);
+}
+
+/// Makes the link that the source is. One that is there already will do.
+Result<void> copy_link(const Inside& inside, const plan::MountBind& step, const std::string& text) {
+  Parents parents;
+  Parents::Place parent = TRY(parents.open(inside.root, inside.own_dev, step.target));
+  if (!parent.is_own) return lies_in_another_mount(step.target);
+  auto made = sys::make_symlink(text, parent.directory, parent.name);
+  if (made.ok() || made.error().kind != Kind::exists) return made;
+  auto there = sys::read_link(parent.directory, parent.name);
+  return there.ok() && *there == text ? Result<void>() : std::move(made);
 }
 
 Result<void> bind_cgroup(const std::string& directory, const sys::Fd& target,
@@ -305,6 +323,14 @@ Result<void> mount_file_system(Inside& inside, const plan::MountFilesystem& step
 
 Result<void> mount_bind(Inside& inside, const plan::MountBind& step) {
   auto context = [&] { return cannot_mount_on(step.source, step.target); };
+  if (step.links.copy) {
+    auto text = sys::read_link(sys::cwd(), step.source);
+    if (text.ok()) {
+      if (inside.prepared.held_sources) ++inside.binds_taken;
+      TRY_CTX(copy_link(inside, step, *text), context());
+      return {};
+    }
+  }
   NewMount view = TRY_CTX(view_of_source(inside, step), context());
   sys::Fd target = TRY_CTX(open_bind_target(inside.root, view, step), context());
   TRY_CTX(refuse_kernel_target(target, step.target), context());
@@ -393,6 +419,33 @@ Result<void> make_readonly(Inside& inside, const plan::MakeReadonly& step) {
   return {};
 }
 
+namespace {
+
+// Without pivot_root(2) the host's mounts stay behind the container's root. A procfs or sysfs among
+// them, which nothing masks, lets a user namespace inside mount one more of its kind, as open as it
+// (the kernel's mount_too_revealing()): with /proc/sysrq-trigger and the machine's settings.
+Result<void> let_go_of_kernel_views(const sys::Fd& root) {
+  std::string own = TRY(sys::read_link(sys::cwd(), sys::fd_path(root)));
+  auto mounts = TRY(sys::mount_sources());
+  std::reverse(mounts.begin(), mounts.end());  // what lies on others is later in the table
+  for (const auto& [point, type, source] : mounts) {
+    if (type != "proc" && type != "sysfs") continue;
+    if (own == "/" || point == own || point.starts_with(own + "/")) continue;
+    if (sys::detach(point).ok()) continue;
+    // Locked, in another user namespace. What is covered counts no more than what is gone.
+    constexpr unsigned long kEmpty = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+    TRY(sys::mount("tmpfs", point, "tmpfs", kEmpty, "size=4k"));
+  }
+  return {};
+}
+
+Result<void> move_root(Inside& inside) {
+  TRY_CTX(let_go_of_kernel_views(inside.root), "cannot hide the host's /proc and /sys");
+  return sys::move_root(inside.root);
+}
+
+}  // namespace
+
 Result<void> enter_root(Inside& inside, const plan::EnterRoot& step) {
   if (!step.directory.empty()) {
     // Where it cannot be made, whoever enters it says why.
@@ -403,7 +456,7 @@ Result<void> enter_root(Inside& inside, const plan::EnterRoot& step) {
                      ? Result<void>(make_error(Kind::unsupported, "pivot_root"))
                      : sys::pivot_root(inside.root);
   if (!entered.ok() && entered.error().kind == Kind::unsupported) {
-    entered = sys::move_root(inside.root);
+    entered = move_root(inside);
   }
   TRY(std::move(entered));
   if (step.propagation) {

@@ -12,6 +12,18 @@
 
 namespace berth::runtime {
 
+namespace {
+
+bool creates(const plan::Spawn& spawn, std::string_view type) {
+  return std::find(spawn.created.begin(), spawn.created.end(), type) != spawn.created.end();
+}
+
+}  // namespace
+
+bool changes_user_namespace(const plan::Spawn& spawn) {
+  return joins_user_namespace(spawn) || creates(spawn, "user");
+}
+
 uint64_t created_namespaces(const plan::Spawn& spawn) {
   uint64_t flags = 0;
   for (const auto& type : spawn.created) {
@@ -23,7 +35,11 @@ uint64_t created_namespaces(const plan::Spawn& spawn) {
              : type == "user"    ? CLONE_NEWUSER
                                  : 0;
   }
-  return flags;
+  return flags & ~late_namespaces(spawn);
+}
+
+uint64_t late_namespaces(const plan::Spawn& spawn) {
+  return changes_user_namespace(spawn) && creates(spawn, "ipc") ? CLONE_NEWIPC : 0;
 }
 
 bool joins_user_namespace(const plan::Spawn& spawn) {
@@ -59,12 +75,11 @@ namespace {
 enum class Joins { parent, parent_if_permitted, child };
 
 Joins who_joins(const plan::Spawn& spawn, const oci::Namespace& space) {
-  if (space.type == "pid") return Joins::parent;
   if (space.type == "mount" || space.type == "user") return Joins::child;
-  if ((created_namespaces(spawn) & CLONE_NEWUSER) != 0) return Joins::parent;
   // The child has a right to those that the user namespace owns which it joins, and to no others;
-  // its caller may have one to all.
-  return joins_user_namespace(spawn) ? Joins::parent_if_permitted : Joins::child;
+  // its caller may have one to all. It is born once more, so that a pid namespace counts.
+  if (joins_user_namespace(spawn)) return Joins::parent_if_permitted;
+  return space.type == "pid" || creates(spawn, "user") ? Joins::parent : Joins::child;
 }
 
 }  // namespace

@@ -16,9 +16,14 @@
 
 namespace berth::runtime {
 
-/// CLONE_NEW* of the namespaces that are new. Not of the cgroup namespace: its root is where the
-/// process is when it is made, so the process makes it later.
+/// CLONE_NEW* of the new namespaces that the process is born into. Not of the cgroup namespace: its
+/// root is where the process is when it is made, so the process makes it later.
 uint64_t created_namespaces(const plan::Spawn& spawn);
+/// CLONE_NEW* of those that it makes itself as soon as it is root of another user namespace: the
+/// message queues of an IPC namespace, the root of its mqueue, belong to whoever makes it.
+uint64_t late_namespaces(const plan::Spawn& spawn);
+/// Whether the process gets another user namespace than its caller's, new or joined.
+bool changes_user_namespace(const plan::Spawn& spawn);
 
 /// What is made in a user namespace belongs to it, and its root has rights over no other: where one
 /// is joined, the new namespaces come after it, with a second birth.

@@ -137,6 +137,8 @@ Result<void> find_home(Inside& inside, const plan::FindHome& step) {
 
 Result<void> await_start(Inside& inside) {
   TRY(sys::die_with_parent(0));
+  // What `kill` sends to a container that is not started ends it, as under runc.
+  sys::end_on_signals();
   TRY(inside.channel.send(Message::ready));
   inside.ready = true;
   inside.starter = Channel(TRY(sys::accept_connection(inside.prepared.start_socket)));

@@ -153,6 +153,15 @@ Result<std::vector<Condition>> parse_conditions(const oci::SeccompSyscall& entry
   return conditions;
 }
 
+/// Of an entry that names one argument twice each condition is a rule of its own, as under runc and
+/// crun: profiles list what an argument may be that way, or may not. Else all have to hold.
+bool are_alternatives(const std::vector<Condition>& conditions) {
+  std::array<bool, 6> seen{};
+  return std::any_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
+    return std::exchange(seen[condition.index], true);
+  });
+}
+
 Result<std::vector<SeccompRule>> parse_rules(const oci::Seccomp& profile) {
   std::vector<SeccompRule> rules;
   rules.reserve(profile.syscalls.size());
@@ -167,7 +176,14 @@ Result<std::vector<SeccompRule>> parse_rules(const oci::Seccomp& profile) {
       return make_error(Kind::unsupported, "linux.seccomp." + entry_path(i) +
                                                ".action: SCMP_ACT_NOTIFY cannot be used for write");
     }
-    rules.push_back({&entry.names, TRY(parse_conditions(entry, i)), *action});
+    auto conditions = TRY(parse_conditions(entry, i));
+    if (!are_alternatives(conditions)) {
+      rules.push_back({&entry.names, std::move(conditions), *action});
+      continue;
+    }
+    for (const Condition& condition : conditions) {
+      rules.push_back({&entry.names, {condition}, *action});
+    }
   }
   return rules;
 }

@@ -174,4 +174,8 @@ Result<void> unmount(const std::string& target, int flags) {
   return {};
 }
 
+Result<void> detach(const std::string& target) {
+  return unmount(target, MNT_DETACH);
+}
+
 }  // namespace berth::sys

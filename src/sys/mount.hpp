@@ -50,5 +50,7 @@ Result<void> leave_mount_namespace();
 Result<uint64_t> mount_id(const Fd& place, const std::string& name);
 /// umount2(2)
 Result<void> unmount(const std::string& target, int flags);
+/// The same at once and with all that is mounted below. MNT_DETACH
+Result<void> detach(const std::string& target);
 
 }  // namespace berth::sys

@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/error.hpp"
+#include "sys/console.hpp"
 #include "sys/file.hpp"
 #include "sys/mode.hpp"
 #include "sys/mount.hpp"
@@ -63,8 +65,9 @@ void exchange(int number, const Fd& own) {
   int flags = ::fcntl(number, F_GETFL);
   auto minor = memory_device(stream);
   if (flags >= 0 && (flags & O_PATH) == 0 && minor) {
-    constexpr int kKept = O_ACCMODE | O_APPEND | O_NONBLOCK;
-    auto opened = open_anew(stream, own, *minor, (flags & kKept) | O_NOCTTY);
+    constexpr int kKept = O_APPEND | O_NONBLOCK;
+    int access = *minor == kNull ? O_RDWR : flags & O_ACCMODE;
+    auto opened = open_anew(stream, own, *minor, (flags & kKept) | access | O_NOCTTY);
     if (opened.ok()) ::dup2(opened->get(), number);
   }
   stream.release();
@@ -80,6 +83,13 @@ Result<void> open_standard_streams() {
     if (opened < 0) return errno_now().error("open '/dev/null' as a standard stream");
   }
   return {};
+}
+
+bool has_standard_streams(std::string_view program) {
+  auto opened = open_standard_streams();
+  if (opened.ok()) return true;
+  ignore(write_stream(STDERR_FILENO, std::string(program) + ": " + to_line(opened.error()) + "\n"));
+  return false;
 }
 
 Fd find_null_device(const Fd& root) {

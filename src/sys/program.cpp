@@ -106,6 +106,12 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+void end_on_signals() {
+  struct sigaction ending {};
+  ending.sa_handler = [](int number) { ::_exit(128 + number); };
+  for (int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) ::sigaction(number, &ending, nullptr);
+}
+
 Result<std::string> own_program(const std::string& directory, std::string_view name,
                                 std::string_view part) {
   std::string path = directory + "/" + std::string(name);

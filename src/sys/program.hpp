@@ -35,6 +35,9 @@ Result<void> send_signal(int pid, int number);
 
 /// Gives signals their default actions and blocks none.
 void reset_signals();
+/// SIGHUP, SIGINT, SIGQUIT and SIGTERM end this process until it executes another program, also
+/// where it is the first one of a pid namespace, whose default actions the kernel passes over.
+void end_on_signals();
 
 /// The path of Berth's program `name` in `directory`. Errors: not_found where this installation has
 /// none, as after a build in which CMake's switch `part` was OFF.

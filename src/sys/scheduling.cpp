@@ -87,6 +87,13 @@ Result<void> set_affinity(const std::vector<unsigned>& processors) {
   return refused(saved, "set the processors to run on");
 }
 
+Result<void> reset_affinity() {
+  std::array<unsigned long, kMaxProcessors / kWordBits> mask{};
+  mask.fill(~0UL);
+  if (::syscall(SYS_sched_setaffinity, 0, sizeof mask, mask.data()) == 0) return {};
+  return errno_now().error("run on all processors");
+}
+
 Result<std::vector<unsigned>> affinity() {
   std::array<unsigned long, kMaxProcessors / kWordBits> mask{};
   long size = ::syscall(SYS_sched_getaffinity, 0, sizeof mask, mask.data());

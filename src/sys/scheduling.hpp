@@ -42,6 +42,8 @@ Result<void> set_personality(unsigned long persona);
 /// Lets the thread run on these processors alone. Those that are not there are passed over.
 /// Errors: usage (none of them is there or allowed).  sched_setaffinity(2)
 Result<void> set_affinity(const std::vector<unsigned>& processors);
+/// The same for all processors that the cgroup allows.
+Result<void> reset_affinity();
 /// sched_getaffinity(2)
 Result<std::vector<unsigned>> affinity();
 

@@ -186,17 +186,6 @@ Result<std::string> refusal(Helper& helper) {
   return line.empty() ? helper.name + " refuses" : line;
 }
 
-/// Both helpers at once: each is a program start of its own.
-Result<void> map_ranges(pid_t pid, const IdMapping& mapping) {
-  Helper uids = TRY(start_helper("newuidmap", pid, mapping.uids));
-  Helper gids = TRY(start_helper("newgidmap", pid, mapping.gids));
-  std::string refused_uids = TRY(refusal(uids));
-  std::string refused_gids = TRY(refusal(gids));
-  if (refused_uids.empty() && refused_gids.empty()) return {};
-  bool both = !refused_uids.empty() && !refused_gids.empty();
-  return make_error(Kind::denied, refused_uids + (both ? "; " : "") + refused_gids);
-}
-
 std::string advice(const Error& error, const IdMapping& mapping) {
   if (error.kind == Kind::not_found) return "install package 'uidmap'";
   return "check the lines of '" + mapping.user + "' in /etc/subuid and /etc/subgid";
@@ -206,7 +195,7 @@ std::string advice(const Error& error, const IdMapping& mapping) {
 Result<std::optional<Process>> make_mapped(const IdMapping& mapping, Log& log) {
   if (!mapping.full()) return std::optional<Process>();
   Process holder = TRY(make_namespace());
-  auto mapped = map_ranges(holder.pid(), mapping);
+  auto mapped = map_by_helpers(holder.pid(), mapping.uids, mapping.gids);
   if (mapped.ok()) return std::optional<Process>(std::move(holder));
   log.warn("cannot use the subordinate ids of '" + mapping.user + "': " + to_line(mapped.error()) +
            " (" + advice(mapped.error(), mapping) + "), using the single id " +
@@ -226,6 +215,18 @@ Result<void> join(const Fd& where) {
 }
 
 }  // namespace
+
+// Both at once: each is a program start of its own.
+Result<void> map_by_helpers(pid_t pid, const std::vector<IdRange>& uids,
+                            const std::vector<IdRange>& gids) {
+  Helper for_uids = TRY(start_helper("newuidmap", pid, uids));
+  Helper for_gids = TRY(start_helper("newgidmap", pid, gids));
+  std::string refused_uids = TRY(refusal(for_uids));
+  std::string refused_gids = TRY(refusal(for_gids));
+  if (refused_uids.empty() && refused_gids.empty()) return {};
+  bool both = !refused_uids.empty() && !refused_gids.empty();
+  return make_error(Kind::denied, refused_uids + (both ? "; " : "") + refused_gids);
+}
 
 std::vector<IdRange> parse_subordinate_ids(std::string_view text, std::string_view user,
                                            uint32_t id) {

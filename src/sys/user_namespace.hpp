@@ -60,6 +60,12 @@ enum class UserNamespaceKind {
 /// Source: user_namespaces(7), newuidmap(1).
 Result<UserNamespaceKind> enter_user_namespace(const IdMapping& mapping, Log& log);
 
+/// Has newuidmap and newgidmap write the maps of the new user namespace of process `pid`, which is
+/// the caller's own.
+/// Errors: not_found (they are not installed), denied (they refuse; in their words). newuidmap(1)
+Result<void> map_by_helpers(pid_t pid, const std::vector<IdRange>& uids,
+                            const std::vector<IdRange>& gids);
+
 /// The ids that our user namespace maps; `outside` is what the one around it calls them.
 /// Errors: io, corrupt.  user_namespaces(7)
 Result<std::vector<IdRange>> mapped_uids();

@@ -303,7 +303,9 @@ def test_a_hook_without_variables_has_those_of_the_runtime_and_never_the_contain
     bundle.args("/bin/true")
     done = runtime.run(bundle, env={**os.environ, "SAID": "of-the-caller"})
     assert done.returncode == 0, done
-    there = [str(bundle.directory)] * (len(STAGES) - 1) + ["/"]  # the bundle may be going at poststop
+    there = [str(bundle.directory)] * len(STAGES)
+    there[STAGES.index("createContainer")] = str(bundle.rootfs)
+    there[STAGES.index("poststop")] = "/"  # the bundle may be going
     assert [line.split(" ") for line in log.read_text().splitlines()] == [[seen, "", place] for place in there]
 
 
@@ -316,8 +318,13 @@ def test_a_hook_that_runs_inside_has_the_variables_of_the_program(runtime, bundl
 
 
 def test_a_hook_sees_the_mounts_below_the_bundle(runtime, bundle, place):
-    bundle.config["hooks"] = {"createContainer": [hooked(place, "test -e rootfs/proc/self")]}
+    bundle.config["hooks"] = {"createContainer": [hooked(place, f"test -e {bundle.rootfs}/proc/self")]}
     assert runtime.out(bundle.args("/bin/echo", "fine")) == "fine\n"
+
+
+def test_a_hook_can_add_files_to_the_root_by_relative_names(runtime, bundle, place):
+    bundle.config["hooks"] = {"createContainer": [hooked(place, "echo laid >bin/of-the-hook && test -e proc/self")]}
+    assert runtime.out(bundle.args("/bin/cat", "/bin/of-the-hook")) == "laid\n"
 
 
 def test_what_hooks_print_goes_to_the_files_of_the_annotations(runtime, bundle, place):
@@ -598,6 +605,17 @@ def test_a_device_that_only_the_hosts_root_can_reach_is_bound(runtime, bundle, s
     bundle.config["annotations"] = {"dev.berth.device-source:/dev/given": str(shut / "node")}
     assert runtime.out(bundle.shell("stat -c '%t %T' /dev/given; echo x >/dev/given && echo written")) == \
         "1 3\nwritten\n"
+
+
+@ROOT
+@pytest.mark.parametrize("users", [False, True])
+def test_a_ptmx_among_the_devices_opens_terminals_of_the_container(runtime, bundle, users):
+    """Engines name it that give a privileged container all devices of the host."""
+    if users:
+        own_user_namespace(bundle)
+    bundle.linux["devices"] = [{"path": "/dev/ptmx", "type": "c", "major": 5, "minor": 2}]
+    assert runtime.out(bundle.shell("readlink /dev/ptmx; exec 3<>/dev/ptmx && ls /dev/pts")) == \
+        "pts/ptmx\n0\nptmx\n"
 
 
 @ROOT

@@ -165,8 +165,16 @@ def test_runs_hooks_in_the_order_of_the_spec_with_their_own_environment(runtime,
     assert [line[0].rsplit("-")[-1] for line in lines] == list(stages)
     assert [line[1] for line in lines] == ["creating", "creating", "creating", "running",
                                           "stopped"]
-    there = [str(bundle.directory)] * (len(stages) - 1) + ["/"]
+    there = [str(bundle.directory)] * len(stages)
+    there[stages.index("createContainer")], there[stages.index("poststop")] = str(bundle.rootfs), "/"
     assert [line[2:] for line in lines] == [["K=v", directory] for directory in there], lines
+
+
+@pytest.mark.parametrize("signal", ["TERM", "INT", "HUP", "QUIT"])
+def test_a_container_that_waits_for_its_start_is_ended_by_a_signal(runtime, bundle, create, signal):
+    create()
+    ok(runtime.call("kill", "c1", signal))
+    until(lambda: runtime.state()["status"] == "stopped")
 
 
 @pytest.mark.parametrize("stage", ["prestart", "createRuntime", "createContainer"])

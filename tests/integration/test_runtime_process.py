@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from support import missing_calls
-from support.oci_fixtures import bundle, kind, ok, place, runtime  # noqa: F401
+from support.oci_fixtures import bundle, kind, ok, place, runtime, start  # noqa: F401
 from support.waiting import wait_until
 
 SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237}.get(os.uname().machine)
@@ -55,6 +55,27 @@ def test_takes_memory_by_its_policy(runtime, bundle):
     assert runtime.error(bundle) == (
         "cannot run container 'c1': cannot apply linux.memoryPolicy: set the memory policy: "
         "Invalid argument")
+
+
+@ROOT
+def test_the_processors_of_the_caller_are_not_those_of_the_container(runtime, bundle, start):
+    """An engine that is a service may be bound to a few, by systemd's CPUAffinity= for one."""
+    every = sorted(os.sched_getaffinity(0))
+    if len(every) < 2:
+        pytest.skip("needs two processors")
+
+    def allowed(text):
+        line = next(line for line in text.splitlines() if line.startswith("Cpus_allowed:"))
+        return bin(int(line.split()[1].replace(",", ""), 16)).count("1")
+    bundle.args("/bin/cat", "/proc/self/status")
+    os.sched_setaffinity(0, every[:1])
+    try:
+        assert allowed(runtime.out(bundle)) >= len(every)
+        bundle.args("/bin/sleep", "100")
+        start()
+        assert allowed(ok(runtime.call("exec", "c1", "/bin/cat", "/proc/self/status"))) >= len(every)
+    finally:
+        os.sched_setaffinity(0, every)
 
 
 def test_prefers_the_place_that_its_config_wishes_for(runtime, bundle):

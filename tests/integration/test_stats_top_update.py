@@ -44,6 +44,19 @@ def test_top_passes_options_to_ps(berth, tug):
     assert title.split() == ["PID", "COMMAND"] and line.split()[1] == "sleep"
 
 
+@pytest.mark.profiles("root")
+def test_top_shows_a_health_check_and_not_what_runs_it(berth, image):
+    """berth-runtime is in the container's cgroup meanwhile, because the container pays for it."""
+    berth.ok("run", "-d", "--name", "tug", "--health-interval", "100ms", "--health-cmd", "exec sleep 20",
+             image, "sleep", "1000")
+
+    def shown():
+        return {line.split(None, 1)[1] for line in berth.ok("top", "tug", "-o", "pid,args").splitlines()[1:]}
+    wait_until(lambda: "sleep 20" in shown())
+    assert shown() == {"sleep 1000", "sleep 20"}
+    berth.ok("rm", "-f", "tug")
+
+
 def test_top_of_one_that_has_ended_is_an_error(berth, image):
     berth.ok("create", "--name", "tug", image, "true")
     done = berth.run("top", "tug")

@@ -25,7 +25,7 @@ Result<int> run_ps(Session& session, const PsOptions& options,
                    const std::vector<std::string>& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::Found found = TRY(runtime::find(store, arguments[0]));
-  std::vector<pid_t> processes = TRY(runtime::processes_of(found));
+  std::vector<pid_t> processes = TRY(runtime::shown_processes_of(found));
   if (options.format == "json") {
     session.out = as_json(processes);
     return 0;

@@ -30,6 +30,12 @@ TEST(MountOptions, let_the_later_of_two_opposites_win) {
   EXPECT_EQ(parsed({"noatime", "strictatime"}).attributes.clear, uint64_t{MOUNT_ATTR__ATIME});
 }
 
+TEST(MountOptions, keep_a_bind_recursive_whatever_comes_after) {
+  EXPECT_TRUE(parsed({"rbind", "rprivate", "bind"}).recursive_bind);
+  EXPECT_TRUE(parsed({"bind", "rbind"}).recursive_bind);
+  EXPECT_FALSE(parsed({"bind", "ro"}).recursive_bind);
+}
+
 TEST(MountOptions, know_the_recursive_words) {
   MountOptions options = parsed({"rro", "rnosuid"});
   EXPECT_EQ(options.attributes.set, 0u);

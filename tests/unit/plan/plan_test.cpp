@@ -127,6 +127,23 @@ TEST(Plan, prefers_a_place_for_the_first_process_and_for_those_of_exec) {
   EXPECT_LT(position(later, "prefer_place"), position(later, "set_memory_policy"));
 }
 
+TEST(Plan, gives_back_the_processors_that_a_foreign_engine_keeps_for_itself) {
+  oci::Spec spec = base();
+  Container ours = kContainer;
+  ours.of_engine = true;
+  EXPECT_NE(find<ResetAffinity>(plan_of(spec)), nullptr);
+  EXPECT_NE(find<ResetAffinity>(*make_exec(spec, kContainer, {})), nullptr);
+  EXPECT_EQ(find<ResetAffinity>(plan_of(spec, {}, ours)), nullptr);
+  EXPECT_EQ(find<ResetAffinity>(*make_exec(spec, ours, {})), nullptr);
+  spec.process->exec_cpu_affinity = oci::ExecCpuAffinity{"", ""};
+  EXPECT_NE(find<ResetAffinity>(*make_exec(spec, kContainer, {})), nullptr);
+  spec.process->exec_cpu_affinity = oci::ExecCpuAffinity{"0", ""};
+  EXPECT_EQ(find<ResetAffinity>(*make_exec(spec, kContainer, {})), nullptr);
+  EXPECT_NE(find<ResetAffinity>(plan_of(spec)), nullptr) << "the member is for exec";
+  spec.annotations = {{"dev.berth.processors", "0"}};
+  EXPECT_EQ(find<ResetAffinity>(plan_of(spec)), nullptr);
+}
+
 TEST(Plan, passes_over_a_place_that_it_cannot_read) {
   oci::Spec spec = base();
   spec.annotations = {{"dev.berth.processors", "0-"}, {"dev.berth.memory-nodes", "0"}};
@@ -188,6 +205,7 @@ TEST(Plan, of_a_small_config_is_these_steps_in_this_order) {
                 "make read-only /proc/sys",
                 "hide /proc/kcore",
                 "enter the root, read-only",
+                "run on all processors that the cgroup allows",
                 "limit capabilities to none",
                 "enter directory '/'",
                 "become user 0:0",

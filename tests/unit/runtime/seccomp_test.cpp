@@ -238,9 +238,13 @@ bool holds(const oci::SeccompArg& arg, uint64_t argument) {
 uint32_t meaning(const oci::Seccomp& profile, const std::string& name, const seccomp_data& data) {
   for (const auto& rule : profile.syscalls) {
     if (std::find(rule.names.begin(), rule.names.end(), name) == rule.names.end()) continue;
-    bool all = std::all_of(rule.args.begin(), rule.args.end(),
-                           [&](const auto& arg) { return holds(arg, data.args[arg.index]); });
-    if (!all) continue;
+    std::set<uint32_t> indexes;
+    for (const auto& arg : rule.args) indexes.insert(arg.index);
+    auto holds_here = [&](const auto& arg) { return holds(arg, data.args[arg.index]); };
+    bool applies = indexes.size() < rule.args.size()
+                       ? std::any_of(rule.args.begin(), rule.args.end(), holds_here)
+                       : std::all_of(rule.args.begin(), rule.args.end(), holds_here);
+    if (!applies) continue;
     return rule.action == "SCMP_ACT_ALLOW" ? uint32_t{SECCOMP_RET_ALLOW}
                                            : SECCOMP_RET_ERRNO | rule.errno_ret.value_or(EPERM);
   }
@@ -372,6 +376,22 @@ TEST(Seccomp, a_condition_that_comes_first_wins_over_a_rule_without) {
   EXPECT_EQ(run_filter(*program, call(AUDIT_ARCH_X86_64, SYS_socket, AF_ALG)),
             SECCOMP_RET_ERRNO | 97U);
   EXPECT_EQ(run_filter(*program, call(AUDIT_ARCH_X86_64, SYS_socket, AF_INET)), SECCOMP_RET_ALLOW);
+}
+
+TEST(Seccomp, several_conditions_on_one_argument_are_alternatives) {
+  auto profile = deny_by_default();
+  profile.default_action = "SCMP_ACT_ALLOW";
+  oci::SeccompSyscall rule{{"socket"}, "SCMP_ACT_ERRNO", 55, {}};
+  for (uint64_t family : {38, 40}) rule.args.push_back({0, family, 0, "SCMP_CMP_EQ"});
+  profile.syscalls = {rule};
+  auto program = compile_seccomp(profile);
+  ASSERT_TRUE(program.ok()) << to_line(program.error());
+  auto of_family = [&](uint64_t family) {
+    return run_filter(*program, call(AUDIT_ARCH_X86_64, SYS_socket, family, 0, 0));
+  };
+  EXPECT_EQ(of_family(38), SECCOMP_RET_ERRNO | 55U);
+  EXPECT_EQ(of_family(40), SECCOMP_RET_ERRNO | 55U);
+  EXPECT_EQ(of_family(2), SECCOMP_RET_ALLOW);
 }
 
 TEST(Seccomp, the_default_profile_takes_socket_families_as_the_kernel_does) {
