@@ -9,6 +9,7 @@ import pytest
 
 from support import missing_calls
 from support.oci_fixtures import bundle, kind, ok, place, runtime  # noqa: F401
+from support.waiting import wait_until
 
 SET_MEMPOLICY = {"x86_64": 238, "aarch64": 237}.get(os.uname().machine)
 
@@ -281,3 +282,26 @@ def join(bundle, pid):
         names = {"network": "net", "ipc": "ipc", "uts": "uts"}
         if space["type"] in names:
             space["path"] = f"/proc/{pid}/ns/{names[space['type']]}"
+
+
+@ROOT
+@pytest.mark.parametrize("closed", ["<&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_starts_where_the_caller_has_closed_its_streams(runtime, bundle, closed):
+    """As daemons, cron and some orchestrators do: what the runtime opens is never a standard stream."""
+    seen = bundle.rootfs / "tmp/seen"
+    seen.parent.mkdir(exist_ok=True)
+    seen.parent.chmod(0o777)
+    bundle.shell("readlink /proc/self/fd/0 >>/tmp/seen; sleep 1000")
+    bundle.write()
+
+    def call(*words):
+        done = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *runtime.command(*map(str, words))],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60,
+                              check=False)
+        assert done.returncode == 0, words
+    call("create", "--bundle", bundle.directory, "c1")
+    call("start", "c1")
+    call("exec", "--detach", "c1", "/bin/sh", "-c", "readlink /proc/self/fd/0 >>/tmp/seen")
+    wait_until(lambda: seen.exists() and seen.read_text().count("\n") == 2)
+    assert set(seen.read_text().split()) == {"/dev/null"}
+    call("delete", "--force", "c1")
