@@ -359,6 +359,8 @@ constexpr FlagElsewhere kOfVerbs[] = {
     {"volume create", {"topology-required", "leave it out", "there is no swarm"}},
     {"volume create", {"type", "leave it out", "there is no swarm"}},
     {"volume create", {"uid", "berth run -u 0 -v NAME:/v IMAGE chown UID:GID /v"}},
+    {"volume prune", {"a", "leave it out", "a name does not keep a volume"}},
+    {"volume prune", {"all", "leave it out", "a name does not keep a volume"}},
     {"volume rm", {"a", "berth volume rm $(berth volume ls -q)"}},
     {"volume rm", {"all", "berth volume rm $(berth volume ls -q)"}},
     {"volume rm", {"t", "berth stop -t SECONDS before"}},
