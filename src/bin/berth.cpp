@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cli/berth/verbs.hpp"
+#include "cli/berth/verbs_elsewhere.hpp"
 #include "engine/containers.hpp"
 #include "engine/store.hpp"
 #include "engine/sweep.hpp"
@@ -141,8 +142,8 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
                       const std::string& program, ProcessTerminal& terminal, cli::Report& report) {
   const cli::Verb& verb = *call.verb;
   cli::Command command = verb.command();
-  cli::Parsed parsed =
-      TRY(cli::parse(command.flags, verb.flags_end, call.words, call.command, verb.elsewhere));
+  cli::Parsed parsed = TRY(cli::parse(command.flags, verb.flags_end, call.words, call.command,
+                                      cli::flags_elsewhere(verb)));
   if (parsed.help) {
     terminal.write(cli::Stream::out, cli::verb_help("berth", {verb.text, command.flags}));
     if (verb.footnote != nullptr) {
@@ -153,7 +154,10 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
     return 0;
   }
   if (verb.arguments_elsewhere != nullptr) {
-    if (auto other = verb.arguments_elsewhere(parsed.arguments)) return *other;
+    if (auto other = verb.arguments_elsewhere(parsed.arguments)) {
+      report.error(*other);
+      return verb.error_status;
+    }
   }
   auto arity =
       cli::check_arity(command.arity ? command.arity() : verb.arity, parsed.arguments.size(),

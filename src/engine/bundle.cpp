@@ -12,6 +12,7 @@
 #include "engine/gpus.hpp"
 #include "engine/image_mounts.hpp"
 #include "engine/job.hpp"
+#include "engine/keep_id.hpp"
 #include "engine/layer_view.hpp"
 #include "engine/loader_places.hpp"
 #include "engine/mpi.hpp"
@@ -130,6 +131,7 @@ Result<oci::ContainerUser> choose_user(const Context& context, const RunRequest&
   const std::string wish = request.user.value_or(usual);
   const std::string& group = accounts.group;
   oci::ContainerUser user = TRY(oci::resolve_user(wish, accounts.passwd, group));
+  if (context.identity != Identity::single) TRY(leave_out_groups(context, user));
   bool added = !request.group_add.empty() && !keeps_groups(request);
   if (added) TRY(oci::add_groups(request.group_add, group, user));
   if (context.identity == Identity::single && added) {
@@ -139,13 +141,19 @@ Result<oci::ContainerUser> choose_user(const Context& context, const RunRequest&
         "ask for subordinate ids in /etc/subuid and /etc/subgid");
   }
   bool one = user.uid == (kept ? kept->uid : 0) && user.gid == (kept ? kept->gid : 0);
-  if (context.identity != Identity::single || one) return user;
+  if (context.identity != Identity::single) {
+    if (added) TRY(require_groups(user.additional_gids));
+    if (kept || TRY(has_ids(user))) return user;
+    if (request.user) return no_such_ids(wish);
+  }
+  if (one) return user;
   if (request.user) {
     return make_error(Kind::denied, "user " + quote(wish) + ": this machine gave you one user id",
                       "ask for subordinate ids in /etc/subuid and /etc/subgid");
   }
   context.log.warn("the image's user " + quote(wish) +
-                   " cannot be expressed with a single id: using your own as root instead");
+                   " cannot be expressed with the ids that you have, using your own as root "
+                   "instead");
   user.uid = user.gid = 0;
   user.additional_gids.clear();
   return user;
@@ -335,6 +343,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   inputs.init_program = context.paths.libexec + "/berth-init";
   inputs.block_io = TRY(block_limits(request.limits));
   inputs.ulimits = TRY(permitted_ulimits(context, request.ulimits));
+  inputs.oom_score_adj = TRY(permitted_oom_score(context, request.oom_score_adj));
   if (request.ipc.kind == NamespaceMode::Kind::host) {
     inputs.host_has_mqueue = TRY(sys::stat_entry(sys::cwd(), "/dev/mqueue")).has_value();
   }

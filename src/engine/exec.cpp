@@ -9,6 +9,7 @@
 #include "engine/container_query.hpp"
 #include "engine/containers.hpp"
 #include "engine/events.hpp"
+#include "engine/keep_id.hpp"
 #include "engine/launch.hpp"
 #include "engine/reason.hpp"
 #include "engine/request.hpp"
@@ -51,6 +52,10 @@ Result<void> add_user(const Context& context, const ContainerSummary& container,
   std::string passwd = TRY(read_inside(*container.pid, "/etc/passwd"));
   std::string group = TRY(read_inside(*container.pid, "/etc/group"));
   oci::ContainerUser user = TRY(oci::resolve_user(*request.user, passwd, group));
+  if (context.identity != Identity::single) {
+    if (!TRY(has_ids(user))) return no_such_ids(*request.user);
+    TRY(leave_out_groups(context, user));
+  }
   auto run = saved_request(context, container);
   for (const std::string& wish :
        run && !keeps_groups(*run) ? run->group_add : std::vector<std::string>()) {

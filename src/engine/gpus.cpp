@@ -346,7 +346,9 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
     return gpu::vendor_of_cdi_name(name).has_value();
   });
   bool by_path = names_gpu_node(look.request);
-  if (!choice.grants()) warn_of(gpu::stale_selections(choice.request, {}), context);
+  // What nodes alone give is the driver's to number.
+  bool by_nodes = by_path || look.request.security.privileged;
+  if (!choice.grants() && !by_nodes) warn_of(gpu::stale_selections(choice.request, {}), context);
   const std::optional<GpuMemory>& memory = look.request.gpu_memory;
   bool limited = limits_of(look.request).empty();
   if (!choice.grants() && !by_path && limited) return lease;

@@ -9,6 +9,8 @@
 namespace berth::engine {
 namespace {
 
+constexpr std::string_view kLargerRange = "a larger range in /etc/subuid and /etc/subgid";
+
 bool holds(const std::vector<sys::IdRange>& ranges, uint32_t id) {
   return std::any_of(ranges.begin(), ranges.end(), [&](const sys::IdRange& range) {
     return id >= range.inside && id - range.inside < range.count;
@@ -122,6 +124,41 @@ std::string with_group(std::string_view group, const KeptIds& ids) {
   if (group.empty() || lists(group, kNumber, std::to_string(ids.gid))) return std::string(group);
   std::string name = name_in(group, ids.name, ids.gid);
   return with_line(group, name + ":x:" + std::to_string(ids.gid) + ":");
+}
+
+Result<bool> has_ids(const oci::ContainerUser& user) {
+  if (user.uid == 0 && user.gid == 0) return true;  // as every user namespace of ours
+  if (!holds(TRY(sys::mapped_uids()), user.uid)) return false;
+  return holds(TRY(sys::mapped_gids()), user.gid);
+}
+
+Error no_such_ids(std::string_view wish) {
+  return make_error(Kind::denied, "user " + quote(wish) + ": this user namespace has no such id",
+                    std::string(kLargerRange));
+}
+
+Result<void> leave_out_groups(const Context& context, oci::ContainerUser& user) {
+  if (user.additional_gids.empty()) return {};
+  auto ranges = TRY(sys::mapped_gids());
+  std::erase_if(user.additional_gids, [&](uint32_t gid) {
+    if (gid == user.gid || holds(ranges, gid)) return false;
+    context.log.warn("this user namespace has no id for group " + std::to_string(gid) +
+                     " of the user, ignoring");
+    return true;
+  });
+  return {};
+}
+
+Result<void> require_groups(const std::vector<uint32_t>& groups) {
+  if (groups.empty()) return {};
+  auto ranges = TRY(sys::mapped_gids());
+  for (uint32_t gid : groups) {
+    if (holds(ranges, gid)) continue;
+    return make_error(Kind::denied,
+                      "group '" + std::to_string(gid) + "': this user namespace has no such id",
+                      std::string(kLargerRange));
+  }
+  return {};
 }
 
 }  // namespace berth::engine

@@ -11,6 +11,7 @@
 #include "engine/context.hpp"
 #include "engine/request.hpp"
 #include "oci/runtime_spec.hpp"
+#include "oci/user.hpp"
 #include "sys/user_namespace.hpp"
 
 namespace berth::engine {
@@ -41,5 +42,21 @@ void keep_own_id(const Context& context, RunRequest& request);
 /// empty text, of an image without the file, stays empty. `home`: absolute. Pure.
 std::string with_account(std::string_view passwd, const KeptIds& ids, std::string_view home);
 std::string with_group(std::string_view group, const KeptIds& ids);
+
+// Of a user whose ids this user namespace may lack: setresuid(2) would only say "Invalid argument"
+// once everything has been made.
+
+/// Whether this user namespace has the user's and the group's id of `user`. Errors: io.
+Result<bool> has_ids(const oci::ContainerUser& user);
+
+/// The error for whom `wish` names and has_ids() has not.
+Error no_such_ids(std::string_view wish);
+
+/// Leaves out the further groups that this user namespace has no ids for, with a warning for each:
+/// nobody has asked for them, /etc/group lists the user. Errors: io.
+Result<void> leave_out_groups(const Context& context, oci::ContainerUser& user);
+
+/// Of groups that were asked for. Errors: denied (this user namespace lacks one), io.
+Result<void> require_groups(const std::vector<uint32_t>& groups);
 
 }  // namespace berth::engine

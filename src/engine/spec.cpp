@@ -186,9 +186,7 @@ oci::Process make_process(const SpecInputs& inputs) {
   process.no_new_privileges = inputs.confinement.no_new_privileges;
   process.apparmor_profile = inputs.confinement.apparmor;
   process.selinux_label = inputs.confinement.selinux;
-  if (inputs.request.oom_score_adj) {
-    process.oom_score_adj = static_cast<int>(*inputs.request.oom_score_adj);
-  }
+  if (inputs.oom_score_adj) process.oom_score_adj = static_cast<int>(*inputs.oom_score_adj);
   return process;
 }
 

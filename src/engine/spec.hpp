@@ -30,8 +30,9 @@ struct SpecInputs {
   std::string cwd;
   Confinement confinement = {};
   std::optional<oci::BlockIo> block_io = std::nullopt;
-  std::vector<Ulimit> ulimits = {};  ///< of permitted_ulimits()
-  std::string store = {};            ///< absolute; of the volumes that have names
+  std::vector<Ulimit> ulimits = {};           ///< of permitted_ulimits()
+  std::optional<int64_t> oom_score_adj = {};  ///< of permitted_oom_score()
+  std::string store = {};                     ///< absolute; of the volumes that have names
   /// Namespaces of other containers by type ("pid", "network"), each a path.
   std::map<std::string, std::string> joined = {};
   std::string init_program = {};  ///< absolute, on the host; of --init

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/ulimits.hpp"
 
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/resource.h>
 
@@ -11,6 +12,7 @@
 
 #include "base/text.hpp"
 #include "sys/credentials.hpp"
+#include "sys/file.hpp"
 
 namespace berth::engine {
 namespace {
@@ -47,6 +49,13 @@ std::string flag_of(const Ulimit& ulimit) {
   return ulimit.hard == ulimit.soft ? flag : flag + ":" + text_of(ulimit.hard);
 }
 
+constexpr const char* kOomScore = "/proc/self/oom_score_adj";
+
+Result<void> set_own_oom_score(const std::string& score) {
+  sys::Fd file = TRY(sys::open_at(sys::cwd(), kOomScore, O_WRONLY));
+  return sys::write_all(file, score, kOomScore);
+}
+
 }  // namespace
 
 Result<std::vector<Ulimit>> permitted_ulimits(const Context& context,
@@ -72,6 +81,24 @@ Result<std::vector<Ulimit>> permitted_ulimits(const Context& context,
     if (value_of(ulimit.soft) > most) ulimit.soft = ulimit.hard;
   }
   return given;
+}
+
+Result<std::optional<int64_t>> permitted_oom_score(const Context& context,
+                                                   std::optional<int64_t> asked) {
+  if (!asked) return asked;
+  const std::string now = std::string(trim(TRY(sys::read_file(sys::cwd(), kOomScore))));
+  // How low it may be is the kernel's secret, so it is tried; the way back up is always open.
+  if (set_own_oom_score(std::to_string(*asked)).ok()) {
+    TRY(set_own_oom_score(now));
+    return asked;
+  }
+  std::string what = "--oom-score-adj " + std::to_string(*asked) + ": it is " + now + " here";
+  if (context.identity == Identity::root) {
+    return make_error(Kind::denied, what + ", and this process may not lower it",
+                      "CAP_SYS_RESOURCE for it, or --oom-score-adj " + now);
+  }
+  context.log.warn(what + ", using that instead");
+  return parse_i64(now);
 }
 
 }  // namespace berth::engine

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/result.hpp"
@@ -15,5 +17,11 @@ namespace berth::engine {
 /// Errors: denied (root without that capability).  setrlimit(2)
 Result<std::vector<Ulimit>> permitted_ulimits(const Context& context,
                                               const std::vector<Ulimit>& asked);
+
+/// The --oom-score-adj that was asked for, in the same way: one below what the kernel lets this
+/// process have is root's with CAP_SYS_RESOURCE alone.
+/// Errors: denied (root without that capability), io.  proc(5)
+Result<std::optional<int64_t>> permitted_oom_score(const Context& context,
+                                                   std::optional<int64_t> asked);
 
 }  // namespace berth::engine

@@ -250,6 +250,23 @@ bool is_tmpfs_option(std::string_view option) {
   return std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end();
 }
 
+/// Whether the kernel can read the value: it would only say so once the container is made. tmpfs(5)
+bool has_tmpfs_value(std::string_view option) {
+  size_t equals = option.find('=');
+  if (equals == option.npos) return true;
+  std::string_view key = option.substr(0, equals), value = option.substr(equals + 1);
+  if (key == "size" || key == "nr_blocks" || key == "nr_inodes") {
+    // A number with one letter, which memparse() takes, or a part of the memory.
+    std::string_view last = key == "size" ? "kKmMgGtTpPeE%" : "kKmMgGtTpPeE";
+    if (!value.empty() && last.find(value.back()) != last.npos) value.remove_suffix(1);
+    return parse_u64(value).has_value();
+  }
+  if (key == "uid" || key == "gid") return parse_u64(value).has_value();
+  constexpr size_t kMostDigits = 5;
+  return key != "mode" || (!value.empty() && value.size() <= kMostDigits &&
+                           value.find_first_not_of("01234567") == value.npos);
+}
+
 }  // namespace
 
 Result<void> check_volume_name(std::string_view name) {
@@ -320,6 +337,10 @@ Result<Tmpfs> parse_tmpfs(std::string_view text) {
     if (!is_tmpfs_option(option)) {
       return make_error(Kind::usage, "tmpfs " + quote(text) + ": unknown option " + quote(option),
                         "size=BYTES, mode=OCTAL, uid, gid, nr_inodes, or an option of mount(8)");
+    }
+    if (!has_tmpfs_value(option)) {
+      return make_error(Kind::usage, "tmpfs " + quote(text) + ": bad value in " + quote(option),
+                        "size=64m, mode=1777, uid=0 or nr_inodes=10k");
     }
     tmpfs.options.emplace_back(option);
   }

@@ -398,4 +398,4 @@ def test_each_line_has_what_a_replay_needs():
         assert re.search(rf"(^|[\s;|(=!]){re.escape(typed['program'])}\b", typed["line"]), typed
         assert typed["origin"] and (typed["expect"] != "same" or typed.get("shows")
                                     or typed.get("tells")), typed
-    assert len({typed["line"] for typed in LINES}) == len(LINES) >= 216
+    assert len({typed["line"] for typed in LINES}) == len(LINES) >= 490

@@ -197,8 +197,8 @@ def test_a_password_in_the_command_line_is_warned_of(berth, start_registry):
     registry = start_registry(users={"me": "secret"})
     done = berth.run("login", "-u", "me", "-p", "secret", registry.address)
     assert (done.returncode, done.stdout) == (0, "Login Succeeded\n")
-    assert done.stderr == ("berth: warning: a password on the command line can be read by every "
-                           "user of the machine, using --password-stdin instead is safe\n")
+    assert done.stderr == ("berth: warning: --password: every user of the machine can read the "
+                           "command line; try: --password-stdin\n")
     assert berth.ok("login", "-u", "me", "--password-stdin", registry.address,
                     input="secret\n") == "Login Succeeded\n"
 

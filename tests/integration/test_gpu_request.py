@@ -75,8 +75,8 @@ def test_a_typed_variable_that_grants_nothing_is_a_warning(berth, busybox, eight
     done = berth.run(*eight, "run", "--rm", "-e", "NVIDIA_VISIBLE_DEVICES=all", busybox, "ls", "/dev")
     assert done.returncode == 0 and "nvidia" not in done.stdout
     assert done.stderr.splitlines()[-1] == (
-        "berth: warning: NVIDIA_VISIBLE_DEVICES=all asks for GPUs, which a variable does not get here; "
-        "use --gpus, ignoring")
+        "berth: warning: NVIDIA_VISIBLE_DEVICES=all: no GPUs are given for a variable here; "
+        "try: --gpus all")
 
 
 def test_a_flag_wins_over_the_variable(berth, greedy, eight, site):

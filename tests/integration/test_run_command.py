@@ -74,8 +74,8 @@ def test_a_user_of_a_single_id_can_be_nobody_else(berth, busybox, push):
         "try: ask for subordinate ids in /etc/subuid and /etc/subgid")
     done = berth.run("run", "--rm", push(configured(User="sailor")), "id", "-u")
     assert done.stdout == "0\n"
-    assert "berth: warning: the image's user 'sailor' cannot be expressed with a single id" in (
-        done.stderr)
+    assert "berth: warning: the image's user 'sailor' cannot be expressed with the ids that you have, " \
+           "using your own as root instead" in done.stderr
 
 
 def test_the_working_directory_is_the_images_unless_another_is_named(berth, push):

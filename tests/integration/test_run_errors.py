@@ -237,3 +237,72 @@ def test_a_program_whose_interpreter_is_missing(berth, push):
         assert done.returncode == 127 and f"why: {why}; try: " in done.stderr, done
     assert "why:" not in berth.run("exec", "tug", "/nothing").stderr
     berth.ok("rm", "-f", "tug")
+
+
+@pytest.mark.parametrize("option", ("size=x", "size=64mb", "mode=999", "uid=me"))
+def test_a_value_that_no_tmpfs_has(refused, option):
+    assert refused("--tmpfs", f"/scratch:{option}") == (
+        f"berth: tmpfs '/scratch:{option}': bad value in '{option}'; "
+        "try: size=64m, mode=1777, uid=0 or nr_inodes=10k")
+
+
+def test_an_entrypoint_of_several_words(refused):
+    assert refused("--entrypoint", '["/bin/sh", "-c"]') == (
+        "berth: --entrypoint: one program, whose arguments come after IMAGE; "
+        "try: --entrypoint PROGRAM IMAGE ARG...")
+
+
+@pytest.mark.profiles("user")
+def test_ids_beyond_the_subordinate_ones(berth, busybox, refused):
+    """Of a directory service, as an image or `-u $(id -u)` from elsewhere has them."""
+    larger = "this user namespace has no such id; try: a larger range in /etc/subuid and /etc/subgid"
+    for user in ("164188", "164188:164188", "0:164188"):
+        assert refused("-u", user) == f"berth: user '{user}': {larger}"
+    assert refused("--group-add", "164188") == f"berth: group '164188': {larger}"
+    berth.ok("run", "-d", "--name", "tug", busybox, "sleep", "1000")
+    assert berth.fail("exec", "-u", "164188", "tug", "true", status=126) == f"berth: user '164188': {larger}"
+    berth.ok("rm", "-f", "tug")
+
+
+@pytest.mark.profiles("user", "single_id")
+def test_an_image_whose_user_has_ids_beyond_them_runs(berth, push):
+    accounts = images.layer([
+        images.file("etc/passwd", "root:x:0:0::/:\nmate:x:5:5::/:\n"),
+        images.file("etc/group", "root:x:0:root\nfleet:x:164188:root,mate\n")])
+    foreign = push(images.build([images.busybox_layer()], {"User": "164188"}))
+    listed = push(images.build([images.busybox_layer(), accounts], {"User": "root"}))
+    for image in (foreign, listed):
+        berth.ok("pull", "-q", image)
+    done = berth.run("run", "--rm", foreign, "id", "-u")
+    assert (done.returncode, done.stdout) == (0, "0\n"), done
+    assert done.stderr == ("berth: warning: the image's user '164188' cannot be expressed with the ids that you "
+                           "have, using your own as root instead\n")
+    done = berth.run("run", "--rm", listed, "id", "-u")
+    assert (done.returncode, done.stdout) == (0, "0\n"), done
+    if berth.account.kind == "user":
+        assert done.stderr == ("berth: warning: this user namespace has no id for group 164188 of the user, "
+                               "ignoring\n")
+
+
+OOM = "--oom-score-adj -500: it is 0 here"
+
+
+@pytest.mark.profiles("user", "single_id")
+def test_an_ordinary_user_is_killed_no_later_than_he_may_be(berth, busybox):
+    berth.ok("pull", "-q", busybox)
+    show = ("cat", "/proc/self/oom_score_adj")
+    done = berth.run("run", "--rm", "--oom-score-adj", "-500", busybox, *show)
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0, "0\n", f"berth: warning: {OOM}, using that instead\n")
+    assert berth.ok("run", "--rm", "--oom-score-adj", "300", busybox, *show) == "300\n"
+
+
+@pytest.mark.profiles("root")
+def test_root_without_the_capability_may_not_lower_the_oom_score(berth, busybox):
+    berth.ok("pull", "-q", busybox)
+    argv = ["setpriv", "--bounding-set=-sys_resource",
+            *berth.argv("run", "--rm", "--oom-score-adj", "-500", busybox, "true")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (
+        125, f"berth: {OOM}, and this process may not lower it; try: CAP_SYS_RESOURCE for it, or "
+             "--oom-score-adj 0\n")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
+#include "cli/berth/elsewhere_arguments.hpp"
 #include "cli/berth/request_flags.hpp"
 #include "engine/start.hpp"
 
@@ -41,6 +42,7 @@ const Verb create_verb{
     .needs = engine::Needs::user_namespace,
     .flags_end = FlagsEnd::at_first_argument,
     .elsewhere = kRequestElsewhere,
+    .arguments_elsewhere = run_elsewhere,
     .error_status = 125,
     .footnote = network_footnote,
     .command =

@@ -20,6 +20,53 @@ std::string file_of_image(const std::string& image, const std::string& file) {
 
 }  // namespace
 
+namespace {
+
+/// How containers/image and apptainer name the place of an image before its name.
+struct Place {
+  std::string_view prefix, is, here, behind;  ///< `here` NAME `behind` is what to type
+};
+constexpr std::string_view kSifFile = "a file of apptainer in a registry";
+constexpr std::string_view kFetchSif = "apptainer pull FILE.sif ";
+constexpr std::string_view kRunSif = " && berth run ./FILE.sif";
+constexpr Place kPlaces[] = {
+    {"docker-archive:", "an archive", "berth load -i ", ", and its image's name"},
+    {"oci-archive:", "an archive", "berth load -i ", ", and its image's name"},
+    {"docker-daemon:", "an image of another engine", "docker save ", " | berth load"},
+    {"dockerd:", "an image of another engine", "docker save ", " | berth load"},
+    {"containers-storage:", "an image of another engine", "podman save ", " | berth load"},
+    {"podman:", "an image of another engine", "podman save ", " | berth load"},
+    {"oras:", kSifFile, kFetchSif, kRunSif},
+    {"library:", kSifFile, kFetchSif, kRunSif},
+    {"shub:", kSifFile, kFetchSif, kRunSif},
+};
+
+}  // namespace
+
+std::optional<Error> image_elsewhere(const std::string& name) {
+  for (const Place& place : kPlaces) {
+    if (!name.starts_with(place.prefix)) continue;
+    std::string rest = name.substr(place.prefix.size());
+    bool slashes = rest.starts_with("//");
+    bool archive = place.prefix.ends_with("-archive:");
+    // "podman:5" is a tag.
+    if (!slashes && !archive && !place.prefix.starts_with("docker-") &&
+        place.prefix != "containers-storage:") {
+      continue;
+    }
+    if (slashes && !archive) rest.erase(0, 2);
+    // apptainer knows its own by the whole name.
+    if (place.is == kSifFile) rest = name;
+    return make_error(Kind::usage, quote(name) + " is " + std::string(place.is),
+                      std::string(place.here) + escape_controls(rest) + std::string(place.behind));
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> run_elsewhere(const std::vector<std::string>& arguments) {
+  return arguments.empty() ? std::nullopt : image_elsewhere(arguments[0]);
+}
+
 bool is_image_file_name(std::string_view name) {
   for (std::string_view ending : {".sif", ".sqsh", ".sqfs", ".squashfs"}) {
     if (name.ends_with(ending)) return true;
@@ -29,6 +76,9 @@ bool is_image_file_name(std::string_view name) {
 
 std::optional<Error> pull_elsewhere(const std::vector<std::string>& arguments) {
   constexpr std::string_view kShifter = "docker:";
+  if (!arguments.empty()) {
+    if (auto other = image_elsewhere(arguments.back())) return other;
+  }
   if (arguments.size() == 2 && is_image_file_name(arguments[0])) {
     return make_error(Kind::usage, "pull takes an image, and save writes a file of it",
                       file_of_image(without_scheme(arguments[1]), "FILE.sqsh"));
@@ -52,6 +102,7 @@ std::optional<Error> build_elsewhere(const std::vector<std::string>& arguments) 
                       "build " + quote(source) + ": Apptainer's definitions are not read",
                       "a Containerfile, and berth build -t NAME DIR");
   }
+  if (auto other = image_elsewhere(source)) return other;
   if (source.find("://") == source.npos) return std::nullopt;
   return make_error(Kind::usage,
                     "build reads a Containerfile, and " + quote(source) + " is an image",
@@ -79,9 +130,21 @@ std::optional<Error> import_elsewhere(const std::vector<std::string>& arguments)
                     "curl -L " + escape_controls(source) + " | berth import - NAME");
 }
 
+std::optional<Error> load_elsewhere(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 1) return std::nullopt;
+  if (auto other = image_elsewhere(arguments[0])) return other;
+  return make_error(Kind::usage, "load reads standard input, or the file of a flag",
+                    "berth load -i " + escape_controls(arguments[0]));
+}
+
 std::optional<Error> push_elsewhere(const std::vector<std::string>& arguments) {
   if (arguments.size() != 2) return std::nullopt;
   std::string target = without_scheme(arguments[1]);
+  if (is_image_file_name(arguments[0])) {
+    return make_error(Kind::usage, "push sends an image, and " + quote(arguments[0]) + " is a file",
+                      "berth import " + escape_controls(arguments[0]) + " " + target +
+                          " && berth push " + target);
+  }
   return make_error(
       Kind::usage, "push takes one name, which the image has here and there",
       "berth tag " + escape_controls(arguments[0]) + " " + target + " && berth push " + target);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
+#include "cli/berth/elsewhere_arguments.hpp"
 
 namespace berth::cli {
 namespace {
@@ -46,6 +47,7 @@ const Verb load_verb{
              .example = "berth load --input tools.tar"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
+    .arguments_elsewhere = load_elsewhere,
     .command = [] { return make_command(load_flags, run_load); },
 };
 

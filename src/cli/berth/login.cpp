@@ -32,8 +32,7 @@ std::string without_newline(std::string text) {
 Result<std::string> password(Session& session, const LoginOptions& o) {
   if (o.password) {
     session.report.warn(
-        "a password on the command line can be read by every user of the machine, "
-        "using --password-stdin instead is safe");
+        "--password: every user of the machine can read the command line; try: --password-stdin");
     return *o.password;
   }
   if (o.password_stdin) return without_newline(TRY(session.terminal.read_input()));

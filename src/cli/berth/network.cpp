@@ -33,7 +33,8 @@ FlagTable create_network_flags(NetworkOptions& o) {
 
 Result<int> create_network(Session& session, const NetworkOptions& o,
                            std::vector<std::string> arguments) {
-  if (!o.options.empty()) {
+  // Of another driver than ours it is the driver that is missing.
+  if (!o.options.empty() && (o.wish.driver.empty() || o.wish.driver == "bridge")) {
     return make_error(Kind::unsupported,
                       "--opt " + quote(o.options[0]) + ": networks of Berth have no options",
                       "leave it out");

@@ -182,7 +182,8 @@ FlagTable container_flags(RequestOptions& o) {
       {"quiet", 'q', "", "Show no progress of a pull", &o.call.quiet},
       {"runtime", 0, "NAME", "There is one; nvidia: GPUs as the image's variables say",
        read_word(o.runtime, {"berth", "crun", "io.containerd.runc.v2", "nvidia", "runc"},
-                 "expected berth, crun, nvidia or runc; GPUs are given by --gpus all")},
+                 "expected berth, crun, nvidia or runc; GPUs are given by --gpus all, other "
+                 "devices by --device")},
       {"hooks-dir", 0, "DIR", "GPUs as NVIDIA's hook gives them; no hook is run",
        append_to(o.hooks_directories, check_hooks)},
       {"restart", 0, "POLICY", "no, on-failure[:MOST], always or unless-stopped",
@@ -482,6 +483,11 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
   }
   if (!o.no_trust) {
     return make_error(Kind::unsupported, "'--disable-content-trust=false': no signatures are read");
+  }
+  // podman's and buildah's form of several words, which docker would look for as a program.
+  if (request.entrypoint && request.entrypoint->starts_with('[')) {
+    return make_error(Kind::usage, "--entrypoint: one program, whose arguments come after IMAGE",
+                      "--entrypoint PROGRAM IMAGE ARG...");
   }
   request.environment = TRY(read_entries(o.env_files, o.environment));
   TRY(read_labels(o, request));

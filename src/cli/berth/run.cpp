@@ -3,6 +3,7 @@
 
 #include "cli/berth/common.hpp"
 #include "cli/berth/dry_run.hpp"
+#include "cli/berth/elsewhere_arguments.hpp"
 #include "cli/berth/explain_run.hpp"
 #include "cli/berth/request_flags.hpp"
 
@@ -96,6 +97,7 @@ const Verb run_verb{
     .needs = engine::Needs::user_namespace,
     .flags_end = FlagsEnd::at_first_argument,
     .elsewhere = kRequestElsewhere,
+    .arguments_elsewhere = run_elsewhere,
     .error_status = 125,
     .footnote = network_footnote,
     .command =

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "cli/berth/verbs_elsewhere.hpp"
 
 namespace berth::cli {
 
@@ -151,75 +152,6 @@ struct BuildPart {
 };
 constexpr BuildPart kParts[] = {{"bake", "BERTH_BAKE", BERTH_BAKE}};
 
-/// A verb of another engine that Berth has not, and what to do instead.
-struct VerbElsewhere {
-  std::string_view name, why, here;
-};
-constexpr std::string_view kNoIndex = "an index is made with its images";
-constexpr std::string_view kMakesIndex = "berth bake, or buildah manifest";
-constexpr VerbElsewhere kVerbsElsewhere[] = {
-    {"buildx bake", "a bake file of Berth's own describes several images", "berth bake"},
-    {"buildx create", "there is one builder", "berth build"},
-    {"buildx inspect", "there is one builder", "berth build"},
-    {"buildx ls", "there is one builder", "berth build"},
-    {"buildx rm", "there is one builder", "berth build"},
-    {"buildx use", "there is one builder", "berth build"},
-    {"buildx imagetools", "an index is shown by another verb",
-     "berth manifest inspect IMAGE, or berth match IMAGE"},
-    {"cache", "layers are kept by the images that have them", "berth image prune -a"},
-    {"checkpoint", "containers of berth are not checkpointed",
-     "berth-runtime checkpoint, for a bundle of your own"},
-    {"compose", "files of several services are not read",
-     "docker compose or podman-compose with berth-runtime as their runtime"},
-    {"config", "there is no swarm", "-v FILE:/path:ro"},
-    {"context", "there is no daemon to choose", "ssh HOST berth ..."},
-    {"generate", "no units or pods are written", "--restart, which needs no unit"},
-    {"install", "Berth has nothing to install for a user", "berth doctor"},
-    {"instance", "an instance is a container in the background",
-     "berth run -d --name NAME IMAGE, berth ps, berth stop NAME"},
-    {"kube", "pods are not played", "berth-runtime under Kubernetes"},
-    {"list", "containers and images are listed apart", "berth ps -a, or berth images"},
-    {"machine", "there is no virtual machine", "berth on the machine itself"},
-    {"manifest add", kNoIndex, kMakesIndex},
-    {"manifest annotate", kNoIndex, kMakesIndex},
-    {"manifest create", kNoIndex, kMakesIndex},
-    {"manifest push", kNoIndex, kMakesIndex},
-    {"manifest rm", kNoIndex, kMakesIndex},
-    {"migrate", "every node reads the store, there is nothing to migrate",
-     "berth save --format sqsh -o FILE IMAGE, or --additional-store"},
-    {"mount", "a container's files are reached by other verbs",
-     "berth cp, berth export, or berth image mount IMAGE DIR"},
-    {"play", "pods are not played", "berth-runtime under Kubernetes"},
-    {"plugin", "there are no plugins", "berth doctor shows what is built in"},
-    {"pod", "there are no pods", "--network container:NAME --ipc container:NAME"},
-    {"remote", "there are no remotes", "berth login REGISTRY"},
-    {"remove", "containers and images are removed apart", "berth rm CONTAINER, or berth rmi IMAGE"},
-    {"scout", "images are not searched for vulnerabilities; berth scan looks at their hardware",
-     "berth save -o FILE IMAGE, and a scanner for it"},
-    {"search", "the search of Docker Hub is no part of a registry's protocol",
-     "the registry's web page"},
-    {"secret", "there is no swarm", "-v FILE:/run/secrets/NAME:ro"},
-    {"service", "there is no swarm", "berth run -d --restart always"},
-    {"setup", "containers are not set up in advance", "berth run IMAGE"},
-    {"shared-run", "a container is shared by berth exec or by Slurm's plugin",
-     "berth run IMAGE, or srun --container-image IMAGE"},
-    {"shell", "a shell is a command like any other", "berth run --rm -it IMAGE sh"},
-    {"stack", "there is no swarm", "berth run -d --restart always"},
-    {"swarm", "there is no swarm", "Slurm, or Kubernetes with berth-runtime"},
-    {"system migrate", "there is nothing to migrate", "berth doctor"},
-    {"system reset", "nothing is removed without a name", "berth system prune -af --volumes"},
-    {"trust", "no keys are kept for images", "match.keys of policy.toml"},
-};
-
-std::optional<Error> verb_elsewhere(std::string_view name) {
-  for (const VerbElsewhere& one : kVerbsElsewhere) {
-    if (one.name != name) continue;
-    return make_error(Kind::usage, "berth has no verb " + quote(name) + ": " + std::string(one.why),
-                      std::string(one.here));
-  }
-  return std::nullopt;
-}
-
 /// A longer name, which docker has and scripts use, and what it stands for.
 struct Alias {
   std::string_view name, verb;
@@ -228,6 +160,7 @@ struct Alias {
 constexpr Alias kAliases[] = {
     {"builder build", "build"},
     {"buildx build", "build"},
+    {"buildx prune", "builder prune"},
     {"container attach", "attach"},
     {"container commit", "commit"},
     {"container cp", "cp"},

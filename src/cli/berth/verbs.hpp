@@ -43,12 +43,48 @@ struct GlobalOptions {
   bool version = false;
 };
 FlagTable global_flags(GlobalOptions& options);
-/// Docker's global flags that Berth does not have.
+/// Global flags of docker, podman and others that Berth does not have.
+inline constexpr std::string_view kNoDaemon = "there is no daemon to choose";
 inline constexpr Elsewhere kGlobalElsewhere[] = {
-    {"H", "ssh HOST berth ...", "there is no daemon to choose"},
-    {"c", "ssh HOST berth ...", "there is no daemon to choose"},
-    {"context", "ssh HOST berth ...", "there is no daemon to choose"},
-    {"host", "ssh HOST berth ...", "there is no daemon to choose"},
+    {"H", "ssh HOST berth ...", kNoDaemon},
+    {"a", "ssh HOST berth ...", kNoDaemon},
+    {"address", "ssh HOST berth ...", kNoDaemon},
+    {"allow-root", "leave it out", "root may run containers"},
+    {"c", "ssh HOST berth ...", kNoDaemon},
+    {"cgroup-manager", "leave it out", "control groups are made by themselves"},
+    {"config", "DOCKER_CONFIG=DIR berth ..."},
+    {"connection", "ssh HOST berth ...", kNoDaemon},
+    {"context", "ssh HOST berth ...", kNoDaemon},
+    {"d", "--debug"},
+    {"events-backend", "leave it out", "events are in the store"},
+    {"host", "ssh HOST berth ...", kNoDaemon},
+    {"identity", "ssh -i FILE HOST berth ...", kNoDaemon},
+    {"l", "--debug, or 2>/dev/null"},
+    {"log-level", "--debug, or 2>/dev/null"},
+    {"n", "--root DIR", "there are no namespaces of containers"},
+    {"namespace", "--root DIR", "there are no namespaces of containers"},
+    {"nocolor", "leave it out", "nothing has colours"},
+    {"q", "2>/dev/null behind it"},
+    {"quiet", "2>/dev/null behind it"},
+    {"r", "ssh HOST berth ...", kNoDaemon},
+    {"remote", "ssh HOST berth ...", kNoDaemon},
+    {"repo", "--root DIR"},
+    {"runroot", "--state DIR"},
+    {"runtime", "leave it out", "there is one runtime"},
+    {"s", "2>/dev/null behind it"},
+    {"silent", "2>/dev/null behind it"},
+    {"snapshotter", "--rootfs-driver DRIVER"},
+    {"storage-driver", "--rootfs-driver DRIVER"},
+    {"storage-opt", "--rootfs-driver DRIVER"},
+    {"tls", "ssh HOST berth ...", kNoDaemon},
+    {"tlscacert", "ssh HOST berth ...", kNoDaemon},
+    {"tlscert", "ssh HOST berth ...", kNoDaemon},
+    {"tlskey", "ssh HOST berth ...", kNoDaemon},
+    {"tlsverify", "ssh HOST berth ...", kNoDaemon},
+    {"tmpdir", "--root DIR"},
+    {"transient-store", "--root DIR"},
+    {"url", "ssh HOST berth ...", kNoDaemon},
+    {"verbose", "--debug"},
 };
 
 /// "berth --help".

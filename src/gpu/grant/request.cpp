@@ -13,6 +13,8 @@
 namespace berth::gpu {
 namespace {
 
+constexpr const char* kExamples = "--gpus all, --gpus 2, --gpus device=0,1";
+
 Error usage(std::string_view text, const std::string& what, std::string hint = {}) {
   std::string shown = trim(text).empty() ? quote(text) : escape_controls(text);
   return make_error(Kind::usage, fmt::format("--gpus {}: {}", shown, what), std::move(hint));
@@ -116,6 +118,8 @@ Result<void> Parser::take_bare(const std::string& word) {
   if (last_key_ == "device") return take_devices(word);
   if (last_key_ == "capabilities") return take_capabilities(word);
   if (!seen_.insert("count").second) {
+    bool counts = word == "all" || word == "none" || parse_i64(word).has_value();
+    if (!counts) return usage(text_, "unknown word " + quote(word), kExamples);
     bool list = text_.find_first_not_of("0123456789,") == std::string_view::npos;
     return usage(text_, "the count is given twice",
                  list ? fmt::format("--gpus device={}", text_) : std::string());
@@ -146,7 +150,7 @@ Result<void> Parser::take_count(const std::string& value) {
                  fmt::format("expected all, none, a number or device=…, got {}", quote(value)),
                  value.starts_with("GPU-") || value.starts_with("MIG-")
                      ? fmt::format("did you mean 'device={}'?", escape_controls(value))
-                     : "--gpus all, --gpus 2, --gpus device=0,1");
+                     : kExamples);
   }
   request_.want = Request::Want::count;
   request_.count = static_cast<uint32_t>(*count);
@@ -239,7 +243,7 @@ const std::vector<std::string_view>& known_capabilities() {
 }
 
 Result<Request> parse_request(std::string_view text) {
-  if (trim(text).empty()) return usage(text, "empty", "--gpus all, --gpus 2, --gpus device=0,1");
+  if (trim(text).empty()) return usage(text, "empty", kExamples);
   return Parser(text).parse();
 }
 

@@ -184,9 +184,9 @@ void Chooser::take_environment() {
     if (!environment_counts()) {
       bool asks = user_.get(name) && parse_visible_devices(*value).want != Want::none;
       if (asks) {
-        choice_.warnings.push_back(fmt::format(
-            "{}={} asks for GPUs, which a variable does not get here; use --gpus, ignoring",
-            escape_controls(name), escape_controls(*value)));
+        choice_.warnings.push_back(
+            fmt::format("{}={}: no GPUs are given for a variable here; try: --gpus all",
+                        escape_controls(name), escape_controls(*value)));
       }
       return ignored(source, *value, why_environment());
     }

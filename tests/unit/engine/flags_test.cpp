@@ -107,6 +107,17 @@ TEST(ParseTmpfs, reads_destination_and_options) {
   EXPECT_FALSE(parse_tmpfs("run").ok());
   EXPECT_FALSE(parse_tmpfs("/").ok());
   EXPECT_FALSE(parse_tmpfs("/run:,").ok());
+  for (const char* good : {"size=0", "size=50%", "size=64m", "size=1G", "nr_inodes=10k",
+                           "mode=1777", "mode=01777", "uid=5,gid=6", "huge=never"}) {
+    EXPECT_TRUE(parse_tmpfs(std::string("/run:") + good).ok()) << good;
+  }
+  for (const char* bad : {"size=x", "size=", "size=64mb", "size=-1", "size=m", "nr_inodes=5%",
+                          "mode=999", "mode=", "mode=rwx", "mode=100000", "uid=me", "gid="}) {
+    auto read = parse_tmpfs(std::string("/run:") + bad);
+    ASSERT_FALSE(read.ok()) << bad;
+    EXPECT_EQ(to_line(read.error()), std::string("tmpfs '/run:") + bad + "': bad value in '" + bad +
+                                         "'; try: size=64m, mode=1777, uid=0 or nr_inodes=10k");
+  }
 }
 
 TEST(ParseEnvFile, keeps_assignments_and_bare_names) {

@@ -85,6 +85,9 @@ TEST(GpuRequest, says_what_is_wrong) {
   EXPECT_EQ(line("device=0,device=1"), "--gpus device=0,device=1: 'device' is given twice");
   EXPECT_EQ(line("1,2"), "--gpus 1,2: the count is given twice; try: --gpus device=1,2");
   EXPECT_EQ(line("2,all"), "--gpus 2,all: the count is given twice");
+  EXPECT_EQ(line("all,utility"),
+            "--gpus all,utility: unknown word 'utility'; try: --gpus all, --gpus 2, --gpus "
+            "device=0,1");
   EXPECT_EQ(line("device="), "--gpus device=: an empty device");
   EXPECT_EQ(line("\"device=0"), "--gpus \"device=0: a quote without its end");
   EXPECT_EQ(line("\"device=0\"x"), "--gpus \"device=0\"x: text after a closing quote");

@@ -81,8 +81,8 @@ TEST(Sources, a_typed_variable_that_grants_nothing_is_a_warning) {
   Choice choice = chosen(sources);
   EXPECT_FALSE(choice.grants());
   EXPECT_THAT(choice.warnings,
-              ElementsAre("NVIDIA_VISIBLE_DEVICES=0 asks for GPUs, which a variable does not get "
-                          "here; use --gpus, ignoring"));
+              ElementsAre("NVIDIA_VISIBLE_DEVICES=0: no GPUs are given for a variable here; try: "
+                          "--gpus all"));
   sources.typed = {"NVIDIA_VISIBLE_DEVICES=void"};
   EXPECT_THAT(chosen(sources).warnings, IsEmpty());
   sources.typed = {"NVIDIA_VISIBLE_DEVICES=0"};
