@@ -43,8 +43,8 @@ void keep_own_id(const Context& context, RunRequest& request);
 std::string with_account(std::string_view passwd, const KeptIds& ids, std::string_view home);
 std::string with_group(std::string_view group, const KeptIds& ids);
 
-// Of a user whose ids this user namespace may lack: setresuid(2) would only say "Invalid argument"
-// once everything has been made.
+// A user's ids may be absent from this user namespace. These functions find that out before
+// anything is made; setresuid(2) says only "Invalid argument", after it.
 
 /// Whether this user namespace has the user's and the group's id of `user`. Errors: io.
 Result<bool> has_ids(const oci::ContainerUser& user);

@@ -9,7 +9,8 @@
 #include "engine/context.hpp"
 #include "network/request.hpp"
 
-/// What berth-network has written of containers that run, and of who holds a user's networks.
+/// Reads the files of berth-network: the leases of running containers, and the record of the
+/// process that holds a user's networks.
 namespace berth::engine {
 
 /// Where leases and the holder's record are.

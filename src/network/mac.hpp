@@ -16,7 +16,7 @@ Result<std::string> parse_mac(std::string_view text);
 
 std::string mac_text(std::string_view bytes);
 
-/// One that is administered locally and says whose it is: 02:be and the four bytes of IPv4.
+/// A locally administered address made of an IPv4 address: 02:be and its four bytes.
 std::string mac_of(Ipv4 address);
 
 }  // namespace berth::network

@@ -126,7 +126,8 @@ Result<int> foreign_namespaces(pid_t pid) {
                                                                   {"time", CLONE_NEWTIME}}};
   sys::Fd own = TRY(sys::open_at(sys::cwd(), "/proc/self/ns", O_RDONLY | O_DIRECTORY));
   std::string path = "/proc/" + std::to_string(pid) + "/ns";
-  // Only its own user may list it: for whoever made the container that is another id of it.
+  // O_PATH, because only the user of that process may list the directory, and an ordinary user's
+  // container may run its program as another id.
   sys::Fd its = TRY(sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY));
   int flags = 0;
   for (const auto& [name, flag] : kNames) {

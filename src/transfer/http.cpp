@@ -283,6 +283,27 @@ Error broken_error(CURLcode code, const char* detail, const Url& url) {
                     "the same command again, when the network is back");
 }
 
+/// The method of the request, and the body that it sends.
+void set_method(CURL* handle, Exchange& exchange) {
+  auto set = [handle](CURLoption option, auto value) { curl_easy_setopt(handle, option, value); };
+  const HttpRequest& request = exchange.request;
+  if (request.method == "HEAD") {
+    set(CURLOPT_NOBODY, 1L);
+  } else if (request.upload != nullptr) {
+    set(CURLOPT_UPLOAD, 1L);
+    set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.upload_size));
+    set(CURLOPT_READFUNCTION, &on_upload);
+    set(CURLOPT_READDATA, &exchange);
+    set(CURLOPT_SEEKFUNCTION, &on_seek);
+    set(CURLOPT_SEEKDATA, &exchange);
+    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  } else if (request.method != "GET") {
+    set(CURLOPT_POSTFIELDS, request.body.c_str());
+    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
+    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  }
+}
+
 }  // namespace
 
 /// Handles with their kept connections, one for each exchange that runs.
@@ -418,21 +439,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Hop& hop) 
     headers.add("Authorization: " + request.authorization);
   }
   headers.add("Expect:");
-  if (request.method == "HEAD") {
-    set(CURLOPT_NOBODY, 1L);
-  } else if (uploads) {
-    set(CURLOPT_UPLOAD, 1L);
-    set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.upload_size));
-    set(CURLOPT_READFUNCTION, &on_upload);
-    set(CURLOPT_READDATA, &exchange);
-    set(CURLOPT_SEEKFUNCTION, &on_seek);
-    set(CURLOPT_SEEKDATA, &exchange);
-    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
-  } else if (request.method != "GET") {
-    set(CURLOPT_POSTFIELDS, request.body.c_str());
-    set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
-    set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
-  }
+  set_method(handle, exchange);
   set(CURLOPT_HTTPHEADER, headers.list);
   set(CURLOPT_HEADERFUNCTION, &on_header);
   set(CURLOPT_HEADERDATA, &exchange);
