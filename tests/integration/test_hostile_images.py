@@ -151,3 +151,14 @@ def test_the_table_of_tools_says_of_berth_what_is_tested_here():
     assert {row[0].strip("`"): row[2] for row in rows} == {
         item.name: "refused" if item.expect == "refused" or item.run_says else "contained"
         for item in make.ITEMS}
+
+
+def test_every_refusal_that_others_do_not_share_has_its_reason_in_the_table():
+    found = compare.written()
+    alone = {name for name, verdicts in found.items() if compare.is_alone(verdicts)}
+    assert alone == {item.name for item in make.ITEMS if item.why}
+    assert {name: found[name]["berth"] for name, item in make.BY_NAME.items()
+            if (item.expect == "refused") != (found[name]["berth"] == "refused") and not item.run_says} == {}
+    rows = [(item, found[item.name]) for item in make.ITEMS]
+    written = compare.TABLE.read_text(encoding="utf-8")
+    assert compare.table(rows).partition("| Item |")[2] == written.partition("| Item |")[2]
