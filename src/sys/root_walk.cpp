@@ -2,6 +2,7 @@
 #include "sys/root_walk.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -40,6 +41,33 @@ Result<void> RootWalk::follow(const std::string& name) {
   if (text.starts_with('/')) parents_.resize(1);
   push(text);
   return {};
+}
+
+Result<std::string> real_path_in_root(const Fd& root, const std::string& path) {
+  RootWalk walk = TRY(RootWalk::begin(root, path));
+  std::vector<std::string> names;
+  std::optional<size_t> missing_below;  // a depth: what is deeper is not there
+  while (auto name = walk.next()) {
+    names.resize(walk.depth());
+    if (missing_below && walk.depth() <= *missing_below) missing_below.reset();
+    std::optional<struct stat> entry;
+    if (!missing_below) entry = TRY(stat_entry(walk.directory(), *name));
+    if (entry && S_ISLNK(entry->st_mode)) {
+      TRY(walk.follow(*name));
+      continue;
+    }
+    names.push_back(*name);
+    Fd here;
+    if (entry && S_ISDIR(entry->st_mode)) {
+      here = TRY(open_at(walk.directory(), *name, O_PATH | O_DIRECTORY | O_NOFOLLOW));
+    } else {
+      if (!missing_below) missing_below = walk.depth();
+      here = TRY(duplicate(walk.directory()));
+    }
+    walk.enter(std::move(here));
+  }
+  names.resize(walk.depth());
+  return "/" + join(names, "/");
 }
 
 void RootWalk::push(std::string_view path) {
