@@ -46,12 +46,13 @@ Result<void> RootWalk::follow(const std::string& name) {
 Result<std::string> real_path_in_root(const Fd& root, const std::string& path) {
   RootWalk walk = TRY(RootWalk::begin(root, path));
   std::vector<std::string> names;
-  std::optional<size_t> missing_below;  // a depth: what is deeper is not there
+  bool is_missing = false;  // what is deeper than this is not there
+  size_t missing_below = 0;
   while (auto name = walk.next()) {
     names.resize(walk.depth());
-    if (missing_below && walk.depth() <= *missing_below) missing_below.reset();
+    if (walk.depth() <= missing_below) is_missing = false;
     std::optional<struct stat> entry;
-    if (!missing_below) entry = TRY(stat_entry(walk.directory(), *name));
+    if (!is_missing) entry = TRY(stat_entry(walk.directory(), *name));
     if (entry && S_ISLNK(entry->st_mode)) {
       TRY(walk.follow(*name));
       continue;
@@ -61,7 +62,8 @@ Result<std::string> real_path_in_root(const Fd& root, const std::string& path) {
     if (entry && S_ISDIR(entry->st_mode)) {
       here = TRY(open_at(walk.directory(), *name, O_PATH | O_DIRECTORY | O_NOFOLLOW));
     } else {
-      if (!missing_below) missing_below = walk.depth();
+      if (!is_missing) missing_below = walk.depth();
+      is_missing = true;
       here = TRY(duplicate(walk.directory()));
     }
     walk.enter(std::move(here));
