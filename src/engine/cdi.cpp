@@ -184,7 +184,7 @@ Result<json::Value> inspect_cdi(const Context& context, const std::string& name)
 
 Result<oci::ContainerEdits> add_cdi_devices(const Context& context,
                                             const std::vector<std::string>& names, CdiParts parts,
-                                            oci::Spec& spec) {
+                                            const gpu::RealPath& real_path, oci::Spec& spec) {
   oci::ContainerEdits edits = TRY(find_edits(context, names));
   TRY(check_mounts(context, names, edits));
   // --immutable promises that the root is the image's, whatever the machine.
@@ -200,6 +200,10 @@ Result<oci::ContainerEdits> add_cdi_devices(const Context& context,
   }
   if (inventory) options.inventory = &*inventory;
   TRY(gpu::finish_edits(edits, options));
+  auto left_out = TRY_CTX(gpu::fit_places(edits.mounts, gpu::user_mounts(spec, real_path),
+                                          real_path, gpu::look_at_host),
+                          "cannot give the container " + quote(join(names, ", ")));
+  if (!left_out.empty()) context.log.warn(gpu::left_out_text(left_out));
   oci::apply(edits, spec);
   return edits;
 }

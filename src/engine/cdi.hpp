@@ -8,6 +8,7 @@
 #include "base/result.hpp"
 #include "engine/context.hpp"
 #include "gpu/cdi_index/index.hpp"
+#include "gpu/grant/user_mounts.hpp"
 #include "json/value.hpp"
 #include "oci/edit.hpp"
 #include "oci/runtime_spec.hpp"
@@ -71,10 +72,10 @@ enum class CdiParts {
 };
 
 /// Gives the CDI devices `names` to `spec`, and what that were. The inventory is asked only where a
-/// file has hooks of NVIDIA's that depend on it. Errors: those of gpu::cdi::edits_of() and
-/// gpu::finish_edits().
+/// file has hooks of NVIDIA's that depend on it. Errors: those of gpu::cdi::edits_of(),
+/// gpu::check_places() and gpu::finish_edits().
 Result<oci::ContainerEdits> add_cdi_devices(const Context& context,
                                             const std::vector<std::string>& names, CdiParts parts,
-                                            oci::Spec& spec);
+                                            const gpu::RealPath& real_path, oci::Spec& spec);
 
 }  // namespace berth::engine

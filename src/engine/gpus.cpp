@@ -203,6 +203,13 @@ bool names_gpu_node(const RunRequest& request) {
   return nodes.ok() && std::any_of(nodes->begin(), nodes->end(), is_gpu_node);
 }
 
+gpu::RealPath real_path_of(const ImageLook& look) {
+  return [&view = look.view](const std::string& path) {
+    auto real = view.real_path(path);
+    return real.ok() ? std::move(*real) : path;
+  };
+}
+
 Result<void> add_granted(const Context& context, const gpu::Choice& choice,
                          const gpu::Inventory& inventory,
                          const std::vector<gpu::Selected>& selected, const ImageLook& look,
@@ -210,8 +217,12 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
   if (choice.request.want == gpu::Request::Want::none) return {};
   scan::DriverFiles image = TRY_CTX(driver_files_of(context, look, *spec.process),
                                     "cannot look for driver files in the image");
-  gpu::GrantOptions grant_options{choice.site.driver_mode, &image,
-                                  choice.site.forward_compatibility, gpu::user_mounts(spec)};
+  gpu::GrantOptions grant_options;
+  grant_options.mode = choice.site.driver_mode;
+  grant_options.image = &image;
+  grant_options.forward_compatibility = choice.site.forward_compatibility;
+  grant_options.real_path = real_path_of(look);
+  grant_options.user_mounts = gpu::user_mounts(spec, grant_options.real_path);
   grant_options.selected = &selected;
   gpu::Grant grant = TRY(gpu::make_grant(choice.request, inventory, grant_options));
   gpu::leave_out_denied(grant);
@@ -387,7 +398,7 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
   if (!choice.cdi_names.empty()) {
     bool image = choice.site.driver_mode == policy::DriverMode::image;
     CdiParts parts = image ? CdiParts::nodes : CdiParts::all;
-    evidence.cdi = TRY(add_cdi_devices(context, choice.cdi_names, parts, spec));
+    evidence.cdi = TRY(add_cdi_devices(context, choice.cdi_names, parts, real_path_of(look), spec));
     evidence.cdi_names = std::move(choice.cdi_names);
   }
   return lease;

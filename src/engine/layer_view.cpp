@@ -106,12 +106,19 @@ Result<LayerView::Entry> LayerView::look_in(const Directory& directory, const st
   return entry;
 }
 
-Result<LayerView::Entry> LayerView::resolve(std::string_view path) const {
+/// Where a path has led: what is there, and its parts without links.
+struct LayerView::Walked {
+  Entry entry;
+  std::vector<std::string> names;
+};
+
+Result<LayerView::Walked> LayerView::walk(std::string_view path) const {
   std::deque<std::string> pending;
   push_front(pending, path);
   std::vector<Directory> stack;  // the directories from the root to here, for ".."
   stack.push_back(TRY(root()));
-  std::vector<std::string> names;  // of the directories on the stack but the root
+  Walked walked;
+  auto& names = walked.names;  // of the directories on the stack but the root
   int links = 0;
   while (!pending.empty()) {
     std::string name = std::move(pending.front());
@@ -126,26 +133,42 @@ Result<LayerView::Entry> LayerView::resolve(std::string_view path) const {
     if (entry.type == Type::directory) {
       stack.push_back(std::move(entry.directory));
       names.push_back(std::move(name));
-    } else if (entry.link) {
-      if (++links > kMaxLinks) return Entry{};  // a circle leads nowhere
+    } else if (entry.link && ++links <= kMaxLinks) {
       std::string target = TRY(sys::read_link(entry.parent, name));
       if (target.starts_with('/')) {
         stack.erase(stack.begin() + 1, stack.end());
         names.clear();
       }
       push_front(pending, target);
-    } else if (entry.type == Type::absent || !pending.empty()) {
-      return Entry{};
     } else {
+      // A circle leads nowhere, and nothing is below what is no directory.
+      bool is_last = pending.empty() && !entry.link;
       names.push_back(std::move(name));
-      entry.path = "/" + join(names, "/");
-      return entry;
+      for (std::string& rest : pending) {
+        if (rest != "..") {
+          names.push_back(std::move(rest));
+        } else if (!names.empty()) {
+          names.pop_back();
+        }
+      }
+      if (is_last) walked.entry = std::move(entry);
+      return walked;
     }
   }
-  Entry entry;
-  entry.type = Type::directory;
-  entry.directory = std::move(stack.back());
-  return entry;
+  walked.entry.type = Type::directory;
+  walked.entry.directory = std::move(stack.back());
+  return walked;
+}
+
+Result<LayerView::Entry> LayerView::resolve(std::string_view path) const {
+  Walked walked = TRY(walk(path));
+  walked.entry.path = "/" + join(walked.names, "/");
+  return std::move(walked.entry);
+}
+
+Result<std::string> LayerView::real_path(std::string_view path) const {
+  Walked walked = TRY(walk(path));
+  return "/" + join(walked.names, "/");
 }
 
 Result<LayerView::Type> LayerView::look_up(std::string_view path) const {

@@ -32,6 +32,9 @@ class LayerView {
   /// What is at the absolute `path`, links followed; a circle of links is absent.  Errors: io.
   Result<Type> look_up(std::string_view path) const;
 
+  /// Where the absolute `path` leads, links followed; what is missing keeps its name.  Errors: io.
+  Result<std::string> real_path(std::string_view path) const;
+
   struct File {
     std::string path;  ///< absolute, without a link in it
     uint64_t size = 0;
@@ -71,6 +74,8 @@ class LayerView {
   /// A directory as the layers that it is merged from, highest first.
   using Directory = std::vector<Part>;
 
+  struct Walked;
+  Result<Walked> walk(std::string_view path) const;
   Result<Entry> resolve(std::string_view path) const;
   Result<Directory> root() const;
   struct Copy;

@@ -439,14 +439,21 @@ std::vector<LibraryLink> default_links(const std::vector<LoaderEntry>& entries) 
   auto native = loader_flags(ElfClass::elf64, kMachine);
   std::map<std::string, std::string> links;
   for (const LoaderEntry& entry : entries) {
-    bool found_by_directory =
-        entry.soname.find(".so.") != std::string::npos && name_of(entry.path) == entry.soname;
-    if (found_by_directory || entry.flags != native || !is_in_driver_place(entry.path)) continue;
+    if (entry.flags != native || !is_in_driver_place(entry.path)) continue;
     links.emplace("/usr/lib/" + entry.soname, entry.path);
   }
   std::vector<LibraryLink> list;
   for (auto& [path, target] : links) list.push_back({path, std::move(target)});
   return list;
+}
+
+std::vector<LibraryLink> linker_links(const std::vector<LoaderEntry>& entries) {
+  std::vector<LibraryLink> links = default_links(entries);
+  std::erase_if(links, [](const LibraryLink& link) {
+    std::string_view soname = name_of(link.path);
+    return soname.find(".so.") != soname.npos && name_of(link.target) == soname;
+  });
+  return links;
 }
 
 std::string loader_configuration(const std::vector<LoaderEntry>& entries) {

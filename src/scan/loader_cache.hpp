@@ -83,10 +83,15 @@ struct LibraryLink {
   bool operator==(const LibraryLink&) const = default;
 };
 
-/// The links for those libraries of the driver in `entries`, of this machine's own class, that a
-/// directory in ld.so.conf is not enough for: linkers do not look there for "-lcuda", and ldconfig
-/// takes a link for granted where there is a file of another name alone. Sorted by path.
+/// The links for the libraries of the driver in `entries`, of this machine's own class: an image's
+/// ld.so.conf need not lead to our file in ld.so.conf.d, and this directory every ldconfig reads.
+/// Sorted by path.
 std::vector<LibraryLink> default_links(const std::vector<LoaderEntry>& entries);
+
+/// Those of them for which a directory in ld.so.conf would not be enough either: linkers do not
+/// look there for "-lcuda", and ldconfig takes a link for granted where there is a file of another
+/// name alone.
+std::vector<LibraryLink> linker_links(const std::vector<LoaderEntry>& entries);
 
 /// The text of a file in ld.so.conf.d: the directories of `entries` in their order, each once.
 std::string loader_configuration(const std::vector<LoaderEntry>& entries);

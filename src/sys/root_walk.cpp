@@ -2,6 +2,7 @@
 #include "sys/root_walk.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -40,6 +41,35 @@ Result<void> RootWalk::follow(const std::string& name) {
   if (text.starts_with('/')) parents_.resize(1);
   push(text);
   return {};
+}
+
+Result<std::string> real_path_in_root(const Fd& root, const std::string& path) {
+  RootWalk walk = TRY(RootWalk::begin(root, path));
+  std::vector<std::string> names;
+  bool is_missing = false;  // what is deeper than this is not there
+  size_t missing_below = 0;
+  while (auto name = walk.next()) {
+    names.resize(walk.depth());
+    if (walk.depth() <= missing_below) is_missing = false;
+    std::optional<struct stat> entry;
+    if (!is_missing) entry = TRY(stat_entry(walk.directory(), *name));
+    if (entry && S_ISLNK(entry->st_mode)) {
+      TRY(walk.follow(*name));
+      continue;
+    }
+    names.push_back(*name);
+    Fd here;
+    if (entry && S_ISDIR(entry->st_mode)) {
+      here = TRY(open_at(walk.directory(), *name, O_PATH | O_DIRECTORY | O_NOFOLLOW));
+    } else {
+      if (!is_missing) missing_below = walk.depth();
+      is_missing = true;
+      here = TRY(duplicate(walk.directory()));
+    }
+    walk.enter(std::move(here));
+  }
+  names.resize(walk.depth());
+  return "/" + join(names, "/");
 }
 
 void RootWalk::push(std::string_view path) {

@@ -25,6 +25,8 @@ class RootWalk {
   bool is_last() const { return pending_.empty(); }
   /// Where that component is to be looked up; at the end, where the path has led.
   const Fd& directory() const& { return parents_.back(); }
+  /// How many directories below the root that is.
+  size_t depth() const { return parents_.size() - 1; }
   Fd directory() && { return std::move(parents_.back()); }
 
   /// Goes on below `directory`, which the component was opened as.
@@ -40,5 +42,9 @@ class RootWalk {
   std::vector<std::string> pending_;  // the next one last
   int links_ = 0;
 };
+
+/// Where `path` leads in `root`, without links; what is missing keeps its name.
+/// Errors: denied, io (a circle of links).
+Result<std::string> real_path_in_root(const Fd& root, const std::string& path);
 
 }  // namespace berth::sys

@@ -2,10 +2,8 @@
 #include "sys/tree.hpp"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -17,21 +15,6 @@
 #include "sys/file.hpp"
 
 namespace berth::sys {
-
-Result<Fd> open_beneath(const Fd& dir, const std::string& path, int flags) {
-  open_how how{};
-  how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  int fd = -1;
-  do {
-    fd = static_cast<int>(::syscall(SYS_openat2, dir.get(), path.c_str(), &how, sizeof how));
-  } while (fd < 0 && (errno == EINTR || errno == EAGAIN));
-  if (fd >= 0) return Fd(fd);
-  int saved = errno;
-  Error error = sys_error(saved, "open " + quote(path));
-  if (saved == EXDEV) error.kind = Kind::denied;
-  return error;
-}
 
 Result<void> make_hard_link(const Fd& from_dir, const std::string& from, const Fd& to_dir,
                             const std::string& to) {

@@ -13,11 +13,6 @@
 
 namespace berth::sys {
 
-/// Opens `path` below `dir`; links are followed as long as they stay below it.
-/// Errors: denied with EXDEV (a link leads out: absolute, or too many ".."), not_found,
-/// unsupported (Linux < 5.6). openat2(2) RESOLVE_BENEATH
-Result<Fd> open_beneath(const Fd& dir, const std::string& path, int flags);
-
 /// linkat(2) without following a link. Errors: exists, not_found.
 Result<void> make_hard_link(const Fd& from_dir, const std::string& from, const Fd& to_dir,
                             const std::string& to);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <deque>
 #include <memory>
 
 #include "base/text.hpp"
@@ -19,7 +18,6 @@ using erofs::Directory;
 using erofs::FileType;
 using erofs::Node;
 
-constexpr int kMaxErofsLinks = 40;  // as the kernel
 constexpr size_t kErofsFirstBytes = 4;
 
 /// As the kernel takes it from setxattr(2); another would make the file's execve(2) fail.
@@ -30,15 +28,6 @@ bool is_capability(std::string_view value) {
   std::memcpy(&magic, value.data(), sizeof magic);
   return (value.size() == 20 && (magic & kRevision) == 0x0200'0000) ||
          (value.size() == 24 && (magic & kRevision) == 0x0300'0000);
-}
-
-/// What a path still has to go through, the next part in front.
-void prepend(std::deque<std::string>& parts, std::string_view path) {
-  auto before = parts.begin();
-  for (std::string_view part : split(path, '/')) {
-    if (part.empty() || part == ".") continue;
-    before = std::next(parts.insert(before, std::string(part)));
-  }
 }
 
 }  // namespace
@@ -81,35 +70,39 @@ Result<Directory*> ErofsLayer::put_directory(Directory& parent, const std::strin
 
 Result<std::string> ErofsLayer::enter(const std::string& directory) {
   here_ = &root_;
-  if (directory.empty()) return directory;
-  int links = 0;
-  for (std::string_view part : split(directory, '/')) {
-    here_ = TRY(step(*here_, std::string(part), links));
+  PathWalk walk(directory, options_->limits);
+  while (!walk.ended()) {
+    std::string name = walk.take();
+    if (name == "..") {
+      here_ = here_->parent != nullptr ? here_->parent : here_;
+    } else {
+      here_ = TRY(step(*here_, name, walk));
+    }
   }
   return path_of(*here_);
 }
 
-/// One step down a path, through a link that stays inside, or into what is missing.
-Result<Directory*> ErofsLayer::step(Directory& here, const std::string& name, int& links) {
+/// One step down a path, through a link, or into what is missing.
+Result<Directory*> ErofsLayer::step(Directory& here, const std::string& name, PathWalk& walk) {
   Node* node = find(here, name);
   if (Directory* below = as_directory(node)) return below;
   if (node == nullptr || node->whiteout) return make_parent(here, name);
-  std::string path = join_path(path_of(here), name);
   if (node->type != FileType::symlink) {
+    std::string path = join_path(path_of(here), name);
     return refuse_entry(current_, quote(path) + " is not a directory");
   }
-  std::optional<Astray> astray;
-  Directory* target = TRY(resolve(here, name, astray));
-  if (astray) {
-    return refuse_entry(
-        current_, "it goes through the symbolic link " + quote(path) +
-                      (*astray == Astray::outside ? ", which leads outside the layer"
-                                                  : ", which leads to no directory of the layer"));
-  }
-  if (++links > kMaxErofsLinks) {
+  Directory* from = TRY(follow(*node, here, walk));
+  if (from == nullptr) {
     return refuse_entry(current_, "its path goes through too many symbolic links");
   }
-  return target;
+  return from;
+}
+
+/// From where the walk goes on, to the link's target; null: there have been too many.
+Result<Directory*> ErofsLayer::follow(const Node& link, Directory& from, PathWalk& walk) {
+  std::string target = TRY(writer_.read_link(link));
+  if (!walk.follow(target)) return nullptr;
+  return target.starts_with('/') ? &root_ : &from;
 }
 
 /// Not described by an entry of its own, or not yet.
@@ -121,34 +114,22 @@ Result<Directory*> ErofsLayer::make_parent(Directory& here, const std::string& n
   return made;
 }
 
-/// Follows `path` as openat2(2) does with RESOLVE_BENEATH. `astray` says why there is none.
-Result<Directory*> ErofsLayer::resolve(Directory& from, const std::string& path,
-                                       std::optional<Astray>& astray) {
-  auto fail = [&](Astray why) {
-    astray = why;
-    return nullptr;
-  };
-  std::deque<std::string> parts;
-  prepend(parts, path);
-  Directory* here = &from;
-  for (int links = 0; !parts.empty();) {
-    std::string name = std::move(parts.front());
-    parts.pop_front();
+/// Null: the path leads to none.
+Result<Directory*> ErofsLayer::find_directory(const std::string& path) {
+  Directory* here = &root_;
+  PathWalk walk(path, options_->limits);
+  while (here != nullptr && !walk.ended()) {
+    std::string name = walk.take();
     if (name == "..") {
-      if (here->parent == nullptr) return fail(Astray::outside);
-      here = here->parent;
+      here = here->parent != nullptr ? here->parent : here;
       continue;
     }
     Node* node = find(*here, name);
-    if (Directory* below = as_directory(node)) {
-      here = below;
+    if (node == nullptr || node->type != FileType::symlink) {
+      here = as_directory(node);
       continue;
     }
-    bool is_link = node != nullptr && node->type == FileType::symlink;
-    if (!is_link || ++links > kMaxErofsLinks) return fail(Astray::nowhere);
-    std::string target = TRY(writer_.read_link(*node));
-    if (target.starts_with('/')) return fail(Astray::outside);
-    prepend(parts, target);
+    here = TRY(follow(*node, *here, walk));
   }
   return here;
 }
@@ -269,15 +250,9 @@ Result<void> ErofsLayer::add_symlink(const Place& place, const TarEntry& entry) 
 Result<void> ErofsLayer::add_hard_link(const Place& place, const TarEntry& entry) {
   std::string reason = "it is a hard link to " + quote(entry.link) + ", which ";
   auto target = clean_path(entry.link, options_->limits);
-  std::optional<Astray> astray;
-  if (!target.ok() || target->empty()) {
-    return refuse_entry(place.path, reason + "leads outside the layer");
-  }
-  Directory* from = TRY(resolve(root_, parent_of(*target), astray));
-  if (astray == Astray::outside) {
-    return refuse_entry(place.path, reason + "leads outside the layer");
-  }
-  Node* file = astray ? nullptr : find(*from, name_of(*target));
+  if (!target.ok() || target->empty()) return refuse_entry(place.path, reason + "is no file");
+  Directory* from = TRY(find_directory(parent_of(*target)));
+  Node* file = from == nullptr ? nullptr : find(*from, name_of(*target));
   if (file == nullptr && left_out_.add_link(place.path, *target)) {
     displace(place);
     return {};
@@ -307,8 +282,9 @@ Result<void> ErofsLayer::add_node(const Place& place, const TarEntry& entry) {
                   : entry.type == TarEntry::Type::character_device ? FileType::character_device
                                                                    : FileType::block_device;
   auto number = [&](uint64_t value) { return device ? static_cast<unsigned>(value) : 0; };
-  auto node = TRY(writer_.add_special(facts_of(entry, entry.mode & 0777), type,
-                                      number(entry.device_major), number(entry.device_minor)));
+  auto node =
+      TRY(writer_.add_special(facts_of(entry, usable_mode(entry, options_->ownership)), type,
+                              number(entry.device_major), number(entry.device_minor)));
   return put(*here_, place.name, std::move(node));
 }
 

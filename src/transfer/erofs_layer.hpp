@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,8 +36,6 @@ class ErofsLayer final : public LayerSink {
 
  private:
   using Xattrs = std::vector<std::pair<std::string, std::string>>;
-  /// Why a path leads to no directory of the layer.
-  enum class Astray { outside, nowhere };
 
   Result<std::string> enter(const std::string& directory) override;
   Result<void> describe_root(const TarEntry& entry) override;
@@ -50,10 +47,10 @@ class ErofsLayer final : public LayerSink {
   Result<void> add_hard_link(const Place& place, const TarEntry& entry) override;
   Result<void> add_node(const Place& place, const TarEntry& entry) override;
 
-  Result<erofs::Directory*> step(erofs::Directory& here, const std::string& name, int& links);
+  Result<erofs::Directory*> step(erofs::Directory& here, const std::string& name, PathWalk& walk);
   Result<erofs::Directory*> make_parent(erofs::Directory& here, const std::string& name);
-  Result<erofs::Directory*> resolve(erofs::Directory& from, const std::string& path,
-                                    std::optional<Astray>& astray);
+  Result<erofs::Directory*> find_directory(const std::string& path);
+  Result<erofs::Directory*> follow(const erofs::Node& link, erofs::Directory& from, PathWalk& walk);
   Result<void> put(erofs::Directory& parent, const std::string& name,
                    std::shared_ptr<erofs::Node> node);
   Result<erofs::Directory*> put_directory(erofs::Directory& parent, const std::string& name);

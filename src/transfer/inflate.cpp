@@ -180,9 +180,10 @@ bool is_plain_tar(std::string_view bytes) {
 }
 
 oci::Compression compression_of(std::string_view bytes, oci::Compression said) {
+  if (is_plain_tar(bytes)) return oci::Compression::none;  // whatever its first name begins with
   if (bytes.starts_with("\x1f\x8b")) return oci::Compression::gzip;
   if (bytes.starts_with("\x28\xb5\x2f\xfd")) return oci::Compression::zstd;
-  return is_plain_tar(bytes) ? oci::Compression::none : said;
+  return said;
 }
 
 /// Waits for the first bytes.
@@ -230,7 +231,6 @@ Error gzip_error(int code) {
 }
 
 std::unique_ptr<Inflater> Inflater::recognize(oci::Compression said, Input input, size_t threads) {
-  if (said == oci::Compression::none) return make(said, std::move(input));
   return std::make_unique<Recognized>(said, std::move(input), threads);
 }
 

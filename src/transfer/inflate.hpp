@@ -26,9 +26,9 @@ class Inflater {
                                         size_t threads = 1);
   /// The same of a layer that lies in memory and stays there.
   static std::unique_ptr<Inflater> make(oci::Compression compression, std::string_view input);
-  /// As the first bytes say, where the manifest says that there is a compression: containers/image
-  /// writes manifests that call a blob gzip which it knows to lie in the registry as zstd or plain,
-  /// and everybody else unpacks those. Which bytes come out is checked by the diff id.
+  /// As the first bytes say, else as `said`: containers/image writes manifests that call a blob
+  /// gzip which it knows to lie in the registry as zstd or plain, others call gzip plain, and
+  /// docker and podman unpack those. Which bytes come out is checked by the diff id.
   static std::unique_ptr<Inflater> recognize(oci::Compression said, Input input,
                                              size_t threads = 1);
   virtual ~Inflater() = default;

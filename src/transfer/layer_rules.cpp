@@ -43,18 +43,17 @@ Result<std::string> clean_path(const std::string& path, const UnpackLimits& limi
   size_t depth = 0;
   for (std::string_view part : split(path, '/')) {
     if (part.empty() || part == ".") continue;
-    if (part == "..") return refuse_entry(path, "its path goes up with '..'");
+    if (part == "..") {
+      clean = parent_of(clean);
+      depth -= depth > 0 ? 1 : 0;
+      continue;
+    }
     if (part.find('\0') != part.npos) return refuse_entry(path, "its path holds a NUL");
-    if (part.size() > 255) {
+    // A whiteout hides a name that may be as long as any.
+    if (part.size() > 255 + (part.starts_with(kWhiteout) ? kWhiteout.size() : 0)) {
       return refuse_entry(path, "a part of its path is longer than 255 bytes");
     }
-    if (++depth > limits.path_depth) {
-      Error error =
-          refuse_entry(path.substr(0, 100), "its path is deeper than " +
-                                                std::to_string(limits.path_depth) + " directories");
-      error.hint = kRaiseHint;
-      return error;
-    }
+    if (++depth > limits.path_depth) return refuse_depth(path, limits);
     if (!clean.empty()) clean += '/';
     clean += part;
   }
@@ -63,6 +62,42 @@ Result<std::string> clean_path(const std::string& path, const UnpackLimits& limi
                         "its path is longer than " + std::to_string(limits.path_length) + " bytes");
   }
   return clean;
+}
+
+Error refuse_depth(const std::string& path, const UnpackLimits& limits) {
+  Error error =
+      refuse_entry(path.substr(0, 100),
+                   "its path is deeper than " + std::to_string(limits.path_depth) + " directories");
+  error.hint = kRaiseHint;
+  return error;
+}
+
+PathWalk::PathWalk(const std::string& path, const UnpackLimits& limits)
+    : parts_left_(limits.path_length) {
+  prepend(path);
+}
+
+std::string PathWalk::take() {
+  std::string part = std::move(parts_.front());
+  parts_.pop_front();
+  return part;
+}
+
+bool PathWalk::follow(std::string_view target) {
+  size_t before = parts_.size();
+  prepend(target);
+  size_t more = parts_.size() - before;
+  if (links_left_-- == 0 || more > parts_left_) return false;
+  parts_left_ -= more;
+  return true;
+}
+
+void PathWalk::prepend(std::string_view path) {
+  auto before = parts_.begin();
+  for (std::string_view part : split(path, '/')) {
+    if (part.empty() || part == ".") continue;
+    before = std::next(parts_.insert(before, std::string(part)));
+  }
 }
 
 Result<void> check_entry(const TarEntry& entry, uint64_t count, const UnpackLimits& limits) {
@@ -95,9 +130,6 @@ Result<void> check_symlink(const std::string& path, const TarEntry& entry) {
 
 Result<void> check_node(const std::string& path, const TarEntry& entry) {
   if (entry.type == Type::fifo) return {};
-  if (entry.device_major == 0 && entry.device_minor == 0) {
-    return refuse_entry(path, "a device 0:0 would hide what lies below it");
-  }
   if (entry.device_major > 0xfff || entry.device_minor > 0xfffff) {
     return refuse_entry(path, "a device " + std::to_string(entry.device_major) + ":" +
                                   std::to_string(entry.device_minor) + " cannot be");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,9 +29,31 @@ std::string name_of(const std::string& path);
 std::string join_path(const std::string& directory, const std::string& name);
 bool is_below(std::string_view path, std::string_view directory);
 
-/// "./usr//bin/" → "usr/bin". A leading '/' means the layer's root, as in docker.
-/// Errors: corrupt.
+/// "./usr//bin/", "../usr/x/../bin" → "usr/bin". A leading '/' means the layer's root, above which
+/// nothing is, as in docker.  Errors: corrupt.
 Result<std::string> clean_path(const std::string& path, const UnpackLimits& limits);
+Error refuse_depth(const std::string& path, const UnpackLimits& limits);
+
+/// What is left of a path while it is followed in a layer's tree as by a process whose root that
+/// tree is: a link's target comes before what is behind the link.
+class PathWalk {
+ public:
+  PathWalk(const std::string& path, const UnpackLimits& limits);
+
+  bool ended() const { return parts_.empty(); }
+  /// The next part; ".." is one.
+  std::string take();
+  /// Whether there was room for the target: 40 links, as for the kernel, and no more parts in all
+  /// than a path may have bytes.
+  bool follow(std::string_view target);
+
+ private:
+  void prepend(std::string_view path);
+
+  std::deque<std::string> parts_;  ///< the next in front
+  size_t parts_left_;
+  int links_left_ = 40;
+};
 
 /// `count`: entries with this one. Errors: corrupt (too many, an owner that cannot be).
 Result<void> check_entry(const TarEntry& entry, uint64_t count, const UnpackLimits& limits);

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/layer_sink.hpp"
 
+#include <algorithm>
+
 #include "base/text.hpp"
 
 namespace berth::transfer {
+namespace {
+
+bool has_part(const std::string& path, std::string_view beginning) {
+  auto parts = split(path, '/');
+  return std::ranges::any_of(parts, [&](auto part) { return part.starts_with(beginning); });
+}
+
+}  // namespace
 
 Result<void> LayerSink::charge(size_t bytes) {
   tree_bytes_ += bytes;
@@ -45,11 +55,7 @@ Result<void> LayerSink::add_settled(const TarEntry& entry, TarReader& tar) {
     if (entry.type == TarEntry::Type::directory) return describe_root(entry);
     return refuse_entry(entry.path, "the root is a directory");
   }
-  std::string directory = parent_of(path);
-  for (std::string_view part : split(directory, '/')) {
-    if (part.starts_with(kWhiteoutMeta)) return {};  // what AUFS kept for itself
-    if (part.starts_with(kWhiteout)) return refuse_entry(entry.path, "it lies below a whiteout");
-  }
+  if (has_part(parent_of(path), kWhiteoutMeta)) return {};  // what AUFS kept for itself
   auto made = add_member(path, entry, tar);
   if (!made.ok()) return explain_entry(std::move(made).error(), path);
   return {};
@@ -59,6 +65,7 @@ Result<void> LayerSink::add_member(const std::string& path, const TarEntry& entr
   using EntryType = TarEntry::Type;
   std::string directory = TRY(enter(parent_of(path)));
   Place place{name_of(path), join_path(directory, name_of(path))};
+  if (has_part(directory, kWhiteout)) return refuse_entry(entry.path, "it lies below a whiteout");
   // Links that lead down could make it as deep as one likes.
   if (place.path != path) TRY(clean_path(place.path, options_->limits));
   if (place.name.starts_with(kWhiteout)) return add_whiteout(place);
@@ -73,14 +80,32 @@ Result<void> LayerSink::add_member(const std::string& path, const TarEntry& entr
       TRY(check_symlink(place.path, entry));
       return add_symlink(place, entry);
     case EntryType::hard_link:
-      return add_hard_link(place, entry);
     case EntryType::character_device:
     case EntryType::block_device:
     case EntryType::fifo:
-      TRY(check_node(place.path, entry));
-      return add_node(place, entry);
+      return add_other(place, entry);
   }
   return {};
+}
+
+/// A character device 0:0 is a whiteout of an overlay, and no container can see it as anything
+/// else. Images have such, and more names of them, that bring layers of other images.
+Result<void> LayerSink::add_other(const Place& place, const TarEntry& entry) {
+  if (entry.type == TarEntry::Type::hard_link) {
+    auto target = clean_path(entry.link, options_->limits);
+    bool hides = target.ok() && device_whiteouts_.contains(*target);
+    return hides ? hide_by_device(place) : add_hard_link(place, entry);
+  }
+  TRY(check_node(place.path, entry));
+  bool hides = entry.type == TarEntry::Type::character_device && entry.device_major == 0 &&
+               entry.device_minor == 0;
+  return hides ? hide_by_device(place) : add_node(place, entry);
+}
+
+Result<void> LayerSink::hide_by_device(const Place& place) {
+  constexpr size_t kEntry = 64;
+  if (device_whiteouts_.insert(place.path).second) TRY(charge(kEntry + place.path.size()));
+  return hide(place);
 }
 
 /// Whiteouts concern the layers below alone, wherever they stand in the archive (image-spec

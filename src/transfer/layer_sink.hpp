@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "base/result.hpp"
@@ -71,9 +72,12 @@ class LayerSink {
   Result<void> add_settled(const TarEntry& entry, TarReader& tar);
   Result<void> add_member(const std::string& path, const TarEntry& entry, TarReader& tar);
   Result<void> add_whiteout(const Place& place);
+  Result<void> add_other(const Place& place, const TarEntry& entry);
+  Result<void> hide_by_device(const Place& place);
 
   uint64_t entries_ = 0;
   uint64_t tree_bytes_ = 0;
+  std::set<std::string> device_whiteouts_;
 };
 
 }  // namespace berth::transfer

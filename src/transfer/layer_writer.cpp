@@ -27,7 +27,6 @@ namespace {
 using Type = TarEntry::Type;
 
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
-constexpr int kMaxLinks = 40;
 constexpr size_t kFirstBytes = 4;
 constexpr uint64_t kLarge = uint64_t{1} << 20;  // written in pieces of their own
 
@@ -69,27 +68,26 @@ bool LayerWriter::has_group(uint64_t gid) const {
   return is_in(gids_, gid);
 }
 
-/// Makes `levels_` end with `wanted`, creating what is missing on the way.
+/// Makes `levels_` end where `wanted` leads, creating what is missing on the way.
 Result<std::string> LayerWriter::enter(const std::string& wanted) {
-  std::string directory = wanted;
-  while (!is_below(directory, levels_.back().path)) levels_.pop_back();
-  for (int links = 0; directory != levels_.back().path;) {
-    size_t begin = levels_.back().path.empty() ? 0 : levels_.back().path.size() + 1;
-    std::string name = directory.substr(begin, directory.find('/', begin) - begin);
-    std::string before = directory;
-    TRY(enter_child(name, directory));
-    if (directory != before && ++links > kMaxLinks) {
-      return refuse_entry(current_, "its path goes through too many symbolic links");
+  while (!is_below(wanted, levels_.back().path)) levels_.pop_back();
+  PathWalk walk(wanted.substr(levels_.back().path.size()), options_->limits);
+  while (!walk.ended()) {
+    std::string name = walk.take();
+    if (name != "..") {
+      TRY(enter_child(name, walk));
+    } else if (levels_.size() > 1) {
+      levels_.pop_back();
     }
   }
-  return directory;
+  return levels_.back().path;
 }
 
-/// One step down. When the child is a link, `directory` is rewritten to where it leads, and the
-/// walk begins again from the root.
-Result<void> LayerWriter::enter_child(const std::string& name, std::string& directory) {
+/// One step down. When the child is a link, where it leads is the next of the walk.
+Result<void> LayerWriter::enter_child(const std::string& name, PathWalk& walk) {
   const sys::Fd& here = levels_.back().fd;
   std::string path = join_path(levels_.back().path, name);
+  if (levels_.size() > options_->limits.path_depth) return refuse_depth(path, options_->limits);
   auto fd = sys::open_at(here, name, kDirectory);
   if (fd.ok()) {
     levels_.push_back({path, std::move(*fd)});
@@ -98,19 +96,11 @@ Result<void> LayerWriter::enter_child(const std::string& name, std::string& dire
   auto entry = TRY(sys::stat_entry(here, name));
   if (entry && S_ISDIR(entry->st_mode)) return std::move(fd).error();
   if (entry && S_ISLNK(entry->st_mode)) {
-    auto target = sys::open_beneath(levels_[0].fd, path, O_RDONLY | O_DIRECTORY);
-    if (!target.ok() && target.error().sys_errno == EXDEV) {
-      return refuse_entry(current_, "it goes through the symbolic link " + quote(path) +
-                                        ", which leads outside the layer");
+    std::string target = TRY(sys::read_link(here, name));
+    if (!walk.follow(target)) {
+      return refuse_entry(current_, "its path goes through too many symbolic links");
     }
-    if (!target.ok()) {
-      return refuse_entry(current_, "it goes through the symbolic link " + quote(path) +
-                                        ", which leads to no directory of the layer");
-    }
-    std::string real = TRY(real_path(*target));
-    std::string rest = directory.substr(path.size());
-    directory = real.empty() ? rest.substr(std::min<size_t>(1, rest.size())) : real + rest;
-    levels_.resize(1);
+    if (target.starts_with('/')) levels_.resize(1);
     return {};
   }
   bool whiteout = TRY(is_whiteout(here, name));
@@ -338,14 +328,8 @@ Result<void> LayerWriter::add_symlink(const Place& place, const TarEntry& entry)
 Result<void> LayerWriter::add_hard_link(const Place& place, const TarEntry& entry) {
   std::string reason = "it is a hard link to " + quote(entry.link) + ", which ";
   auto target = clean_path(entry.link, options_->limits);
-  if (!target.ok() || target->empty())
-    return refuse_entry(place.path, reason + "leads outside the layer");
-  std::string directory = parent_of(*target);
-  auto from =
-      sys::open_beneath(levels_[0].fd, directory.empty() ? "." : directory, O_PATH | O_DIRECTORY);
-  if (!from.ok() && from.error().sys_errno == EXDEV) {
-    return refuse_entry(place.path, reason + "leads outside the layer");
-  }
+  if (!target.ok() || target->empty()) return refuse_entry(place.path, reason + "is no file");
+  auto from = sys::open_in_root(levels_[0].fd, "/" + parent_of(*target), O_PATH | O_DIRECTORY);
   std::optional<struct stat> file;
   if (from.ok()) file = TRY(sys::stat_entry(*from, name_of(*target)));
   if (!file && left_out_.add_link(place.path, *target)) return displace(place);
@@ -387,8 +371,11 @@ Result<void> LayerWriter::add_node(const Place& place, const TarEntry& entry) {
   sys::Fd node = TRY(sys::hold_made(here(), place.name, kind,
                                     makedev(static_cast<unsigned>(entry.device_major),
                                             static_cast<unsigned>(entry.device_minor))));
-  if ((entry.mode & umask_) != 0) TRY(sys::change_mode(node, entry.mode & 0777, place.name));
-  return describe_made(node, place, entry);
+  TRY(describe_made(node, place, entry));
+  // As of a file: chown(2) clears set-id bits.
+  uint32_t mode = usable_mode(entry, options_->ownership);
+  if ((mode & (07000 | umask_)) == 0) return {};
+  return sys::change_mode(node, mode, place.name);
 }
 
 Result<void> LayerWriter::finish() {

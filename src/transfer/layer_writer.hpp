@@ -61,7 +61,7 @@ class LayerWriter final : public LayerSink {
 
   const sys::Fd& here() const { return levels_.back().fd; }
   Result<std::string> real_path(const sys::Fd& directory) const;
-  Result<void> enter_child(const std::string& name, std::string& directory);
+  Result<void> enter_child(const std::string& name, PathWalk& walk);
   Result<void> displace(const Place& place);
   Result<bool> is_whiteout(const sys::Fd& directory, const std::string& name) const;
   void scan(const sys::Fd& fd, const Place& place, std::string_view first_bytes);

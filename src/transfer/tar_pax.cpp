@@ -81,6 +81,14 @@ void set_acl(TarEntry& entry, std::string_view key, std::string_view text, Attri
   found.insert_or_assign(std::string(key), complete ? acl->value() : std::string());
 }
 
+/// libarchive writes each attribute twice, and in the one form a name that has to be coded is the
+/// coded one: "user.a%20b" for "user.a b".
+bool is_coded_twin(const std::string& key, const PaxRecords& records) {
+  if (!key.starts_with(kSchilyXattr)) return false;
+  std::string name = key.substr(kSchilyXattr.size());
+  return decode_url(name) != name && records.values.contains(std::string(kLibarchiveXattr) + name);
+}
+
 /// False where the record is about something else.
 bool apply_attribute(const std::string& key, const std::string& value, TarEntry& entry,
                      Attributes& found) {
@@ -129,6 +137,7 @@ Result<PaxRecords> parse_pax(std::string_view text) {
 Result<void> apply_pax(const PaxRecords& records, TarEntry& entry) {
   Attributes found;
   for (const auto& [key, value] : records.values) {
+    if (is_coded_twin(key, records)) continue;
     if (apply_attribute(key, value, entry, found)) continue;
     if (value.empty()) continue;
     if (key == "path") entry.path = value;

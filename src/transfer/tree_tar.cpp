@@ -40,14 +40,11 @@ class TarSink {
   static Result<std::unique_ptr<TarSink>> open(ByteSink& sink, Detail detail) {
     auto tar = std::make_unique<TarSink>(sink);
     struct archive* a = tar->archive_.get();
-    if (detail == Detail::all) {
-      archive_write_set_format_pax(a);
-      // The other form has attributes by names that are no longer theirs (a blank becomes "%20").
-      if (archive_write_set_format_option(a, "pax", "xattrheader", "LIBARCHIVE") != ARCHIVE_OK) {
-        return tar->fail();
-      }
-    } else {
-      archive_write_set_format_pax_restricted(a);
+    archive_write_set_format_pax(a);  // the restricted one drops fractions of seconds
+    // The other form has attributes by names that are no longer theirs (a blank becomes "%20").
+    if (detail == Detail::all &&
+        archive_write_set_format_option(a, "pax", "xattrheader", "LIBARCHIVE") != ARCHIVE_OK) {
+      return tar->fail();
     }
     archive_write_set_bytes_per_block(a, static_cast<int>(kTarBlock));
     archive_write_set_bytes_in_last_block(a, 512);
@@ -193,12 +190,12 @@ class TreeTar {
     return entry;
   }
 
-  void set_time(Entry& entry, int64_t seconds, long nanoseconds) const {
+  static void set_time(Entry& entry, int64_t seconds, long nanoseconds) {
     constexpr long kSecond = 1'000'000'000;
     // libarchive puts the fraction behind the seconds, also where those are negative and the
     // fraction is not: -2 and a quarter would read as two and a quarter before 1970. The last
     // second before that moment has no such form at all.
-    if (options_.detail == Detail::all && seconds < 0 && nanoseconds > 0) {
+    if (seconds < 0 && nanoseconds > 0) {
       nanoseconds = ++seconds == 0 ? 0 : kSecond - nanoseconds;
     }
     archive_entry_set_mtime(entry.get(), seconds, nanoseconds);

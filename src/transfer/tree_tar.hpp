@@ -25,11 +25,10 @@ enum class Holes {
   found,  ///< long runs of zeros in large files, too: of a file system that does not tell
 };
 
-/// How much of a file goes along. What others read, and digests are made of, has times of whole
-/// seconds where nothing else needs an extension.
+/// How much of a file goes along: for others, or for a reader of ours.
 enum class Detail {
   usual,
-  all,  ///< times to the nanosecond, attributes of any name: for a reader of ours, of a whole tree
+  all,  ///< attributes of any name, and a file that is gone meanwhile is an error
 };
 
 struct TreeTarOptions {

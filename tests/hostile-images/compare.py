@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What berth, podman and umoci do with every item of the corpus, as docs/hostile-images.md.
 
-usage: compare.py [--write] [NAME…]    as root; without --write the table is printed
+usage: compare.py [--write] [NAME…]    as root; without --write the table is printed, with it the
+                                       other rows stay as they are
 
 Each tool has each item to itself: own mounts, processes and network, the file systems of the
 machine read-only, all that can be written in one tmpfs of 512 MB and 200,000 files, 1.5 GB of
@@ -200,15 +201,36 @@ def table(rows):
              "| Item | Attack | Berth | podman | umoci |", "| --- | --- | --- | --- | --- |"]
     lines += [f"| `{item.name}` | {escaped(item.attack)} | "
               + " | ".join(escaped(found[tool]) for tool in TOOLS) + " |" for item, found in rows]
+    alone = [item for item, found in rows if is_alone(found)]
+    if alone:
+        lines += ["", "## Refused by Berth, contained by others", "", "| Item | Why |", "| --- | --- |"]
+        lines += [f"| `{item.name}` | {escaped(item.why)} |" for item in alone]
     return "\n".join(lines) + "\n"
+
+
+def is_alone(found):
+    return found["berth"] == "refused" and "contained" in found.values()
+
+
+def written():
+    """{item: {tool: verdict}} of the table as it is."""
+    found = {}
+    for line in TABLE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.replace("\\*", "*") for cell in line.strip("| ").split(" | ")]
+        if len(cells) == 2 + len(TOOLS) and cells[0].strip("`") in make.BY_NAME:
+            found[cells[0].strip("`")] = dict(zip(TOOLS, cells[2:]))
+    return found
 
 
 def main(arguments):
     if arguments[:1] == ["--inside"]:
         return inside(*arguments[1:])
     names = [each for each in arguments if each != "--write"]
-    rows = [(item, {tool: measure(tool, item) for tool in TOOLS})
-            for item in make.ITEMS if not names or item.name in names]
+    measured = {item.name: {tool: measure(tool, item) for tool in TOOLS}
+                for item in make.ITEMS if not names or item.name in names}
+    if "--write" in arguments:
+        measured = {**written(), **measured}
+    rows = [(item, measured[item.name]) for item in make.ITEMS if item.name in measured]
     if "--write" in arguments:
         TABLE.write_text(table(rows), encoding="utf-8")
     else:

@@ -130,7 +130,8 @@ item("digest-of-another-kind", "a digest of a kind that nobody computes",
 
 # ---- documents ----
 item("index-nested-1000", "a thousand indexes in each other", lambda: nested(1000),
-     says="indexes inside indexes")
+     says="indexes inside indexes",
+     why="no index of a registry is deeper than two, and each level is a request")
 item("index-that-is-its-own-entry", "an index that leads to itself", loop,
      says="has digest sha256:* and 301 bytes instead of 301")
 item("manifest-is-also-an-index", "one document, two meanings (CVE-2021-41190)", both_kinds,
@@ -147,7 +148,8 @@ item("manifest-with-100000-layers", "a layer a hundred thousand times", edited(
      says="larger than 4194304 bytes")
 item("config-of-20-mb", "a config of 20 MB",
      configured(lambda c: c["config"].update(Labels={"x": "x" * 20_000_000})),
-     says="its config is larger than the 4 MiB allowed")
+     says="its config is larger than the 4 MiB allowed",
+     why="it is read whole at every start; the largest that registries keep have some hundred kilobytes")
 item("config-says-it-is-a-layer", "the config's type is a layer's", edited(
     lambda m: m["config"].update(mediaType=images.OCI["gzip"])), lie=True,
      says="it is no container image but an artifact of type "

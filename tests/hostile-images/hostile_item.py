@@ -30,6 +30,7 @@ class Item:
     prints: str = ""         # what that prints
     run_says: str = ""       # the end of the line with which that is refused
     user_says: str = ""      # where only an ordinary user is refused
+    why: str = ""            # where it is refused and another program contains it
     lie: bool = False        # who takes it has not looked: it says what it is not
     harm: typing.Callable | None = None  # (tree) → what harm the unpacked tree holds, or nothing
     environment: dict = dataclasses.field(default_factory=dict)  # of berth

@@ -89,7 +89,8 @@ item("xattr-of-1-gb", "one attribute of 1 GB",
      says="an extended header of 1073741824 bytes, more than the 1 MiB allowed")
 item("pax-headers-in-a-row", "a thousand extended headers for one member",
      of_tar(*[pax(("comment", "x"))] * 1000, record("f")),
-     says="more than 16 extended headers before one entry")
+     says="more than 16 extended headers before one entry",
+     why="writers make one, and a second and third where names are long")
 item("pax-record-too-long", "a record longer than its header",
      of_tar(record("h", b"x", content=b"999 path=x\n"), record("f")),
      says="a pax header has a record of a wrong length")
@@ -205,7 +206,7 @@ item("zstd-truncated", "zstd that ends in the middle", of_stream(zstd(SMALL)[:-6
 item("kind-plain-says-gzip", "a plain tar whose type says gzip", labelled("gzip", "none"),
      expect="contained")
 item("kind-gzip-says-plain", "gzip whose type says plain", labelled("none", "gzip"),
-     says="tar: the archive ends inside a header")
+     expect="contained")
 item("kind-zstd-says-gzip", "zstd whose type says gzip", labelled("gzip", "zstd"),
      expect="contained")
 item("layer-of-nothing", "a layer of no bytes at all",

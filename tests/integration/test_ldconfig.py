@@ -177,6 +177,70 @@ def test_a_container_that_is_started_again_finds_both(berth, layouts, driver_tre
     berth.ok("rm", "twice")
 
 
+# ld.so.conf, and what is at ld.so.conf.d.
+ODD = {"no include": ("/usr/lib/x86_64-linux-gnu\n", []),
+       "a pattern that our file does not fit": ("include /etc/ld.so.conf.d/libc*.conf\n",
+                                                [images.file("etc/ld.so.conf.d/libc.conf", "/usr/lib/x86_64-linux-gnu\n")]),
+       "no last newline, comments and blanks": ("# x\n\n  include  ld.so.conf.d/*.conf # y", []),
+       "hwcap": ("hwcap 1 nosegneg\ninclude ld.so.conf.d/*\n", []),
+       "a file in the directory's place": ("include ld.so.conf.d/*.conf\n", [images.file("etc/ld.so.conf.d", "x\n")]),
+       "a link to nowhere": ("include ld.so.conf.d/*.conf\n", [images.symlink("etc/ld.so.conf.d", "/nowhere")]),
+       "a link to elsewhere": ("include ld.so.conf.d/*.conf\n",
+                               [images.directory("opt"), images.directory("opt/conf"),
+                                images.symlink("etc/ld.so.conf.d", "../opt/conf")]),
+       "the configuration is a link": (None, [images.file("usr/lib/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n"),
+                                              images.symlink("etc/ld.so.conf", "../usr/lib/ld.so.conf")]),
+       "neither": (None, [])}
+
+
+def odd_image(case):
+    text, entries = ODD[case]
+    takes_away = [images.whiteout("etc/ld.so.conf"), images.whiteout("etc/ld.so.conf.d")]
+    main = [] if text is None else [images.file("etc/ld.so.conf", text)]
+    return images.build([*with_ldconfig(loader_images.debian()), images.layer(takes_away), images.layer([*main, *entries])])
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_whatever_the_configuration_of_the_loader_is_the_driver_stays_found(berth, push, driver_tree, case):
+    image = push(odd_image(case))
+    for mode in MODES:
+        out = gpu_run(berth, driver_tree("one"), "--rm", "--gpu-driver", mode, image, "sh", "-c",
+                      f"/ldconfig 2>/dev/null && /ldconfig 2>/dev/null && /probe {' '.join(NAMES)}")
+        assert all(" => " in line for line in out.splitlines()) and len(out.splitlines()) == 3, out
+    gpu_run(berth, driver_tree("one"), "--name=odd", image, "/ldconfig")
+    assert not [line for line in berth.ok("diff", "odd").splitlines() if "nvidia" in line or "cuda" in line]
+    berth.ok("commit", "odd", "committed")
+    berth.ok("rm", "odd")
+    shown = berth.ok("run", "--rm", "committed", "sh", "-c", "/ldconfig -p; ls /usr/lib /etc")
+    assert "cuda" not in shown and "nvidia" not in shown and "00-berth" not in shown
+
+
+def test_a_path_of_the_images_own_for_libraries_hides_no_driver(berth, push, driver_tree):
+    image = push(images.build(with_ldconfig(loader_images.debian()),
+                              {"Env": ["PATH=/bin:/usr/bin", "LD_LIBRARY_PATH=/opt/none:/usr/lib/x86_64-linux-gnu:"]}))
+    out = gpu_run(berth, driver_tree("one"), "--rm", image, "sh", "-c", f"/ldconfig && /probe {' '.join(NAMES)}")
+    assert all(f" => {DRIVER}/" in line for line in out.splitlines()), out
+
+
+# What package managers do with the files of the loader, but for ldconfig's own.
+REPLACES = ["cp /etc/ld.so.conf /etc/ld.so.conf.new && mv /etc/ld.so.conf.new /etc/ld.so.conf",
+            "cp /etc/ld.so.cache /x && rm /etc/ld.so.cache && cp /x /etc/ld.so.cache",
+            "rm -f /etc/ld.so.cache; /ldconfig",
+            "mv /etc/ld.so.cache /etc/ld.so.cache.dpkg-old && /ldconfig",
+            "cp /etc/ld.so.cache /var/cache/x && mv /var/cache/x /etc/ld.so.cache",
+            "/ldconfig -C /etc/other.cache && mv /etc/other.cache /etc/ld.so.cache",
+            "ln /etc/ld.so.cache /etc/ld.so.cache.saved && /ldconfig",
+            "echo /usr/lib >/etc/ld.so.conf.d/.x.conf.tmp && mv /etc/ld.so.conf.d/.x.conf.tmp /etc/ld.so.conf.d/x.conf"]
+
+
+@pytest.mark.parametrize("script", REPLACES)
+def test_files_of_the_loader_can_be_replaced_as_package_managers_do(berth, layouts, driver_tree, script):
+    out = gpu_run(berth, driver_tree("one"), "--rm", layouts["merged"], "sh", "-c",
+                  f"set -e; {script.replace('rm ', 'busybox rm ').replace('mv ', 'busybox mv ').replace('ln ', 'busybox ln ')}"
+                  f"; /probe {' '.join(NAMES)}")
+    assert all(f" => {DRIVER}/" in line for line in out.splitlines()) and len(out.splitlines()) == 3, out
+
+
 PACKAGE = """Package: libtiny1
 Version: 1
 Architecture: amd64

@@ -48,26 +48,15 @@ def _record(name, kind=b"0", link="", size=None, content=b"", major=0, minor=0):
 END = bytes(1024)
 
 LAYERS = {
-    "a name that goes up": Hostile(
-        [HELLO, images.file("../evil")], "entry '../evil': its path goes up with '..'"),
-    "a name that goes down and up": Hostile(
-        [HELLO, images.file("a/../../evil")], "entry 'a/../../evil': its path goes up with '..'"),
-    "an absolute link and a file through it": Hostile(
-        [images.symlink("out", "/etc"), images.file("out/evil")],
-        "entry 'out/evil': it goes through the symbolic link 'out', which leads outside the layer"),
-    "a relative link and a file through it": Hostile(
-        [images.symlink("out", "../../../../tmp"), images.file("out/evil")],
-        "entry 'out/evil': it goes through the symbolic link 'out', which leads outside the layer"),
     "links that go in a circle": Hostile(
         [images.symlink("a", "b"), images.symlink("b", "a"), images.file("a/evil")],
-        "entry 'a/evil': it goes through the symbolic link 'a', which leads to no directory of the "
-        "layer"),
+        "entry 'a/evil': its path goes through too many symbolic links"),
     "a hard link that goes up": Hostile(
         [HELLO, images.hardlink("h", "../../../../etc/shadow")],
-        "entry 'h': it is a hard link to '../../../../etc/shadow', which leads outside the layer"),
+        "entry 'h': it is a hard link to '../../../../etc/shadow', which is not in this layer"),
     "a hard link through a link": Hostile(
         [images.symlink("e", "/etc"), images.hardlink("h", "e/shadow")],
-        "entry 'h': it is a hard link to 'e/shadow', which leads outside the layer"),
+        "entry 'h': it is a hard link to 'e/shadow', which is not in this layer"),
     "a hard link to a directory": Hostile(
         [images.directory("d"), images.hardlink("h", "d")],
         "entry 'h': it is a hard link to 'd', which is a directory"),
@@ -77,9 +66,6 @@ LAYERS = {
     "a hard link before its target": Hostile(
         [images.hardlink("h", "later"), images.file("later")],
         "entry 'h': it is a hard link to 'later', which is not in this layer"),
-    "a device that acts as a whiteout": Hostile(
-        [HELLO, images.character_device("etc", 0, 0)],
-        "entry 'etc': a device 0:0 would hide what lies below it"),
     "a whiteout of the parent": Hostile(
         [HELLO, images.file("a/.wh...")],
         "entry 'a/.wh...': a whiteout of '..' is no whiteout of a name"),
@@ -128,6 +114,6 @@ LAYERS = {
         "entry '" + "/".join("d" * 1000)[:100] + "': its path is deeper than 512 directories; "
         "try: BERTH_UNPACK_LIMITS, if this image may be so large"),
     "a terminal escape in a name": Hostile(
-        [], "entry '../\\x1b[31mred\\nberth: all is well': its path goes up with '..'",
-        _record("../\x1b[31mred\nberth: all is well") + END),
+        [], "entry '.wh.x/\\x1b[31mred\\nberth: all is well': it lies below a whiteout",
+        _record(".wh.x/\x1b[31mred\nberth: all is well") + END),
 }

@@ -53,10 +53,11 @@ Result<void> put_loader_cache(const sys::Fd& root, const std::vector<oci::Loader
   return put_file(root, path, TRY(merge_loader_cache(image, entries)));
 }
 
-// For an ldconfig of the container's own, and for linkers.
+// For an ldconfig of the container's own, and for linkers. Nobody takes them out again, so that
+// they are no more than are needed with nearly every image.
 Result<void> put_configuration(const sys::Fd& root, const std::vector<oci::LoaderLine>& lines) {
   std::vector<scan::LoaderEntry> entries = to_entries(lines);
-  for (const scan::LibraryLink& link : scan::default_links(entries)) {
+  for (const scan::LibraryLink& link : scan::linker_links(entries)) {
     TRY(put_optional_link(root, link.path, link.target));
   }
   TRY(put_optional_file(root, scan::kMainConfiguration, scan::kMainConfigurationText));

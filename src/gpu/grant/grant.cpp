@@ -79,7 +79,7 @@ class Granter {
   void leave_to_cache();
   void ask_for_compat();
   const UserMount* mount_over(const std::string& path) const {
-    return gpu::mount_over(options_.user_mounts, path);
+    return gpu::mount_over(options_.user_mounts, options_.real_path(path));
   }
   void leave_out(const DriverFile& file, const UserMount& mount);
   void warn_of_hidden();
@@ -124,7 +124,7 @@ Result<void> Granter::add_nvidia() {
   add_nodes();
   choose_egl_gpus();
   if (has_files()) {
-    grant_.directory = TRY(choose_directory(options_.user_mounts));
+    grant_.directory = TRY(choose_directory(options_.user_mounts, options_.real_path));
     add_files();
   }
   TRY(consider_image());

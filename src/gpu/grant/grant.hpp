@@ -88,6 +88,7 @@ struct GrantOptions {
   bool forward_compatibility = true;  ///< the image's compat libraries may be used
   /// Nothing of ours goes there: it would be made on the host, or in the user's volume.
   std::vector<UserMount> user_mounts;
+  RealPath real_path = [](const std::string& path) { return path; };
   /// What was chosen already; null: select() chooses, as if nobody had any.
   const std::vector<Selected>* selected = nullptr;
   /// There is a directory of that name, and nobody may look into it before the container does.

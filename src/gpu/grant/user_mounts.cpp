@@ -4,11 +4,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/text.hpp"
 #include "scan/loader_cache.hpp"
 
 namespace berth::gpu {
 
-std::vector<UserMount> user_mounts(const oci::Spec& spec) {
+std::vector<UserMount> user_mounts(const oci::Spec& spec, const RealPath& real_path) {
   std::vector<UserMount> found;
   for (const oci::Mount& mount : spec.mounts) {
     const auto& options = mount.options;
@@ -16,7 +17,8 @@ std::vector<UserMount> user_mounts(const oci::Spec& spec) {
                    std::find(options.begin(), options.end(), "bind") != options.end() ||
                    std::find(options.begin(), options.end(), "rbind") != options.end();
     if (!is_bind || mount.destination == "/") continue;
-    found.push_back({std::filesystem::path(mount.destination).lexically_normal(), mount.source});
+    std::string tidy = std::filesystem::path(mount.destination).lexically_normal();
+    found.push_back({real_path(tidy), mount.source});
   }
   return found;
 }
@@ -30,19 +32,52 @@ const UserMount* mount_over(const std::vector<UserMount>& mounts, const std::str
   return found == mounts.rend() ? nullptr : &*found;
 }
 
-Result<std::string> choose_directory(const std::vector<UserMount>& mounts) {
+Result<std::string> choose_directory(const std::vector<UserMount>& mounts,
+                                     const RealPath& real_path) {
   for (std::string_view place : scan::kDriverPlaces) {
-    std::string directory(place);
+    std::string directory = real_path(std::string(place));
     auto is_below = [&](const UserMount& one) {
       return one.destination.starts_with(directory + "/");
     };
     bool is_taken = mount_over(mounts, directory) != nullptr ||
                     std::any_of(mounts.begin(), mounts.end(), is_below);
-    if (!is_taken) return directory;
+    if (!is_taken) return std::string(place);
   }
   return make_error(Kind::unsupported,
                     "no place for the driver: '/usr/local/nvidia' and '/.berth/nvidia' are mounted",
                     "another place for these mounts, or --gpu-driver image");
+}
+
+Result<std::vector<std::string>> fit_places(
+    std::vector<oci::Mount>& given, const std::vector<UserMount>& mounts, const RealPath& real_path,
+    const std::function<HostFile(const std::string& host_path)>& look) {
+  std::vector<std::string> left_out;
+  std::vector<oci::Mount> kept;
+  for (oci::Mount& mount : given) {
+    std::string path = real_path(mount.destination);
+    const UserMount* over = mount_over(mounts, path);
+    bool has_place = over == nullptr || over->destination == path ||
+                     look(over->source + path.substr(over->destination.size())) != HostFile::absent;
+    if (has_place) {
+      kept.push_back(std::move(mount));
+    } else if (look(mount.source) == HostFile::socket) {
+      left_out.push_back(mount.destination);
+    } else {
+      return make_error(Kind::denied,
+                        "its CDI file mounts " + quote(mount.destination) +
+                            ", which would have to be made in the mount at " +
+                            quote(over->destination),
+                        "--gpus, which finds another place, or another place for that mount");
+    }
+  }
+  given = std::move(kept);
+  return left_out;
+}
+
+std::string left_out_text(const std::vector<std::string>& places) {
+  std::vector<std::string> quoted;
+  for (const std::string& place : places) quoted.push_back(quote(place));
+  return join(quoted, ", ") + ": something else is mounted there, ignoring";
 }
 
 }  // namespace berth::gpu

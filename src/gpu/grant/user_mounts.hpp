@@ -2,6 +2,7 @@
 // What the user of a container has mounted in it, where nothing of the driver goes. Pure.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,18 +13,36 @@ namespace berth::gpu {
 
 /// Something of the host, or a volume, that the container's user has mounted.
 struct UserMount {
-  std::string destination;  ///< in the container, absolute
+  std::string destination;  ///< in the container, absolute, without links
   std::string source;       ///< of the host
 };
 
-/// Those of a configuration. A file system of the container's own, as a tmpfs, is none.
-std::vector<UserMount> user_mounts(const oci::Spec& spec);
+/// Where an absolute path of the container leads by the links of its image; what is missing there
+/// keeps its name.
+using RealPath = std::function<std::string(const std::string& path)>;
 
-/// The mount in which `path` of the container lies; null: none.
+/// Those of a configuration. A file system of the container's own, as a tmpfs, is none.
+std::vector<UserMount> user_mounts(const oci::Spec& spec, const RealPath& real_path);
+
+/// The mount in which `path` of the container lies, which has no links; null: none.
 const UserMount* mount_over(const std::vector<UserMount>& mounts, const std::string& path);
 
 /// Where the driver's files go: the first of scan::kDriverPlaces at, above and below which nothing
 /// is mounted.  Errors: unsupported (there is none). docs/decisions/0174
-Result<std::string> choose_directory(const std::vector<UserMount>& mounts);
+Result<std::string> choose_directory(const std::vector<UserMount>& mounts,
+                                     const RealPath& real_path);
+
+/// What is at a path of the host.
+enum class HostFile { absent, socket, other };
+
+/// Takes out of the mounts that somebody else gives a container those of sockets that have no
+/// place: what is not there in something of the user's would have to be made on the host. Gives
+/// where they would have been.  Errors: denied (another file has no place). docs/decisions/0174
+Result<std::vector<std::string>> fit_places(
+    std::vector<oci::Mount>& given, const std::vector<UserMount>& mounts, const RealPath& real_path,
+    const std::function<HostFile(const std::string& host_path)>& look);
+
+/// "'/run/a', '/run/b': something is mounted there, ignoring"
+std::string left_out_text(const std::vector<std::string>& places);
 
 }  // namespace berth::gpu

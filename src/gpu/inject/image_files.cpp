@@ -4,11 +4,13 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string_view>
 
 #include "base/text.hpp"
 #include "sys/file.hpp"
+#include "sys/root_walk.hpp"
 
 namespace berth::gpu {
 namespace {
@@ -94,6 +96,15 @@ ImageFiles look_at_image(const std::string& rootfs, const oci::Spec& spec,
     if (!left) image.driver.libraries.push_back({path, std::move(*real), "", kWhy, true});
   }
   return image;
+}
+
+RealPath real_path_in(const std::string& rootfs) {
+  auto root = sys::open_at(sys::cwd(), rootfs, O_PATH | O_DIRECTORY);
+  if (!root.ok()) return [](const std::string& path) { return path; };
+  return [held = std::make_shared<sys::Fd>(std::move(*root))](const std::string& path) {
+    auto real = sys::real_path_in_root(*held, path);
+    return real.ok() ? std::move(*real) : path;
+  };
 }
 
 }  // namespace berth::gpu

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "gpu/grant/user_mounts.hpp"
 #include "oci/runtime_spec.hpp"
 #include "scan/driver_files.hpp"
 
@@ -20,5 +21,8 @@ struct ImageFiles {
 /// Looks into the directory `rootfs`; what cannot be found is not there.
 ImageFiles look_at_image(const std::string& rootfs, const oci::Spec& spec,
                          bool forward_compatibility);
+
+/// Of the links of that directory; where it cannot be looked into, every path is its own.
+RealPath real_path_in(const std::string& rootfs);
 
 }  // namespace berth::gpu

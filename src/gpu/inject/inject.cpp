@@ -346,7 +346,8 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
   grant_options.selected = &selected;
   grant_options.forward_compatibility = policy_.forward_compatibility;
   grant_options.compat_later = image.compat;
-  grant_options.user_mounts = user_mounts(spec_);
+  grant_options.real_path = real_path_in(container_.rootfs);
+  grant_options.user_mounts = user_mounts(spec_, grant_options.real_path);
   Grant grant = TRY(make_grant(request, inventory, grant_options));
   leave_out_denied(grant);
   for (const Reason& reason : grant.reasons) {
@@ -372,6 +373,10 @@ Result<void> Injector::add_cdi(oci::ContainerEdits edits) {
   }
   if (inventory) options.inventory = &*inventory;
   TRY(finish_edits(edits, options));
+  RealPath real_path = real_path_in(container_.rootfs);
+  auto left_out =
+      TRY(fit_places(edits.mounts, user_mounts(spec_, real_path), real_path, look_at_host));
+  if (!left_out.empty()) log_.warn(left_out_text(left_out));
   oci::apply(edits, spec_);
   return {};
 }

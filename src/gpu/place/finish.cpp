@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/place/finish.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <optional>
 #include <string_view>
@@ -59,6 +62,13 @@ Result<void> finish_edits(oci::ContainerEdits& edits, const FinishOptions& optio
     if (text) params = std::move(*text);
   }
   return place_requests(edits, options.state_dir, params);
+}
+
+HostFile look_at_host(const std::string& path) {
+  auto handle = sys::open_at(sys::cwd(), path, O_PATH);
+  if (!handle.ok()) return HostFile::absent;
+  auto status = sys::stat_fd(*handle, path);
+  return status.ok() && S_ISSOCK(status->st_mode) ? HostFile::socket : HostFile::other;
 }
 
 }  // namespace berth::gpu

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "gpu/grant/user_mounts.hpp"
 #include "gpu/inventory/inventory.hpp"
 #include "oci/edit.hpp"
 
@@ -31,5 +32,8 @@ bool wants_inventory(const oci::ContainerEdits& edits);
 /// what place_requests() lays out.
 /// Errors: io and denied (the state directory).
 Result<void> finish_edits(oci::ContainerEdits& edits, const FinishOptions& options);
+
+/// For fit_places().
+HostFile look_at_host(const std::string& path);
 
 }  // namespace berth::gpu

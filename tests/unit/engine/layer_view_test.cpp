@@ -103,6 +103,20 @@ TEST_F(LayerViewTest, follows_links_inside_the_image_alone) {
   EXPECT_EQ(*open().look_up("/../../../../proc/version"), Type::absent);
 }
 
+TEST_F(LayerViewTest, says_where_a_path_leads_as_far_as_there_is_something) {
+  link("bottom/usr/local", "/data/site");
+  link("middle/soft", "usr/../usr/local");
+  write("bottom/opt/file", "file");
+  LayerView view = open();
+  EXPECT_EQ(*view.real_path("/usr/local/nvidia"), "/data/site/nvidia");
+  EXPECT_EQ(*view.real_path("/soft"), "/data/site");
+  EXPECT_EQ(*view.real_path("/usr/./missing//x/../y/"), "/usr/missing/y");
+  EXPECT_EQ(*view.real_path("/opt/file/below"), "/opt/file/below");
+  EXPECT_EQ(*view.real_path("/../.."), "/");
+  link("top/circle", "circle");
+  EXPECT_EQ(*open().real_path("/circle/x"), "/circle/x");
+}
+
 TEST_F(LayerViewTest, gives_up_on_a_circle_of_links) {
   link("top/a", "b");
   link("top/b", "a");

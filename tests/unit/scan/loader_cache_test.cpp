@@ -206,21 +206,24 @@ TEST(LoaderCache, is_the_same_where_only_the_added_libraries_differ) {
   EXPECT_FALSE(is_same_but_for(cache_of({}), image, added));
 }
 
-TEST(LoaderCache, links_are_for_names_that_a_directory_is_not_enough_for) {
+TEST(LoaderCache, links_are_for_the_libraries_of_this_machines_class) {
   int32_t native = *loader_flags(ElfClass::elf64,
 #if defined(__x86_64__)
                                  kMachineX86_64);
 #else
                                  kMachineAarch64);
 #endif
-  auto links = default_links({entry("libcuda.so.1", kDriver + "lib64/libcuda.so.1", native),
-                              entry("libcuda.so", kDriver + "lib64/libcuda.so.1", native),
-                              entry("libnvcuvid.so.1", kDriver + "lib64/libnvcuvid.so.570", native),
-                              entry("libcuda.so", kDriver + "lib/libcuda.so.1", 3),
-                              entry("libmpi.so", "/opt/mpi/lib/libmpi.so.40", native)});
-  EXPECT_THAT(links, ElementsAre(LibraryLink{"/usr/lib/libcuda.so", kDriver + "lib64/libcuda.so.1"},
-                                 LibraryLink{"/usr/lib/libnvcuvid.so.1",
-                                             kDriver + "lib64/libnvcuvid.so.570"}));
+  std::vector<LoaderEntry> entries = {
+      entry("libcuda.so.1", kDriver + "lib64/libcuda.so.1", native),
+      entry("libcuda.so", kDriver + "lib64/libcuda.so.1", native),
+      entry("libnvcuvid.so.1", kDriver + "lib64/libnvcuvid.so.570", native),
+      entry("libcuda.so", kDriver + "lib/libcuda.so.1", 3),
+      entry("libmpi.so", "/opt/mpi/lib/libmpi.so.40", native)};
+  LibraryLink plain{"/usr/lib/libcuda.so", kDriver + "lib64/libcuda.so.1"};
+  LibraryLink numbered{"/usr/lib/libcuda.so.1", kDriver + "lib64/libcuda.so.1"};
+  LibraryLink renamed{"/usr/lib/libnvcuvid.so.1", kDriver + "lib64/libnvcuvid.so.570"};
+  EXPECT_THAT(default_links(entries), ElementsAre(plain, numbered, renamed));
+  EXPECT_THAT(linker_links(entries), ElementsAre(plain, renamed));
 }
 
 TEST(LoaderCache, the_configuration_has_each_directory_once_in_the_order_of_the_libraries) {

@@ -13,6 +13,7 @@
 #include <cstddef>
 
 #include "sys/file.hpp"
+#include "sys/root_walk.hpp"
 
 namespace berth::sys {
 namespace {
@@ -87,6 +88,22 @@ TEST_F(OpenInRoot, stays_inside_where_openat2_is_missing) {
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
+}
+
+TEST_F(OpenInRoot, a_path_has_one_without_links_as_far_as_it_is_there) {
+  ASSERT_TRUE(make_symlink("/data/site", root_, "a/dangling").ok());
+  auto real = [&](const std::string& path) {
+    auto found = real_path_in_root(root_, path);
+    return found.ok() ? *found : to_line(found.error());
+  };
+  EXPECT_EQ(real("/a/b/file"), "/a/b/file");
+  EXPECT_EQ(real("/absolute/file"), "/a/b/file");
+  EXPECT_EQ(real("/a/b/up"), "/outside");
+  EXPECT_EQ(real("/a/dangling/nvidia"), "/data/site/nvidia");
+  EXPECT_EQ(real("/missing/x/../y/../../absolute"), "/a/b");
+  EXPECT_EQ(real("/a/b/file/below"), "/a/b/file/below");
+  EXPECT_EQ(real("/../.."), "/");
+  EXPECT_EQ(real("/loop/x"), "open '/loop/x': Too many levels of symbolic links");
 }
 
 }  // namespace

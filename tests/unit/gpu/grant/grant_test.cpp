@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
+#include "base/text.hpp"
 #include "gpu/grant/sources.hpp"
 
 namespace berth::gpu {
@@ -369,6 +371,47 @@ TEST(Grant, a_mount_in_the_drivers_place_moves_it_and_a_second_one_is_an_error) 
   GrantOptions beside;
   beside.user_mounts = {{"/usr/local/nvidia-tools", "/srv/site"}, {"/usr/localized", "/srv/site"}};
   EXPECT_EQ(with_image("all", beside)->directory, kDriverDirectory);
+}
+
+TEST(Grant, a_link_of_the_image_into_a_mount_moves_the_driver) {
+  GrantOptions options;
+  options.real_path = [](const std::string& path) {
+    constexpr std::string_view kLink = "/usr/local";
+    return path.starts_with(kLink) ? "/data" + path.substr(kLink.size()) : path;
+  };
+  options.user_mounts = {{"/data", "/srv/site"}};
+  EXPECT_EQ(with_image("all", options)->directory, "/.berth/nvidia");
+  options.user_mounts = {{"/opt", "/srv/site"}};
+  EXPECT_EQ(with_image("all", options)->directory, kDriverDirectory);
+}
+
+TEST(Grant, what_a_file_mounts_in_a_mount_of_the_users_has_to_be_there) {
+  const std::string place = "/usr/lib/libcuda.so.1", source = "/host/libcuda.so.1";
+  auto same = [](const std::string& path) { return path; };
+  std::map<std::string, HostFile> host = {{source, HostFile::other}};
+  auto look = [&](const std::string& path) {
+    auto found = host.find(path);
+    return found == host.end() ? HostFile::absent : found->second;
+  };
+  auto fit = [&](const std::string& destination) {
+    oci::Mount mount;
+    mount.destination = destination;
+    mount.source = source;
+    std::vector<oci::Mount> given = {mount};
+    auto left_out = fit_places(given, {{"/usr", "/srv/usr"}}, same, look);
+    if (!left_out.ok()) return left_out.error().what;
+    return std::to_string(given.size()) + " given, left out: " + join(*left_out, " ");
+  };
+  EXPECT_EQ(fit(place),
+            "its CDI file mounts '/usr/lib/libcuda.so.1', which would have to be made in the mount "
+            "at '/usr'");
+  for (const char* beside : {"/usr", "/usr2/lib", "/opt/x"}) {
+    EXPECT_EQ(fit(beside), "1 given, left out: ") << beside;
+  }
+  host[source] = HostFile::socket;
+  EXPECT_EQ(fit(place), "0 given, left out: " + place);
+  host["/srv/usr/lib/libcuda.so.1"] = HostFile::other;
+  EXPECT_EQ(fit(place), "1 given, left out: ");
 }
 
 TEST(Grant, compat_libraries_come_first_in_the_loaders_cache_where_they_fit) {
