@@ -362,7 +362,7 @@ def test_many_start_at_once_and_share_one_daemon(machine, client):
     started = [machine.berth.spawn(*one) for one in words]
     for process in started:
         out, err = process.communicate(timeout=60)
-        assert process.returncode == 0 and out == "held 1 cores 30.0\n", err
+        assert (process.returncode, out) == (0, "held 1 cores 30.0\n"), err
 
 
 @pytest.mark.parametrize("seed", range(3))

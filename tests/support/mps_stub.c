@@ -83,9 +83,10 @@ static int compute(int argc, char** argv) {
     printf("no mps\n");
     return 0;
   }
-  // What one side writes to /dev/shm the other one must find there.
-  snprintf(name, sizeof name, "/dev/shm/mps-stub-%d", (int)getpid());
-  int shared = open(name, O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+  // What one side writes to /dev/shm the other one must find there. The name is nobody else's:
+  // containers share the directory, and process numbers repeat between them.
+  strcpy(name, "/dev/shm/mps-stub-XXXXXX");
+  int shared = mkostemp(name, O_CLOEXEC);
   snprintf(line, sizeof line, "client %s %s", argv[2], name);
   int answered = ask(fd, line, answer);
   if (shared >= 0) unlink(name);
