@@ -428,7 +428,7 @@ def test_a_container_is_in_its_tasks_cgroups_and_opens_its_gpus_alone(confining,
     said = list(iter(step.stdout.readline, "up\n"))
     # It may open them, and there is no device behind them.
     assert len(said) == 2 and all("No such device or address" in line for line in said), said
-    task, = matching(rb"^sleep\x003337")
+    task, = wait_until(lambda: matching(rb"^sleep\x003337"))
     places = dict(line.split(":", 2)[1:] for line in open(f"/proc/{task}/cgroup", encoding="utf-8"))
     slurm.call("scancel", "--user", berth.account.name)
     step.communicate(timeout=30)
