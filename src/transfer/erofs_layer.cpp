@@ -70,14 +70,22 @@ Result<Directory*> ErofsLayer::put_directory(Directory& parent, const std::strin
 
 Result<std::string> ErofsLayer::enter(const std::string& directory) {
   here_ = &root_;
+  size_t depth = 0;
   PathWalk walk(directory, options_->limits);
   while (!walk.ended()) {
     std::string name = walk.take();
     if (name == "..") {
-      here_ = here_->parent != nullptr ? here_->parent : here_;
-    } else {
-      here_ = TRY(step(*here_, name, walk));
+      if (here_->parent == nullptr) continue;
+      here_ = here_->parent;
+      --depth;
+      continue;
     }
+    if (depth >= options_->limits.path_depth) {
+      return refuse_depth(join_path(path_of(*here_), name), options_->limits);
+    }
+    Directory* next = TRY(step(*here_, name, walk));
+    if (next != here_) depth = next == &root_ ? 0 : depth + 1;  // else a link leads on from here
+    here_ = next;
   }
   return path_of(*here_);
 }

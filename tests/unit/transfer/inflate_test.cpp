@@ -104,8 +104,9 @@ TEST(Inflate, recognizes_what_is_packed_otherwise_than_its_type_says) {
   }
   EXPECT_EQ(recognized(Compression::gzip, "no"), "gzip: it is no gzip");
   EXPECT_EQ(recognized(Compression::zstd, "garbage"), "zstd: the data is damaged");
-  // What is said to be plain is taken as it is.
-  EXPECT_EQ(recognized(Compression::none, gzip(tar)), gzip(tar));
+  EXPECT_EQ(recognized(Compression::none, gzip(tar)), tar);
+  EXPECT_EQ(recognized(Compression::none, zstd(tar)), tar);
+  EXPECT_EQ(recognized(Compression::none, "whatever"), "whatever");
 }
 
 TEST(Inflate, refuses_damage) {
