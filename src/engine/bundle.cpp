@@ -365,6 +365,7 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   draft.lease = TRY(add_gpus(context, std::move(gpus), {draft.id, request, image, view}, leasing,
                              draft.spec, draft.driver, draft.evidence));
   TRY(add_mpi(context, {draft.id, request, image, view}, draft.spec, draft.evidence));
+  TRY(check_nodes({draft.id, request, image, view}, draft.spec));
   TRY(add_loader_places(context, draft.spec));
   TRY(add_container_marks(context, draft.spec));
   TRY(settle_root(request, container_path(context.paths, id), draft));

@@ -73,7 +73,7 @@ enum class CdiParts {
 
 /// Gives the CDI devices `names` to `spec`, and what that were. The inventory is asked only where a
 /// file has hooks of NVIDIA's that depend on it. Errors: those of gpu::cdi::edits_of(),
-/// gpu::check_places() and gpu::finish_edits().
+/// gpu::fit_places() and gpu::finish_edits().
 Result<oci::ContainerEdits> add_cdi_devices(const Context& context,
                                             const std::vector<std::string>& names, CdiParts parts,
                                             const gpu::RealPath& real_path, oci::Spec& spec);

@@ -25,6 +25,7 @@
 #include "gpu/grant/out_of_reach.hpp"
 #include "gpu/grant/visible.hpp"
 #include "gpu/inventory/access.hpp"
+#include "gpu/place/finish.hpp"
 #include "gpu/place/place.hpp"
 #include "oci/edit.hpp"
 #include "policy/file.hpp"
@@ -402,6 +403,12 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
     evidence.cdi_names = std::move(choice.cdi_names);
   }
   return lease;
+}
+
+Result<void> check_nodes(const ImageLook& look, const oci::Spec& spec) {
+  if (look.request.security.privileged) return {};
+  return gpu::check_devices(spec.linux_.devices, gpu::user_mounts(spec, real_path_of(look)),
+                            gpu::is_host_device);
 }
 
 }  // namespace berth::engine

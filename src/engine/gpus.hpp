@@ -51,4 +51,8 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
                                 Leasing leasing, oci::Spec& spec, DriverCopies& copies,
                                 Evidence& evidence);
 
+/// Whether the devices of `spec` will be where they are to be, whatever is mounted there. With
+/// --privileged those of a mount at /dev are all there are, as elsewhere.  Errors: denied.
+Result<void> check_nodes(const ImageLook& look, const oci::Spec& spec);
+
 }  // namespace berth::engine

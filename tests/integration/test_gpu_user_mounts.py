@@ -135,6 +135,25 @@ def test_a_mount_at_dev_that_has_no_such_nodes_is_one_line(berth, image, driver_
     assert set(os.listdir(own)) <= {"shm", "mqueue", "pts"}  # what any container has there
 
 
+@pytest.mark.parametrize("flags", [("--gpus", "all"), ("--gpus", "all", "--gpu-driver", "none"),
+                                   ("--device", "/dev/full:/dev/mine")])
+@pytest.mark.parametrize("where", ["/dev", "/dev/"])
+def test_a_device_that_a_mount_at_dev_has_not_is_one_line(berth, image, driver_tree, work, where, flags):
+    own = berth.account.own(work / "mine")
+    done, errors = try_to_run(berth, "--driver-root", driver_tree("one"), "run", "--rm", *flags, "-v",
+                              f"{own}:{where}", image, "true")
+    node = "/dev/mine" if "--device" in flags else "/dev/nvidia"
+    assert done.returncode == 125 and len(errors) == 1, done
+    assert f"device '{node}" in errors[0] and f"is not in '{own}', which is mounted at '/dev'; try: " in errors[0]
+    assert os.listdir(own) == []
+
+
+def test_a_mount_of_the_hosts_dev_has_the_hosts_devices(berth, image):
+    for flags in (("--device", "/dev/full"), ("--device", "/dev/full:/dev/full:r"), ("--privileged",)):
+        assert berth.ok("run", "--rm", *flags, "-v", "/dev:/dev", image, "sh", "-c",
+                        "test -c /dev/full && echo there") == "there\n"
+
+
 # An image's link leads from the driver's place into what the user mounts, or the other way round.
 LINKS = {"the place is a link into the mount": ([("usr/local", "/data")], "/data"),
          "it is one to what the image has not": ([("usr/local", "../far/away")], "/far"),

@@ -74,6 +74,21 @@ Result<std::vector<std::string>> fit_places(
   return left_out;
 }
 
+Result<void> check_devices(std::span<const oci::Device> devices,
+                           const std::vector<UserMount>& mounts, const IsDevice& is_device) {
+  for (const oci::Device& device : devices) {
+    std::string path = std::filesystem::path(device.path).lexically_normal();
+    const UserMount* over = mount_over(mounts, path);
+    if (over == nullptr) continue;
+    if (is_device(over->source + path.substr(over->destination.size()), device)) continue;
+    return make_error(Kind::denied,
+                      "device " + quote(path) + " is not in " + quote(over->source) +
+                          ", which is mounted at " + quote(over->destination),
+                      "another place for that mount");
+  }
+  return {};
+}
+
 std::string left_out_text(const std::vector<std::string>& places) {
   std::vector<std::string> quoted;
   for (const std::string& place : places) quoted.push_back(quote(place));

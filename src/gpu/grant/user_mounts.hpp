@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,14 @@ enum class HostFile { absent, socket, other };
 Result<std::vector<std::string>> fit_places(
     std::vector<oci::Mount>& given, const std::vector<UserMount>& mounts, const RealPath& real_path,
     const std::function<HostFile(const std::string& host_path)>& look);
+
+/// Whether a path of the host is that device.
+using IsDevice = std::function<bool(const std::string& host_path, const oci::Device& device)>;
+
+/// Errors: denied, for the first of the devices that lies in something of the user's and is not
+/// there: it would have to be made on the host. docs/decisions/0174
+Result<void> check_devices(std::span<const oci::Device> devices,
+                           const std::vector<UserMount>& mounts, const IsDevice& is_device);
 
 /// "'/run/a', '/run/b': something is mounted there, ignoring"
 std::string left_out_text(const std::vector<std::string>& places);

@@ -390,6 +390,7 @@ Result<void> Injector::add(Choice& choice) {
     return vendor_of_cdi_name(name).has_value();
   });
   bool by_path = !has_all_devices(spec_) && names_gpus(spec_);
+  const std::vector<oci::Device> of_the_engine = spec_.linux_.devices;
   if (request.want != Request::Want::none || !policy_.never.empty() || !request.limits.empty()) {
     Machine machine = TRY(look_at_machine());
     TRY(narrow(choice, machine));
@@ -399,8 +400,15 @@ Result<void> Injector::add(Choice& choice) {
   } else if (by_name || by_path) {
     TRY(lease_nodes(choice));
   }
-  if (choice.cdi_names.empty()) return {};
-  return add_cdi(TRY(cdi::edits_of(*index, choice.cdi_names)));
+  if (!cdi.empty()) {
+    oci::ContainerEdits edits = TRY(cdi::edits_of(*index, cdi));
+    TRY(add_cdi(std::move(edits)));
+  }
+  std::vector<oci::Device> ours = spec_.linux_.devices;
+  std::erase_if(ours, [&](const oci::Device& one) {
+    return std::ranges::find(of_the_engine, one.path, &oci::Device::path) != of_the_engine.end();
+  });
+  return check_devices(ours, user_mounts(spec_, real_path_in(container_.rootfs)), is_host_device);
 }
 
 // After the wishes were read, so that no variable of a rule is taken for dockerd's last word.

@@ -11,6 +11,7 @@
 
 #include "gpu/place/requests.hpp"
 #include "sys/file.hpp"
+#include "sys/node.hpp"
 
 namespace berth::gpu {
 namespace {
@@ -69,6 +70,15 @@ HostFile look_at_host(const std::string& path) {
   if (!handle.ok()) return HostFile::absent;
   auto status = sys::stat_fd(*handle, path);
   return status.ok() && S_ISSOCK(status->st_mode) ? HostFile::socket : HostFile::other;
+}
+
+bool is_host_device(const std::string& path, const oci::Device& device) {
+  auto handle = sys::open_at(sys::cwd(), path, O_PATH);
+  if (!handle.ok()) return false;
+  auto same = sys::is_device(*handle, device.type == "u" ? "c" : device.type,
+                             static_cast<unsigned>(device.major),
+                             static_cast<unsigned>(device.minor), path);
+  return same.ok() && *same;
 }
 
 }  // namespace berth::gpu

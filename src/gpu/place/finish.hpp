@@ -36,4 +36,7 @@ Result<void> finish_edits(oci::ContainerEdits& edits, const FinishOptions& optio
 /// For fit_places().
 HostFile look_at_host(const std::string& path);
 
+/// For check_devices().
+bool is_host_device(const std::string& path, const oci::Device& device);
+
 }  // namespace berth::gpu

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/text.hpp"
 #include "gpu/grant/sources.hpp"
+#include "gpu/grant/user_mounts.hpp"
 
 namespace berth::gpu {
 namespace {
@@ -412,6 +414,24 @@ TEST(Grant, what_a_file_mounts_in_a_mount_of_the_users_has_to_be_there) {
   EXPECT_EQ(fit(place), "0 given, left out: " + place);
   host["/srv/usr/lib/libcuda.so.1"] = HostFile::other;
   EXPECT_EQ(fit(place), "1 given, left out: ");
+}
+
+TEST(UserMounts, a_device_that_is_not_in_what_lies_over_its_place_is_an_error) {
+  const oci::Device gpu{"c", "/dev//nvidia0", 195, 0, {}, {}, {}};
+  std::set<std::string> there;
+  auto look = [&](const std::string& path, const oci::Device&) { return there.contains(path); };
+  auto check = [&](std::vector<UserMount> mounts) {
+    auto checked = check_devices(std::span(&gpu, 1), mounts, look);
+    return checked.ok() ? "" : checked.error().what;
+  };
+  EXPECT_EQ(check({}), "");
+  EXPECT_EQ(check({{"/dev/nvidia", "/srv"}, {"/devices", "/srv"}, {"/dev/nvidia0/x", "/srv"}}), "");
+  const std::string error =
+      "device '/dev/nvidia0' is not in '/srv/dev', which is mounted at '/dev'";
+  EXPECT_EQ(check({{"/dev", "/srv/dev"}}), error);
+  there = {"/srv/dev/nvidia0"};
+  EXPECT_EQ(check({{"/dev", "/srv/dev"}}), "");
+  EXPECT_EQ(check({{"/dev/nvidia0", "/srv/dev/nvidia0"}}), "");
 }
 
 TEST(Grant, compat_libraries_come_first_in_the_loaders_cache_where_they_fit) {
