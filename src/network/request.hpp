@@ -168,7 +168,8 @@ struct Lease {
   std::string mac;        ///< of the container's interface; empty: its helper has chosen it
   std::string interface;  ///< the host's end of it; only with a bridge
   std::vector<std::string> nameservers;
-  std::vector<Published> ports;
+  std::vector<Publish> asked_ports;   ///< of the request; with a bridge alone
+  std::vector<Published> ports;       ///< none where nothing leads out
   std::optional<ProcessName> helper;  ///< pasta or slirp4netns
   std::string hosts_file;             ///< of the request
   /// With a bridge: one for each network. Address, MAC and interface above are those of the one
@@ -189,6 +190,7 @@ void fields(V& v, Lease& l) {
   v.optional("mac", l.mac);
   v.optional("interface", l.interface);
   v.optional("nameservers", l.nameservers);
+  v.optional("asked_ports", l.asked_ports);
   v.optional("ports", l.ports);
   v.optional("helper", l.helper);
   v.optional("hosts_file", l.hosts_file);

@@ -166,6 +166,36 @@ def test_a_running_container_is_connected_and_disconnected(berth, image, lab):
 
 
 @EVERYBODY
+def test_published_ports_come_and_go_with_the_way_out(berth, image, lab):
+    for name in ("app", "other"):
+        said_by(berth, "network", "create", name)
+    said_by(berth, "network", "create", "--internal", "quiet")
+    ask_it = answers(lab.world, HOST, 18080)
+    serve(berth, image, "ship", "--network", "quiet", "-p", "18080:8000")
+    assert ask_it() == "refused" and said_by(berth, "port", "ship") == ""
+    said_by(berth, "network", "connect", "app", "ship")
+    wait_until(lambda: ask_it() == "ship")
+    said_by(berth, "network", "connect", "other", "ship")
+    said_by(berth, "network", "disconnect", "app", "ship")
+    wait_until(lambda: ask_it() == "ship")
+    said_by(berth, "network", "disconnect", "other", "ship")
+    wait_until(lambda: ask_it() == "refused")
+    assert said_by(berth, "port", "ship") == ""
+    # Others may have it now, and then it cannot come back.
+    serve(berth, image, "rival", "--network", "app", "-p", "18080:8000")
+    wait_until(lambda: ask_it() == "rival")
+    said = berth.fail("network", "connect", "app", "ship", status=1)
+    assert "has this port" in said
+    assert "app" not in json.loads(said_by(berth, "inspect", "ship"))[0]["NetworkSettings"]["Networks"]
+    assert said_by(berth, "exec", "ship", "ip", "route").count("eth") == 1
+    assert ask_it() == "rival"
+    said_by(berth, "rm", "-f", "rival")
+    said_by(berth, "network", "connect", "app", "ship")
+    wait_until(lambda: ask_it() == "ship")
+    assert said_by(berth, "port", "ship") == "8000/tcp -> 0.0.0.0:18080"
+
+
+@EVERYBODY
 def test_a_network_is_removed_when_nobody_runs_in_it(berth, image, lab):
     identity = said_by(berth, "network", "create", "app")
     serve(berth, image, "ship", "--network", "app")

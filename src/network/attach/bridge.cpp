@@ -507,8 +507,8 @@ Result<void> detach_bridge(Leases& leases, const Lease& lease) {
   return {};
 }
 
-Result<void> connect_bridge(Leases& leases, const Attachment& wanted, const sys::Fd& space,
-                            Lease& lease) {
+Result<void> connect_bridge(Leases& leases, const Attachment& wanted, std::vector<Published> ports,
+                            const sys::Fd& space, Lease& lease) {
   lease.endpoints = endpoints_of(lease);
   bool had_way_out = way_out(lease.endpoints) != nullptr;
   std::vector<Lease> current = TRY(leases.sweep());
@@ -520,6 +520,7 @@ Result<void> connect_bridge(Leases& leases, const Attachment& wanted, const sys:
   });
   auto links = TRY(sys::NetLinks::open());
   Bridge bridge = TRY(join_network(leases, links, current, wanted, lease));
+  if (!ports.empty()) lease.ports = std::move(ports);
   show_endpoint(lease);
   TRY(leases.write(lease));
   std::vector<Lease> all = TRY(leases.sweep());
@@ -569,6 +570,7 @@ Result<void> disconnect_bridge(Leases& leases, const std::string& network, const
   auto links = TRY(sys::NetLinks::open());
   TRY(remove_link(links, one->interface));
   lease.endpoints.erase(one);
+  if (way_out(lease.endpoints) == nullptr) lease.ports.clear();
   show_endpoint(lease);
   TRY(leases.write(lease));
   std::vector<Lease> all = TRY(leases.sweep());

@@ -21,13 +21,14 @@ namespace berth::network {
 Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd& space,
                            Lease& lease);
 
-/// Puts the container of `lease`, which runs in `space`, into one more network, and writes the
-/// lease. On failure it stays as it was. Errors: as attach_bridge(), usage (the address).
-Result<void> connect_bridge(Leases& leases, const Attachment& wanted, const sys::Fd& space,
-                            Lease& lease);
+/// Puts the container of `lease`, which runs in `space`, into one more network, with `ports` where
+/// that is its first that leads out, and writes the lease. On failure it stays as it was.
+/// Errors: as attach_bridge(), usage (the address).
+Result<void> connect_bridge(Leases& leases, const Attachment& wanted, std::vector<Published> ports,
+                            const sys::Fd& space, Lease& lease);
 /// Disconnects the container of `lease` from the network with the id `network`, or, for "", from
 /// the bridge without a name. Its published ports then lead to its next network that is not
-/// internal. Errors: io, denied.
+/// internal; without one it has none. Errors: io, denied.
 Result<void> disconnect_bridge(Leases& leases, const std::string& network, const sys::Fd& space,
                                Lease& lease);
 

@@ -75,6 +75,16 @@ Result<void> detach_inside(Leases& leases, const Lease& lease) {
   return closed;
 }
 
+/// Publishes ports of the host that lead to the bridges of an ordinary user.
+Result<std::vector<Published>> open_ports(const Leases& leases, const Holder& holder,
+                                          const std::vector<Publish>& asked,
+                                          const std::vector<Lease>& current) {
+  std::vector<Published> ports = TRY(settle_ports(asked, current));
+  choose_inner_ports(ports, current);
+  TRY(add_ports(leases, holder, ports));
+  return ports;
+}
+
 /// What an ordinary user's container gets before the bridges are made: all that is asked of the
 /// host.
 Result<void> prepare_inside(Leases& leases, const Holder& holder, const Request& request,
@@ -89,12 +99,8 @@ Result<void> prepare_inside(Leases& leases, const Holder& holder, const Request&
   bool leads_out =
       request.networks.empty() || std::any_of(request.networks.begin(), request.networks.end(),
                                               [](const Attachment& one) { return !one.internal; });
-  if (leads_out) {
-    lease.ports = TRY(settle_ports(request.ports, current));
-    choose_inner_ports(lease.ports, current);
-    // Before the bridges, because it may fail: what comes in early finds nobody yet.
-    TRY(add_ports(leases, holder, lease.ports));
-  }
+  // Before the bridges, because it may fail: what comes in early finds nobody yet.
+  if (leads_out) lease.ports = TRY(open_ports(leases, holder, request.ports, current));
   return enter_space(holder);
 }
 
@@ -171,11 +177,12 @@ Result<void> forget(Leases& leases, const std::string& id) {
   return detach(leases, id);
 }
 
-/// Goes where the bridges of a container that runs are.
-Result<void> enter_bridges(const Leases& leases, const Lease& lease) {
-  if (lease.outside.empty()) return {};
-  auto holder = TRY(find_holder(leases));
-  if (holder) return enter_space(*holder);
+/// Who keeps the bridges of a container that runs; null: the host.
+Result<std::optional<Holder>> holder_of(const Leases& leases, const Lease& lease) {
+  std::optional<Holder> holder;
+  if (lease.outside.empty()) return holder;
+  holder = TRY(find_holder(leases));
+  if (holder) return holder;
   return make_error(Kind::not_found,
                     "container " + quote(lease.id.substr(0, 12)) +
                         " has lost its networks: their holder was killed",
@@ -211,6 +218,7 @@ Result<void> attach(const std::string& directory, const HookState& state, const 
   lease.boot_id = TRY(sys::boot_id());
   lease.holder = TRY(name_process(state.pid));
   lease.hosts_file = request.hosts_file;
+  if (request.mode == kBridge) lease.asked_ports = request.ports;
   if (request.mode == kBridge && !request.outside.empty()) {
     TRY(attach_inside(leases, request, space, lease));
   } else if (request.mode == kBridge) {
@@ -241,16 +249,35 @@ Result<void> connect(const std::string& directory, const std::string& id,
     return make_error(Kind::exists, "container " + quote(id.substr(0, 12)) + " is in network " +
                                         quote(wanted.name) + " already");
   }
-  TRY(enter_bridges(leases, live.lease));
-  return connect_bridge(leases, wanted, live.space, live.lease);
+  Lease& lease = live.lease;
+  auto holder = TRY(holder_of(leases, lease));
+  std::vector<Lease> current = TRY(leases.sweep());
+  Rollback undo;
+  // The ports that were asked for, where nothing has led out before.
+  std::vector<Published> ports;
+  if (!wanted.internal && way_out(endpoints_of(lease)) == nullptr) {
+    undo.add([&] {
+      if (holder) ignore(forward_ports(leases, *holder, current));
+    });
+    ports = holder ? TRY(open_ports(leases, *holder, lease.asked_ports, current))
+                   : TRY(settle_ports(lease.asked_ports, current));
+  }
+  if (holder) TRY(enter_space(*holder));
+  TRY(connect_bridge(leases, wanted, std::move(ports), live.space, lease));
+  undo.commit();
+  return {};
 }
 
 Result<void> disconnect(const std::string& directory, const std::string& id,
                         const std::string& network) {
   Leases leases = TRY(Leases::open(directory));
   Live live = TRY(find_live(leases, id));
-  TRY(enter_bridges(leases, live.lease));
-  return disconnect_bridge(leases, network, live.space, live.lease);
+  auto holder = TRY(holder_of(leases, live.lease));
+  if (holder) TRY(enter_space(*holder));
+  TRY(disconnect_bridge(leases, network, live.space, live.lease));
+  // Closes the ports of a container that nothing leads out of any more.
+  if (holder) ignore(forward_ports(leases, *holder, TRY(leases.sweep())));
+  return {};
 }
 
 Result<void> detach(const std::string& directory, const std::string& id) {
