@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "cli/oci/verb.hpp"
 #include "gpu/inventory/state_directory.hpp"
+#include "oci/limit_flags.hpp"
 #include "sys/console.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
@@ -22,17 +23,27 @@ namespace {
 
 constexpr int kFailed = 1;
 
-/// Standard error, and the file of --log.
+/// Standard error, and the file of --log. While berth listens at --report-fd, it says the warnings
+/// itself; after that they are said in its name, for nobody who typed a line for berth knows us.
 class RuntimeLog final : public Log {
  public:
+  explicit RuntimeLog(const sys::Fd& report) : report_(report) {}
   Result<void> configure(const cli::oci::Globals& globals) {
     format_ = globals.log_format;
     debug_ = globals.debug;
+    of_berth_ = globals.decided || !globals.report_fd.empty();
     if (globals.log_file.empty()) return {};
     file_ = TRY(sys::open_at(sys::cwd(), globals.log_file, O_WRONLY | O_CREAT | O_APPEND, 0600));
     return {};
   }
-  void warn(const std::string& text) override { write("warning", "warning: " + text, text); }
+  void warn(const std::string& text) override {
+    std::string said = of_berth_ ? oci::name_flags(text) : text;
+    if (report_) {
+      ignore(sys::write_all(report_, cli::oci::report_warning(said), "--report-fd"));
+    } else {
+      write("warning", "warning: " + said, said);
+    }
+  }
   void debug(const std::string& text) override {
     if (debug_) write("debug", text, text);
   }
@@ -48,12 +59,15 @@ class RuntimeLog final : public Log {
   // There is no place left to say that these are gone.
   void write(std::string_view level, const std::string& line, const std::string& text) {
     if (file_) ignore(sys::write_all(file_, cli::oci::log_line(format_, level, text), "--log"));
-    ignore(sys::write_stream(STDERR_FILENO, "berth-runtime: " + escape_controls(line) + "\n"));
+    std::string program = of_berth_ ? "berth: " : "berth-runtime: ";
+    ignore(sys::write_stream(STDERR_FILENO, program + escape_controls(line) + "\n"));
   }
 
+  const sys::Fd& report_;
   sys::Fd file_;
   std::string format_ = "text";
   bool debug_ = false;
+  bool of_berth_ = false;
 };
 
 std::vector<std::string> environment() {
@@ -167,8 +181,8 @@ int main(int argc, char** argv) {
   if (!berth::sys::has_standard_streams("berth-runtime")) return berth::kFailed;
   // It may have been executed as /proc/self/fd/N, which is not what people look for.
   berth::sys::set_process_name("berth-runtime");
-  berth::RuntimeLog log;
   berth::runtime::Report report;
+  berth::RuntimeLog log(report.fd);
   int failed = berth::kFailed;
   try {
     auto status = berth::runtime_main(

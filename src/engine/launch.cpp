@@ -11,6 +11,7 @@
 #include "engine/relay.hpp"
 #include "engine/spec.hpp"
 #include "json/fields.hpp"
+#include "oci/limit_flags.hpp"
 #include "slurm/hold.hpp"
 #include "sys/file.hpp"
 #include "sys/poll.hpp"
@@ -92,8 +93,18 @@ Result<bool> ReportReader::read() {
   if (text_.size() > kMaxReport) {
     return make_error(Kind::corrupt, "report of berth-runtime: more than 64 KiB");
   }
-  if (count == 0) fd_.reset();
-  return count == 0;
+  if (count != 0) return false;
+  fd_.reset();
+  say_warnings();
+  return true;
+}
+
+void ReportReader::say_warnings() {
+  while (text_.starts_with('w')) {
+    size_t end = std::min(text_.find('\n'), text_.size());
+    log_.warn(text_.substr(1, end - 1));
+    text_.erase(0, end + 1);
+  }
 }
 
 Result<void> ReportReader::read_to_end() {
@@ -119,7 +130,7 @@ Result<Report> parse_report(std::string_view text) {
   Report report;
   report.error.kind = kind_from_name(fields.kind);
   report.error.sys_errno = fields.sys_errno;
-  report.error.what = std::move(fields.what);
+  report.error.what = oci::name_flags(std::move(fields.what));
   report.error.hint = std::move(fields.hint);
   report.error.context = std::move(fields.context);
   report.error = network_error(std::move(report.error));
@@ -162,7 +173,8 @@ Result<Foreground> Foreground::open_exec(const Context& context, const std::stri
 Result<Foreground> Foreground::start(const Context& context, std::vector<std::string> words,
                                      const sys::Fd& kept, const LaunchOptions& options) {
   Foreground front(TRY(Relay::open(options.interactive ? Input::given : Input::none,
-                                   options.terminal ? Guard::no : Guard::yes)));
+                                   options.terminal ? Guard::no : Guard::yes)),
+                   context.log);
   front.label_ = options.label;
   std::vector<int> received = sys::forwardable_signals();
   received.push_back(SIGPIPE);  // a container that reads no more must not end us
@@ -198,7 +210,7 @@ void Foreground::announce() const {
 
 Result<Ended> Foreground::run(const Stages& stages) {
   if (caller_) ignore(sys::send_message(caller_, "g", 1, sys::Fd()));  // as in announce()
-  ReportReader reader(std::move(report_));
+  ReportReader reader(std::move(report_), *log_);
   std::optional<Result<void>> delivered;
   std::vector<pollfd> entries;
   while (true) {
@@ -253,7 +265,7 @@ Result<std::string> call_reporting(const Context& context, std::vector<std::stri
   spawn.keep = {report.write.get()};
   sys::Process process = TRY(sys::spawn(spawn));
   report.write.reset();
-  ReportReader reader(std::move(report.read));
+  ReportReader reader(std::move(report.read), context.log);
   TRY(reader.read_to_end());
   sys::ExitStatus status = TRY(process.wait());
   if (status.shell_code() == 0 || !reader.text().empty()) return reader.text();
@@ -272,9 +284,9 @@ Result<std::string> call_runtime(const Context& context, std::vector<std::string
   spawn.keep = {report.write.get()};
   auto output = TRY(sys::run_command(spawn, input, kDeadline));
   report.write.reset();
-  if (output.status.shell_code() == 0) return std::move(output.out);
-  ReportReader reader(std::move(report.read));
+  ReportReader reader(std::move(report.read), context.log);
   TRY(reader.read_to_end());
+  if (output.status.shell_code() == 0) return std::move(output.out);
   if (!reader.text().empty()) {
     Report told = TRY(parse_report(reader.text()));
     return std::move(told.error);

@@ -65,12 +65,13 @@ class Foreground {
   Result<Ended> run(const Stages& stages);
 
  private:
-  explicit Foreground(Relay relay) : relay_(std::move(relay)) {}
+  Foreground(Relay relay, Log& log) : log_(&log), relay_(std::move(relay)) {}
   static Result<Foreground> start(const Context& context, std::vector<std::string> words,
                                   const sys::Fd& kept, const LaunchOptions& options);
   /// Nothing when berth-runtime ended without a word.
   Result<std::optional<int>> hear_exit();
 
+  Log* log_;
   std::string id_;
   std::string label_;
   sys::Fd signals_;
@@ -92,10 +93,11 @@ Result<std::string> call_runtime(const Context& context, std::vector<std::string
 
 std::string runtime_program(const Context& context);  ///< absolute path
 
-/// What comes through the report pipe until all who could report have closed it.
+/// What comes through the report pipe until all who could report have closed it. The warnings in
+/// front of it are said then.
 class ReportReader {
  public:
-  explicit ReportReader(sys::Fd fd) : fd_(std::move(fd)) {}
+  ReportReader(sys::Fd fd, Log& log) : fd_(std::move(fd)), log_(log) {}
 
   int fd() const { return fd_.get(); }  ///< -1 once it has ended
   const std::string& text() const { return text_; }
@@ -105,7 +107,10 @@ class ReportReader {
   Result<void> read_to_end();
 
  private:
+  void say_warnings();
+
   sys::Fd fd_;
+  Log& log_;
   std::string text_;
 };
 
@@ -117,7 +122,8 @@ Result<Ended> ended_with(std::string_view report, const std::string& id, const s
 /// empty where it did its work.  Errors: io.
 Result<std::string> call_reporting(const Context& context, std::vector<std::string> words);
 
-/// The JSON object that berth-runtime writes to --report-fd when it could not do its work.
+/// The JSON object that berth-runtime writes to --report-fd when it could not do its work, behind
+/// its warnings.
 struct Report {
   Error error;
   bool command = false;  ///< the command of the container could not be executed

@@ -113,7 +113,7 @@ Result<WatchedStart> WatchedStart::open(const Context& context, Watch watch) {
   auto [ours, theirs] = TRY(sys::socket_pair());
   Handed handed{std::move(report.write), std::move(watch.client), std::move(theirs),
                 TRY(sys::socket_pair())};
-  WatchedStart start;
+  WatchedStart start(context.log);
   start.holder_ = TRY(spawn_holder(context, watch, handed, {}));
   start.id_ = watch.directory.id();
   start.label_ = watch.label;
@@ -138,7 +138,7 @@ void WatchedStart::go() const {
 }
 
 Result<std::optional<Ended>> WatchedStart::wait() {
-  ReportReader reader(std::move(report_));
+  ReportReader reader(std::move(report_), *log_);
   TRY(reader.read_to_end());
   if (reader.text() == kStarted) {
     holder_.release();  // the system's init reaps it

@@ -54,8 +54,9 @@ class WatchedStart {
   Result<std::optional<Ended>> wait();
 
  private:
-  WatchedStart() = default;
+  explicit WatchedStart(Log& log) : log_(&log) {}
 
+  Log* log_;
   std::string id_;
   std::string label_;
   sys::Process holder_;

@@ -122,7 +122,9 @@ std::string version_text(std::string_view program);
 /// $XDG_RUNTIME_DIR/berth/runtime for an ordinary user who has one, else /run/berth/runtime.
 std::string default_root(unsigned uid, const char* runtime_directory);
 
-/// What goes down --report-fd when something failed: one JSON object.
+/// What goes down --report-fd before anything else: a line for each warning.
+std::string report_warning(const std::string& text);
+/// What goes there when something failed: one JSON object.
 std::string report_text(const Error& error, runtime::Stage stage);
 /// An error as the --log file has it: the system's word begins in lower case, as that of runc does.
 /// containerd hands it on, and Docker makes status 127 of "no such file or directory" and 126 of

@@ -157,6 +157,10 @@ std::string default_root(unsigned uid, const char* runtime_directory) {
   return (own ? std::string(runtime_directory) : "/run") + "/berth/runtime";
 }
 
+std::string report_warning(const std::string& text) {
+  return "w" + escape_controls(text) + "\n";
+}
+
 std::string report_text(const Error& error, runtime::Stage stage) {
   json::Array context;
   for (const auto& level : error.context) context.emplace_back(level);

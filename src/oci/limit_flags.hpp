@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace berth::oci {
+
+/// The flag of `docker run` that sets a member of linux.resources: "cpu.quota" → "--cpus". Empty:
+/// none does.  docs.docker.com/reference/cli/docker/container/run
+std::string_view flag_of_limit(std::string_view member);
+
+/// Says flags where a configuration has members, for whoever typed a flag:
+/// "linux.resources.cpu.quota: no permission" → "--cpus: no permission".
+std::string name_flags(std::string text);
+
+}  // namespace berth::oci
