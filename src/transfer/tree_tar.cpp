@@ -149,6 +149,7 @@ class TreeTar {
 
   void tell_rest() const {
     if (shrunk_ > 1) options_.on_warning(std::to_string(shrunk_ - 1) + " more, ignoring");
+    if (marks_ > 1) options_.on_warning(std::to_string(marks_ - 1) + " more such names, ignoring");
   }
 
  private:
@@ -275,6 +276,7 @@ class TreeTar {
     for (const std::string& child : TRY(sys::list_directory(opened, "."))) {
       // fuse-overlayfs marks twice.
       if (opaque && options_.marks == Marks::layer && child == ".wh..wh..opq") continue;
+      const std::string path = name.empty() ? child : name + "/" + child;
       auto handle = sys::open_at(opened, child, O_PATH | O_NOFOLLOW);
       if (!handle.ok()) {
         // Gone meanwhile: from a container, but not from what nobody changes.
@@ -282,9 +284,24 @@ class TreeTar {
         if (changes && handle.error().kind == Kind::not_found) continue;
         return std::move(handle).error();
       }
-      TRY(add(*handle, name.empty() ? child : name + "/" + child, depth + 1));
+      if (child.starts_with(".wh.") && TRY(is_left_out(*handle, path))) continue;
+      TRY(add(*handle, path, depth + 1));
     }
     return {};
+  }
+
+  /// A file that somebody has given the name of a mark: in a layer it would hide another one.
+  Result<bool> is_left_out(const sys::Fd& found, const std::string& name) {
+    if (options_.marks == Marks::plain) return false;
+    struct stat status = TRY(sys::stat_fd(found, name));
+    // fuse-overlayfs makes marks so where it may make no devices, and lets nobody else do that.
+    bool is_mark = options_.overlay == image::OverlayXattr::user && S_ISREG(status.st_mode) &&
+                   status.st_size == 0;
+    if (is_mark) return false;
+    const std::string why = quote("/" + name) + ": no layer can have a file of such a name";
+    if (!options_.on_warning) return make_error(Kind::unsupported, why);
+    if (marks_++ == 0) options_.on_warning(why + ", ignoring");
+    return true;
   }
 
   Result<void> add_file(const sys::Fd& found, const struct stat& status, const std::string& name) {
@@ -379,6 +396,7 @@ class TreeTar {
   const TreeTarOptions& options_;
   std::map<std::pair<dev_t, ino_t>, std::string> links_;
   size_t shrunk_ = 0;
+  size_t marks_ = 0;  ///< files with the names of marks
 };
 
 }  // namespace

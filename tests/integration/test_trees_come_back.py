@@ -85,9 +85,22 @@ def test_a_tree_comes_back_from_a_commit_and_every_archive_of_it(berth, grown, w
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_tree_comes_back_from_a_registry(berth, grown, registry, work, seed):
     image, wanted = grown(seed)
-    target = f"{registry.address}/test/{work.name}:1"
+    target = f"{registry.address}/test/tree:{seed}"
     berth.ok("tag", image, target)
     berth.ok("push", "--quiet", target)
     berth.ok("rmi", "--force", *{line for line in berth.ok("images", "-q").split()})
     berth.ok("pull", "--quiet", target)
     same(see(berth, target), wanted)
+
+
+@pytest.mark.profiles("root", "user")
+def test_a_file_with_the_name_of_a_whiteout_hides_nothing_in_an_image(berth, busybox):
+    berth.ok("pull", "--quiet", busybox)
+    berth.ok("run", "--name=made", busybox, "sh", "-c",
+             "echo x >/.wh.bin; mkdir /d /d/.wh.e /d/f; echo x >/d/f/.wh..wh..opq; ln -s x /d/.wh.link; echo y >/d/y")
+    done = berth.run("commit", "made", "image")
+    assert done.returncode == 0 and done.stderr.splitlines() == [
+        "berth: warning: '/.wh.bin': no layer can have a file of such a name, ignoring",
+        "berth: warning: 3 more such names, ignoring"]
+    assert sorted(berth.ok("run", "--rm", "image", "find", "/d").split()) == ["/d", "/d/f", "/d/y"]
+    berth.ok("rm", "made")
