@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <functional>
 
 #include "base/text.hpp"
@@ -88,19 +89,56 @@ std::optional<complaint::Found> missing_interpreter(std::string_view program,
   return complaint::no_interpreter(complaint::Interpreter::loader, program, elf->interpreter);
 }
 
-std::optional<complaint::Found> missing_in_image(std::string_view program,
-                                                 const image::Image& image) {
+/// The one that hides what the image has at `path`; null: none does.
+const Volume* volume_over(const std::vector<Volume>& volumes, std::string_view path) {
+  const Volume* found = nullptr;
+  for (const Volume& one : volumes) {
+    bool is_over = path == one.destination ||
+                   path.starts_with(one.destination == "/" ? "/" : one.destination + "/");
+    bool is_deeper = found == nullptr || one.destination.size() > found->destination.size();
+    if (is_over && is_deeper) found = &one;
+  }
+  return found;
+}
+
+/// `path` of what `volume` shows of the host; nothing where that is not known.
+std::optional<sys::Fd> open_in_volume(const Volume& volume, std::string_view path) {
+  if (volume.source.empty()) return std::nullopt;
+  std::filesystem::path source(volume.source);
+  std::string rest(path.substr(volume.destination.size()));
+  if (rest.empty()) {  // it shows one file
+    rest = source.filename();
+    source = source.parent_path();
+  }
+  auto root = sys::open_at(sys::cwd(), source, O_PATH | O_DIRECTORY);
+  if (!root.ok()) return std::nullopt;
+  auto file = sys::find_regular_in_root(*root, rest);
+  return file.ok() ? std::move(*file) : std::nullopt;
+}
+
+std::optional<complaint::Found> missing_in_image(const std::string& program,
+                                                 const image::Image& image,
+                                                 const std::vector<Volume>& volumes) {
   std::vector<std::string> layers = image.layer_directories();
   std::ranges::reverse(layers);
   auto view = LayerView::open(layers);
   if (!view.ok() || !program.starts_with('/')) return std::nullopt;
-  return missing_interpreter(
-      program,
-      [&](uint64_t offset, size_t length) { return view->read_at(program, offset, length); },
-      [&](const std::string& path) {
-        auto type = view->look_up(path);
-        return type.ok() && *type == LayerView::Type::absent;
-      });
+  ReadProgram read = [&](uint64_t offset, size_t length) {
+    return view->read_at(program, offset, length);
+  };
+  std::optional<sys::Fd> file;
+  if (const Volume* volume = volume_over(volumes, program)) {
+    file = open_in_volume(*volume, program);
+    if (!file) return std::nullopt;
+    read = [&](uint64_t offset, size_t length) {
+      return sys::read_at(*file, offset, length, program);
+    };
+  }
+  return missing_interpreter(program, read, [&](const std::string& path) {
+    if (volume_over(volumes, path) != nullptr) return false;  // it may be there
+    auto type = view->look_up(path);
+    return type.ok() && *type == LayerView::Type::absent;
+  });
 }
 
 }  // namespace
@@ -119,8 +157,11 @@ std::optional<complaint::Found> reason_in_root(const Error& error, const sys::Fd
       });
 }
 
-std::optional<complaint::Found> reason_of_command(const Error& error, const image::Image& image) {
-  if (error.sys_errno == ENOENT) return missing_in_image(program_of(error), image);
+std::optional<complaint::Found> reason_of_command(const Error& error, const image::Image& image,
+                                                  const std::vector<Volume>& volumes) {
+  if (error.sys_errno == ENOENT) {
+    return missing_in_image(std::string(program_of(error)), image, volumes);
+  }
   if (error.sys_errno != ENOEXEC) return std::nullopt;
   complaint::Circumstances known;
   known.machine = oci::host_platform().architecture;

@@ -9,6 +9,7 @@
 #include "complaint/end.hpp"
 #include "engine/context.hpp"
 #include "engine/launch.hpp"
+#include "engine/volume.hpp"
 #include "image/store.hpp"
 #include "sys/fd.hpp"
 
@@ -18,8 +19,10 @@ namespace berth::engine {
 /// nothing where nothing is sure. Reads what this machine is only where something is to be said.
 std::optional<complaint::Found> reason_of(const complaint::End& end, std::string_view printed);
 
-/// The reason for a command that could not be started, where the image and the machine are it.
-std::optional<complaint::Found> reason_of_command(const Error& error, const image::Image& image);
+/// The reason for a command that could not be started, where the image, the volumes of the
+/// container and the machine are it.
+std::optional<complaint::Found> reason_of_command(const Error& error, const image::Image& image,
+                                                  const std::vector<Volume>& volumes);
 
 /// The same for a command of exec, where the interpreter that it names is not below `root`, that of
 /// a running container.

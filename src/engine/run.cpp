@@ -157,7 +157,9 @@ Result<RunOutcome> run(const Context& context, const RunRequest& asked, const Ru
   }
   RunOutcome outcome = TRY(in_front ? run_in_front(context, request, call, store, image, cid_file)
                                     : run_watched(context, request, call, store, image, cid_file));
-  if (outcome.command_error) outcome.reason = reason_of_command(*outcome.command_error, image);
+  if (outcome.command_error) {
+    outcome.reason = reason_of_command(*outcome.command_error, image, request.volumes);
+  }
   bool own_command = request.command.empty() && !request.entrypoint && is_of_store(request);
   if (outcome.reason && own_command) {
     outcome.reason = with_needs(context, image, std::move(*outcome.reason));

@@ -141,6 +141,11 @@ Result<Origin> origin_of(const Context& context, const Startable& startable) {
   return Origin{std::move(request), std::move(image)};
 }
 
+void add_reason(const Origin& origin, RunOutcome& outcome) {
+  if (!outcome.command_error) return;
+  outcome.reason = reason_of_command(*outcome.command_error, origin.image, origin.request.volumes);
+}
+
 /// Decides and writes again what the container was asked to be. Gives the lease of its GPUs.
 Result<gpu::HeldLease> draft_again(const Context& context, const Startable& startable,
                                    const Origin& origin, const WatchedStart& start) {
@@ -307,6 +312,7 @@ Result<RunOutcome> start_container(const Context& context, std::string_view refe
       lease.leave();
     }));
     if (!runs) keep_failure(*startable, {outcome.status, outcome.command_error, std::nullopt});
+    add_reason(origin, outcome);
     return outcome;
   }
   auto failed = TRY(start.wait());
@@ -315,6 +321,7 @@ Result<RunOutcome> start_container(const Context& context, std::string_view refe
   keep_failure(*startable, *failed);
   outcome.status = failed->status;
   outcome.command_error = std::move(failed->command_error);
+  add_reason(origin, outcome);
   return outcome;
 }
 
@@ -354,8 +361,10 @@ Result<RunOutcome> start_held(const Context& context, std::string_view reference
   };
   Ended ended = TRY(front.run(stages));
   if (ended.command_error) keep_failure(*startable, ended);
-  return RunOutcome{id, ended.status, std::move(ended.command_error),
-                    std::move(ended.stream_error)};
+  RunOutcome outcome{id, ended.status, std::move(ended.command_error),
+                     std::move(ended.stream_error)};
+  add_reason(origin, outcome);
+  return outcome;
 }
 
 Result<RunOutcome> attach_container(const Context& context, std::string_view reference,

@@ -239,6 +239,36 @@ def test_a_program_whose_interpreter_is_missing(berth, push):
     berth.ok("rm", "-f", "tug")
 
 
+@pytest.mark.profiles("root", "user")
+def test_a_program_in_a_volume_whose_interpreter_is_missing(berth, busybox, work):
+    berth.ok("pull", "-q", busybox)
+    mine = berth.account.own(work / "mine")
+    (mine / "script").write_text("#!/opt/python\n")
+    (mine / "well").write_text("#!/bin/sh\necho well\n")
+    (mine / "theirs").write_text("#!/mine/python\n")
+    (mine / "program").write_bytes(open("/bin/true", "rb").read())
+    (mine / "link").symlink_to("/script")
+    for name in ("script", "well", "theirs", "program"):
+        (mine / name).chmod(0o755)
+    there = ("-v", f"{mine}:/mine:ro", "-v", f"{mine}/script:/usr/bin/one")
+    script = "' exists, but its '#!' line names '/opt/python', which does not exist"
+    expected = {"/mine/script": f"'/mine/script{script}", "/usr/bin/one": f"'/usr/bin/one{script}",
+                "/mine/program": "'/mine/program' exists, but its loader '/lib64/ld-linux-x86-64.so.2' does not"}
+    for program, why in expected.items():
+        for flags in (("run", "--rm"), ("run", "-d", "--rm")):
+            done = berth.run(*flags, *there, busybox, program)
+            assert done.returncode == 127 and f"why: {why}; try: " in done.stderr, done
+        berth.ok("create", "--name", "tug", *there, busybox, program)
+        for flags in (("start",), ("start", "-a")):
+            assert f"why: {why}; try: " in berth.run(*flags, "tug").stderr
+        berth.ok("rm", "tug")
+    assert berth.ok("run", "--rm", *there, busybox, "/mine/well") == "well\n"
+    # What only the container can tell is not guessed at.
+    for program in ("/mine/theirs", "/mine/nothing"):
+        done = berth.run("run", "--rm", *there, busybox, program)
+        assert done.returncode == 127 and "why:" not in done.stderr, done
+
+
 @pytest.mark.parametrize("option", ("size=x", "size=64mb", "mode=999", "uid=me"))
 def test_a_value_that_no_tmpfs_has(refused, option):
     assert refused("--tmpfs", f"/scratch:{option}") == (

@@ -21,7 +21,7 @@ Result<int> run_start(Session& session, const engine::StartOptions& o,
   if (attach && arguments.size() > 1) {
     return make_error(Kind::usage, "you cannot start and attach multiple containers at once");
   }
-  int attached_status = 0;
+  int own_status = 0;
   int status = for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     auto started = engine::start_container(session.context, name, o);
     if (!started.ok() && started.error().kind == Kind::not_found && name != arguments[0]) {
@@ -31,15 +31,20 @@ Result<int> run_start(Session& session, const engine::StartOptions& o,
       return error;
     }
     engine::RunOutcome outcome = TRY(std::move(started));
-    if (outcome.command_error) return std::move(*outcome.command_error);
+    if (outcome.command_error) {
+      session.report.error(*outcome.command_error);
+      tell_reason(session, outcome);
+      own_status = 1;  // docker's, not that of run
+      return {};
+    }
     if (outcome.stream_error) session.report.error(*outcome.stream_error);
-    attached_status = outcome.status;
+    if (attach) own_status = outcome.status;
     tell_detached(session, outcome);
     tell_reason(session, outcome);
     if (!attach) print(session, name + "\n");
     return {};
   });
-  return status != 0 ? status : attached_status;
+  return status != 0 ? status : own_status;
 }
 
 /// Of podman and enroot.
