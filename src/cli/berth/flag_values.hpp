@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,15 @@ ReadValue add_to(std::map<std::string, std::string>& target, Parse parse) {
   return [&target, parse](std::string_view text) -> Result<void> {
     auto [key, value] = TRY(parse(text));
     target[key] = std::move(value);
+    return {};
+  };
+}
+
+/// "linux/arm64"; an empty one is none, as docker has it: scripts write --platform "$PLATFORM".
+inline ReadValue read_platform(std::optional<std::string>& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    target.reset();
+    if (!text.empty()) target = text;
     return {};
   };
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
 #include "cli/berth/elsewhere_arguments.hpp"
+#include "cli/berth/flag_values.hpp"
 
 namespace berth::cli {
 namespace {
@@ -14,7 +15,7 @@ FlagTable import_flags(ImportOptions& o) {
       {"change", 'c', "INSTRUCTION", "Set CMD, ENTRYPOINT, ENV, … as in a Dockerfile",
        &o.request.changes},
       {"message", 'm', "TEXT", "A comment for the history", &o.request.message},
-      {"platform", 0, "OS/ARCH", "What the files are for", &o.request.platform},
+      {"platform", 0, "OS/ARCH", "What the files are for", read_platform(o.request.platform)},
   };
 }
 

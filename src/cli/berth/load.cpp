@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
 #include "cli/berth/elsewhere_arguments.hpp"
+#include "cli/berth/flag_values.hpp"
 
 namespace berth::cli {
 namespace {
@@ -19,7 +20,8 @@ FlagTable load_flags(LoadOptions& o) {
        {},
        Complete::file},
       {"quiet", 'q', "", "Show no progress", &o.request.quiet},
-      {"platform", 0, "OS/ARCH", "Another platform than this machine's", &o.request.platform},
+      {"platform", 0, "OS/ARCH", "Another platform than this machine's",
+       read_platform(o.request.platform)},
   };
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
 #include "cli/berth/elsewhere_arguments.hpp"
+#include "cli/berth/flag_values.hpp"
 #include "engine/images.hpp"
 #include "engine/match.hpp"
 #include "engine/site_rules.hpp"
@@ -17,7 +18,8 @@ struct PullOptions {
 FlagTable pull_flags(PullOptions& o) {
   FlagTable table{
       {"quiet", 'q', "", "Print the reference alone", &o.request.quiet},
-      {"platform", 0, "OS/ARCH", "Another platform than this machine's", &o.request.platform},
+      {"platform", 0, "OS/ARCH", "Another platform than this machine's",
+       read_platform(o.request.platform)},
       {"force", 0, "", "Also what does not run on this machine", &o.request.force},
       {"strict", 0, "", "Nothing that does not pass: an idle GPU, an unknown axis",
        &o.request.strict},

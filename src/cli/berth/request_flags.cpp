@@ -170,7 +170,7 @@ FlagTable container_flags(RequestOptions& o) {
       {"replace", 0, "", "Remove a container of the same name first, running or not",
        &o.call.replace},
       {"platform", 0, "OS/ARCH", "Of the image that is pulled, such as linux/arm64",
-       &o.call.platform},
+       read_platform(o.call.platform)},
       {"force", 0, "", "Pull also what does not run on this machine", &o.call.force},
       {"strict", 0, "", "Nothing that does not pass: an idle GPU, an unknown axis", &o.call.strict},
       {"pull",
