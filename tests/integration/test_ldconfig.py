@@ -4,6 +4,7 @@ with a (synthetic) driver: as in any other container, and nothing of it in what 
 
 import os
 import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -241,29 +242,10 @@ def test_files_of_the_loader_can_be_replaced_as_package_managers_do(berth, layou
     assert all(f" => {DRIVER}/" in line for line in out.splitlines()) and len(out.splitlines()) == 3, out
 
 
-PACKAGE = """Package: libtiny1
-Version: 1
-Architecture: amd64
-Maintainer: nobody <nobody@example.org>
-Description: one library
-"""
-
-
 @pytest.fixture(scope="module")
-def package(session_directory):
-    """A Debian package of one library, whose trigger calls ldconfig."""
-    tree = session_directory / "libtiny1"
-    (tree / "DEBIAN").mkdir(parents=True)
-    (tree / "DEBIAN/control").write_text(PACKAGE)
-    (tree / "DEBIAN/triggers").write_text("activate-noawait ldconfig\n")
-    library = tree / "usr/lib/x86_64-linux-gnu/libtiny.so.1"
-    library.parent.mkdir(parents=True)
-    subprocess.run(["gcc", "-shared", "-nostdlib", "-Wl,-soname,libtiny.so.1", "-o", library, "-xc", "/dev/null"],
-                   check=True)
-    made = session_directory / "libtiny1.deb"
-    subprocess.run(["dpkg-deb", "--root-owner-group", "-b", tree, made], check=True, capture_output=True)
-    made.chmod(0o644)
-    return made
+def archive(session_directory):
+    """Debian's own packages, for apt; readable for everybody."""
+    return shutil.copytree(debian_images.kept_archive(), session_directory / "archive", copy_function=shutil.copy)
 
 
 @pytest.fixture(scope="module")
@@ -275,11 +257,24 @@ def debian(session_directory):
 LOAD = """print "$_ ", (DynaLoader::dl_load_file($_) ? "ok" : DynaLoader::dl_error()), "\\n" for @ARGV"""
 
 
-def test_apt_get_installs_a_package_with_a_library_in_debian(berth, debian, driver_tree, package, profile):
+def install(alone):
+    """A script that has apt install what lies in /archive, and lists what is found then."""
     # With one id alone there is no user _apt to become.
-    alone = "-o APT::Sandbox::User=root" if profile.kind == "single_id" else ""
-    script = (f"apt-get install -y {alone} /p.deb >/tmp/said 2>&1 || cat /tmp/said;"
-              f"perl -MDynaLoader -e '{LOAD}' {' '.join(NAMES)} libtiny.so.1;"
-              "dpkg --audit")
-    out = gpu_run(berth, driver_tree("one"), "--rm", "-v", f"{package}:/p.deb:ro", debian, "sh", "-c", script)
-    assert out.splitlines() == [f"{name} ok" for name in (*NAMES, "libtiny.so.1")]
+    options = "-o APT::Sandbox::User=root" if alone else ""
+    return ("rm -rf /etc/apt/sources.list.d; echo 'deb [trusted=yes] file:/archive ./' >/etc/apt/sources.list;"
+            f"(apt-get {options} update && apt-get {options} install -y {debian_images.PACKAGE}) >/tmp/said 2>&1 ||"
+            f" cat /tmp/said; perl -MDynaLoader -e '{LOAD}' {' '.join((*NAMES, *debian_images.LIBRARIES))}; dpkg --audit")
+
+
+INSTALLED = [f"{name} ok" for name in (*NAMES, *debian_images.LIBRARIES)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_apt_get_installs_a_package_with_a_library_in_debian(berth, debian, driver_tree, archive, profile, mode):
+    out = gpu_run(berth, driver_tree("one"), "--name", "made", "--gpu-driver", mode, "-v", f"{archive}:/archive:ro",
+                  debian, "sh", "-c", install(profile.kind == "single_id"))
+    assert out.splitlines() == INSTALLED
+    berth.ok("commit", "made", "installed")
+    cache = berth.ok("run", "--rm", "installed", "ldconfig", "-p")
+    assert debian_images.LIBRARIES[0] in cache
+    assert [line for line in cache.splitlines() if "libcuda" in line or "nvidia" in line] == []

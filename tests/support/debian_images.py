@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """One Debian root file system as three builders make an image of it: buildah, Docker, and buildah
-with zstd layers. They are built once per machine, into the storage of a registry that is kept.
+with zstd layers; and a package that can be installed in them. They are made once per machine and kept:
+the images in the storage of a registry.
 
-usage: debian_images.py      builds what is missing and prints the storage's directory
+usage: debian_images.py      makes what is missing and prints the storage's directory
 """
 
 import contextlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
@@ -106,6 +108,27 @@ def kept_storage():
     return kept.directory(f"registry-{VERSION}", build)
 
 
+PACKAGE = "libxml2"
+LIBRARIES = ("libxml2.so.2", "libicuuc.so.72")  # its own, and one of a package that it depends on
+
+
+def make_archive(directory):
+    root = directory.parent / "root"
+    run("debootstrap", "--variant=minbase", "--download-only", f"--include={PACKAGE}", "bookworm", root)
+    directory.mkdir()
+    for package in (PACKAGE, "libicu72"):
+        deb, = (root / "var/cache/apt/archives").glob(f"{package}_*.deb")
+        shutil.copy(deb, directory)
+    packages = run("dpkg-scanpackages", "--multiversion", ".", cwd=directory)
+    (directory / "Packages").write_text(packages + "\n", encoding="utf-8")
+
+
+def kept_archive():
+    """A directory that apt takes packages from, with PACKAGE and what the images lack of its dependencies;
+    makes it the first time (half a minute, and downloads them)."""
+    return kept.directory("archive-bookworm-1", make_archive)
+
+
 def unpack(server, image, directory):
     """Extracts the image's single layer with tar, as root."""
     name, _, tag = image.partition(":")
@@ -120,4 +143,5 @@ def unpack(server, image, directory):
 
 
 if __name__ == "__main__":
+    kept_archive()
     print(kept_storage())
