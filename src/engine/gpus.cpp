@@ -207,7 +207,8 @@ bool names_gpu_node(const RunRequest& request) {
 gpu::RealPath real_path_of(const ImageLook& look) {
   return [&view = look.view](const std::string& path) {
     auto real = view.real_path(path);
-    return real.ok() ? std::move(*real) : path;
+    if (!real.ok()) return path;
+    return std::move(*real);
   };
 }
 

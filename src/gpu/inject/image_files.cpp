@@ -103,7 +103,8 @@ RealPath real_path_in(const std::string& rootfs) {
   if (!root.ok()) return [](const std::string& path) { return path; };
   return [held = std::make_shared<sys::Fd>(std::move(*root))](const std::string& path) {
     auto real = sys::real_path_in_root(*held, path);
-    return real.ok() ? std::move(*real) : path;
+    if (!real.ok()) return path;
+    return std::move(*real);
   };
 }
 
