@@ -74,6 +74,7 @@ Result<std::string> ErofsLayer::enter(const std::string& directory) {
   PathWalk walk(directory, options_->limits);
   while (!walk.ended()) {
     std::string name = walk.take();
+    TRY(check_step(current_, name));
     if (name == "..") {
       if (here_->parent == nullptr) continue;
       here_ = here_->parent;
@@ -265,12 +266,12 @@ Result<void> ErofsLayer::add_hard_link(const Place& place, const TarEntry& entry
     displace(place);
     return {};
   }
-  if (file == nullptr || file->whiteout) {
-    return refuse_entry(place.path, reason + "is not in this layer");
-  }
+  if (file == nullptr) return refuse_entry(place.path, reason + "is not in this layer");
+  std::string path = join_path(path_of(*from), name_of(*target));
+  if (file->whiteout && is_device_whiteout(path)) return hide_by_device(place);
+  if (file->whiteout) return refuse_entry(place.path, reason + "is not in this layer");
   if (as_directory(file) != nullptr) return refuse_entry(place.path, reason + "is a directory");
   if (find(*here_, place.name) == file) return {};
-  std::string path = join_path(path_of(*from), name_of(*target));
   if (is_below(path, place.path)) return refuse_entry(place.path, reason + "it would replace");
   std::shared_ptr<Node> node = from->children.find(name_of(*target))->second;
   displace(place);

@@ -15,6 +15,7 @@ namespace {
 
 using Type = TarEntry::Type;
 
+constexpr size_t kMaxName = 255;          // NAME_MAX
 constexpr uint64_t kMaxId = 0xffff'fffe;  // 2³²−1 means "leave as it is" to chown(2)
 
 }  // namespace
@@ -50,7 +51,7 @@ Result<std::string> clean_path(const std::string& path, const UnpackLimits& limi
     }
     if (part.find('\0') != part.npos) return refuse_entry(path, "its path holds a NUL");
     // A whiteout hides a name that may be as long as any.
-    if (part.size() > 255 + (part.starts_with(kWhiteout) ? kWhiteout.size() : 0)) {
+    if (part.size() > kMaxName + (part.starts_with(kWhiteout) ? kWhiteout.size() : 0)) {
       return refuse_entry(path, "a part of its path is longer than 255 bytes");
     }
     if (++depth > limits.path_depth) return refuse_depth(path, limits);
@@ -70,6 +71,14 @@ Error refuse_depth(const std::string& path, const UnpackLimits& limits) {
                    "its path is deeper than " + std::to_string(limits.path_depth) + " directories");
   error.hint = kRaiseHint;
   return error;
+}
+
+Result<void> check_step(const std::string& entry, const std::string& name) {
+  if (name.size() > kMaxName) {
+    return refuse_entry(entry, "a part of its path is longer than 255 bytes");
+  }
+  if (name.starts_with(kWhiteout)) return refuse_entry(entry, "it lies below a whiteout");
+  return {};
 }
 
 PathWalk::PathWalk(const std::string& path, const UnpackLimits& limits)

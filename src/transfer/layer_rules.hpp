@@ -34,6 +34,9 @@ bool is_below(std::string_view path, std::string_view directory);
 Result<std::string> clean_path(const std::string& path, const UnpackLimits& limits);
 Error refuse_depth(const std::string& path, const UnpackLimits& limits);
 
+/// A directory on the way of `entry`, which a link may have named. Errors: corrupt.
+Result<void> check_step(const std::string& entry, const std::string& name);
+
 /// What is left of a path while it is followed in a layer's tree as by a process whose root that
 /// tree is: a link's target comes before what is behind the link.
 class PathWalk {

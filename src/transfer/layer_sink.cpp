@@ -65,7 +65,6 @@ Result<void> LayerSink::add_member(const std::string& path, const TarEntry& entr
   using EntryType = TarEntry::Type;
   std::string directory = TRY(enter(parent_of(path)));
   Place place{name_of(path), join_path(directory, name_of(path))};
-  if (has_part(directory, kWhiteout)) return refuse_entry(entry.path, "it lies below a whiteout");
   // Links that lead down could make it as deep as one likes.
   if (place.path != path) TRY(clean_path(place.path, options_->limits));
   if (place.name.starts_with(kWhiteout)) return add_whiteout(place);
@@ -91,11 +90,7 @@ Result<void> LayerSink::add_member(const std::string& path, const TarEntry& entr
 /// A character device 0:0 is a whiteout of an overlay, and no container can see it as anything
 /// else. Images have such, and more names of them, that bring layers of other images.
 Result<void> LayerSink::add_other(const Place& place, const TarEntry& entry) {
-  if (entry.type == TarEntry::Type::hard_link) {
-    auto target = clean_path(entry.link, options_->limits);
-    bool hides = target.ok() && device_whiteouts_.contains(*target);
-    return hides ? hide_by_device(place) : add_hard_link(place, entry);
-  }
+  if (entry.type == TarEntry::Type::hard_link) return add_hard_link(place, entry);
   TRY(check_node(place.path, entry));
   bool hides = entry.type == TarEntry::Type::character_device && entry.device_major == 0 &&
                entry.device_minor == 0;

@@ -59,6 +59,13 @@ class LayerSink {
   virtual bool has_user(uint64_t) const { return true; }
   virtual bool has_group(uint64_t) const { return true; }
 
+  /// Hides it as a device 0:0 does, of which others may be hard links.
+  Result<void> hide_by_device(const Place& place);
+  /// Whether the whiteout at `path`, which has no links in it, came of such a device.
+  bool is_device_whiteout(const std::string& path) const {
+    return device_whiteouts_.contains(path);
+  }
+
   /// What stays in memory until the end, so that a stranger cannot fill it. Errors: corrupt.
   Result<void> charge(size_t bytes);
 
@@ -73,7 +80,6 @@ class LayerSink {
   Result<void> add_member(const std::string& path, const TarEntry& entry, TarReader& tar);
   Result<void> add_whiteout(const Place& place);
   Result<void> add_other(const Place& place, const TarEntry& entry);
-  Result<void> hide_by_device(const Place& place);
 
   uint64_t entries_ = 0;
   uint64_t tree_bytes_ = 0;

@@ -74,6 +74,7 @@ Result<std::string> LayerWriter::enter(const std::string& wanted) {
   PathWalk walk(wanted.substr(levels_.back().path.size()), options_->limits);
   while (!walk.ended()) {
     std::string name = walk.take();
+    TRY(check_step(current_, name));
     if (name != "..") {
       TRY(enter_child(name, walk));
     } else if (levels_.size() > 1) {
@@ -334,14 +335,15 @@ Result<void> LayerWriter::add_hard_link(const Place& place, const TarEntry& entr
   if (from.ok()) file = TRY(sys::stat_entry(*from, name_of(*target)));
   if (!file && left_out_.add_link(place.path, *target)) return displace(place);
   bool hidden = file && S_ISCHR(file->st_mode) && TRY(is_whiteout(*from, name_of(*target)));
-  if (!file || hidden) return refuse_entry(place.path, reason + "is not in this layer");
+  if (!file) return refuse_entry(place.path, reason + "is not in this layer");
+  std::string path = join_path(TRY(real_path(*from)), name_of(*target));
+  if (hidden && is_device_whiteout(path)) return hide_by_device(place);
+  if (hidden) return refuse_entry(place.path, reason + "is not in this layer");
   // Everything else may have several names, a symbolic link too: linkat(2) follows none.
   if (S_ISDIR(file->st_mode)) return refuse_entry(place.path, reason + "is a directory");
 
   auto there = TRY(sys::stat_entry(here(), place.name));
   if (there && there->st_ino == file->st_ino) return {};
-  std::string path = TRY(real_path(*from));
-  path = join_path(path, name_of(*target));
   if (is_below(path, place.path)) return refuse_entry(place.path, reason + "it would replace");
   if (there) TRY(displace(place));
   TRY(charge(path.size() + place.path.size()));  // of record_tree()

@@ -284,20 +284,15 @@ class TreeTar {
         if (changes && handle.error().kind == Kind::not_found) continue;
         return std::move(handle).error();
       }
-      if (child.starts_with(".wh.") && TRY(is_left_out(*handle, path))) continue;
+      if (child.starts_with(".wh.") && TRY(is_left_out(path))) continue;
       TRY(add(*handle, path, depth + 1));
     }
     return {};
   }
 
   /// A file that somebody has given the name of a mark: in a layer it would hide another one.
-  Result<bool> is_left_out(const sys::Fd& found, const std::string& name) {
+  Result<bool> is_left_out(const std::string& name) {
     if (options_.marks == Marks::plain) return false;
-    struct stat status = TRY(sys::stat_fd(found, name));
-    // fuse-overlayfs makes marks so where it may make no devices, and lets nobody else do that.
-    bool is_mark = options_.overlay == image::OverlayXattr::user && S_ISREG(status.st_mode) &&
-                   status.st_size == 0;
-    if (is_mark) return false;
     const std::string why = quote("/" + name) + ": no layer can have a file of such a name";
     if (!options_.on_warning) return make_error(Kind::unsupported, why);
     if (marks_++ == 0) options_.on_warning(why + ", ignoring");

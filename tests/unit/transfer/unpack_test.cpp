@@ -248,6 +248,33 @@ TEST_F(UnpackTest, a_device_0_0_is_a_whiteout) {
             "entry 'h': it is a hard link to 'x', which is not in this layer");
 }
 
+TEST_F(UnpackTest, a_hard_link_to_what_took_the_place_of_a_device_0_0_is_one) {
+  good(TarBuilder()
+           .directory("d/")
+           .symlink("l", "d")
+           .add({.name = "d/x", .type = '3'})
+           .hard_link("gone", "l/x")
+           .add({.name = "later", .type = '3'})
+           .file("later", "mine")
+           .hard_link("same", "later")
+           .file("first", "mine too")
+           .add({.name = "first", .type = '3'})
+           .hard_link("same-too", "first"));
+  EXPECT_TRUE(is_whiteout("gone"));
+  EXPECT_EQ(content("same"), "mine");
+  EXPECT_EQ(content("same-too"), "mine too");
+}
+
+TEST_F(UnpackTest, a_link_names_no_directory_that_an_entry_may_not) {
+  const std::string longer = std::string(256, 'n') + "/../d";
+  EXPECT_EQ(error(TarBuilder().pax({{"linkpath", longer}}).symlink("l", "x").file("l/f").finish()),
+            "entry 'l/f': a part of its path is longer than 255 bytes");
+  for (const char* target : {".wh.a/../d", ".wh..wh..opq/../d", ".wh..wh.plnk/.."}) {
+    EXPECT_EQ(error(TarBuilder().symlink("l", target).file("l/f").finish()),
+              "entry 'l/f': it lies below a whiteout");
+  }
+}
+
 TEST_F(UnpackTest, a_link_that_stays_inside_may_be_gone_through) {
   good(TarBuilder()
            .directory("usr/lib/")
