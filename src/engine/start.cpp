@@ -141,9 +141,9 @@ Result<Origin> origin_of(const Context& context, const Startable& startable) {
   return Origin{std::move(request), std::move(image)};
 }
 
-void add_reason(const Origin& origin, RunOutcome& outcome) {
+void add_reason(const image::Image& image, const RunRequest& request, RunOutcome& outcome) {
   if (!outcome.command_error) return;
-  outcome.reason = reason_of_command(*outcome.command_error, origin.image, origin.request.volumes);
+  outcome.reason = reason_of_command(*outcome.command_error, image, request.volumes);
 }
 
 /// Decides and writes again what the container was asked to be. Gives the lease of its GPUs.
@@ -312,7 +312,7 @@ Result<RunOutcome> start_container(const Context& context, std::string_view refe
       lease.leave();
     }));
     if (!runs) keep_failure(*startable, {outcome.status, outcome.command_error, std::nullopt});
-    add_reason(origin, outcome);
+    add_reason(origin.image, origin.request, outcome);
     return outcome;
   }
   auto failed = TRY(start.wait());
@@ -321,7 +321,7 @@ Result<RunOutcome> start_container(const Context& context, std::string_view refe
   keep_failure(*startable, *failed);
   outcome.status = failed->status;
   outcome.command_error = std::move(failed->command_error);
-  add_reason(origin, outcome);
+  add_reason(origin.image, origin.request, outcome);
   return outcome;
 }
 
@@ -363,7 +363,7 @@ Result<RunOutcome> start_held(const Context& context, std::string_view reference
   if (ended.command_error) keep_failure(*startable, ended);
   RunOutcome outcome{id, ended.status, std::move(ended.command_error),
                      std::move(ended.stream_error)};
-  add_reason(origin, outcome);
+  add_reason(origin.image, request, outcome);
   return outcome;
 }
 

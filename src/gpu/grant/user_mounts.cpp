@@ -48,19 +48,19 @@ Result<std::string> choose_directory(const std::vector<UserMount>& mounts,
                     "another place for these mounts, or --gpu-driver image");
 }
 
-Result<std::vector<std::string>> fit_places(
-    std::vector<oci::Mount>& given, const std::vector<UserMount>& mounts, const RealPath& real_path,
-    const std::function<HostFile(const std::string& host_path)>& look) {
+Result<std::vector<std::string>> fit_places(std::vector<oci::Mount>& given,
+                                            const std::vector<UserMount>& mounts,
+                                            const RealPath& real_path, const LookAtHost& look) {
   std::vector<std::string> left_out;
   std::vector<oci::Mount> kept;
   for (oci::Mount& mount : given) {
     std::string path = real_path(mount.destination);
     const UserMount* over = mount_over(mounts, path);
     bool has_place = over == nullptr || over->destination == path ||
-                     look(over->source + path.substr(over->destination.size())) != HostFile::absent;
+                     look(over->source, path.substr(over->destination.size())) != HostFile::absent;
     if (has_place) {
       kept.push_back(std::move(mount));
-    } else if (look(mount.source) == HostFile::socket) {
+    } else if (look(mount.source, "") == HostFile::socket) {
       left_out.push_back(mount.destination);
     } else {
       return make_error(Kind::denied,
@@ -80,7 +80,7 @@ Result<void> check_devices(std::span<const oci::Device> devices,
     std::string path = std::filesystem::path(device.path).lexically_normal();
     const UserMount* over = mount_over(mounts, path);
     if (over == nullptr) continue;
-    if (is_device(over->source + path.substr(over->destination.size()), device)) continue;
+    if (is_device(over->source, path.substr(over->destination.size()), device)) continue;
     return make_error(Kind::denied,
                       "device " + quote(path) + " is not in " + quote(over->source) +
                           ", which is mounted at " + quote(over->destination),

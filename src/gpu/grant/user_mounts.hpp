@@ -36,15 +36,20 @@ Result<std::string> choose_directory(const std::vector<UserMount>& mounts,
 /// What is at a path of the host.
 enum class HostFile { absent, socket, other };
 
+/// What is at `below`, "" or "/a/b", of what lies at the absolute `path` of the host; a link below
+/// that leads nowhere outside, as in the container.
+using LookAtHost = std::function<HostFile(const std::string& path, const std::string& below)>;
+
 /// Takes out of the mounts that somebody else gives a container those of sockets that have no
 /// place: what is not there in something of the user's would have to be made on the host. Gives
 /// where they would have been.  Errors: denied (another file has no place). docs/decisions/0174
-Result<std::vector<std::string>> fit_places(
-    std::vector<oci::Mount>& given, const std::vector<UserMount>& mounts, const RealPath& real_path,
-    const std::function<HostFile(const std::string& host_path)>& look);
+Result<std::vector<std::string>> fit_places(std::vector<oci::Mount>& given,
+                                            const std::vector<UserMount>& mounts,
+                                            const RealPath& real_path, const LookAtHost& look);
 
-/// Whether a path of the host is that device.
-using IsDevice = std::function<bool(const std::string& host_path, const oci::Device& device)>;
+/// Whether that device is there.
+using IsDevice = std::function<bool(const std::string& path, const std::string& below,
+                                    const oci::Device& device)>;
 
 /// Errors: denied, for the first of the devices that lies in something of the user's and is not
 /// there: it would have to be made on the host. docs/decisions/0174

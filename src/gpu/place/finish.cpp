@@ -54,6 +54,16 @@ bool wants_inventory(const oci::ContainerEdits& edits) {
   return edits.compat.has_value();
 }
 
+namespace {
+
+Result<sys::Fd> open_below(const std::string& path, const std::string& below) {
+  if (below.empty()) return sys::open_at(sys::cwd(), path, O_PATH);
+  sys::Fd root = TRY(sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY));
+  return sys::open_in_root(root, below, O_PATH);
+}
+
+}  // namespace
+
 Result<void> finish_edits(oci::ContainerEdits& edits, const FinishOptions& options) {
   finish_compat(edits, options);
   if (!edits.freeze_device_nodes && !edits.application_profile) return {};
@@ -65,15 +75,15 @@ Result<void> finish_edits(oci::ContainerEdits& edits, const FinishOptions& optio
   return place_requests(edits, options.state_dir, params);
 }
 
-HostFile look_at_host(const std::string& path) {
-  auto handle = sys::open_at(sys::cwd(), path, O_PATH);
+HostFile look_at_host(const std::string& path, const std::string& below) {
+  auto handle = open_below(path, below);
   if (!handle.ok()) return HostFile::absent;
   auto status = sys::stat_fd(*handle, path);
   return status.ok() && S_ISSOCK(status->st_mode) ? HostFile::socket : HostFile::other;
 }
 
-bool is_host_device(const std::string& path, const oci::Device& device) {
-  auto handle = sys::open_at(sys::cwd(), path, O_PATH);
+bool is_host_device(const std::string& path, const std::string& below, const oci::Device& device) {
+  auto handle = open_below(path, below);
   if (!handle.ok()) return false;
   auto same = sys::is_device(*handle, device.type == "u" ? "c" : device.type,
                              static_cast<unsigned>(device.major),

@@ -34,9 +34,9 @@ bool wants_inventory(const oci::ContainerEdits& edits);
 Result<void> finish_edits(oci::ContainerEdits& edits, const FinishOptions& options);
 
 /// For fit_places().
-HostFile look_at_host(const std::string& path);
+HostFile look_at_host(const std::string& path, const std::string& below);
 
 /// For check_devices().
-bool is_host_device(const std::string& path, const oci::Device& device);
+bool is_host_device(const std::string& path, const std::string& below, const oci::Device& device);
 
 }  // namespace berth::gpu

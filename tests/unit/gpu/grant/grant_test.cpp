@@ -391,7 +391,8 @@ TEST(Grant, what_a_file_mounts_in_a_mount_of_the_users_has_to_be_there) {
   const std::string place = "/usr/lib/libcuda.so.1", source = "/host/libcuda.so.1";
   auto same = [](const std::string& path) { return path; };
   std::map<std::string, HostFile> host = {{source, HostFile::other}};
-  auto look = [&](const std::string& path) {
+  auto look = [&](const std::string& root, const std::string& below) {
+    std::string path = root + below;
     auto found = host.find(path);
     return found == host.end() ? HostFile::absent : found->second;
   };
@@ -419,7 +420,9 @@ TEST(Grant, what_a_file_mounts_in_a_mount_of_the_users_has_to_be_there) {
 TEST(UserMounts, a_device_that_is_not_in_what_lies_over_its_place_is_an_error) {
   const oci::Device gpu{"c", "/dev//nvidia0", 195, 0, {}, {}, {}};
   std::set<std::string> there;
-  auto look = [&](const std::string& path, const oci::Device&) { return there.contains(path); };
+  auto look = [&](const std::string& root, const std::string& below, const oci::Device&) {
+    return there.contains(root + below);
+  };
   auto check = [&](std::vector<UserMount> mounts) {
     auto checked = check_devices(std::span(&gpu, 1), mounts, look);
     return checked.ok() ? "" : checked.error().what;
