@@ -38,11 +38,9 @@ class RuntimeLog final : public Log {
   }
   void warn(const std::string& text) override {
     std::string said = of_berth_ ? oci::name_flags(text) : text;
-    if (report_) {
-      ignore(sys::write_all(report_, cli::oci::report_warning(said), "--report-fd"));
-    } else {
-      write("warning", "warning: " + said, said);
-    }
+    if (!report_) return write("warning", "warning: " + said, said);
+    write_file("warning", said);
+    ignore(sys::write_all(report_, cli::oci::report_warning(said), "--report-fd"));
   }
   void debug(const std::string& text) override {
     if (debug_) write("debug", text, text);
@@ -57,8 +55,11 @@ class RuntimeLog final : public Log {
 
  private:
   // There is no place left to say that these are gone.
-  void write(std::string_view level, const std::string& line, const std::string& text) {
+  void write_file(std::string_view level, const std::string& text) {
     if (file_) ignore(sys::write_all(file_, cli::oci::log_line(format_, level, text), "--log"));
+  }
+  void write(std::string_view level, const std::string& line, const std::string& text) {
+    write_file(level, text);
     std::string program = of_berth_ ? "berth: " : "berth-runtime: ";
     ignore(sys::write_stream(STDERR_FILENO, program + escape_controls(line) + "\n"));
   }

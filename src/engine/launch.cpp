@@ -131,7 +131,7 @@ Result<Report> parse_report(std::string_view text) {
   report.error.kind = kind_from_name(fields.kind);
   report.error.sys_errno = fields.sys_errno;
   report.error.what = oci::name_flags(std::move(fields.what));
-  report.error.hint = std::move(fields.hint);
+  report.error.hint = oci::name_flags(std::move(fields.hint));
   report.error.context = std::move(fields.context);
   report.error = network_error(std::move(report.error));
   report.command = fields.stage == "command";

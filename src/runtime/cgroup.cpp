@@ -132,6 +132,11 @@ Result<std::string> parse_cgroup_path(const std::string& path) {
   return name;
 }
 
+/// What holds without a cgroup too, as pids.limit of -1.
+bool is_unlimited(const CgroupWrite& write) {
+  return write.value == "-1" || write.value == "max";
+}
+
 Result<std::vector<CgroupShare>> deal(const CgroupLayout& layout, const oci::Resources& resources,
                                       std::vector<UnmetLimit>& unmet) {
   std::vector<CgroupShare> shares;
@@ -158,7 +163,7 @@ Result<std::vector<CgroupShare>> deal(const CgroupLayout& layout, const oci::Res
   deal_to(TRY(v2_writes(of_v2)), Version::v2);
 
   for (const auto& write : left) {
-    if (!met.insert(write.limit).second) continue;
+    if (is_unlimited(write) || !met.insert(write.limit).second) continue;
     unmet.push_back({write.limit, why_left(layout, write)});
   }
   return shares;
@@ -181,7 +186,8 @@ Result<void> judge(const UnmetLimit& unmet, Log& log) {
 void CgroupMaker::lacks(const CgroupShare& share, const std::string& reason) {
   std::set<std::string> named;
   for (const auto& write : share.writes) {
-    if (named.insert(write.limit).second) made_.unmet_.push_back({write.limit, reason});
+    if (!is_unlimited(write) && named.insert(write.limit).second)
+      made_.unmet_.push_back({write.limit, reason});
   }
 }
 

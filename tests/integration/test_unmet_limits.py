@@ -51,3 +51,9 @@ def test_warnings_of_the_runtime_are_json_where_the_others_are(berth, image):
         done = berth.run("--log-format", "json", *words, "-m", "40m", image, "true")
         line, = done.stderr.splitlines()
         assert json.loads(line)["message"].startswith("--memory: ")
+
+
+@USERS
+def test_no_limit_needs_no_cgroup(berth, image):
+    done = berth.run("run", "--rm", "--pids-limit", "-1", "--memory-swap", "-1", image, "true")
+    assert (done.returncode, done.stderr) == (0, "")
