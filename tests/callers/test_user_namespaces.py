@@ -166,7 +166,7 @@ def test_exec_and_a_second_life(engine):
     argv[1:1] = flags
     made.ok(*argv)
     done = made.exec("mapped", "sh", "-c", "id -u; cat /proc/self/uid_map")
-    assert done.stdout.split() == ["0", "0", str(FIRST), str(COUNT)]
+    assert done.stdout.split() == ["0", "0", str(FIRST), str(COUNT)], done
     made.remove("mapped")
     assert run(made, flags, "id -u") == "0\n"
 

@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "network/attach/bridge.hpp"
+#include "network/attach/endpoints.hpp"
 #include "network/attach/helpers.hpp"
 #include "network/attach/holder.hpp"
 #include "network/attach/leases.hpp"
@@ -276,7 +277,9 @@ Result<void> disconnect(const std::string& directory, const std::string& id,
   if (holder) TRY(enter_space(*holder));
   TRY(disconnect_bridge(leases, network, live.space, live.lease));
   // Closes the ports of a container that nothing leads out of any more.
-  if (holder) ignore(forward_ports(leases, *holder, TRY(leases.sweep())));
+  if (!holder) return {};
+  std::vector<Lease> current = TRY(leases.sweep());
+  ignore(forward_ports(leases, *holder, current));
   return {};
 }
 
