@@ -336,3 +336,7 @@ def test_root_without_the_capability_may_not_lower_the_oom_score(berth, busybox)
     assert (done.returncode, done.stderr) == (
         125, f"berth: {OOM}, and this process may not lower it; try: CAP_SYS_RESOURCE for it, or "
              "--oom-score-adj 0\n")
+
+
+def test_an_empty_platform_is_none(berth, busybox):
+    assert berth.ok("run", "--rm", "--quiet", "--platform", "", busybox, "echo", "well") == "well\n"
