@@ -23,8 +23,9 @@ namespace {
 
 constexpr int kFailed = 1;
 
-/// Standard error, and the file of --log. While berth listens at --report-fd, it says the warnings
-/// itself; after that they are said in its name, for nobody who typed a line for berth knows us.
+/// Writes to standard error and to the file of --log. While --report-fd is open, warnings go there
+/// and berth prints them. Later ones are printed with the prefix "berth: ": its user typed a berth
+/// command.
 class RuntimeLog final : public Log {
  public:
   explicit RuntimeLog(const sys::Fd& report) : report_(report) {}

@@ -93,8 +93,8 @@ Result<std::string> call_runtime(const Context& context, std::vector<std::string
 
 std::string runtime_program(const Context& context);  ///< absolute path
 
-/// What comes through the report pipe until all who could report have closed it. The warnings in
-/// front of it are said then.
+/// Reads the report pipe until every writer has closed it, then logs the warnings that precede the
+/// report.
 class ReportReader {
  public:
   ReportReader(sys::Fd fd, Log& log) : fd_(std::move(fd)), log_(log) {}

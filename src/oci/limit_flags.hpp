@@ -10,7 +10,7 @@ namespace berth::oci {
 /// none does.  docs.docker.com/reference/cli/docker/container/run
 std::string_view flag_of_limit(std::string_view member);
 
-/// Says flags where a configuration has members, for whoever typed a flag:
+/// Replaces the members of linux.resources in an error or warning by the flags that set them:
 /// "linux.resources.cpu.quota: no permission" → "--cpus: no permission".
 std::string name_flags(std::string text);
 

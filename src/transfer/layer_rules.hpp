@@ -37,8 +37,8 @@ Error refuse_depth(const std::string& path, const UnpackLimits& limits);
 /// A directory on the way of `entry`, which a link may have named. Errors: corrupt.
 Result<void> check_step(const std::string& entry, const std::string& name);
 
-/// What is left of a path while it is followed in a layer's tree as by a process whose root that
-/// tree is: a link's target comes before what is behind the link.
+/// Resolves a path in a layer's tree as chroot(2) would: holds the components that are left, and
+/// puts a symbolic link's target in front of them.
 class PathWalk {
  public:
   PathWalk(const std::string& path, const UnpackLimits& limits);

@@ -178,7 +178,8 @@ Result<void> forget(Leases& leases, const std::string& id) {
   return detach(leases, id);
 }
 
-/// Who keeps the bridges of a container that runs; null: the host.
+/// The holder whose network namespace has the bridges of a running container; null: they are in
+/// the host's.
 Result<std::optional<Holder>> holder_of(const Leases& leases, const Lease& lease) {
   std::optional<Holder> holder;
   if (lease.outside.empty()) return holder;
