@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The OCI runtime: wires the parts together, prints the one error line.
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include "sys/process.hpp"
 #include "sys/program.hpp"
 #include "sys/protected_program.hpp"
+#include "sys/signals.hpp"
 
 namespace berth {
 namespace {
@@ -41,6 +43,7 @@ class RuntimeLog final : public Log {
     std::string said = of_berth_ ? oci::name_flags(text) : text;
     if (!report_) return write("warning", "warning: " + said, said);
     write_file("warning", said);
+    sys::IgnoredSignal reader_gone(SIGPIPE);  // a warning ends no start
     ignore(sys::write_all(report_, cli::oci::report_warning(said), "--report-fd"));
   }
   void debug(const std::string& text) override {

@@ -408,6 +408,20 @@ def test_a_user_without_one_runs_and_is_told(runtime, bundle, ordinary):
 
 
 @ROOT
+def test_a_warning_that_nobody_reads_any_more_ends_no_start(runtime, bundle, ordinary):
+    user = ordinary(delegated=False)
+    bundle.linux["resources"]["pids"] = {"limit": 10}
+    bundle.shell("echo ran").write()
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = user.call("--report-fd", str(write), "run", "-b", str(bundle.directory), "c1", pass_fds=[write])
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")
+
+
+@ROOT
 def test_signals_reach_all_processes_without_a_cgroup(runtime, bundle, ordinary):
     user = ordinary(delegated=False, within=())
     bundle.linux["namespaces"].append({"type": "user"})
