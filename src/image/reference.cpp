@@ -99,15 +99,27 @@ bool valid_tag(std::string_view text) {
 
 namespace {
 
+constexpr std::string_view kTransport = "docker://";
+
 /// The name as others spell it: podman and Apptainer put the transport before it, Enroot and pyxis
 /// a '#' behind the registry.
 std::string plain_name(std::string_view text) {
-  constexpr std::string_view kTransport = "docker://";
   if (text.starts_with(kTransport)) text.remove_prefix(kTransport.size());
   std::string name(text);
   size_t mark = name.find('#');
   if (mark != std::string::npos) name[mark] = '/';
   return name;
+}
+
+/// Takes the registry off the front of a name that has one; the default is Docker Hub.
+std::string take_registry(std::string_view& name) {
+  std::string registry(kDefaultRegistry);
+  size_t slash = name.find('/');
+  if (slash != std::string_view::npos && names_registry(name.substr(0, slash))) {
+    registry = name.substr(0, slash);
+    name.remove_prefix(slash + 1);
+  }
+  return is_docker_hub(registry) ? std::string(kDefaultRegistry) : registry;
 }
 
 }  // namespace
@@ -146,17 +158,10 @@ Result<Reference> Reference::parse(std::string_view given) {
     reference.tag_ = "latest";
   }
 
-  slash = rest.find('/');
-  if (slash != std::string_view::npos && names_registry(rest.substr(0, slash))) {
-    reference.registry_ = rest.substr(0, slash);
-    rest = rest.substr(slash + 1);
-    if (!valid_registry(reference.registry_)) {
-      return refuse(text, quote(reference.registry_) + " is not a registry's host and port");
-    }
-  } else {
-    reference.registry_ = kDefaultRegistry;
+  reference.registry_ = take_registry(rest);
+  if (!valid_registry(reference.registry_)) {
+    return refuse(text, quote(reference.registry_) + " is not a registry's host and port");
   }
-  if (is_docker_hub(reference.registry_)) reference.registry_ = kDefaultRegistry;
   if (has_upper(rest)) return refuse(text, "repository name must be lower case");
   for (std::string_view component : split(rest, '/')) {
     if (!valid_component(component)) {
@@ -171,6 +176,33 @@ Result<Reference> Reference::parse(std::string_view given) {
     return refuse(text, "it is longer than 255 characters");
   }
   return reference;
+}
+
+Result<SearchTerm> parse_search_term(std::string_view text) {
+  auto refuse_term = [&](std::string_view reason, std::string_view hint = {}) {
+    return make_error(Kind::usage,
+                      "read " + quote(text.substr(0, 300)) + ": " + std::string(reason),
+                      std::string(hint));
+  };
+  if (text.starts_with("http://") || text.starts_with("https://")) {
+    return refuse_term("it is an address", "REGISTRY/TEXT, without the scheme");
+  }
+  std::string plain(text.starts_with(kTransport) ? text.substr(kTransport.size()) : text);
+  size_t mark = plain.find('#');  // Enroot's, as in plain_name(); "c#" is a text
+  if (mark != plain.npos && names_registry(plain.substr(0, mark))) plain[mark] = '/';
+  std::string_view rest = plain;
+  SearchTerm term;
+  term.registry = take_registry(rest);
+  if (!valid_registry(term.registry)) {
+    return refuse_term(quote(term.registry) + " is not a registry's host and port");
+  }
+  bool hub = term.registry == kDefaultRegistry;
+  if (hub && rest.starts_with(kOfficialPrefix)) rest.remove_prefix(kOfficialPrefix.size());
+  if (rest.size() > kMaxName) return refuse_term("it is longer than 255 characters");
+  if (escape_controls(rest) != rest) return refuse_term("it holds control characters");
+  if (hub && trim(rest).empty()) return refuse_term("there is no text to look for");
+  term.text = rest;
+  return term;
 }
 
 std::string Reference::manifest_reference() const {

@@ -49,4 +49,14 @@ class Reference {
   std::optional<Digest> digest_;
 };
 
+/// What `search` is asked for: "localhost:5000/cuda" is "cuda" at "localhost:5000", "cuda" is that
+/// at "docker.io", and "localhost:5000/" is every repository there.
+struct SearchTerm {
+  std::string registry;  ///< as Reference::registry()
+  std::string text;      ///< without the "library/" of Docker Hub's own images
+};
+
+/// Errors: usage, with the reason.
+Result<SearchTerm> parse_search_term(std::string_view text);
+
 }  // namespace berth::image

@@ -192,6 +192,28 @@ void fields(V& v, LogoutRequest& r) {
 }
 
 template <class V>
+void fields(V& v, SearchRequest& r) {
+  v.required("verb", r.verb);
+  v.required("registry", r.registry);
+  v.required("text", r.text);
+  v.required("limit", r.limit);
+  v.optional("stars", r.stars);
+  v.optional("official", r.official);
+  v.optional("automated", r.automated);
+  access_fields(v, r.access);
+  v.strict();
+}
+
+template <class V>
+void fields(V& v, TagsRequest& r) {
+  v.required("verb", r.verb);
+  v.required("reference", r.reference);
+  v.required("limit", r.limit);
+  access_fields(v, r.access);
+  v.strict();
+}
+
+template <class V>
 void fields(V& v, LoadRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
@@ -386,6 +408,15 @@ void fields(V& v, ResolvedEntry& e) {
 }
 
 template <class V>
+void fields(V& v, FoundRepository& r) {
+  v.required("name", r.name);
+  v.optional("description", r.description);
+  v.optional("stars", r.stars);
+  v.optional("official", r.official);
+  v.optional("automated", r.automated);
+}
+
+template <class V>
 void fields(V& v, TransferResult& r) {
   v.optional("reference", r.reference);
   v.optional("digest", r.digest);
@@ -397,6 +428,8 @@ void fields(V& v, TransferResult& r) {
   v.optional("document", r.document);
   v.optional("digests", r.digests);
   v.optional("check", r.check);
+  v.optional("found", r.found);
+  v.optional("tags", r.tags);
 }
 
 namespace {
@@ -488,6 +521,8 @@ Result<TransferRequest> parse_request(std::string_view text) {
   if (verb == "push") return read_request<PushRequest>(*value);
   if (verb == "login") return read_request<LoginRequest>(*value);
   if (verb == "logout") return read_request<LogoutRequest>(*value);
+  if (verb == "search") return read_request<SearchRequest>(*value);
+  if (verb == "tags") return read_request<TagsRequest>(*value);
   if (verb == "load") return read_request<LoadRequest>(*value);
   if (verb == "save") return read_request<SaveRequest>(*value);
   if (verb == "import") return read_request<ImportRequest>(*value);

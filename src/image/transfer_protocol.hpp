@@ -128,6 +128,27 @@ struct LogoutRequest {
   RegistryAccess access;
 };
 
+/// Looks for repositories whose names, or descriptions where the registry keeps any, hold a text.
+/// result: found, at most `limit`.
+struct SearchRequest {
+  std::string verb = "search";
+  std::string registry;  ///< "docker.io", "localhost:5000"
+  std::string text;      ///< of several words each has to be there; empty: every repository
+  uint32_t limit = 0;
+  std::optional<uint64_t> stars;  ///< at least so many
+  std::optional<bool> official;   ///< only those that are, or are not
+  std::optional<bool> automated;
+  RegistryAccess access;
+};
+
+/// result: tags, the first `limit` that the registry lists.
+struct TagsRequest {
+  std::string verb = "tags";
+  std::string reference;  ///< its tag has no meaning
+  uint32_t limit = 0;
+  RegistryAccess access;
+};
+
 /// result: loaded ("Loaded image: ref" each), image_id of the last.
 struct LoadRequest {
   std::string verb = "load";
@@ -279,10 +300,11 @@ struct CheckRequest {
   LayerFormat layer_format = LayerFormat::directory;
 };
 
-using TransferRequest = std::variant<PullRequest, ResolveRequest, PublishFactsRequest, PushRequest,
-                                     LoginRequest, LogoutRequest, LoadRequest, SaveRequest,
-                                     ImportRequest, ArchiveRequest, ExtractRequest, CommitRequest,
-                                     PublishRequest, DigestRequest, CheckKeyRequest, CheckRequest>;
+using TransferRequest =
+    std::variant<PullRequest, ResolveRequest, PublishFactsRequest, PushRequest, LoginRequest,
+                 LogoutRequest, SearchRequest, TagsRequest, LoadRequest, SaveRequest, ImportRequest,
+                 ArchiveRequest, ExtractRequest, CommitRequest, PublishRequest, DigestRequest,
+                 CheckKeyRequest, CheckRequest>;
 
 /// One JSON object on one line, with its newline.
 std::string to_json(const TransferRequest& request);
@@ -319,6 +341,15 @@ struct ResolvedEntry {
   bool runs_believed = false;
 };
 
+/// A repository as its registry describes it. The texts are a stranger's.
+struct FoundRepository {
+  std::string name;         ///< as pull takes it: "ubuntu", "localhost:5000/team/tool"
+  std::string description;  ///< empty, and what follows 0 and false, where the registry keeps none
+  uint64_t stars = 0;
+  bool official = false;
+  bool automated = false;
+};
+
 /// Something that a check has found.
 struct CheckFinding {
   std::string kind;  ///< "record", "blob", "layer", "permissions", "container", "leftover", "note"
@@ -350,6 +381,8 @@ struct TransferResult {
   std::string document;                ///< an index or a manifest, JSON
   std::vector<Digest> digests;
   std::optional<CheckReport> check;
+  std::vector<FoundRepository> found;
+  std::vector<std::string> tags;
 };
 
 using TransferEvent = std::variant<LayerEvent, StatusEvent, WarningEvent, TransferResult, Error>;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "transfer/chain.hpp"
 #include "transfer/credentials.hpp"
@@ -40,6 +42,10 @@ Result<Registry> open_place(Http& http, const Cancel& cancel, const RegistryAcce
       TRY(find_credential(auth_files(access), place.registry, place.repository, events));
   return Registry::make(http, cancel, place.registry, place.repository, std::move(credential),
                         [&events](const std::string& text) { events.status(text); });
+}
+
+Error blocked(const std::string& name) {
+  return make_error(Kind::denied, fmt::format("reach '{}': registries.toml blocks it", name));
 }
 
 bool is_asked(const RegistryMirror& mirror, const Reference& reference) {
@@ -98,11 +104,31 @@ Result<Registry> open_registry(Http& http, const Cancel& cancel, const RegistryA
   if (rule == nullptr) {
     return open_place(http, cancel, access, {reference.registry(), reference.repository()}, events);
   }
-  if (rule->blocked) {
-    return make_error(Kind::denied, fmt::format("reach '{}': registries.toml blocks it", name));
-  }
+  if (rule->blocked) return blocked(name);
   Place place = TRY(place_of(image::relocated(name, *rule, rule->location)));
   return open_place(http, cancel, access, place, events);
+}
+
+bool is_blocked(const RegistryAccess& access, const std::string& name) {
+  const RegistryRule* rule = image::rule_of(access.registries, name);
+  return rule != nullptr && rule->blocked;
+}
+
+Result<WholeRegistry> open_whole(Http& http, const Cancel& cancel, const RegistryAccess& access,
+                                 const std::string& name, Events& events) {
+  if (is_blocked(access, name)) return blocked(name);
+  const RegistryRule* rule = image::rule_of(access.registries, name);
+  std::string place = rule == nullptr ? name : image::relocated(name, *rule, rule->location);
+  size_t slash = std::min(place.find('/'), place.size());
+  std::string host = place.substr(0, slash);
+  auto credential = TRY(find_credential(auth_files(access), host, "", events));
+  bool hub = host == "docker.io";
+  if (hub) host = "index.docker.io";
+  Registry registry =
+      TRY(Registry::make(http, cancel, host, "", std::move(credential),
+                         [&events](const std::string& text) { events.status(text); }));
+  TRY(registry.connect());
+  return WholeRegistry{std::move(registry), place.substr(std::min(slash + 1, place.size())), hub};
 }
 
 Result<Registry> open_source(Http& http, const Cancel& cancel, const RegistryAccess& access,

@@ -25,6 +25,22 @@ Result<Registry> open_registry(Http& http, const Cancel& cancel,
                                const image::RegistryAccess& access,
                                const image::Reference& reference, Events& events);
 
+/// A registry as a whole.
+struct WholeRegistry {
+  Registry registry;
+  std::string below;    ///< the part of it that the site's rules mean: "hub"; empty: all
+  bool is_hub = false;  ///< Docker Hub's index, which has a search and no list
+};
+
+/// The same of no repository, where the site's rules lead from the registry's name: mirrors are not
+/// asked.  Errors: those of open_registry() and Registry::connect().
+Result<WholeRegistry> open_whole(Http& http, const Cancel& cancel,
+                                 const image::RegistryAccess& access, const std::string& name,
+                                 Events& events);
+
+/// Whether a rule forbids a repository ("docker.io/library/debian").
+bool is_blocked(const image::RegistryAccess& access, const std::string& name);
+
 /// Asks a place whether it has what is wanted.
 using Holds = std::function<Result<void>(Registry& registry)>;
 

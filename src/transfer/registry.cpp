@@ -215,24 +215,6 @@ Result<std::optional<Document>> Registry::find_manifest(const std::string& tag_o
   return std::optional<Document>(std::move(document));
 }
 
-Result<std::optional<std::string>> Registry::find_referrers(const Digest& subject,
-                                                            std::string_view artifact_type) {
-  std::string action =
-      "list referrers of " + object("manifest", repository_ + "@" + subject.text());
-  HttpRequest request;
-  request.url = with_query(at("/v2/" + repository_ + "/referrers/" + subject.text()),
-                           "artifactType=" + percent_encode(std::string(artifact_type)));
-  request.max_body = oci::kMaxManifestBytes;
-  request.headers = {fmt::format("Accept: {}", oci::media_type::kIndex)};
-  HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
-  // What an older registry says of an address that it does not know differs.
-  bool unknown = response.status == 400 || response.status == 404 || response.status == 405 ||
-                 response.status == 406 || response.status == 501;
-  if (unknown) return std::optional<std::string>();
-  if (!response.ok()) return refusal(response, action);
-  return std::optional<std::string>(std::move(response.body));
-}
-
 Result<std::string> Registry::get_document(const oci::Descriptor& blob) {
   std::string action = "read " + object("blob", blob.digest.text());
   if (blob.size > oci::kMaxConfigBytes) {
@@ -361,17 +343,6 @@ Url Registry::blob_url(const Digest& digest) const {
 
 bool Registry::is_anonymous() {
   return auth_->authorization(pull_scope()).empty();
-}
-
-Result<HttpResponse> Registry::list_tags(const std::string& query) {
-  std::string action = "list tags of " + object("repository", repository_);
-  HttpRequest request;
-  request.url = at("/v2/" + repository_ + "/tags/list");
-  request.url.query = query;
-  request.max_body = oci::kMaxManifestBytes;
-  HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
-  if (!response.ok()) return refusal(response, action);
-  return response;
 }
 
 Result<Delivered> Registry::put_blob(const oci::Descriptor& blob, const OpenBlob& open,

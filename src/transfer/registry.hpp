@@ -106,8 +106,14 @@ class Registry {
   /// Whether the registry has answered so far without asking who we are.
   bool is_anonymous();
 
-  /// The answer of tags/list, at most 4 MiB; `query` as in a URL, or empty.
+  /// One page of a list, at most 4 MiB; `query` as in a URL, or empty: the first page.
   Result<HttpResponse> list_tags(const std::string& query);
+  /// Of all repositories that the caller may see (/v2/_catalog); nothing where the registry gives
+  /// no such list, as many.
+  Result<std::optional<HttpResponse>> list_repositories(const std::string& query);
+  /// Of what the search of Docker's first API finds: /v1/search?q=TEXT&n=25&page=1. Nothing where
+  /// the registry has none, as most.
+  Result<std::optional<HttpResponse>> search(const std::string& query);
 
   /// From now on no request is tried twice: somebody waits who can do something else.
   void try_once() { attempts_ = lost_attempts_ = 1; }
@@ -146,6 +152,11 @@ class Registry {
   std::string pull_scope() const { return "repository:" + repository_ + ":pull"; }
   std::string push_scope() const { return "repository:" + repository_ + ":pull,push"; }
   Url at(const std::string& path) const;
+  Result<HttpResponse> get_list(const std::string& path, const std::string& query,
+                                const std::string& scope, const std::string& action);
+  Result<std::optional<HttpResponse>> find_list(const std::string& path, const std::string& query,
+                                                const std::string& scope,
+                                                const std::string& action);
   std::string manifest_action(std::string_view verb, const std::string& tag_or_digest) const;
   Result<HttpResponse> ask_for_manifest(const std::string& tag_or_digest,
                                         const std::string& action);
@@ -173,6 +184,10 @@ class Registry {
   int attempts_ = kMaxAttempts;
   int lost_attempts_ = kMaxAttempts;  // of lost connections
 };
+
+/// The query of the next page of a list, which the registry names in a Link header; nothing at the
+/// last one.  Source: distribution-spec "Listing Tags", RFC 8288 section 3.
+std::optional<std::string> next_page(const HttpResponse& response);
 
 /// How long a 429 or 503 asks to wait: seconds or an HTTP date, seen at `now` (seconds since 1970).
 std::optional<std::chrono::seconds> parse_retry_after(std::string_view value, int64_t now);

@@ -9,6 +9,7 @@
 #include "transfer/published_facts.hpp"
 #include "transfer/pull.hpp"
 #include "transfer/push.hpp"
+#include "transfer/search.hpp"
 #include "transfer/signature.hpp"
 #include "transfer/store_check.hpp"
 
@@ -28,6 +29,8 @@ struct Server {
   Answer operator()(const image::PushRequest& r) { return push(r, events, cancel); }
   Answer operator()(const image::LoginRequest& r) { return login(r, events, cancel); }
   Answer operator()(const image::LogoutRequest& r) { return logout(r); }
+  Answer operator()(const image::SearchRequest& r) { return search(r, events, cancel); }
+  Answer operator()(const image::TagsRequest& r) { return list_tags(r, events, cancel); }
   Answer operator()(const image::LoadRequest& r) { return load(r, events, cancel); }
   Answer operator()(const image::SaveRequest& r) { return save(r, events, cancel); }
   Answer operator()(const image::ImportRequest& r) { return import_image(r, events, cancel); }

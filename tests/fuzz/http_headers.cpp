@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What registries send beside bodies: challenges, locations, ranges, times.
+// What registries send beside bodies: challenges, locations, links, ranges, times.
 #include <cstddef>
 #include <cstdint>
 
@@ -18,6 +18,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   transfer::parse_retry_after(text, 0);
   transfer::parse_content_range_start(text);
   transfer::base64_decode(text);
+  transfer::HttpResponse response;
+  response.headers.emplace_back("link", text);
+  if (auto query = transfer::next_page(response)) {
+    BERTH_ASSERT(query->find_first_of("\r\n #") == std::string::npos);
+  }
   static const transfer::Url kBase = transfer::parse_url("https://registry.example/v2/").value();
   auto url = transfer::resolve_url(kBase, std::string(text));
   if (url.ok()) {

@@ -3,15 +3,14 @@
 
 import contextlib
 import os
-import select
 import shutil
-import socket
 import threading
 
 import pytest
 
 from support import hostile_registry as hostile
 from support import images
+from support.proxy import Proxy
 from support.registry import free_port
 
 pytestmark = pytest.mark.profiles("root", "user")
@@ -174,49 +173,6 @@ def test_a_certificate_without_its_key_is_one_line(berth, start_registry, site):
     flags = site("", {strict.address: {"client.cert": strict.certificate}})
     line = berth.fail(*flags, "pull", f"{strict.address}/team/app:1", status=1)
     assert "client.cert': its key '" in line and line.endswith("client.key' is not there")
-
-
-class Proxy:
-    """Passes CONNECT on; `seen` has the hosts that were asked for."""
-
-    def __init__(self, most=None):
-        self.seen, self.most = [], most
-        self.server = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self.server.getsockname()[1]}"
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def close(self):
-        self.server.close()
-
-    def _serve(self):
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self.server.accept()
-                threading.Thread(target=self._pass, args=(client,), daemon=True).start()
-
-    def _pass(self, client):
-        with contextlib.suppress(OSError, ValueError), client:
-            head = b""
-            while b"\r\n\r\n" not in head:
-                head += client.recv(4096)
-            method, host, _ = head.split(b"\r\n")[0].decode().split()
-            self.seen.append(host)
-            if method != "CONNECT":
-                client.sendall(b"HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n")
-                return
-            name, _, port = host.rpartition(":")
-            with socket.create_connection((name, int(port))) as server:
-                client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-                left = self.most
-                while left is None or left > 0:
-                    for ready in select.select([client, server], [], [], 10)[0]:
-                        data = ready.recv(65536)
-                        if not data:
-                            return
-                        if ready is server and left is not None:
-                            data = data[:left]
-                            left -= len(data)
-                        (client if ready is server else server).sendall(data)
 
 
 @pytest.fixture

@@ -33,13 +33,13 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def make_certificate(directory):
-    """(certificate, key) of a throw-away authority for 127.0.0.1 and localhost."""
+def make_certificate(directory, names="IP:127.0.0.1,DNS:localhost"):
+    """(certificate, key) of a throw-away authority for `names`."""
     certificate, key = directory / "ca.pem", directory / "key.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
          "-nodes", "-days", "2", "-subj", "/CN=berth test registry", "-addext",
-         "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", key, "-out", certificate],
+         f"subjectAltName={names}", "-keyout", key, "-out", certificate],
         check=True, capture_output=True)
     return certificate, key
 

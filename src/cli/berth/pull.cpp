@@ -59,8 +59,8 @@ Result<int> run_pull(Session& session, const PullOptions& o, std::vector<std::st
 constexpr std::string_view kOneTag = "a pull is of one tag";
 /// Of docker, podman and enroot.
 constexpr Elsewhere kPullElsewhere[] = {
-    {"a", "berth pull NAME:TAG for each tag, of skopeo list-tags docker://NAME", kOneTag},
-    {"all-tags", "berth pull NAME:TAG for each tag, of skopeo list-tags docker://NAME", kOneTag},
+    {"a", "berth pull NAME:TAG for each tag of berth search --list-tags NAME", kOneTag},
+    {"all-tags", "berth pull NAME:TAG for each tag of berth search --list-tags NAME", kOneTag},
     {"disable-content-trust", "leave it out, or --verify-key FILE",
      "signatures of Notary are not read"},
     {"tls-verify", "--insecure-registry HOST"},

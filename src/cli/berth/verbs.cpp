@@ -24,7 +24,7 @@ extern const Verb network_create_verb, network_ls_verb, network_rm_verb, network
 extern const Verb match_verb, why_verb, why_not_verb, what_if_verb, hub_verb;
 extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect_verb, history_verb,
     manifest_inspect_verb, scan_verb, build_verb, bake_verb;
-extern const Verb save_verb, load_verb, import_verb, login_verb, logout_verb;
+extern const Verb save_verb, load_verb, import_verb, search_verb, login_verb, logout_verb;
 extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspect_verb,
     cdi_refresh_verb;
 extern const Verb policy_show_verb, policy_apply_verb, policy_import_verb, policy_lint_verb,
@@ -68,6 +68,7 @@ const std::array kVerbs = {
     &update_verb,
     &pull_verb,
     &push_verb,
+    &search_verb,
     &images_verb,
     &tag_verb,
     &rmi_verb,
@@ -200,6 +201,7 @@ constexpr Alias kAliases[] = {
     {"image rm", "rmi"},
     {"image rmi", "rmi"},
     {"image save", "save"},
+    {"image search", "search"},
     {"image tag", "tag"},
     {"image umount", "image unmount"},
     {"network inspect", "inspect", "--type=network"},

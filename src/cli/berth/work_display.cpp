@@ -25,15 +25,19 @@ WorkDisplay::~WorkDisplay() {
 
 engine::Progress WorkDisplay::progress() {
   return [this](const image::TransferEvent& event) {
+    if (const auto* status = std::get_if<image::StatusEvent>(&event)) draw(status->text);
     const auto* layer = std::get_if<image::LayerEvent>(&event);
-    if (!shown_ || layer == nullptr || layer->phase == image::LayerPhase::waiting) return;
-    auto now = std::chrono::steady_clock::now();
-    if (drawn_at_ && now - *drawn_at_ < kRedrawEvery) return;
-    drawn_at_ = now;
-    std::string line = layer->id + ": " + words_ + " " + human_bytes(layer->done) + " of " +
-                       human_bytes(layer->total);
-    lines_.draw({truncate(line, lines_.room().columns)});
+    if (layer == nullptr || layer->phase == image::LayerPhase::waiting) return;
+    draw(layer->id + ": " + words_ + " " + human_bytes(layer->done) + " of " +
+         human_bytes(layer->total));
   };
+}
+
+void WorkDisplay::draw(const std::string& line) {
+  auto now = std::chrono::steady_clock::now();
+  if (!shown_ || (drawn_at_ && now - *drawn_at_ < kRedrawEvery)) return;
+  drawn_at_ = now;
+  lines_.draw({truncate(escape_controls(line), lines_.room().columns)});
 }
 
 void WorkDisplay::finish() {

@@ -10,11 +10,12 @@
 
 namespace berth::cli {
 
-/// How far a work on layers is, in one line of a terminal's standard error: "0123456789ab:
-/// Converting 12MB of 300MB". Nothing elsewhere: who reads a pipe is told the end. Warnings appear
-/// above it.
+/// How far a work is, in one line of a terminal's standard error: of a layer "0123456789ab:
+/// Converting 12MB of 300MB", else what the work says of itself. Nothing elsewhere: who reads a
+/// pipe is told the end. Warnings appear above it.
 class WorkDisplay {
  public:
+  /// `words`: what is done to layers.
   WorkDisplay(Session& session, std::string words, bool quiet);
   ~WorkDisplay();
   WorkDisplay(const WorkDisplay&) = delete;
@@ -25,6 +26,8 @@ class WorkDisplay {
   void finish();
 
  private:
+  void draw(const std::string& line);
+
   Session& session_;
   std::string words_;
   bool shown_;

@@ -85,5 +85,27 @@ TEST(Reference, refuses_with_the_reason) {
   EXPECT_EQ(line("a\x1b[31m/b").find('\x1b'), std::string::npos);
 }
 
+TEST(SearchTerm, names_a_registry_and_a_text) {
+  auto term = [](std::string_view text) {
+    Result<SearchTerm> read = parse_search_term(text);
+    return read.ok() ? read->registry + " | " + read->text : to_line(read.error());
+  };
+  EXPECT_EQ(term("cuda"), "docker.io | cuda");
+  EXPECT_EQ(term("me/cuda"), "docker.io | me/cuda");
+  EXPECT_EQ(term("deep learning"), "docker.io | deep learning");
+  EXPECT_EQ(term("library/debian"), "docker.io | debian");
+  EXPECT_EQ(term("index.docker.io/library/debian"), "docker.io | debian");
+  EXPECT_EQ(term("localhost:5000/"), "localhost:5000 | ");
+  EXPECT_EQ(term("localhost/library/x"), "localhost | library/x");
+  EXPECT_EQ(term("docker://quay.io/cuda"), "quay.io | cuda");
+  EXPECT_EQ(term("nvcr.io#nvidia/cuda"), "nvcr.io | nvidia/cuda");
+  EXPECT_EQ(term("c#"), "docker.io | c#");
+  EXPECT_EQ(term(""), "read '': there is no text to look for");
+  EXPECT_EQ(term("library/"), "read 'library/': there is no text to look for");
+  EXPECT_EQ(term("http://a/b").find("read 'http://a/b': it is an address"), 0u);
+  EXPECT_NE(term("a_b:1/x").find("'a_b:1' is not a registry's host and port"), std::string::npos);
+  EXPECT_NE(term(std::string_view("a\0b", 3)).find("control characters"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace berth::image

@@ -9,6 +9,26 @@
 namespace berth::transfer {
 namespace {
 
+TEST(NextPage, is_the_query_of_the_link_with_that_relation) {
+  auto next = [](std::vector<std::string> links) {
+    HttpResponse response;
+    for (std::string& link : links) response.headers.emplace_back("link", std::move(link));
+    return next_page(response).value_or("-");
+  };
+  EXPECT_EQ(next({}), "-");
+  EXPECT_EQ(next({"</v2/_catalog?last=a%2Fb&n=2>; rel=\"next\""}), "last=a%2Fb&n=2");
+  EXPECT_EQ(next({"<https://elsewhere.example/x?last=a#part>;rel=next"}), "last=a");
+  EXPECT_EQ(next({"</x?page=0>; rel=\"prev\", </x?page=2>; title=\"t\"; REL=\"NEXT\", </x?page=9>; "
+                  "rel=last"}),
+            "page=2");
+  EXPECT_EQ(next({"</x?page=0>; rel=prev", "</x?page=2>; rel=next"}), "page=2");
+  EXPECT_EQ(next({"</x>; rel=next"}), "-");
+  EXPECT_EQ(next({"</x?>; rel=next"}), "-");
+  EXPECT_EQ(next({"</x?a b>; rel=next"}), "-");
+  EXPECT_EQ(next({"</x?a=b; rel=next", "rel=next", "<", "<>"}), "-");
+  EXPECT_EQ(next({"</x?" + std::string(9000, 'a') + ">; rel=next"}), "-");
+}
+
 TEST(RetryAfter, reads_seconds_and_dates) {
   EXPECT_EQ(parse_retry_after("7", 0), std::chrono::seconds(7));
   EXPECT_EQ(parse_retry_after(" 0 ", 0), std::chrono::seconds(0));

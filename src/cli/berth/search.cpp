@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/text.hpp"
+#include "cli/berth/common.hpp"
+#include "cli/berth/flag_values.hpp"
+#include "cli/berth/work_display.hpp"
+#include "cli/core/text_width.hpp"
+#include "cli/template/listing.hpp"
+#include "engine/registry_search.hpp"
+
+namespace berth::cli {
+namespace {
+
+constexpr uint64_t kMostResults = 10'000;
+constexpr size_t kDescriptionWidth = 45;  // docker's
+
+struct SearchOptions {
+  engine::SearchWish wish;
+  std::vector<engine::Filter> filters;
+  std::string format;
+  std::optional<uint64_t> limit;
+  bool list_tags = false;
+  bool whole = false;
+};
+
+/// Of podman: "is-official" alone means "is-official=true".
+ReadValue read_search_filter(std::vector<engine::Filter>& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    std::string whole(text);
+    if (whole == "is-official" || whole == "is-automated") whole += "=true";
+    target.push_back(TRY(engine::parse_filter(whole)));
+    return {};
+  };
+}
+
+FlagTable search_flags(SearchOptions& o) {
+  FlagTable table{
+      {"filter", 'f', "KEY=VALUE", "stars=N, is-official=BOOL, is-automated=BOOL",
+       read_search_filter(o.filters)},
+      template_flag(o.format),
+      {"limit", 0, "N", "Show so many (25)", &o.limit},
+      {"list-tags", 0, "", "Show the tags of the repository that is named", &o.list_tags},
+      {"no-trunc", 0, "", "Show whole descriptions", &o.whole},
+  };
+  add_registry_flags(table, o.wish.access);
+  return table;
+}
+
+constexpr ListField kFoundFields[] = {
+    {"Description", "DESCRIPTION"}, {"IsAutomated", "AUTOMATED"},
+    {"IsOfficial", "OFFICIAL"},     {"Name", "NAME"},
+    {"StarCount", "STARS"},
+};
+constexpr ListKind kFound{
+    .fields = kFoundFields,
+    .table = "{{.Name}}\t{{.Description}}\t{{.StarCount}}\t{{.IsOfficial}}",
+};
+constexpr ListField kTagFields[] = {{"Name", "NAME"}, {"Tag", "TAG"}};
+constexpr ListKind kTags{.fields = kTagFields, .table = "{{.Name}}\t{{.Tag}}"};
+
+/// On one line; a terminal's control characters are the listing's affair.
+std::string description_text(std::string text, bool whole) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::replace(text.begin(), text.end(), '\r', ' ');
+  return whole ? text : truncate(text, kDescriptionWidth);
+}
+
+/// docker marks in a table or a template, and says "true" and "false" in JSON.
+std::string mark_text(bool mark, bool json) {
+  if (json) return mark ? "true" : "false";
+  return mark ? "[OK]" : "";
+}
+
+Result<int> search_tags(Session& session, const engine::SearchWish& wish,
+                        const std::string& format) {
+  Listing listing = TRY(Listing::make(kTags, {.text = format}));
+  WorkDisplay display(session, "", false);
+  engine::TagList list = TRY(engine::list_tags(session.context, wish, display.progress()));
+  display.finish();
+  std::vector<ListRow> rows;
+  for (const std::string& tag : list.tags) rows.push_back({{list.name, tag}});
+  print(session, TRY(listing.text(rows)));
+  return 0;
+}
+
+Result<int> run_search(Session& session, const SearchOptions& o,
+                       std::vector<std::string> arguments) {
+  engine::SearchWish wish = o.wish;
+  wish.term = arguments[0];
+  wish.filters = engine::Filters(o.filters);
+  wish.limit = static_cast<uint32_t>(o.limit.value_or(25));
+  if (o.limit && (*o.limit == 0 || *o.limit > kMostResults)) {
+    return make_error(Kind::usage, "--limit: expected a number from 1 to " +
+                                       std::to_string(kMostResults) + ", got " +
+                                       std::to_string(*o.limit));
+  }
+  if (o.list_tags) return search_tags(session, wish, o.format);
+  Listing listing = TRY(Listing::make(kFound, {.text = o.format}));
+  WorkDisplay display(session, "", false);
+  auto found = TRY(engine::search_registry(session.context, wish, display.progress()));
+  display.finish();
+  const bool json = o.format == "json" || o.format == "{{json .}}";
+  std::vector<ListRow> rows;
+  for (const image::FoundRepository& one : found) {
+    rows.push_back({{description_text(one.description, o.whole), mark_text(one.automated, json),
+                     mark_text(one.official, json), one.name, std::to_string(one.stars)}});
+  }
+  print(session, TRY(listing.text(rows)));
+  return 0;
+}
+
+/// Of podman, udocker and older dockers.
+constexpr Elsewhere kSearchElsewhere[] = {
+    {"a", "--limit N", "it is shown without a pause"},
+    {"all", "--limit N", "it is shown without a pause"},
+    {"automated", "--filter is-automated=true"},
+    {"compatible", "leave it out", "stars are always listed"},
+    {"s", "--filter stars=N"},
+    {"stars", "--filter stars=N"},
+    {"tls-verify", "--insecure-registry HOST"},
+};
+
+}  // namespace
+
+extern const Verb search_verb;
+const Verb search_verb{
+    .text = {.name = "search",
+             .arguments = "[REGISTRY/]TEXT",
+             .summary = "Look for images at a registry; Docker Hub without one",
+             .example = "berth search --filter is-official=true pytorch"},
+    .arity = {1, 1},
+    .elsewhere = kSearchElsewhere,
+    .command = [] { return make_command(search_flags, run_search); },
+};
+
+}  // namespace berth::cli
