@@ -82,13 +82,13 @@ Result<void> check_step(const std::string& entry, const std::string& name) {
 }
 
 PathWalk::PathWalk(const std::string& path, const UnpackLimits& limits)
-    : parts_left_(limits.path_length) {
+    : parts_left_(2 * limits.path_depth) {
   prepend(path);
 }
 
 std::string PathWalk::take() {
-  std::string part = std::move(parts_.front());
-  parts_.pop_front();
+  std::string part = std::move(parts_.back());
+  parts_.pop_back();
   return part;
 }
 
@@ -102,10 +102,9 @@ bool PathWalk::follow(std::string_view target) {
 }
 
 void PathWalk::prepend(std::string_view path) {
-  auto before = parts_.begin();
-  for (std::string_view part : split(path, '/')) {
-    if (part.empty() || part == ".") continue;
-    before = std::next(parts_.insert(before, std::string(part)));
+  std::vector<std::string_view> parts = split(path, '/');
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    if (!part->empty() && *part != ".") parts_.emplace_back(*part);
   }
 }
 

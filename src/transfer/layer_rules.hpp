@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,14 +45,14 @@ class PathWalk {
   bool ended() const { return parts_.empty(); }
   /// The next part; ".." is one.
   std::string take();
-  /// Whether there was room for the target: 40 links, as for the kernel, and no more parts in all
-  /// than a path may have bytes.
+  /// Whether there was room for the target: 40 links, as for the kernel, and twice as many parts in
+  /// all as a path may be deep, so that no path costs much more than a long one without links.
   bool follow(std::string_view target);
 
  private:
   void prepend(std::string_view path);
 
-  std::deque<std::string> parts_;  ///< the next in front
+  std::vector<std::string> parts_;  ///< the next one is the last
   size_t parts_left_;
   int links_left_ = 40;
 };

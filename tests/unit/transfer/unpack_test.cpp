@@ -227,7 +227,6 @@ TEST_F(UnpackTest, links_make_a_path_neither_deep_nor_long) {
   EXPECT_EQ(error(TarBuilder().symlink("l", deep).symlink(deep + "/l", deep).file("l/l/x").finish())
                 .substr(0, 70),
             "entry 'd/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d/d': its path is deeper ");
-  options_.limits.path_length = 100;
   std::string around = "a/..";
   for (int i = 0; i < 20; ++i) around += "/a/..";
   EXPECT_EQ(error(TarBuilder().symlink("a/l", around).file("a/l/l/l/x").finish()),
