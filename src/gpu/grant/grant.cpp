@@ -79,6 +79,7 @@ class Granter {
   void leave_to_cache();
   void ask_for_compat();
   const UserMount* mount_over(const std::string& path) const {
+    if (options_.user_mounts.empty()) return nullptr;
     return gpu::mount_over(options_.user_mounts, options_.real_path(path));
   }
   void leave_out(const DriverFile& file, const UserMount& mount);

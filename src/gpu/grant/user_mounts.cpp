@@ -16,9 +16,11 @@ std::vector<UserMount> user_mounts(const oci::Spec& spec, const RealPath& real_p
     bool is_bind = mount.type == "bind" ||
                    std::find(options.begin(), options.end(), "bind") != options.end() ||
                    std::find(options.begin(), options.end(), "rbind") != options.end();
-    if (!is_bind || mount.destination == "/") continue;
     std::string tidy = std::filesystem::path(mount.destination).lexically_normal();
-    found.push_back({real_path(tidy), mount.source});
+    if (tidy.ends_with('/')) tidy.pop_back();
+    // What lies below every mount of the host changes nothing.
+    if (tidy.empty() || (!is_bind && found.empty())) continue;
+    found.push_back({real_path(tidy), is_bind ? mount.source : ""});
   }
   return found;
 }
@@ -29,7 +31,7 @@ const UserMount* mount_over(const std::vector<UserMount>& mounts, const std::str
            (path.size() == one.destination.size() || path[one.destination.size()] == '/');
   };
   auto found = std::find_if(mounts.rbegin(), mounts.rend(), is_over);
-  return found == mounts.rend() ? nullptr : &*found;
+  return found == mounts.rend() || found->source.empty() ? nullptr : &*found;
 }
 
 Result<std::string> choose_directory(const std::vector<UserMount>& mounts,
@@ -37,7 +39,7 @@ Result<std::string> choose_directory(const std::vector<UserMount>& mounts,
   for (std::string_view place : scan::kDriverPlaces) {
     std::string directory = real_path(std::string(place));
     auto is_below = [&](const UserMount& one) {
-      return one.destination.starts_with(directory + "/");
+      return !one.source.empty() && one.destination.starts_with(directory + "/");
     };
     bool is_taken = mount_over(mounts, directory) != nullptr ||
                     std::any_of(mounts.begin(), mounts.end(), is_below);
@@ -52,6 +54,7 @@ Result<std::vector<std::string>> fit_places(std::vector<oci::Mount>& given,
                                             const std::vector<UserMount>& mounts,
                                             const RealPath& real_path, const LookAtHost& look) {
   std::vector<std::string> left_out;
+  if (mounts.empty()) return left_out;
   std::vector<oci::Mount> kept;
   for (oci::Mount& mount : given) {
     std::string path = real_path(mount.destination);

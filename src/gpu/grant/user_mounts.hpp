@@ -12,24 +12,25 @@
 
 namespace berth::gpu {
 
-/// Something of the host, or a volume, that the container's user has mounted.
+/// What lies at a place of a container.
 struct UserMount {
   std::string destination;  ///< in the container, absolute, without links
-  std::string source;       ///< of the host
+  std::string source;  ///< of the host; empty: a file system of the container's own, as a tmpfs
 };
 
 /// Where an absolute path of the container leads by the links of its image; what is missing there
 /// keeps its name.
 using RealPath = std::function<std::string(const std::string& path)>;
 
-/// Those of a configuration. A file system of the container's own, as a tmpfs, is none.
+/// Those of a configuration, in its order: what comes later lies above.
 std::vector<UserMount> user_mounts(const oci::Spec& spec, const RealPath& real_path);
 
-/// The mount in which `path` of the container lies, which has no links; null: none.
+/// The directory or file of the host, or the volume, in which `path` of the container lies, which
+/// has no links; null: none, or what lies above it is the container's own.
 const UserMount* mount_over(const std::vector<UserMount>& mounts, const std::string& path);
 
 /// Where the driver's files go: the first of scan::kDriverPlaces at, above and below which nothing
-/// is mounted.  Errors: unsupported (there is none). docs/decisions/0174
+/// of the host is mounted.  Errors: unsupported (there is none). docs/decisions/0174
 Result<std::string> choose_directory(const std::vector<UserMount>& mounts,
                                      const RealPath& real_path);
 
@@ -56,7 +57,7 @@ using IsDevice = std::function<bool(const std::string& path, const std::string& 
 Result<void> check_devices(std::span<const oci::Device> devices,
                            const std::vector<UserMount>& mounts, const IsDevice& is_device);
 
-/// "'/run/a', '/run/b': something is mounted there, ignoring"
+/// "'/run/a', '/run/b': something else is mounted there, ignoring"
 std::string left_out_text(const std::vector<std::string>& places);
 
 }  // namespace berth::gpu

@@ -417,6 +417,46 @@ TEST(Grant, what_a_file_mounts_in_a_mount_of_the_users_has_to_be_there) {
   EXPECT_EQ(fit(place), "1 given, left out: ");
 }
 
+TEST(UserMounts, what_is_mounted_last_lies_above) {
+  oci::Spec spec;
+  auto add = [&](const std::string& destination, const std::string& type,
+                 const std::string& source) {
+    oci::Mount mount;
+    mount.destination = destination;
+    mount.type = type;
+    mount.source = source;
+    spec.mounts.push_back(std::move(mount));
+  };
+  int asked = 0;
+  RealPath real_path = [&](const std::string& path) {
+    ++asked;
+    return path;
+  };
+  add("/proc", "proc", "proc");
+  add("/run/deep", "tmpfs", "tmpfs");
+  EXPECT_TRUE(user_mounts(spec, real_path).empty());
+  EXPECT_EQ(asked, 0);  // nothing of the host's is mounted: the image is not looked at
+  add("/run", "bind", "/srv/run");
+  add("/run/own/", "tmpfs", "tmpfs");
+  add("/run/own/host", "bind", "/srv/host");
+  auto mounts = user_mounts(spec, real_path);
+  auto over = [&](const std::string& path) {
+    const UserMount* mount = mount_over(mounts, path);
+    return mount == nullptr ? std::string("none") : mount->source;
+  };
+  EXPECT_EQ(over("/run/x"), "/srv/run");
+  EXPECT_EQ(over("/run/deep/x"), "/srv/run");
+  EXPECT_EQ(over("/run/own"), "none");
+  EXPECT_EQ(over("/run/own/x"), "none");
+  EXPECT_EQ(over("/run/own/host/x"), "/srv/host");
+  EXPECT_EQ(over("/proc/x"), "none");
+  spec.mounts.clear();
+  add("/home", "bind", "/srv/home");
+  add("/usr/local", "tmpfs", "tmpfs");
+  add("/usr/local/nvidia/x", "tmpfs", "tmpfs");
+  EXPECT_EQ(*choose_directory(user_mounts(spec, real_path), real_path), "/usr/local/nvidia");
+}
+
 TEST(UserMounts, a_device_that_is_not_in_what_lies_over_its_place_is_an_error) {
   const oci::Device gpu{"c", "/dev//nvidia0", 195, 0, {}, {}, {}};
   std::set<std::string> there;
