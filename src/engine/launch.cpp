@@ -90,18 +90,20 @@ Result<bool> ReportReader::read() {
   std::array<char, 4096> chunk;
   size_t count = TRY(sys::read_some(fd_, chunk, "report of berth-runtime"));
   text_.append(chunk.data(), count);
+  if (count == 0) fd_.reset();
+  say_warnings();
   if (text_.size() > kMaxReport) {
     return make_error(Kind::corrupt, "report of berth-runtime: more than 64 KiB");
   }
-  if (count != 0) return false;
-  fd_.reset();
-  say_warnings();
-  return true;
+  return !fd_;
 }
 
+/// Those that are there whole, or will not be longer.
 void ReportReader::say_warnings() {
   while (text_.starts_with('w')) {
-    size_t end = std::min(text_.find('\n'), text_.size());
+    size_t end = text_.find('\n');
+    if (end == text_.npos && fd_) return;
+    end = std::min(end, text_.size());
     log_.warn(text_.substr(1, end - 1));
     text_.erase(0, end + 1);
   }
