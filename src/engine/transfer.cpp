@@ -114,7 +114,7 @@ class Lines {
  public:
   explicit Lines(const sys::Fd& fd) : fd_(fd) {}
 
-  /// Nothing at the end.  Errors: io, corrupt (a line over 1 MiB).
+  /// Nothing at the end.  Errors: io, corrupt (a line over 9 MiB).
   Result<std::optional<std::string>> next() {
     while (true) {
       size_t end = buffer_.find('\n', start_);
@@ -126,7 +126,7 @@ class Lines {
       buffer_.erase(0, start_);
       start_ = 0;
       if (buffer_.size() > kMaxLine) {
-        return make_error(Kind::corrupt, "berth-transfer: a line of more than 1 MiB");
+        return make_error(Kind::corrupt, "berth-transfer: a line of more than 9 MiB");
       }
       std::array<char, 16384> chunk;
       size_t count = TRY(sys::read_some(fd_, chunk, "events of berth-transfer"));

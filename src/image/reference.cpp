@@ -40,6 +40,10 @@ Error refuse(std::string_view text, std::string_view reason) {
                     "read image name " + quote(text.substr(0, 300)) + ": " + std::string(reason));
 }
 
+bool is_image_id(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 /// Docker's rule for what is a registry and what is the first part of a repository.
 bool names_registry(std::string_view first) {
   return first.find_first_of(".:") != std::string_view::npos || first == "localhost" ||
@@ -88,13 +92,6 @@ bool valid_component(std::string_view text) {
   return true;
 }
 
-bool valid_tag(std::string_view text) {
-  if (text.empty() || text.size() > kMaxTag) return false;
-  if (!is_alnum(text.front()) && text.front() != '_') return false;
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return is_alnum(c) || c == '_' || c == '.' || c == '-'; });
-}
-
 }  // namespace
 
 namespace {
@@ -111,6 +108,13 @@ std::string plain_name(std::string_view text) {
   return name;
 }
 
+/// "localhost:5000", "a.example:443"; "nginx:12" is an image and its tag.
+bool is_host_and_port(std::string_view text) {
+  size_t colon = text.find(':');
+  bool host = text.starts_with("localhost:") || text.substr(0, colon).find('.') != text.npos;
+  return host && colon != text.npos && valid_registry(text);
+}
+
 /// Takes the registry off the front of a name that has one; the default is Docker Hub.
 std::string take_registry(std::string_view& name) {
   std::string registry(kDefaultRegistry);
@@ -124,11 +128,18 @@ std::string take_registry(std::string_view& name) {
 
 }  // namespace
 
+bool is_tag(std::string_view text) {
+  if (text.empty() || text.size() > kMaxTag) return false;
+  if (!is_alnum(text.front()) && text.front() != '_') return false;
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return is_alnum(c) || c == '_' || c == '.' || c == '-'; });
+}
+
 Result<Reference> Reference::parse(std::string_view given) {
   const std::string plain = plain_name(given);
   std::string_view text = plain;
   if (text.empty()) return refuse(text, "it is empty");
-  if (text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos) {
+  if (is_image_id(text)) {
     return refuse(text, "64 hexadecimal digits are an image id, not a name");
   }
   Reference reference;
@@ -147,7 +158,7 @@ Result<Reference> Reference::parse(std::string_view given) {
   size_t colon = rest.rfind(':');
   if (colon != std::string_view::npos && (slash == std::string_view::npos || colon > slash)) {
     std::string_view tag = rest.substr(colon + 1);
-    if (!valid_tag(tag)) {
+    if (!is_tag(tag)) {
       return refuse(text,
                     "a tag has at most 128 letters, digits, '_', '.' and '-', and starts with a "
                     "letter, a digit or '_'");
@@ -178,30 +189,38 @@ Result<Reference> Reference::parse(std::string_view given) {
   return reference;
 }
 
-Result<SearchTerm> parse_search_term(std::string_view text) {
-  auto refuse_term = [&](std::string_view reason, std::string_view hint = {}) {
-    return make_error(Kind::usage,
-                      "read " + quote(text.substr(0, 300)) + ": " + std::string(reason),
-                      std::string(hint));
+Result<SearchTerm> parse_search_term(std::string_view given) {
+  auto refuse_term = [&](const std::string& reason, std::string hint = {}) {
+    return make_error(Kind::usage, "read " + quote(given.substr(0, 300)) + ": " + reason,
+                      std::move(hint));
   };
-  if (text.starts_with("http://") || text.starts_with("https://")) {
+  if (given.starts_with("http://") || given.starts_with("https://")) {
     return refuse_term("it is an address", "REGISTRY/TEXT, without the scheme");
   }
-  std::string plain(text.starts_with(kTransport) ? text.substr(kTransport.size()) : text);
-  size_t mark = plain.find('#');  // Enroot's, as in plain_name(); "c#" is a text
-  if (mark != plain.npos && names_registry(plain.substr(0, mark))) plain[mark] = '/';
-  std::string_view rest = plain;
+  std::string_view text = given;
+  if (text.starts_with(kTransport)) text.remove_prefix(kTransport.size());
   SearchTerm term;
-  term.registry = take_registry(rest);
-  if (!valid_registry(term.registry)) {
-    return refuse_term(quote(term.registry) + " is not a registry's host and port");
+  size_t slash = text.find_first_of("/#");  // Enroot's mark, as in plain_name(); "c#" is a text
+  std::string_view first = text.substr(0, slash);
+  bool registry = first == "localhost" || first.find_first_of(".:") != first.npos;
+  if (slash == text.npos && is_host_and_port(text)) {
+    return refuse_term("it names a registry and no text",
+                       std::string(text) + "/TEXT, or " + std::string(text) + "/ for all");
   }
+  if (registry && first.find(' ') == first.npos && slash != text.npos) {
+    if (!valid_registry(first)) {
+      return refuse_term(quote(first) + " is not a registry's host and port");
+    }
+    term.registry = first;
+    text.remove_prefix(slash + 1);
+  }
+  if (term.registry.empty() || is_docker_hub(term.registry)) term.registry = kDefaultRegistry;
   bool hub = term.registry == kDefaultRegistry;
-  if (hub && rest.starts_with(kOfficialPrefix)) rest.remove_prefix(kOfficialPrefix.size());
-  if (rest.size() > kMaxName) return refuse_term("it is longer than 255 characters");
-  if (escape_controls(rest) != rest) return refuse_term("it holds control characters");
-  if (hub && trim(rest).empty()) return refuse_term("there is no text to look for");
-  term.text = rest;
+  if (hub && text.starts_with(kOfficialPrefix)) text.remove_prefix(kOfficialPrefix.size());
+  if (text.size() > kMaxName) return refuse_term("it is longer than 255 characters");
+  if (escape_controls(text) != text) return refuse_term("it holds control characters");
+  if (hub && trim(text).empty()) return refuse_term("there is no text to look for");
+  term.text = text;
   return term;
 }
 
@@ -215,10 +234,13 @@ std::string Reference::canonical() const {
 
 std::string Reference::familiar_name() const {
   if (registry_ != kDefaultRegistry) return registry_ + "/" + repository_;
-  if (!repository_.starts_with(kOfficialPrefix)) return repository_;
-  std::string name = repository_.substr(kOfficialPrefix.size());
-  // "library/a/b" has no shorter form that would be read back as the same name.
-  return name.find('/') == name.npos ? name : repository_;
+  // Shorter only where that is read back as the same name, which "quay.io/x" of Docker Hub is not,
+  // nor "library/a/b" as "a/b".
+  bool official = repository_.starts_with(kOfficialPrefix);
+  std::string name = official ? repository_.substr(kOfficialPrefix.size()) : repository_;
+  if (official && (name.find('/') != name.npos || is_image_id(name))) return repository_;
+  bool misread = names_registry(name.substr(0, name.find('/'))) && name.find('/') != name.npos;
+  return misread ? registry_ + "/" + name : name;
 }
 
 std::string Reference::place() const {

@@ -49,8 +49,12 @@ class Reference {
   std::optional<Digest> digest_;
 };
 
+/// At most 128 letters, digits, '_', '.' and '-', the first no '.' or '-'.
+bool is_tag(std::string_view text);
+
 /// What `search` is asked for: "localhost:5000/cuda" is "cuda" at "localhost:5000", "cuda" is that
-/// at "docker.io", and "localhost:5000/" is every repository there.
+/// at "docker.io", and "localhost:5000/" is every repository there. A text is free: a first part in
+/// upper case is no registry, as in docker.
 struct SearchTerm {
   std::string registry;  ///< as Reference::registry()
   std::string text;      ///< without the "library/" of Docker Hub's own images

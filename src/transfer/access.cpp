@@ -109,26 +109,25 @@ Result<Registry> open_registry(Http& http, const Cancel& cancel, const RegistryA
   return open_place(http, cancel, access, place, events);
 }
 
-bool is_blocked(const RegistryAccess& access, const std::string& name) {
-  const RegistryRule* rule = image::rule_of(access.registries, name);
-  return rule != nullptr && rule->blocked;
-}
-
 Result<WholeRegistry> open_whole(Http& http, const Cancel& cancel, const RegistryAccess& access,
                                  const std::string& name, Events& events) {
-  if (is_blocked(access, name)) return blocked(name);
   const RegistryRule* rule = image::rule_of(access.registries, name);
+  if (rule != nullptr && rule->blocked) return blocked(name);
   std::string place = rule == nullptr ? name : image::relocated(name, *rule, rule->location);
   size_t slash = std::min(place.find('/'), place.size());
   std::string host = place.substr(0, slash);
-  auto credential = TRY(find_credential(auth_files(access), host, "", events));
-  bool hub = host == "docker.io";
+  std::string below = place.substr(std::min(slash + 1, place.size()));
+  // However it is spelled.
+  auto of_hub = Reference::parse(host + "/library/x");
+  bool hub = of_hub.ok() && of_hub->registry() == "docker.io";
+  auto credential =
+      TRY(find_credential(auth_files(access), hub ? "docker.io" : host, below, events));
   if (hub) host = "index.docker.io";
   Registry registry =
       TRY(Registry::make(http, cancel, host, "", std::move(credential),
                          [&events](const std::string& text) { events.status(text); }));
   TRY(registry.connect());
-  return WholeRegistry{std::move(registry), place.substr(std::min(slash + 1, place.size())), hub};
+  return WholeRegistry{std::move(registry), std::move(below), hub, rule};
 }
 
 Result<Registry> open_source(Http& http, const Cancel& cancel, const RegistryAccess& access,

@@ -25,21 +25,19 @@ Result<Registry> open_registry(Http& http, const Cancel& cancel,
                                const image::RegistryAccess& access,
                                const image::Reference& reference, Events& events);
 
-/// A registry as a whole.
+/// A registry as a whole, at the place to which the site's rules lead its name.
 struct WholeRegistry {
   Registry registry;
-  std::string below;    ///< the part of it that the site's rules mean: "hub"; empty: all
+  std::string below;    ///< the path there in which its repositories lie: "hub"; empty: all are its
   bool is_hub = false;  ///< Docker Hub's index, which has a search and no list
+  const image::RegistryRule* rule = nullptr;  ///< which says so
 };
 
-/// The same of no repository, where the site's rules lead from the registry's name: mirrors are not
-/// asked.  Errors: those of open_registry() and Registry::connect().
+/// A client of the registry `name`, of no repository; connected. Mirrors are not asked.
+/// Errors: those of open_registry() and Registry::connect().
 Result<WholeRegistry> open_whole(Http& http, const Cancel& cancel,
                                  const image::RegistryAccess& access, const std::string& name,
                                  Events& events);
-
-/// Whether a rule forbids a repository ("docker.io/library/debian").
-bool is_blocked(const image::RegistryAccess& access, const std::string& name);
 
 /// Asks a place whether it has what is wanted.
 using Holds = std::function<Result<void>(Registry& registry)>;

@@ -200,8 +200,9 @@ Result<Token> Authenticator::fetch_token(const Challenge& challenge, const HttpR
   if (response.status == 401 || response.status == 403) {
     std::string who = credential_ ? fmt::format(" as '{}'", credential_->username) : "";
     return make_error(Kind::denied,
-                      fmt::format("{}{}: {}: wrong user name or password", action, who,
-                                  response.status == 401 ? "401 Unauthorized" : "403 Forbidden"),
+                      fmt::format("{}{}: {}: {}", action, who,
+                                  response.status == 401 ? "401 Unauthorized" : "403 Forbidden",
+                                  credential_ ? "wrong user name or password" : "no credentials"),
                       fmt::format("berth login {}", name_));
   }
   if (!response.ok()) {

@@ -109,10 +109,10 @@ class Registry {
   /// One page of a list, at most 4 MiB; `query` as in a URL, or empty: the first page.
   Result<HttpResponse> list_tags(const std::string& query);
   /// Of all repositories that the caller may see (/v2/_catalog); nothing where the registry gives
-  /// no such list, as many.
+  /// no such list, as many do not.
   Result<std::optional<HttpResponse>> list_repositories(const std::string& query);
-  /// Of what the search of Docker's first API finds: /v1/search?q=TEXT&n=25&page=1. Nothing where
-  /// the registry has none, as most.
+  /// Of what Docker's first API finds: /v1/search?q=TEXT&n=25&page=1. Nothing where the registry
+  /// has no such search, as most have not.
   Result<std::optional<HttpResponse>> search(const std::string& query);
 
   /// From now on no request is tried twice: somebody waits who can do something else.
@@ -186,8 +186,9 @@ class Registry {
 };
 
 /// The query of the next page of a list, which the registry names in a Link header; nothing at the
-/// last one.  Source: distribution-spec "Listing Tags", RFC 8288 section 3.
-std::optional<std::string> next_page(const HttpResponse& response);
+/// last one. Where the list itself is, the caller knows.  Errors: corrupt (the link has no query).
+/// Source: distribution-spec "Listing Tags", RFC 8288 section 3.
+Result<std::optional<std::string>> next_page(const HttpResponse& response);
 
 /// How long a 429 or 503 asks to wait: seconds or an HTTP date, seen at `now` (seconds since 1970).
 std::optional<std::chrono::seconds> parse_retry_after(std::string_view value, int64_t now);

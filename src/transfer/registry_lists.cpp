@@ -39,7 +39,7 @@ bool is_next(const Link& link) {
   });
 }
 
-/// What follows '?', if it can stand in a request.
+/// What follows '?'; nothing where that can stand in no request.
 std::optional<std::string> query_of(std::string_view target) {
   size_t mark = target.find('?');
   if (mark == target.npos) return std::nullopt;
@@ -57,13 +57,18 @@ bool is_unknown(int status) {
 
 }  // namespace
 
-std::optional<std::string> next_page(const HttpResponse& response) {
+Result<std::optional<std::string>> next_page(const HttpResponse& response) {
   for (std::string_view header : response.header_values("link")) {
     for (const Link& link : links_in(header)) {
-      if (is_next(link)) return query_of(link.target);
+      if (!is_next(link)) continue;
+      std::optional<std::string> query = query_of(link.target);
+      if (query) return query;
+      return make_error(Kind::corrupt,
+                        "find the page after it: " + quote(link.target.substr(0, 200)) +
+                            " is no address with a query");
     }
   }
-  return std::nullopt;
+  return std::optional<std::string>();
 }
 
 Result<std::optional<std::string>> Registry::find_referrers(const Digest& subject,

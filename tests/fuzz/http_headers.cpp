@@ -20,8 +20,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   transfer::base64_decode(text);
   transfer::HttpResponse response;
   response.headers.emplace_back("link", text);
-  if (auto query = transfer::next_page(response)) {
-    BERTH_ASSERT(query->find_first_of("\r\n #") == std::string::npos);
+  auto query = transfer::next_page(response);
+  if (query.ok() && *query) {
+    BERTH_ASSERT((**query).find_first_of("\r\n #") == std::string::npos);
   }
   static const transfer::Url kBase = transfer::parse_url("https://registry.example/v2/").value();
   auto url = transfer::resolve_url(kBase, std::string(text));

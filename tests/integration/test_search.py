@@ -52,8 +52,8 @@ def names_of(berth, *args):
 
 
 class Index(http.server.ThreadingHTTPServer):
-    """A server on loopback that answers from `pages`: {path: what of the query} gives a body, or
-    (status, body, headers). Any other path is a 404."""
+    """A server on loopback that answers from `pages`: {path: f(query) or f(query, headers)}, which
+    gives a body or (status, body, headers). Any other path is a 404."""
 
     daemon_threads = True
     block_on_close = False
@@ -83,7 +83,8 @@ class Answer(http.server.BaseHTTPRequestHandler):
         self.server.headers.append(self.headers)
         path, _, query = self.path.partition("?")
         page = self.server.pages.get(path)
-        answer = page(dict(urllib.parse.parse_qsl(query))) if page else (404, b"", {})
+        asked = [dict(urllib.parse.parse_qsl(query)), self.headers]
+        answer = page(*asked[:page.__code__.co_argcount]) if page else (404, b"", {})
         status, body, headers = answer if isinstance(answer, tuple) else (200, answer, {})
         body = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
@@ -222,6 +223,9 @@ def test_dockers_search_ranks_and_describes(berth):
         assert rows[0] == {"Description": "The one that is meant, by most", "IsAutomated": "false",
                            "IsOfficial": "true", "Name": f"{at}/cuda", "StarCount": "900"}
         assert names_of(berth, "--limit", "2", f"{at}/cuda") == [f"{at}/cuda", f"{at}/they/cuda"]
+        for form in ("{{json .}}", "{{ json . }}", "x {{json .}}"):
+            rows = berth.ok("search", "--format", form, f"{at}/cuda").splitlines()
+            assert json.loads(rows[0].removeprefix("x "))["IsOfficial"] == "true"
 
 
 @pytest.mark.parametrize("filters,names", [
@@ -260,6 +264,17 @@ def test_pages_of_a_search_are_read_until_there_are_enough(berth):
         assert len(names_of(berth, f"{server.address}/n")) == 25
         assert len(server.requests) == 4
         assert len(names_of(berth, "--limit", "400", f"{server.address}/n")) == 300
+
+
+def test_a_search_is_read_for_a_thousand_results(berth):
+    def page(query):
+        start = (int(query["page"]) - 1) * 100
+        return {"num_pages": 50, "results": [found(f"a/n{start + i}") for i in range(100)]}
+    with serving({"/v1/search": page}) as server:
+        done = berth.run("search", "--limit", "5000", "--format", "{{.Name}}", f"{server.address}/n")
+        assert len(set(done.stdout.split())) == 1000
+        assert done.stderr == (f"berth: warning: registry '{server.address}' has found more: the "
+                               "first 1000 are shown\n")
 
 
 def test_a_search_without_pages_is_not_read_twice(berth):
@@ -318,6 +333,57 @@ def test_another_location_is_searched_in_the_place_of_a_name(berth, filled, site
     assert listed.split() == ["lab.example.org/app/pytorch", "lab.example.org/team/cuda/pytorch-2"]
 
 
+def test_what_a_rule_leads_elsewhere_is_not_shown(berth, filled, site):
+    """A pull of it would ask another registry."""
+    flags = site(f'[[registry]]\nprefix = "{filled.address}/team"\n'
+                 'location = "other.example.org/elsewhere"\n')
+    listed = berth.ok(*flags, "search", "--format", "{{.Name}}", f"{filled.address}/pytorch")
+    assert listed.split() == [f"{filled.address}/app/pytorch"]
+
+
+def test_the_path_of_a_location_is_no_part_of_the_names(berth, filled, site):
+    flags = site(f'[[registry]]\nprefix = "lab.example.org"\nlocation = "{filled.address}/hub"\n')
+    assert berth.ok(*flags, "search", "--format", "{{.Name}}", "lab.example.org/hub") == ""
+    listed = berth.ok(*flags, "search", "--format", "{{.Name}}", "lab.example.org/me")
+    assert listed.split() == ["lab.example.org/me/debian"]
+
+
+def test_a_login_for_the_path_of_a_location_is_used(berth, start_registry, image, site):
+    locked = start_registry(users={"sailor": "secret"})
+    image.push(locked, "hub/team/app", "1")
+    flags = site(f'[[registry]]\nprefix = "lab.example.org"\nlocation = "{locked.address}/hub"\n')
+    login = berth.directory / "auth.json"
+    login.write_text(json.dumps({"auths": {f"{locked.address}/hub": {"auth": "c2FpbG9yOnNlY3JldA=="}}}))
+    login.chmod(0o644)
+    listed = berth.ok(*flags, "search", "--format", "{{.Name}}", "lab.example.org/app",
+                      env={"REGISTRY_AUTH_FILE": str(login)})
+    assert listed.split() == ["lab.example.org/team/app"]
+
+
+def test_a_mirror_of_docker_hub_offers_no_name_of_another_registry(berth, site):
+    names = ["quay.io/team/nginx", "localhost/nginx", "me/nginx"]
+    with serving({"/v2/_catalog": lambda query: {"repositories": names}}) as server:
+        flags = site(f'[[registry]]\nprefix = "docker.io"\nlocation = "{server.address}"\n')
+        listed = berth.ok(*flags, "search", "--format", "{{.Name}}", "nginx")
+        assert listed.split() == ["docker.io/quay.io/team/nginx", "docker.io/localhost/nginx",
+                                  "me/nginx"]
+
+
+def test_tags_come_from_a_mirror_that_has_them_and_not_from_what_is_blocked(berth, site):
+    tags = {"/v2/hub/team/app/tags/list": lambda query: {"tags": ["1", "2"]}}
+    with serving(tags) as mirror:
+        flags = site('[[registry]]\nprefix = "lab.example.org"\n'
+                     f'[[registry.mirror]]\nlocation = "{mirror.address}/hub"\n'
+                     '[[registry]]\nprefix = "lab.example.org/shut"\nblocked = true\n')
+        listed = berth.ok(*flags, "search", "--list-tags", "--format", "{{.Tag}}",
+                          "lab.example.org/team/app")
+        assert listed.split() == ["1", "2"]
+        assert mirror.requests == ["/v2/hub/team/app/tags/list"]
+        line = berth.fail(*flags, "search", "--list-tags", "lab.example.org/shut/app", status=1)
+        assert line == ("berth: cannot list the tags of 'lab.example.org/shut/app': reach "
+                        "'lab.example.org/shut/app': registries.toml blocks it")
+
+
 # ---- hostile and broken registries --------------------------------------------------------------
 
 def test_names_that_no_image_can_have_are_left_out_and_counted(berth):
@@ -330,14 +396,6 @@ def test_names_that_no_image_can_have_are_left_out_and_counted(berth):
         done = berth.run("search", "--format", "{{.Name}}", f"{server.address}/cuda")
         assert done.stdout.split() == [f"{server.address}/a/cuda"]
         assert "lists 1 name that no image can have" in done.stderr
-
-
-def test_no_escape_of_a_description_reaches_the_table(berth):
-    hostile = found("a/b", description="\x1b]0;title\x07\x1b[2J\r\nmore\x9b31m")
-    with serving({"/v1/search": index_of([hostile])}) as server:
-        table = berth.ok("search", f"{server.address}/b")
-        assert not set(table) & {"\x1b", "\x07", "\r", "\x9b"}
-        assert "more" in table.splitlines()[1]
 
 
 def test_a_web_page_in_the_place_of_a_search_is_none(berth):
@@ -358,16 +416,16 @@ def test_a_registry_with_neither_is_one_line(berth):
                         f"berth search --list-tags {server.address}/NAME")
 
 
-@pytest.mark.parametrize("link", ['</v2/_catalog?last=a>; rel="next"',
-                                  '<http://192.0.2.1/v2/_catalog?last=a>; rel="next"',
-                                  '<?last=a>; rel=next'])
-def test_a_list_that_leads_to_itself_or_elsewhere_ends_here(berth, link):
-    """The next page is at the registry's own address, wherever the link leads."""
-    page = lambda query: (200, {"repositories": ["a/cuda"]}, {"Link": link})  # noqa: E731
+def test_the_next_page_is_at_the_registry_wherever_its_link_leads(berth):
+    first = {"repositories": ["a/cuda"]}
+
+    def page(query):
+        if query.get("last") == "a":
+            return {"repositories": ["b/cuda"]}
+        return 200, first, {"Link": '<http://192.0.2.1/v2/_catalog?last=a>; rel="next"'}
     with serving({"/v2/_catalog": page}) as server:
-        line = berth.fail("search", "--limit", "9", f"{server.address}/cuda", status=1)
-        assert "names itself as the page after it" in line
-        assert server.requests[-2:] == ["/v2/_catalog", "/v2/_catalog?last=a"]
+        assert names_of(berth, f"{server.address}/cuda") == [f"{server.address}/a/cuda",
+                                                             f"{server.address}/b/cuda"]
 
 
 @pytest.mark.profiles("root")
@@ -381,7 +439,7 @@ def test_a_list_without_an_end_is_read_for_a_thousand_pages(berth):
     with serving({"/v2/_catalog": page}) as server:
         done = berth.run("search", f"{server.address}/nothing")
         assert done.returncode == 0 and count[0] == 1000
-        assert "has more than 1000 pages: the rest was not read" in done.stderr
+        assert "is not read to its end, after 1000 pages and " in done.stderr
 
 
 def test_an_answer_beyond_4_mib_is_an_error(berth):
@@ -391,18 +449,133 @@ def test_an_answer_beyond_4_mib_is_an_error(berth):
         assert "cannot list the repositories of registry" in line
 
 
-def test_a_redirect_to_another_host_brings_it_no_login(berth, session_directory):
-    with serving({"/stolen": lambda query: {"repositories": ["a/cuda"]}}) as other:
-        away = lambda query: (307, b"", {"Location": f"http://localhost:{other.server_address[1]}"  # noqa: E731
-                                                     "/stolen"})
-        def locked(query):
-            return 401, b"", {"WWW-Authenticate": 'Basic realm="x"'}
-        with serving({"/v2/": locked, "/v2/_catalog": away}) as server:
-            login = berth.directory / "auth.json"
-            login.write_text(json.dumps({"auths": {server.address: {"auth": "bWU6c2VjcmV0"}}}))
-            login.chmod(0o644)
-            berth.run("search", f"{server.address}/cuda", env={"REGISTRY_AUTH_FILE": str(login)})
-        assert not any("Authorization" in headers for headers in other.headers)
+@pytest.mark.parametrize("then", ["answers", "asks for a login"])
+def test_a_redirect_to_another_host_brings_it_no_login(berth, then):
+    def stolen(query):
+        if then == "answers":
+            return {"repositories": ["a/cuda"]}
+        return 401, b"", {"WWW-Authenticate": 'Basic realm="there"'}
+
+    def locked(query, headers):
+        if "Authorization" not in headers:
+            return 401, b"", {"WWW-Authenticate": 'Basic realm="here"'}
+        return 307, b"", {"Location": f"http://localhost:{other.server_address[1]}/stolen"}
+    with serving({"/stolen": stolen}) as other, serving({"/v2/_catalog": locked}) as server:
+        login = berth.directory / "auth.json"
+        login.write_text(json.dumps({"auths": {server.address: {"auth": "bWU6c2VjcmV0"}}}))
+        login.chmod(0o644)
+        done = berth.run("search", f"{server.address}/cuda",
+                         env={"REGISTRY_AUTH_FILE": str(login)})
+        assert done.returncode == (0 if then == "answers" else 1)
+        assert any(headers.get("Authorization") == "Basic bWU6c2VjcmV0"
+                   for headers in server.headers)
+        assert other.requests == ["/stolen"]
+        assert "Authorization" not in other.headers[0]
+
+
+def test_tags_that_are_none_are_left_out_and_counted(berth):
+    tags = ["\x1b]0;title\x07\x1b[2J", "x\ny", "$(id)", "", "a b", "good", "t" * 129]
+    with serving({"/v2/a/tags/list": lambda query: {"tags": tags}}) as server:
+        done = berth.run("search", "--list-tags", "--format", "{{.Tag}}", f"{server.address}/a")
+        assert done.stdout == "good\n"
+        assert done.stderr == (f"berth: warning: '{server.address}/a' lists 6 tags that are none: "
+                               "left out\n")
+
+
+@pytest.mark.profiles("root")
+@pytest.mark.parametrize("path", ["/v2/_catalog", "/v2/a/tags/list"])
+def test_a_list_that_is_too_long_in_all_is_not_read_to_its_end(berth, path):
+    count = [0]
+
+    def page(query):
+        count[0] += 1
+        long = "x" * 2_000_000
+        return 200, {"repositories": [long], "tags": [long]}, {
+            "Link": f'<{path}?last={count[0]}>; rel="next"'}
+    with serving({path: page}) as server:
+        flags = ["--list-tags"] if "tags" in path else []
+        done = berth.run("search", *flags, f"{server.address}/a", timeout=120)
+        assert done.returncode == 0 and 16 < count[0] <= 34
+        assert f"is not read to its end, after {count[0]} pages and " in done.stderr
+
+
+@pytest.mark.parametrize("links", [["a", "b", "a"], ["a", "a"]])
+def test_pages_that_lead_in_a_circle_are_an_error(berth, links):
+    def page(query):
+        at = links.index(query["last"]) + 1 if "last" in query else 0
+        return 200, {"repositories": ["a/cuda"]}, {
+            "Link": f'</v2/_catalog?last={links[at]}>; rel="next"'}
+    with serving({"/v2/_catalog": page}) as server:
+        line = berth.fail("search", "--limit", "9", f"{server.address}/cuda", status=1)
+        assert line == (f"berth: cannot search '{server.address}': read the list of repositories of "
+                        f"'{server.address}': a page leads back to one before")
+        assert len(server.requests) == 1 + len(links)  # with the search that it does not have
+
+
+def test_a_page_that_cannot_be_found_is_an_error(berth):
+    page = lambda query: (200, {"repositories": ["a/cuda"]},  # noqa: E731
+                          {"Link": '</v2/_catalog/next>; rel="next"'})
+    with serving({"/v2/_catalog": page}) as server:
+        line = berth.fail("search", f"{server.address}/cuda", status=1)
+        assert line == (f"berth: cannot search '{server.address}': cannot read the list of "
+                        f"repositories of '{server.address}': find the page after it: "
+                        "'/v2/_catalog/next' is no address with a query")
+
+
+@pytest.mark.parametrize("odd", [
+    {"star_count": 1.5}, {"star_count": 1 << 70}, {"name": None}, {"is_official": "yes"},
+])
+def test_a_strange_result_spoils_no_other(berth, odd):
+    with serving({"/v1/search": index_of([{**found("odd/cuda"), **odd}, *CUDA])}) as server:
+        done = berth.run("search", "--format", "{{.Name}}", f"{server.address}/cuda")
+        assert done.stdout.split() == [f"{server.address}/{name}"
+                                       for name in ("cuda", "they/cuda", "me/cuda")]
+        assert "1 name that no image can have" in done.stderr
+
+
+def test_nothing_that_is_found_is_an_empty_table(berth):
+    for answer in ({"results": None}, {"results": [], "num_pages": "1"}, {}):  # noqa: B023
+        with serving({"/v1/search": lambda query: answer}) as server:
+            assert names_of(berth, f"{server.address}/cuda") == []
+            assert server.requests == ["/v1/search?q=cuda&n=100&page=1"]
+
+
+@pytest.mark.parametrize("flags", [[], ["-f", "stars=3"]])
+def test_a_search_that_fails_is_not_called_absent(berth, flags):
+    broken = lambda query: (503, b"", {"Retry-After": "0"})  # noqa: E731
+    with serving({"/v1/search": broken}) as server:
+        line = berth.fail("search", *flags, f"{server.address}/cuda", status=1)
+        assert line == (f"berth: cannot search '{server.address}': search registry "
+                        f"'{server.address}': 503 Service Unavailable; try: again later; the "
+                        "registry is in trouble")
+
+
+def test_a_description_is_of_bounded_length_and_one_line(berth):
+    long = found("a/b", description="\u202fgr\u00f6\u00df\n" * 100_000)
+    with serving({"/v1/search": index_of([long])}) as server:
+        shown = berth.ok("search", "--no-trunc", "--format", "{{.Description}}",
+                         f"{server.address}/b")
+        assert len(shown.encode()) < 1100 and shown.count("\n") == 1 and shown.endswith("\u2026\n")
+    steal = found("a/b", description="\x1b]0;title\x07\x1b[2J\r\x9b31m\x7f.")
+    with serving({"/v1/search": index_of([steal])}) as server:
+        for form in ("table", "json", "{{.Description}}"):
+            text = berth.ok("search", "--format", form, f"{server.address}/b")
+            assert not set(text) & {"\x1b", "\x07", "\r", "\x9b", "\x7f"}
+            assert "]0;title  [2J  31m ." in text
+
+
+@pytest.mark.profiles("root")
+def test_a_list_for_nobody_without_a_login_says_so(berth):
+    challenge = lambda query: (401, b"", {  # noqa: E731
+        "WWW-Authenticate": f'Bearer realm="http://{server.address}/token",service="s"'})
+    refused = lambda query: (403, b"", {})  # noqa: E731
+    with serving({"/v2/_catalog": challenge, "/token": refused}) as server:
+        line = berth.fail("search", f"{server.address}/cuda", status=1)
+        assert line == (f"berth: cannot search '{server.address}': cannot list the repositories of "
+                        f"registry '{server.address}': get a token for '{server.address}' from "
+                        f"'http://{server.address}/token': 403 Forbidden: no credentials; try: "
+                        f"berth login {server.address}")
+        assert "/token?service=s&scope=registry%3Acatalog%3A%2A" in server.requests
 
 
 # ---- wrong input --------------------------------------------------------------------------------
@@ -415,6 +588,8 @@ def test_a_redirect_to_another_host_brings_it_no_login(berth, session_directory)
                                   "REGISTRY/TEXT, without the scheme"),
     (["a_b:5000/x"], 1, "berth: read 'a_b:5000/x': 'a_b:5000' is not a registry's host and port"),
     (["a\nb"], 1, "berth: read 'a\\nb': it holds control characters"),
+    (["127.0.0.1:5000"], 1, "berth: read '127.0.0.1:5000': it names a registry and no text; try: "
+                            "127.0.0.1:5000/TEXT, or 127.0.0.1:5000/ for all"),
     (["x" * 300], 1, f"berth: read '{'x' * 300}': it is longer than 255 characters"),
     (["--limit", "0", "x"], 1, "berth: --limit: expected a number from 1 to 10000, got 0"),
     (["--limit", "10001", "x"], 1, "berth: --limit: expected a number from 1 to 10000, got 10001"),

@@ -14,6 +14,7 @@
 namespace berth::cli {
 namespace {
 
+constexpr uint64_t kUsualResults = 25;
 constexpr uint64_t kMostResults = 10'000;
 constexpr size_t kDescriptionWidth = 45;  // docker's
 
@@ -23,7 +24,7 @@ struct SearchOptions {
   std::string format;
   std::optional<uint64_t> limit;
   bool list_tags = false;
-  bool whole = false;
+  bool no_trunc = false;
 };
 
 /// Of podman: "is-official" alone means "is-official=true".
@@ -41,9 +42,9 @@ FlagTable search_flags(SearchOptions& o) {
       {"filter", 'f', "KEY=VALUE", "stars=N, is-official=BOOL, is-automated=BOOL",
        read_search_filter(o.filters)},
       template_flag(o.format),
-      {"limit", 0, "N", "Show so many (25)", &o.limit},
+      {"limit", 0, "N", "Show at most N (25)", &o.limit},
       {"list-tags", 0, "", "Show the tags of the repository that is named", &o.list_tags},
-      {"no-trunc", 0, "", "Show whole descriptions", &o.whole},
+      {"no-trunc", 0, "", "Show whole descriptions", &o.no_trunc},
   };
   add_registry_flags(table, o.wish.access);
   return table;
@@ -61,11 +62,9 @@ constexpr ListKind kFound{
 constexpr ListField kTagFields[] = {{"Name", "NAME"}, {"Tag", "TAG"}};
 constexpr ListKind kTags{.fields = kTagFields, .table = "{{.Name}}\t{{.Tag}}"};
 
-/// On one line; a terminal's control characters are the listing's affair.
-std::string description_text(std::string text, bool whole) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  std::replace(text.begin(), text.end(), '\r', ' ');
-  return whole ? text : truncate(text, kDescriptionWidth);
+bool prints_json(std::string format) {
+  format.erase(std::remove(format.begin(), format.end(), ' '), format.end());
+  return format == "json" || format.find("{{json.}}") != format.npos;
 }
 
 /// docker marks in a table or a template, and says "true" and "false" in JSON.
@@ -91,21 +90,24 @@ Result<int> run_search(Session& session, const SearchOptions& o,
   engine::SearchWish wish = o.wish;
   wish.term = arguments[0];
   wish.filters = engine::Filters(o.filters);
-  wish.limit = static_cast<uint32_t>(o.limit.value_or(25));
-  if (o.limit && (*o.limit == 0 || *o.limit > kMostResults)) {
+  const uint64_t limit = o.limit.value_or(kUsualResults);
+  if (limit == 0 || limit > kMostResults) {
     return make_error(Kind::usage, "--limit: expected a number from 1 to " +
                                        std::to_string(kMostResults) + ", got " +
-                                       std::to_string(*o.limit));
+                                       std::to_string(limit));
   }
+  wish.limit = static_cast<uint32_t>(limit);
   if (o.list_tags) return search_tags(session, wish, o.format);
   Listing listing = TRY(Listing::make(kFound, {.text = o.format}));
   WorkDisplay display(session, "", false);
   auto found = TRY(engine::search_registry(session.context, wish, display.progress()));
   display.finish();
-  const bool json = o.format == "json" || o.format == "{{json .}}";
+  const bool json = prints_json(o.format);
   std::vector<ListRow> rows;
   for (const image::FoundRepository& one : found) {
-    rows.push_back({{description_text(one.description, o.whole), mark_text(one.automated, json),
+    std::string description =
+        o.no_trunc ? one.description : truncate(one.description, kDescriptionWidth);
+    rows.push_back({{std::move(description), mark_text(one.automated, json),
                      mark_text(one.official, json), one.name, std::to_string(one.stars)}});
   }
   print(session, TRY(listing.text(rows)));

@@ -55,6 +55,20 @@ TEST(Reference, familiar_names_are_read_back_as_the_same_name) {
   EXPECT_EQ(familiar("docker.io/library/ubuntu"), "ubuntu:latest");
 }
 
+TEST(Reference, a_familiar_name_leads_to_no_other_registry) {
+  const std::string digits(64, 'a');
+  for (std::string text : {"docker.io/quay.io/team/nginx", "docker.io/localhost/x",
+                           "docker.io/library/a/b", "docker.io/a/b", "docker.io/library/a"}) {
+    Result<Reference> first = Reference::parse(text);
+    ASSERT_TRUE(first.ok()) << text;
+    Result<Reference> again = Reference::parse(first->familiar_name());
+    ASSERT_TRUE(again.ok()) << first->familiar_name();
+    EXPECT_EQ(again->canonical(), first->canonical());
+  }
+  EXPECT_EQ(Reference::parse("docker.io/quay.io/x")->familiar(), "docker.io/quay.io/x:latest");
+  EXPECT_EQ(Reference::parse("docker.io/library/" + digits)->familiar_name(), "library/" + digits);
+}
+
 TEST(Reference, refuses_with_the_reason) {
   auto line = [](std::string_view text) { return canonical(text); };
   EXPECT_EQ(line(""), "read image name '': it is empty");
@@ -100,6 +114,15 @@ TEST(SearchTerm, names_a_registry_and_a_text) {
   EXPECT_EQ(term("docker://quay.io/cuda"), "quay.io | cuda");
   EXPECT_EQ(term("nvcr.io#nvidia/cuda"), "nvcr.io | nvidia/cuda");
   EXPECT_EQ(term("c#"), "docker.io | c#");
+  EXPECT_EQ(term("localhost/c#"), "localhost | c#");
+  EXPECT_EQ(term("NVIDIA/cuda"), "docker.io | NVIDIA/cuda");
+  EXPECT_EQ(term("TCP/IP"), "docker.io | TCP/IP");
+  EXPECT_EQ(term("C++/x"), "docker.io | C++/x");
+  EXPECT_EQ(term("a.b c/d"), "docker.io | a.b c/d");
+  EXPECT_EQ(term("nginx:12"), "docker.io | nginx:12");
+  EXPECT_EQ(term("localhost:5000"),
+            "read 'localhost:5000': it names a registry and no text; try: localhost:5000/TEXT, or "
+            "localhost:5000/ for all");
   EXPECT_EQ(term(""), "read '': there is no text to look for");
   EXPECT_EQ(term("library/"), "read 'library/': there is no text to look for");
   EXPECT_EQ(term("http://a/b").find("read 'http://a/b': it is an address"), 0u);

@@ -13,7 +13,8 @@ TEST(NextPage, is_the_query_of_the_link_with_that_relation) {
   auto next = [](std::vector<std::string> links) {
     HttpResponse response;
     for (std::string& link : links) response.headers.emplace_back("link", std::move(link));
-    return next_page(response).value_or("-");
+    Result<std::optional<std::string>> page = next_page(response);
+    return page.ok() ? page->value_or("-") : page.error().what;
   };
   EXPECT_EQ(next({}), "-");
   EXPECT_EQ(next({"</v2/_catalog?last=a%2Fb&n=2>; rel=\"next\""}), "last=a%2Fb&n=2");
@@ -22,11 +23,12 @@ TEST(NextPage, is_the_query_of_the_link_with_that_relation) {
                   "rel=last"}),
             "page=2");
   EXPECT_EQ(next({"</x?page=0>; rel=prev", "</x?page=2>; rel=next"}), "page=2");
-  EXPECT_EQ(next({"</x>; rel=next"}), "-");
-  EXPECT_EQ(next({"</x?>; rel=next"}), "-");
-  EXPECT_EQ(next({"</x?a b>; rel=next"}), "-");
-  EXPECT_EQ(next({"</x?a=b; rel=next", "rel=next", "<", "<>"}), "-");
-  EXPECT_EQ(next({"</x?" + std::string(9000, 'a') + ">; rel=next"}), "-");
+  EXPECT_EQ(next({"</x>; rel=prev", "</x?a=b; rel=next", "rel=next", "<", "<>"}), "-");
+  for (const std::string& bad : {std::string("/x"), std::string("/x?"), std::string("/x?a b"),
+                                 "/x?" + std::string(9000, 'a')}) {
+    EXPECT_EQ(next({"<" + bad + ">; rel=next"}),
+              "find the page after it: '" + bad.substr(0, 200) + "' is no address with a query");
+  }
 }
 
 TEST(RetryAfter, reads_seconds_and_dates) {
