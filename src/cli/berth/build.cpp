@@ -105,7 +105,7 @@ FlagTable build_flags(BuildOptions& o) {
       {"layers", 0, "", "No meaning here: steps are kept without --no-cache", &o.layers},
       {"load", 0, "", "No meaning here: the store gets the image", &o.load},
       {"compress", 0, "", "No meaning here: the context is sent to nobody", &o.compress},
-      {"disable-content-trust", 0, "", "No meaning here: see --verify-key of pull", &o.no_trust},
+      {"disable-content-trust", 0, "", "No meaning here: signatures are not read", &o.no_trust},
       {"provenance", 0, "", "Only =false: no attestation is made", read_attestation(o.provenance)},
       {"sbom", 0, "", "Only =false: no attestation is made", read_attestation(o.attests_software)},
       {"cache-from", 0, "IMAGE", "No meaning here: earlier builds are in the store", &o.cache_from},

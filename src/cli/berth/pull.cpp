@@ -61,8 +61,7 @@ constexpr std::string_view kOneTag = "a pull is of one tag";
 constexpr Elsewhere kPullElsewhere[] = {
     {"a", "berth pull NAME:TAG for each tag of berth search --list-tags NAME", kOneTag},
     {"all-tags", "berth pull NAME:TAG for each tag of berth search --list-tags NAME", kOneTag},
-    {"disable-content-trust", "leave it out, or --verify-key FILE",
-     "signatures of Notary are not read"},
+    {"disable-content-trust", "leave it out", "signatures are not read"},
     {"tls-verify", "--insecure-registry HOST"},
 };
 

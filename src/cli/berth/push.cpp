@@ -50,8 +50,7 @@ Result<int> run_push(Session& session, const PushOptions& o, std::vector<std::st
 
 /// Of docker.
 constexpr Elsewhere kPushElsewhere[] = {
-    {"disable-content-trust", "leave it out, or --sign-key FILE",
-     "signatures of Notary are not made"},
+    {"disable-content-trust", "leave it out", "signatures are not made"},
 };
 
 }  // namespace
