@@ -30,6 +30,8 @@ constexpr const char* kProgram = "berth-network";
 constexpr std::string_view kContainer = "container:";
 constexpr int64_t kLongest = 120;  // seconds: many containers may wait for one another
 constexpr size_t kMaxLease = size_t{16} << 20;
+constexpr size_t kMostExposed = 512;           // published by -P
+constexpr size_t kMostOfArgument = 120 << 10;  // execve(2): 128 KiB, of one argument
 
 Result<void> choose_mode(const Context& context, const RunRequest& asked,
                          network::Request& request) {
@@ -148,6 +150,21 @@ Result<void> read_network(const Context& context, const NetworkFlags& flags, Run
   return {};
 }
 
+namespace {
+
+/// Each is a socket of the host's: what an image may ask for has an end.
+Result<void> check_exposed(const std::vector<network::Exposed>& exposed) {
+  size_t count = 0;
+  for (const network::Exposed& one : exposed) count += one.last - one.first + 1u;
+  if (count <= kMostExposed) return {};
+  return make_error(Kind::denied,
+                    "-P: " + std::to_string(count) + " ports are exposed; at most " +
+                        std::to_string(kMostExposed) + " are published",
+                    "-p for those that are needed");
+}
+
+}  // namespace
+
 Result<void> add_network(const Context& context, const RunRequest& request,
                          const oci::ContainerDefaults& image, const std::string& id,
                          oci::Spec& spec) {
@@ -164,7 +181,9 @@ Result<void> add_network(const Context& context, const RunRequest& request,
   network::Request wanted;
   TRY(choose_mode(context, request, wanted));
   auto all = request.publish_all ? network::PublishAll::yes : network::PublishAll::no;
-  wanted.ports = network::all_ports(request.publish, exposed_ports(request, image), all);
+  std::vector<network::Exposed> exposed = exposed_ports(request, image);
+  if (request.publish_all) TRY(check_exposed(exposed));
+  wanted.ports = network::all_ports(request.publish, exposed, all);
   std::string files = container_path(context.paths, id) + "/";
   wanted.hosts_file = files + std::string(kHostsFile);
   // What --dns says holds.
@@ -172,7 +191,14 @@ Result<void> add_network(const Context& context, const RunRequest& request,
   wanted.mac = request.mac_address;
   wanted.networks = TRY(attachments_of(context, request, id));
   std::string directory = network_directory(context);
-  spec.hooks.create_runtime.push_back(hook(program, {"attach", directory, json::write(wanted)}));
+  std::string text = json::write(wanted);
+  if (text.size() > kMostOfArgument) {
+    return make_error(
+        Kind::usage,
+        std::to_string(wanted.ports.size()) + " ranges of ports are too many to publish",
+        "fewer and longer ranges: -p 8000-8999:8000-8999");
+  }
+  spec.hooks.create_runtime.push_back(hook(program, {"attach", directory, std::move(text)}));
   spec.hooks.poststop.push_back(hook(program, {"detach", directory}));
   return {};
 }

@@ -26,6 +26,8 @@ constexpr const char* kData = "_data";
 constexpr const char* kFilling = "filling";
 constexpr size_t kMaxRecord = size_t{1} << 20;
 constexpr size_t kMaxVolumeConfig = size_t{16} << 20;
+/// Each takes a directory, a record and a mount: what an image may ask for has an end.
+constexpr size_t kMostVolumesOfImage = 256;
 
 std::string volumes_directory(const std::string& root) {
   return root + "/volumes";
@@ -298,6 +300,13 @@ Result<void> complete_volumes(const Context& context, const oci::ContainerDefaul
                               RunRequest& request) {
   TRY(check_places(request));
   for (const std::string& other : request.volumes_from) TRY(take_from(context, other, request));
+  if (image.volumes.size() > kMostVolumesOfImage) {
+    return make_error(Kind::denied,
+                      "the image asks for " + std::to_string(image.volumes.size()) +
+                          " volumes; at most " + std::to_string(kMostVolumesOfImage) + " are made",
+                      "berth build, FROM it without its VOLUME lines, or an image of its files: "
+                      "berth export, berth import");
+  }
   for (const auto& [declared, nothing] : image.volumes) {
     auto place = place_of(declared);
     if (!place || is_mounted_on(request, *place)) continue;
