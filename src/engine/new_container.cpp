@@ -70,12 +70,12 @@ Result<void> pull_image(const Context& context, const RunRequest& request, const
 }
 
 /// Forgets an image that is not for the platform that was asked for: it is pulled then, as docker
-/// does, or where nothing may be pulled that is the error.
-Result<void> check_platform(const RunCall& call, const std::string& reference,
-                            std::optional<image::Image>& found) {
-  if (!call.platform) return {};
+/// does, or where nothing may be pulled that is the error. Gives what is wrong with it, or "".
+Result<std::string> check_platform(const RunCall& call, const std::string& reference,
+                                   std::optional<image::Image>& found) {
+  if (!call.platform) return std::string();
   oci::Platform wish = TRY(oci::parse_platform(*call.platform));
-  if (!found) return {};
+  if (!found) return std::string();
   const oci::ImageConfig& config = found->config;
   std::string os = config.os.empty() ? "linux" : config.os;
   oci::Platform here{config.architecture, os, {}, {}, config.variant};
@@ -83,17 +83,16 @@ Result<void> check_platform(const RunCall& call, const std::string& reference,
   if (named.ok()) here.architecture = named->architecture;
   bool fits = here.os == wish.os && here.architecture == wish.architecture &&
               (wish.variant.empty() || here.variant.empty() || here.variant == wish.variant);
-  if (fits) return {};
+  if (fits) return std::string();
   // An id is that of one platform, and of nothing at a registry.
   std::string id = found->id.text();
   bool by_id = id.starts_with(reference) || id.substr(id.find(':') + 1).starts_with(reference);
   found.reset();
-  if (call.pull != PullPolicy::never && !by_id) return {};
-  return make_error(Kind::not_found,
-                    "image " + quote(reference) + " is here for " +
-                        escape_controls(oci::platform_text(here)) + ", not for " +
-                        oci::platform_text(wish),
-                    "--pull missing");
+  std::string wrong = "image " + quote(reference) + " is here for " +
+                      escape_controls(oci::platform_text(here)) + ", not for " +
+                      oci::platform_text(wish);
+  if (call.pull != PullPolicy::never && !by_id) return wrong;
+  return make_error(Kind::not_found, std::move(wrong), "--pull missing");
 }
 
 ContainerRecord make_record(const RunRequest& request, const Draft& draft,
@@ -167,12 +166,13 @@ Result<image::Image> find_or_pull_image(const Context& context, const image::Sto
                                         const Progress& progress) {
   const std::string& reference = request.image;
   std::optional<image::Image> found;
+  std::string other_platform;  // that the image which is here is for
   if (is_of_store(request)) {
     if (call.pull != PullPolicy::always) {
       found = TRY(find_present_image(store, reference));
       if (!found) TRY(check_no_image_file(reference));
     }
-    TRY(check_platform(call, reference, found));
+    other_platform = TRY(check_platform(call, reference, found));
     TRY(check_registry(context, request, found ? &*found : nullptr));
   }
   TRY(pull_image_mounts(context, store, request, call, progress));
@@ -185,7 +185,9 @@ Result<image::Image> find_or_pull_image(const Context& context, const image::Sto
   if (!found && call.pull == PullPolicy::never) return no_such_image(reference);
   auto pulled = pull_image(context, request, call, found.has_value(), progress);
   if (!pulled.ok()) {
-    return no_such_registry_image(context, reference, std::move(pulled).error());
+    Error error = no_such_registry_image(context, reference, std::move(pulled).error());
+    if (!other_platform.empty()) return std::move(error).with_context(std::move(other_platform));
+    return error;
   }
   image::Image image = TRY(store.get_image(reference));
   if (call.strict && !call.force) {

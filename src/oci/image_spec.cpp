@@ -128,8 +128,12 @@ Result<Platform> parse_platform(std::string_view text) {
                                        ": expected OS/ARCH or OS/ARCH/VARIANT, as linux/arm64");
   }
   Platform platform;
-  // A word alone is an operating system where it names one, as containerd has it.
+  // A word alone is an operating system or an architecture, whichever it names, as containerd has
+  // it.
   constexpr std::string_view kSystems[] = {"linux", "windows", "darwin", "freebsd"};
+  constexpr std::string_view kArchitectures[] = {
+      "386",      "amd64",  "arm",   "arm64",   "loong64", "mips",  "mips64",
+      "mips64le", "mipsle", "ppc64", "ppc64le", "riscv64", "s390x", "wasm"};
   if (parts.size() == 1 && std::ranges::find(kSystems, to_lower(parts[0])) != std::end(kSystems)) {
     platform = host_platform();
     platform.os = to_lower(parts[0]);
@@ -143,6 +147,13 @@ Result<Platform> parse_platform(std::string_view text) {
     architecture = "arm";
   }
   platform.architecture = architecture_name(architecture);
+  if (parts.size() == 1 &&
+      std::ranges::find(kArchitectures, platform.architecture) == std::end(kArchitectures)) {
+    return make_error(Kind::usage,
+                      "read platform " + quote(text.substr(0, 100)) +
+                          ": it names neither an operating system nor an architecture",
+                      "OS/ARCH or OS/ARCH/VARIANT, as linux/arm64");
+  }
   return platform;
 }
 

@@ -93,3 +93,25 @@ def test_logs_in_pulls_pushes_and_logs_out(berth, locked, image):
     finally:
         said = berth.ok("logout", locked.address)
     assert said == f"Removing login credentials for {locked.address}\n"
+
+
+@pytest.mark.profiles("root")
+def test_a_platform_that_is_not_here_is_said_also_where_the_registry_is_away(berth, start_registry):
+    away = start_registry()
+    images.build([images.busybox_layer()]).push(away, "app", "1")
+    name = f"{away.address}/app:1"
+    berth.ok("pull", "-q", name)
+    away.stop()
+    assert berth.ok("run", "--rm", "--platform", "linux/amd64", name, "echo", "fine") == "fine\n"
+    line = berth.fail("run", "--rm", "--platform", "linux/arm64", name, "true")
+    assert line.startswith(f"berth: image '{name}' is here for linux/amd64, not for linux/arm64: ")
+    assert "Connection refused" in line
+
+
+@pytest.mark.profiles("root")
+@pytest.mark.parametrize("verb", [["run", "--rm"], ["pull"], ["create"]])
+def test_a_word_that_is_no_platform_is_refused_before_the_registry_is_asked(berth, verb):
+    line = berth.fail(*verb, "--platform", "nosuch", "127.0.0.1:1/app:1",
+                      status=1 if verb == ["pull"] else 125)
+    assert line.endswith("read platform 'nosuch': it names neither an operating system nor an "
+                         "architecture; try: OS/ARCH or OS/ARCH/VARIANT, as linux/arm64")
