@@ -212,3 +212,19 @@ def test_who_may_not_open_a_node_is_warned(berth, busybox, driver_tree, profile)
     assert done.returncode == 0
     assert warnings == ([] if profile.kind == "root" else [
         f"berth: warning: this user may not open '{root}/dev/nvidia0', giving it nevertheless; see 'berth doctor gpu'"])
+
+
+@pytest.mark.profiles("root")
+def test_a_template_takes_the_columns_one_by_one(berth, driver_tree):
+    root = driver_tree("mig")
+    gpus = listed(berth, root)["gpus"]
+    wanted = [(str(gpu["index"]), gpu["uuid"]) for gpu in gpus]
+    done = berth.run("--driver-root", root, "gpu", "list", "--format", "{{.Index}} {{.UUID}}")
+    shown = [tuple(line.split()) for line in done.stdout.splitlines()]
+    assert [row for row in shown if ":" not in row[0]] == wanted
+    assert any(":" in row[0] for row in shown)  # a slice
+    assert "synthetic" in done.stderr
+    table = berth.ok("--driver-root", root, "gpu", "list", "--format", "table {{.Model}}\t{{.HeldBy}}")
+    assert table.splitlines()[0].split("  ")[0] == "MODEL"
+    line = berth.fail("--driver-root", root, "gpu", "list", "--format", "{{.Serial}}", status=1)
+    assert "unknown field 'Serial'" in line

@@ -6,6 +6,7 @@
 #include "cli/berth/gpu_terms.hpp"
 #include "cli/core/table.hpp"
 #include "cli/core/text_width.hpp"
+#include "cli/template/listing.hpp"
 #include "engine/gpus.hpp"
 #include "json/fields.hpp"
 
@@ -22,7 +23,7 @@ FlagTable gpu_list_flags(GpuListOptions& o) {
   return {
       {"refresh", 0, "", "Ask the driver again instead of the cache", &o.refresh},
       {"quiet", 'q', "", "Show UUIDs alone, or addresses", &o.quiet},
-      format_flag(o.format),
+      {"format", 0, "FORMAT", "table, json, or a template such as '{{.Index}}'", &o.format},
   };
 }
 
@@ -81,6 +82,16 @@ struct Column {
   bool wanted = true;  ///< false: it says nothing on this machine
   std::vector<std::string> cells = {};
 };
+
+/// Of templates: one for each column of GpuListing, in their order.
+constexpr ListField kGpuFields[] = {
+    {"Index", "INDEX"},    {"UUID", "UUID"},       {"PCIAddress", "PCI ADDRESS"},
+    {"Model", "MODEL"},    {"Compute", "COMPUTE"}, {"Memory", "MEMORY"},
+    {"HeldBy", "HELD BY"}, {"Driver", "DRIVER"},   {"CUDA", "CUDA"},
+    {"NUMA", "NUMA"},      {"NVLink", "NVLINK"},   {"Board", "BOARD"},
+    {"Nodes", "NODES"},
+};
+constexpr ListKind kGpus{.fields = kGpuFields, .table = "{{.Index}}\t{{.UUID}}\t{{.Model}}"};
 
 /// Who has the GPU or the slice of that key: "web, train (exclusive)".
 std::string holders_of(const gpu::Selected& one, const gpu::Holders& holders) {
@@ -147,6 +158,17 @@ class GpuListing {
       table.add(std::move(cells));
     }
     return table.text();
+  }
+
+  /// With the fields of kGpus.
+  std::vector<ListRow> rows() {
+    std::vector<ListRow> rows(index_.cells.size());
+    for (const Column* column : all()) {
+      for (size_t row = 0; row < rows.size(); ++row) {
+        rows[row].values.push_back(column->cells[row]);
+      }
+    }
+    return rows;
   }
 
  private:
@@ -313,6 +335,10 @@ json::Value to_json(const gpu::Inventory& inventory, const gpu::Holders& holders
 }
 
 Result<int> run_gpu_list(Session& session, const GpuListOptions& o, std::vector<std::string>) {
+  std::optional<Listing> listing;
+  if (o.format != "table" && o.format != "json") {
+    listing = TRY(Listing::make(kGpus, {.text = o.format}));
+  }
   gpu::Inventory inventory = TRY(engine::list_gpus(
       session.context, o.refresh ? gpu::Refresh::always : gpu::Refresh::if_stale));
   // A list of GPUs needs no ledger.
@@ -328,6 +354,11 @@ Result<int> run_gpu_list(Session& session, const GpuListOptions& o, std::vector<
   }
   for (const std::string& problem : problems_of(inventory)) session.report.warn(problem);
   std::string note = "synthetic: read from " + quote(inventory.driver_root) + ", made for tests\n";
+  if (listing) {
+    if (inventory.synthetic) session.terminal.write(Stream::err, note);
+    print(session, TRY(listing->text(GpuListing(inventory, holders).rows())));
+    return 0;
+  }
   if (o.quiet) {
     if (inventory.synthetic) session.terminal.write(Stream::err, note);
     for (const gpu::Gpu& gpu : inventory.gpus) {
