@@ -34,7 +34,8 @@ KINDS = (
               r"is required|template|has no '|no build stage|no instructions|read image name"),
     ("registry", r"dial tcp|at registry|connect to '|no such name"),
     ("conflict", r"conflict|already (in use|allocated|exists|paused)|is (not )?(running|paused)|"
-                 r"has this port|in use|uses it|running container|stop the container|file found"),
+                 r"has this port|in use|uses it|running container|stop the container|file found|"
+                 r"active endpoints"),
     ("no such thing", r"no (such|public port)|not found|(does|did) not exist|select device driver|"
                       r"(unable to|could not) find|is not in the image's|no .*driver named|"
                       r"nothing named|no nvidia driver|has neither|build target|"
@@ -44,7 +45,8 @@ KINDS = (
     ("denied", r"permission denied|operation not permitted|may not|read-only"),
     ("system", r"failed to (create shim|write)|numerical result|: invalid argument$|cannot set|"
                r"delivery error"),
-    ("usage", r"invalid|must|expected|range|minimum|should|can ?not|can't|not a|no .* specified|"
+    ("usage", r"no matching subnet|network '\w+' has |user specified ip|goes with no other|"
+              r"bridge alone|invalid|must|expected|range|minimum|should|can ?not|can't|not a|no .* specified|"
               r"duplicate|too (short|many|long|large)|unknown|bad|ids end at|empty|missing|format|"
               r"is (no|a dir)|no (image|name|from)|only \[a-z|has no source|an ipv6|sctp; try|"
               r"unrecogni|renaming|couldn't|column|archive|error: exit status|ended with|header"),

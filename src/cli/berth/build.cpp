@@ -2,6 +2,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/elsewhere_arguments.hpp"
+#include "cli/berth/flag_values.hpp"
 #include "engine/absolute_path.hpp"
 #include "engine/build_image.hpp"
 #include "engine/build_text.hpp"
@@ -14,7 +15,8 @@ struct BuildOptions {
   engine::BuildRequest request;
   std::vector<std::string> args, secrets, ssh;
   std::string file;
-  std::optional<std::string> id_file, shm_size;
+  std::optional<std::string> id_file;
+  std::optional<uint64_t> shm_bytes;
   std::vector<std::string> cache_from, cache_to;
   std::string format, progress, network;
   bool force_rm = false, rm = true, layers = true, load = true;
@@ -105,12 +107,15 @@ FlagTable build_flags(BuildOptions& o) {
       {"layers", 0, "", "No meaning here: steps are kept without --no-cache", &o.layers},
       {"load", 0, "", "No meaning here: the store gets the image", &o.load},
       {"compress", 0, "", "No meaning here: the context is sent to nobody", &o.compress},
+      {"isolation", 0, "NAME", "Only default: buildah's is told by BUILDAH_ISOLATION",
+       read_isolation("; buildah's is told by a variable: BUILDAH_ISOLATION=chroot berth build")},
       {"disable-content-trust", 0, "", "No meaning here: signatures are not read", &o.no_trust},
       {"provenance", 0, "", "Only =false: no attestation is made", read_attestation(o.provenance)},
       {"sbom", 0, "", "Only =false: no attestation is made", read_attestation(o.attests_software)},
       {"cache-from", 0, "IMAGE", "No meaning here: earlier builds are in the store", &o.cache_from},
       {"cache-to", 0, "PLACE", "No meaning here: the store keeps the steps", &o.cache_to},
-      {"shm-size", 0, "SIZE", "No meaning here: RUN has this machine's /dev/shm", &o.shm_size},
+      {"shm-size", 0, "SIZE", "No meaning here: RUN has this machine's /dev/shm",
+       read_bytes(o.shm_bytes)},
       {"format",
        0,
        "FORMAT",
@@ -200,7 +205,7 @@ Result<void> set_extras(Session& session, const BuildOptions& o, engine::BuildEx
   Log& log = session.context.log;
   if (!o.cache_from.empty()) log.warn("--cache-from: earlier builds are in the store, ignoring");
   if (!o.cache_to.empty()) log.warn("--cache-to: the store keeps the steps, ignoring");
-  if (o.shm_size) log.warn("--shm-size: RUN has this machine's /dev/shm, ignoring");
+  if (o.shm_bytes) log.warn("--shm-size: RUN has this machine's /dev/shm, ignoring");
   return {};
 }
 
@@ -293,7 +298,6 @@ constexpr Elsewhere kBuildElsewhere[] = {
     {"identity-label", kByBuildah, kOfBuildah},
     {"ignorefile", kByBuildah, kOfBuildah},
     {"ipc", kByBuildah, kOfBuildah},
-    {"isolation", "BUILDAH_ISOLATION=chroot berth build", "buildah is told by a variable"},
     {"jobs", kByBuildah, kOfBuildah},
     {"json", "a Containerfile, and berth build -t NAME DIR", kNoDefinitions},
     {"layer-label", kByBuildah, kOfBuildah},

@@ -37,6 +37,14 @@ ReadValue add_to(std::map<std::string, std::string>& target, Parse parse) {
   };
 }
 
+/// docker's --isolation: Linux has one. `wanted` ends the error of another.
+inline ReadValue read_isolation(std::string wanted) {
+  return [wanted = std::move(wanted)](std::string_view text) -> Result<void> {
+    if (text.empty() || text == "default") return {};
+    return make_error(Kind::usage, "expected default" + wanted);
+  };
+}
+
 /// "linux/arm64"; an empty one is none, as docker has it: scripts write --platform "$PLATFORM".
 inline ReadValue read_platform(std::optional<std::string>& target) {
   return [&target](std::string_view text) -> Result<void> {

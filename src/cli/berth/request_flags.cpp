@@ -160,6 +160,8 @@ FlagTable container_flags(RequestOptions& o) {
        Complete::file},
       {"disable-content-trust", 0, "", "Accepted: images are verified by their digests",
        &o.no_trust},
+      {"isolation", 0, "NAME", "Only default: Linux has one, Windows has a choice",
+       read_isolation(": Linux has one isolation, only Windows has a choice")},
       {"label", 'l', "NAME[=VALUE]", "Label the container", &o.labels},
       {"label-file", 0, "FILE", "Read labels from FILE", &o.label_files, {}, Complete::file},
       {"log-driver", 0, "DRIVER", "Keep the output as json-file, local or none",

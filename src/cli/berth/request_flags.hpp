@@ -145,7 +145,6 @@ inline constexpr Elsewhere kRequestElsewhere[] = {
     {"io-maxbandwidth", "--device-read-bps and --device-write-bps", "it is for Windows"},
     {"io-maxiops", "--device-read-iops and --device-write-iops", "it is for Windows"},
     {"ip6", "", "networks have IPv4 alone"},
-    {"isolation", "", "Linux has one isolation, only Windows has a choice"},
     {"j", "berth run -d --name NAME, and berth exec NAME COMMAND for the others"},
     {"join", "berth run -d --name NAME, and berth exec NAME COMMAND for the others"},
     {"join-ct", "berth run -d --name NAME, and berth exec NAME COMMAND for the others"},
