@@ -83,8 +83,6 @@ def test_scripts_ask_whether_something_exists(berth, pulled):
     (("compose", "up", "-d"),
      "berth has no verb 'compose': files of several services are not read; try: docker compose or podman-compose "
      "with berth-runtime as their runtime"),
-    (("search", "nvidia"), "berth has no verb 'search': the search of Docker Hub is no part of a registry's protocol; "
-     "try: the registry's web page"),
     (("pod", "create"), "berth has no verb 'pod': there are no pods; try: --network container:NAME --ipc container:NAME"),
     (("shell", "--nv", "x.sif"),
      "berth has no verb 'shell': a shell is a command like any other; try: berth run --rm -it IMAGE sh")])
