@@ -16,6 +16,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# ctags passes over a constant whose value has braces: size_t{16} << 20.
+CONSTANT = re.compile(r"^constexpr [^=;({]*?\b(k[A-Z]\w*)(?:\[\w*\])? ?[={]", re.MULTILINE)
 KINDS = {"function", "variable", "struct", "class", "enum", "union", "typedef"}
 
 
@@ -59,6 +61,9 @@ def own_names(folder):
         elif tag["kind"] == "typedef":
             marks = [re.sub(r"\s+", " ", tag["pattern"])]
         names[tag["name"]][tag["path"]].update((tag["kind"], mark) for mark in marks)
+    for source in sources:
+        for match in CONSTANT.finditer(source.read_text(encoding="utf-8")):
+            names[match[1]][str(source)].add(("variable", ""))
     return names
 
 

@@ -29,7 +29,7 @@ namespace {
 constexpr const char* kProgram = "berth-network";
 constexpr std::string_view kContainer = "container:";
 constexpr int64_t kLongest = 120;  // seconds: many containers may wait for one another
-constexpr size_t kMaxLease = size_t{16} << 20;
+constexpr size_t kMaxNetworkLease = size_t{16} << 20;
 constexpr size_t kMostExposed = 512;           // published by -P
 constexpr size_t kMostOfArgument = 120 << 10;  // execve(2): 128 KiB, of one argument
 
@@ -230,7 +230,7 @@ Result<void> call_network(const Context& context, std::vector<std::string> words
   words.insert(words.begin() + 1, network_directory(context));
   words.insert(words.begin(), kProgram);
   spawn.args = std::move(words);
-  auto output = TRY(sys::run_command(spawn, "", kCallPatience, kMaxLease));
+  auto output = TRY(sys::run_command(spawn, "", kCallPatience, kMaxNetworkLease));
   if (output.status.shell_code() == 0) return {};
   auto told = network::read_failure(output.err);
   if (told) return std::move(*told);
