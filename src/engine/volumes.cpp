@@ -304,8 +304,8 @@ Result<void> complete_volumes(const Context& context, const oci::ContainerDefaul
     return make_error(Kind::denied,
                       "the image asks for " + std::to_string(image.volumes.size()) +
                           " volumes; at most " + std::to_string(kMostVolumesOfImage) + " are made",
-                      "berth build, FROM it without its VOLUME lines, or an image of its files: "
-                      "berth export, berth import");
+                      "an image of its files alone: berth image mount IMAGE DIR, and berth import "
+                      "DIR NAME");
   }
   for (const auto& [declared, nothing] : image.volumes) {
     auto place = place_of(declared);

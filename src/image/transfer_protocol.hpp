@@ -128,7 +128,8 @@ struct LogoutRequest {
   RegistryAccess access;
 };
 
-/// Looks for repositories whose names, or descriptions where the registry keeps any, hold a text.
+/// Finds repositories whose name contains a text; a registry with a search of its own looks at
+/// descriptions too.
 /// result: found, at most `limit`.
 struct SearchRequest {
   std::string verb = "search";

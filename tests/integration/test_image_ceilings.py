@@ -45,6 +45,13 @@ def test_volumes_of_an_image_have_an_end(berth, asking):
     line = berth.fail("run", "--rm", image, "true", timeout=20)
     assert line.startswith("berth: the image asks for 257 volumes; at most 256 are made; try: ")
     assert berth.ok("ps", "-aq") == "" and berth.ok("volume", "ls", "-q") == ""
+    if berth.account.kind == "root":  # what it says to try
+        mounted = berth.directory / "mounted"
+        mounted.mkdir()
+        berth.ok("image", "mount", image, str(mounted))
+        berth.ok("import", str(mounted), "files:1")
+        berth.ok("image", "unmount", str(mounted))
+        assert berth.ok("run", "--rm", "files:1", "echo", "fine") == "fine\n"
     image = asking({"Volumes": {f"/v/{number}": {} for number in range(40)}})
     assert berth.ok("run", "--rm", image, "sh", "-c", "ls /v | wc -l", timeout=60) == "40\n"
     assert berth.ok("volume", "ls", "-q") == ""

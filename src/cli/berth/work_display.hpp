@@ -10,9 +10,9 @@
 
 namespace berth::cli {
 
-/// How far a work is, in one line of a terminal's standard error: of a layer "0123456789ab:
-/// Converting 12MB of 300MB", else what the work says of itself. Nothing elsewhere: who reads a
-/// pipe is told the end. Warnings appear above it.
+/// Shows the progress of a command in one line of a terminal's standard error, below the warnings:
+/// for a layer "0123456789ab: Converting 12MB of 300MB", otherwise the text of the last status
+/// event. Prints nothing where standard error is no terminal.
 class WorkDisplay {
  public:
   /// `words`: what is done to layers.

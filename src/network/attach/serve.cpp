@@ -178,8 +178,8 @@ Result<void> forget(Leases& leases, const std::string& id) {
   return detach(leases, id);
 }
 
-/// The holder whose network namespace has the bridges of a running container; null: they are in
-/// the host's.
+/// Finds the process that holds the network namespace in which the bridges of a running container
+/// are; nothing where they are in the host's own.
 Result<std::optional<Holder>> holder_of(const Leases& leases, const Lease& lease) {
   std::optional<Holder> holder;
   if (lease.outside.empty()) return holder;
