@@ -13,7 +13,10 @@ if(BERTH_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${BERTH_CCACHE})
 endif()
 
-add_compile_options(-Wall -Wextra -Wshadow -Werror -fno-strict-aliasing)
+add_compile_options(-Wall -Wextra -Wshadow -fno-strict-aliasing)
+if(BERTH_WERROR)
+  add_compile_options(-Werror)
+endif()
 add_link_options(-Wl,--as-needed)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC bug 105651: "literal" + std::string&& is reported as overlapping itself.

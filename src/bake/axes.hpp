@@ -2,6 +2,7 @@
 // What the cells of a bake may differ in: the words of docs/variants.md, and the platform. Pure.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>

@@ -2,6 +2,7 @@
 #include "bake/nfd.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

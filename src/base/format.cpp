@@ -11,6 +11,11 @@ template FMT_API auto dragonbox::to_decimal(float) noexcept -> dragonbox::decima
 template FMT_API auto dragonbox::to_decimal(double) noexcept -> dragonbox::decimal_fp<double>;
 template FMT_API auto thousands_sep_impl<char>(locale_ref) -> thousands_sep_result<char>;
 template FMT_API auto decimal_point_impl(locale_ref) -> char;
+#if FMT_VERSION / 10000 == 10
+template FMT_API void buffer<char>::append(const char*, const char*);
+template FMT_API void vformat_to(buffer<char>&, string_view, typename vformat_args<>::type,
+                                 locale_ref);
+#endif
 
 }  // namespace detail
 FMT_END_NAMESPACE

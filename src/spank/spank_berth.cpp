@@ -276,7 +276,7 @@ std::string value_of_task(spank_t spank, std::string_view name, const char* valu
 std::string first_node_of_step(spank_t spank) {
   auto nodes = variable_of_job(spank, "SLURM_STEP_NODELIST");
   if (!nodes) return "";
-  hostlist_t list = slurm_hostlist_create(nodes->c_str());
+  auto list = slurm_hostlist_create(nodes->c_str());
   if (list == nullptr) return "";
   char* first = slurm_hostlist_shift(list);
   std::string out = first == nullptr ? "" : first;
@@ -328,13 +328,20 @@ Result<void> set_variables(spank_t spank, const Handles& handles) {
   return {};
 }
 
-/// Later releases of Slurm take flags, too.
+/// As slurm.h has it: three numbers in 22.05, flags beside them in 23.11, the ids as a structure
+/// in 26.05.
 template <class Kill>
 void kill_step(Kill kill, uint32_t job, uint32_t step) {
   if constexpr (std::is_invocable_v<Kill, uint32_t, uint32_t, uint16_t>) {
     kill(job, step, SIGKILL);
-  } else {
+  } else if constexpr (std::is_invocable_v<Kill, uint32_t, uint32_t, uint16_t, uint16_t>) {
     kill(job, step, SIGKILL, 0);
+  } else {
+    slurm_step_id_t id{};
+    id.job_id = job;
+    id.step_id = step;
+    id.step_het_comp = NO_VAL;
+    kill(&id, SIGKILL, 0);
   }
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A QEMU guest: Debian with Debian's own kernel (6.1, cgroup v2 alone, AppArmor, systemd if it is
-asked for), where the machine that runs the tests has another kernel and other cgroups.
+"""A QEMU guest: Debian with Debian's own kernel (6.1 of bookworm, 6.12 of trixie, sid's newest; cgroup v2
+alone, AppArmor, systemd if it is asked for), where the machine that runs the tests has another kernel and
+other cgroups. Which Debian it is says BERTH_GUEST; bookworm unless told.
 
     machine = Machine(prepare())
     machine.add("bin/berth-runtime", PROGRAMS / "berth-runtime")
@@ -17,14 +18,14 @@ import contextlib
 import dataclasses
 import hashlib
 import io
+import os
 import pathlib
-import re
 import subprocess
 import tarfile
 import tempfile
 import time
 
-from support import kept
+from support import debian, kept
 from support.registry import die_with_parent
 
 PACKAGES = ("systemd", "systemd-sysv", "libpam-systemd", "dbus", "dbus-user-session", "apparmor", "criu",
@@ -84,8 +85,9 @@ ln -sf ../payload.service /etc/systemd/system/multi-user.target.wants/
 exec /lib/systemd/systemd --show-status=false --log-target=console --log-level=warning
 """
 
+SUITE = os.environ.get("BERTH_GUEST") or "bookworm"
 MEMORY_MIB = 1024
-DISK_MIB = 1500
+DISK_MIB = 1700
 
 
 class GuestError(Exception):
@@ -115,54 +117,54 @@ def _run(*argv, **options):
     return done.stdout
 
 
-def _kernel_package():
-    depends = _run("apt-cache", "depends", "linux-image-cloud-amd64")
-    return re.search(r"Depends: (linux-image-\S+)", depends).group(1)
-
-
-def _download_kernel(directory):
-    """The .deb of the kernel; never installed. Old package lists name files that have gone."""
-    try:
-        package = _kernel_package()
-        _run("apt-get", "download", "-o", "APT::Sandbox::User=root", package, cwd=directory)
-    except (GuestError, AttributeError):
-        _run("apt-get", "update", "-q")
-        package = _kernel_package()
-        _run("apt-get", "download", "-o", "APT::Sandbox::User=root", package, cwd=directory)
-    (archive,) = directory.glob("linux-image-*.deb")
-    return archive
-
-
-def _build(directory, packages):
-    unpacked, root = directory / "unpacked", directory / "root"
-    _run("dpkg-deb", "--extract", _download_kernel(directory), unpacked)
-    _run("debootstrap", "--variant=minbase", f"--include={','.join(packages)}", "bookworm", root)
-    for archive in (root / "var/cache/apt/archives").glob("*.deb"):
+def _unpack_kernel(root, to):
+    """The kernel of the suite that `root` is, and its modules; not installed. In bookworm both are in one package
+    (/boot, /lib), in sid in two (/usr/lib)."""
+    archives = root / "var/cache/apt/archives"
+    for command in (["update"], ["install", "--yes", "--download-only", "--no-install-recommends",
+                                 "linux-image-cloud-amd64"]):
+        _run("chroot", root, "apt-get", "-q", "-o", "APT::Sandbox::User=root", *command)
+    for archive in archives.glob("linux-[ibm]*-cloud-amd64_*.deb"):
+        _run("dpkg-deb", "--extract", archive, to)
+    for archive in archives.glob("*.deb"):
         archive.unlink()
-    _run("cp", "--archive", unpacked / "lib/modules", root / "lib")
-    (version,) = (path.name for path in (root / "lib/modules").iterdir())
-    _run("chroot", root, "depmod", version)
+    found = [*to.glob("boot/vmlinuz-*"), *to.glob("usr/lib/modules/*/vmlinuz")]
+    modules = [*to.glob("lib/modules/*"), *to.glob("usr/lib/modules/*")]
+    if len(found) != 1 or len(modules) != 1:
+        raise GuestError(f"the packages of the kernel have {found} and {modules}")
+    return found[0], modules[0]
+
+
+def _build(directory, suite, packages):
+    root = directory / "root"
+    try:
+        debian.make_root(suite, root, packages)
+    except subprocess.CalledProcessError as error:
+        raise GuestError(f"debootstrap {suite}: {error.output[-2000:]}") from error
+    kernel, modules = _unpack_kernel(root, directory / "unpacked")
+    kernel.rename(directory / "kernel")
+    (root / "usr/lib/modules").mkdir(exist_ok=True)
+    _run("cp", "--archive", modules, root / "usr/lib/modules")
+    _run("chroot", root, "depmod", modules.name)
     (root / "payload").mkdir()
     (root / "sbin/guest-first").write_text(FIRST, encoding="utf-8")
     (root / "sbin/guest-first").chmod(0o755)
     _run("mkfs.ext4", "-q", "-O", "^has_journal", "-m", "0", "-d", root, directory / "disk",
          f"{DISK_MIB}M")
-    (kernel,) = (unpacked / "boot").glob("vmlinuz-*")
-    kernel.rename(directory / "kernel")
 
 
-def prepare(packages=PACKAGES):
+def prepare(packages=PACKAGES, suite=SUITE):
     """The Image; builds it where this recipe has not been built yet."""
     recipe = hashlib.sha256(repr((packages, FIRST, DISK_MIB)).encode()).hexdigest()[:12]
 
     def build(made):
         scratch = made.parent
-        _build(scratch, packages)
+        _build(scratch, suite, packages)
         made.mkdir()
         for name in ("kernel", "disk"):
             (scratch / name).rename(made / name)
 
-    image = kept.directory(f"guest-{recipe}", build)
+    image = kept.directory(f"guest-{suite}-{recipe}", build)
     return Image(image / "kernel", image / "disk")
 
 

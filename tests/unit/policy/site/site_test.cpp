@@ -112,6 +112,23 @@ TEST(SitePolicy, letters_of_every_language_are_refused_outside_of_texts_and_take
   auto entries = parse_toml("x = \"\"\"a\\\n \xc3\xa4\"\"\"", "x.toml");
   ASSERT_TRUE(entries.ok()) << to_line(entries.error());
   EXPECT_EQ(*entries->at(0).value.string(), "a\xc3\xa4");
+  auto line = [](std::string_view text) { return to_line(parse_toml(text, "x.toml").error()); };
+  EXPECT_EQ(line("# \xc3\xa4\ny = '\xc3\xa4'\n\xc3\xa4 = 1"),
+            "x.toml:3: a letter that is not ASCII is outside of quotes");
+  EXPECT_EQ(line("y = \"\"\"\n\\\xc3\xa4\"\"\""),
+            "x.toml:2: a letter that is not ASCII is behind a backslash");
+}
+
+TEST(SitePolicy, texts_in_quotes_end_where_toml_ends_them) {
+  auto first = [](std::string_view text) {
+    auto entries = parse_toml(text, "x.toml");
+    return entries.ok() ? *entries->at(0).value.string() : to_line(entries.error());
+  };
+  EXPECT_EQ(first("x = \"\"\"\xc3\xa4\"\"\"\"\"\ny = '\xc3\xa4'"), "\xc3\xa4\"\"");
+  EXPECT_EQ(first("x = ''\'\n\\\n\xc3\xa4''\'"), "\\\n\xc3\xa4");
+  EXPECT_EQ(first("x = \"\\\"\xc3\xa4\""), "\"\xc3\xa4");
+  EXPECT_EQ(first("\xef\xbb\xbfx = \"\xc3\xa4#\"# \xc3\xa4"), "\xc3\xa4#");
+  EXPECT_EQ(first("x = \"\"\"a\\ \n\t\n \xf0\x9f\x8d\xb5\"\"\""), "a\xf0\x9f\x8d\xb5");
 }
 
 TEST(SitePolicy, keys_of_any_depth_are_refused_and_never_abort) {

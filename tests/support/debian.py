@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Root file systems of Debian's suites, from where this machine's apt gets its packages."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+REACH = re.compile(r"Acquire::(Check|https?|ForceIPv)")  # how a mirror is reached
+
+
+def mirror():
+    """Where this machine's apt gets Debian from. Exits where it knows no such place."""
+    told = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Origin: Debian", "Label: Debian"],
+                          check=True, capture_output=True, text=True).stdout
+    if not told:
+        sys.exit("apt knows no mirror of Debian; try: apt-get update")
+    return told.splitlines()[0]
+
+
+def make_root(suite, path, packages):
+    """Debian's base of `suite` at `path` with these packages beside it, and this machine's apt settings.
+    Errors: CalledProcessError, with debootstrap's last words in `output`."""
+    subprocess.run(["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", suite, path, mirror()],
+                   check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    for archive in (path / "var/cache/apt/archives").glob("*.deb"):
+        archive.unlink()
+    for config in pathlib.Path("/etc/apt/apt.conf.d").iterdir():
+        if REACH.search(config.read_text()):
+            shutil.copy(config, path / "etc/apt/apt.conf.d" / config.name)
+    (path / "etc/apt/sources.list").write_text(f"deb {mirror()} {suite} main\n")
