@@ -1,11 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Names of a file's own that another file of its folder has, too.
+"""Names of a file's own that another file of its folder has, too, and names of functions that std has as well.
 
 The files of a folder are compiled in batches (cmake/Berth.cmake, berth_unite), where what stands in one
 file's unnamed namespace is seen by the next. Which files share a batch changes with every new file, so
 such a name has to be the folder's only one. Functions may share a name if their parameters differ by
 more than the kind of string. Aliases may if they are the same.
+
+A function of ours that takes a std::string by its name alone is called beside those of std that take anything
+(argument-dependent lookup), and which of the two is meant changes with what a header brings: 'quoted' was
+<iomanip>'s from g++ 14 on.
 """
 
 import collections
@@ -18,6 +22,16 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # ctags passes over a constant whose value has braces: size_t{16} << 20.
 CONSTANT = re.compile(r"^constexpr [^=;({]*?\b(k[A-Z]\w*)(?:\[\w*\])? ?[={]", re.MULTILINE)
+# Templates of std that take whatever they are given, and how many of it.
+OF_STD = {"quoted": (1, 3), "empty": (1, 1), "size": (1, 1), "ssize": (1, 1), "data": (1, 1), "begin": (1, 1),
+          "end": (1, 1), "rbegin": (1, 1), "rend": (1, 1), "next": (1, 2), "prev": (1, 2), "advance": (2, 2),
+          "distance": (2, 2), "swap": (2, 2), "exchange": (2, 2), "move": (1, 1), "forward": (1, 1), "ref": (1, 1),
+          "cref": (1, 1), "bind": (1, 99), "bind_front": (1, 99), "invoke": (1, 99), "apply": (2, 2),
+          "visit": (1, 99), "tie": (0, 99), "as_const": (1, 1), "addressof": (1, 1), "to_array": (1, 1),
+          "make_pair": (2, 2), "make_tuple": (0, 99), "make_optional": (1, 99), "make_any": (1, 99),
+          "erase": (2, 2), "erase_if": (2, 2), "min": (1, 3), "max": (1, 3), "clamp": (3, 4), "find": (3, 3),
+          "count": (3, 3), "equal": (3, 6), "copy": (3, 3), "fill": (3, 3), "get": (1, 1), "hex": (1, 1),
+          "uppercase": (1, 1), "left": (1, 1), "right": (1, 1), "internal": (1, 1)}
 KINDS = {"function", "variable", "struct", "class", "enum", "union", "typedef"}
 
 
@@ -80,6 +94,21 @@ def clashes(names):
         yield name, sorted(files)
 
 
+def taken_by_std(sources):
+    """(file, name) of functions whose calls find one of std that takes their arguments."""
+    ctags = subprocess.run(
+        ["ctags", "--options=NONE", "--output-format=json", "--languages=C++", "--kinds-C++=fp", "--fields=+SKs",
+         "-f", "-", *sources], check=True, capture_output=True, text=True)
+    for line in ctags.stdout.splitlines():
+        tag = json.loads(line)
+        least, most = OF_STD.get(tag["name"], (1, 0))
+        of_class = tag.get("scopeKind") in ("class", "struct", "union")
+        if of_class or "std::" not in tag.get("signature", ""):
+            continue
+        if any(least <= len(call) <= most for call in parameters(tag["signature"])):
+            yield pathlib.Path(tag["path"]).relative_to(ROOT).as_posix(), tag["name"]
+
+
 def batched():
     """The folders whose files are compiled in batches: libraries and unit tests."""
     folders = {path.parent for top in ("src", "tests/unit") for path in (ROOT / top).rglob("*.cpp")}
@@ -93,6 +122,10 @@ def main(folders):
             found += 1
             places = ", ".join(pathlib.Path(path).relative_to(ROOT).as_posix() for path in files)
             print(f"clashes: '{name}' is a name of its own in {places}; give each another")
+    sources = [path for top in ("src", "tests", "bench") for path in sorted((ROOT / top).rglob("*.[ch]pp"))]
+    for place, name in [] if folders else sorted(set(taken_by_std(sources))):
+        found += 1
+        print(f"clashes: '{name}' in {place} is a name of std's as well, which takes the same; give it another")
     if not found:
         print("clashes: no two files of a folder have a name of their own in common")
     return 1 if found else 0

@@ -51,6 +51,7 @@ struct CgroupFacts {
   std::string own;                       ///< our place in the v2 hierarchy
   std::vector<std::string> controllers;  ///< that our place hands on, or could
   bool writable = false;                 ///< we may make groups below it
+  bool manager = false;  ///< a systemd of this user's makes them, and hands on `controllers`
 };
 
 struct HostFacts {
@@ -73,7 +74,8 @@ struct HostFacts {
   std::string program_directory;
   CgroupFacts cgroups;
   bool seccomp = false;
-  bool systemd = false;  ///< is this machine's init
+  bool systemd = false;      ///< is this machine's init
+  std::string os_release{};  ///< the text of /etc/os-release
   bool selinux_enforcing = false;
   std::optional<Error> policy_error;
   std::string policy_source;     ///< file that the policy in force was made of; empty: none

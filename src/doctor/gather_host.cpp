@@ -91,7 +91,7 @@ Place gather_place(const std::string& path) {
   return place;
 }
 
-CgroupFacts gather_cgroups() {
+CgroupFacts gather_cgroups(uid_t uid) {
   CgroupFacts cgroups;
   auto at = sys::file_system_of("/sys/fs/cgroup");
   if (!at.ok()) return cgroups;
@@ -108,6 +108,14 @@ CgroupFacts gather_cgroups() {
     cgroups.controllers.emplace_back(word);
   }
   cgroups.writable = usable(place, W_OK) && usable(place + "/cgroup.procs", W_OK);
+  if (cgroups.writable || !cgroups.unified) return cgroups;
+  std::string number = std::to_string(uid);
+  std::string manager = base + "/user.slice/user-" + number + ".slice/user@" + number + ".service";
+  cgroups.manager = usable(manager, W_OK);
+  if (!cgroups.manager) return cgroups;
+  cgroups.controllers.clear();
+  std::string handed = read_small(manager + "/cgroup.controllers");
+  for (std::string_view word : split_blank(handed)) cgroups.controllers.emplace_back(word);
   return cgroups;
 }
 
@@ -168,7 +176,8 @@ HostFacts gather_host(const Inputs& inputs) {
   std::copy_if(kPrograms.begin(), kPrograms.end(), std::back_inserter(host.missing_programs),
                missing);
   std::copy_if(kParts.begin(), kParts.end(), std::back_inserter(host.missing_parts), missing);
-  host.cgroups = gather_cgroups();
+  host.cgroups = gather_cgroups(host.user.uid);
+  host.os_release = read_small("/etc/os-release");
   host.seccomp = usable("/proc/sys/kernel/seccomp/actions_avail", F_OK);
   host.job = inputs.job;
   auto images = sys::check_erofs();

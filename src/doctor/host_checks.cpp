@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/packages.hpp"
 #include "doctor/checks.hpp"
 
 namespace berth::doctor {
@@ -73,7 +74,7 @@ Finding subordinate_ids(const Facts& facts) {
   }
   if (!user.map_tools) {
     return warning("newuidmap and newgidmap are not installed" + lost,
-                   "install the package uidmap (Debian) or shadow-utils (Fedora)");
+                   install_command("uidmap", host.os_release));
   }
   if (host.user_namespace.worked && !host.all_ids) {
     return warning("they could not be used: " + host.user_namespace.note,
@@ -112,7 +113,7 @@ Finding overlay(const Facts& facts) {
     return warning(cannot + "; fuse-overlayfs is used instead, slower with every file", disk);
   }
   return warning(cannot + "; each new container is a copy of its image, which takes time and space",
-                 disk + "; apt-get install fuse-overlayfs");
+                 disk + "; " + install_command("fuse-overlayfs", facts.host.os_release));
 }
 
 // Nobody needs them: directories are the default.
@@ -133,10 +134,11 @@ Finding cgroups(const Facts& facts) {
   if (facts.host.user.machine_root) {
     return ok(cgroups.unified ? "cgroup v2" : "cgroup v1, or v1 and v2 beside each other");
   }
-  if (!cgroups.writable) {
+  if (!cgroups.writable && !cgroups.manager) {
     return warning("this user may not make any: --memory, --cpus and --pids-limit do nothing",
-                   facts.host.systemd
-                       ? "log in by ssh or a console, or systemd-run --user --scope -p Delegate=yes"
+                   facts.host.systemd && cgroups.unified
+                       ? "log in by ssh or a console, or as root: loginctl enable-linger " +
+                             facts.host.user.name
                        : "ask for a delegated cgroup v2 directory");
   }
   std::vector<std::string> missing;
@@ -144,9 +146,13 @@ Finding cgroups(const Facts& facts) {
     const auto& have = cgroups.controllers;
     if (std::find(have.begin(), have.end(), name) == have.end()) missing.emplace_back(name);
   }
+  if (missing.empty() && !cgroups.writable) {
+    return ok("this user's systemd makes them, with cpu, memory and pids");
+  }
   if (missing.empty()) return ok("delegated to this user, with cpu, memory and pids");
   return warning("delegated to this user without " + join(missing, ", "),
-                 facts.host.systemd ? "Delegate=cpu memory pids in user@.service, as root"
+                 facts.host.systemd ? "as root: systemctl edit user@.service, with [Service] "
+                                      "Delegate=cpu cpuset io memory pids"
                                     : "enable them in cgroup.subtree_control above, as root");
 }
 

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <iterator>
 
 #include "base/text.hpp"
+#include "sys/packages.hpp"
 #include "sys/poll.hpp"
 #include "sys/program.hpp"
 #include "sys/signals.hpp"
@@ -82,8 +84,8 @@ std::optional<BuildRunner::Ended> BuildRunner::advance(Build& build,
                                          : "ended with status " + std::to_string(status.code);
     // Whoever has one id can neither change to another one nor say which groups he is in.
     std::string hint = context_->identity == Identity::single
-                           ? "subordinate ids, which RUN needs: the package uidmap, and lines in "
-                             "/etc/subuid and /etc/subgid"
+                           ? "subordinate ids, which RUN needs: " + sys::how_to_install("uidmap") +
+                                 ", and lines in /etc/subuid and /etc/subgid"
                            : "";
     return Ended{
         build.key,

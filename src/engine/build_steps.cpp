@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "engine/find_in_path.hpp"
 #include "oci/image_spec.hpp"
+#include "sys/packages.hpp"
 #include "sys/process.hpp"
 
 namespace berth::engine {
@@ -68,9 +69,9 @@ std::string platform_name(const std::string& platform) {
 Result<Buildah> find_buildah(const Context& context, const BuildPlace& place,
                              const std::string& platform) {
   Buildah buildah;
-  buildah.program =
-      TRY(find_builder(context, "buildah", "apt-get install buildah, or builder = \"docker\""));
-  buildah.unshare = TRY(find_builder(context, "unshare", "apt-get install util-linux"));
+  buildah.program = TRY(find_builder(context, "buildah",
+                                     sys::how_to_install("buildah") + ", or builder = \"docker\""));
+  buildah.unshare = TRY(find_builder(context, "unshare", sys::how_to_install("util-linux")));
   buildah.storage = place.paths().storages() + "/" + platform;
   buildah.run = place.paths().runs() + "/" + platform;
   buildah.single = context.identity == Identity::single;
@@ -215,8 +216,8 @@ Result<BuildPlace> BuildPlace::open(const Context& context) {
 Result<std::vector<BuildStep>> build_steps(const Context& context, const BuildPlace& place,
                                            const BuildJob& job) {
   if (job.builder == bake::Builder::docker) {
-    std::string docker =
-        TRY(find_builder(context, "docker", "apt-get install docker.io, or builder = \"buildah\""));
+    std::string docker = TRY(find_builder(
+        context, "docker", sys::how_to_install("docker.io") + ", or builder = \"buildah\""));
     return steps_of_docker(docker, job);
   }
   Buildah buildah = TRY(find_buildah(context, place, platform_name(job.platform)));

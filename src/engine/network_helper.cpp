@@ -10,6 +10,7 @@
 #include "engine/networks.hpp"
 #include "engine/privilege.hpp"
 #include "sys/file.hpp"
+#include "sys/packages.hpp"
 
 namespace berth::engine {
 namespace {
@@ -49,7 +50,7 @@ Result<void> choose_helper(const Context& context, const RunRequest& asked,
   std::string names = any ? "'slirp4netns' or 'pasta'" : quote(request.mode);
   const char* package = request.mode == network::kPasta && !any ? "passt" : "slirp4netns";
   return make_error(Kind::unsupported, "find " + names + " in PATH",
-                    std::string("apt install ") + package + ", or --network host or none")
+                    sys::how_to_install(package) + ", or --network host or none")
       .with_context("cannot give the container a network");
 }
 

@@ -66,8 +66,8 @@ Error invalid(std::string_view member, const std::string& text) {
 }
 
 template <class Value, size_t N>
-Result<Value> find(const std::array<NamedValue<Value>, N>& words, std::string_view name,
-                   std::string_view member) {
+Result<Value> find_word(const std::array<NamedValue<Value>, N>& words, std::string_view name,
+                        std::string_view member) {
   auto found = std::find_if(words.begin(), words.end(),
                             [&](const NamedValue<Value>& word) { return word.name == name; });
   if (found == words.end()) return invalid(member, "unknown value " + quote(name));
@@ -78,7 +78,7 @@ template <class Value, size_t N>
 Result<Value> find_all(const std::array<NamedValue<Value>, N>& words,
                        const std::vector<std::string>& names, std::string_view member) {
   Value bits{};
-  for (const auto& name : names) bits |= TRY(find(words, name, member));
+  for (const auto& name : names) bits |= TRY(find_word(words, name, member));
   return bits;
 }
 
@@ -158,7 +158,7 @@ Result<void> check_deadline(const oci::Scheduler& scheduler) {
 Result<SetScheduler> scheduler_step(const oci::Scheduler& scheduler) {
   SetScheduler step;
   step.name = scheduler.policy;
-  step.policy = TRY(find(kPolicies, scheduler.policy, "process.scheduler.policy"));
+  step.policy = TRY(find_word(kPolicies, scheduler.policy, "process.scheduler.policy"));
   step.flags = TRY(find_all(kSchedulerFlags, scheduler.flags, "process.scheduler.flags"));
   step.nice = scheduler.nice.value_or(0);
   if (step.nice < -20 || step.nice > 19) {
@@ -190,7 +190,7 @@ Result<SetScheduler> scheduler_step(const oci::Scheduler& scheduler) {
 Result<SetIoPriority> io_priority_step(const oci::IoPriority& priority) {
   SetIoPriority step;
   step.name = priority.class_;
-  step.io_class = TRY(find(kIoClasses, priority.class_, "process.ioPriority.class"));
+  step.io_class = TRY(find_word(kIoClasses, priority.class_, "process.ioPriority.class"));
   if (priority.priority < 0 || priority.priority > 7) {
     return invalid("process.ioPriority.priority",
                    "expected 0 to 7, got " + std::to_string(priority.priority));
@@ -202,7 +202,7 @@ Result<SetIoPriority> io_priority_step(const oci::IoPriority& priority) {
 Result<SetMemoryPolicy> memory_policy_step(const oci::MemoryPolicy& policy) {
   SetMemoryPolicy step;
   step.name = policy.mode;
-  step.mode = TRY(find(kMemoryModes, policy.mode, "linux.memoryPolicy.mode"));
+  step.mode = TRY(find_word(kMemoryModes, policy.mode, "linux.memoryPolicy.mode"));
   step.mode |= TRY(find_all(kMemoryFlags, policy.flags, "linux.memoryPolicy.flags"));
   step.nodes = TRY(parse_cpu_list(policy.nodes, "linux.memoryPolicy.nodes"));
   return step;

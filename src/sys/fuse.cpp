@@ -16,6 +16,7 @@
 #include "sys/io_at.hpp"
 #include "sys/mount.hpp"
 #include "sys/namespace.hpp"
+#include "sys/packages.hpp"
 #include "sys/process.hpp"
 #include "sys/program.hpp"
 #include "sys/socket.hpp"
@@ -28,7 +29,7 @@ Result<std::string> find_program(const FuseServer& server) {
     if (check_executable(path).ok()) return path;
   }
   return make_error(Kind::not_found, "no program " + quote(server.programs.front()),
-                    server.package.empty() ? "" : "apt-get install " + server.package);
+                    server.package.empty() ? "" : how_to_install(server.package));
 }
 
 Result<Fd> open_device() {

@@ -47,7 +47,7 @@ Result<Fd> read_only_view(const std::string& path) {
   return view;
 }
 
-Result<void> fill(const Fd& copy, const Fd& from, const std::string& path) {
+Result<void> fill_copy(const Fd& copy, const Fd& from, const std::string& path) {
   struct stat status = TRY(stat_fd(from, path));
   for (off_t done = 0; done < status.st_size;) {
     ssize_t count =
@@ -63,7 +63,7 @@ Result<void> fill(const Fd& copy, const Fd& from, const std::string& path) {
 // who writes to it harms nobody else.
 Result<Fd> nameless_copy(const Fd& from, const std::string& path) {
   Fd copy = TRY(open_at(cwd(), "/tmp", O_TMPFILE | O_WRONLY, 0500));
-  TRY(fill(copy, from, path));
+  TRY(fill_copy(copy, from, path));
   return open_at(cwd(), fd_path(copy), O_RDONLY);
 }
 
@@ -77,7 +77,7 @@ Result<Fd> sealed_copy(const std::string& path) {
   if (made < 0 && errno == ENOSYS) return nameless_copy(from, path);
   if (made < 0) return failed(errno);
   Fd copy(made);
-  TRY(fill(copy, from, path));
+  TRY(fill_copy(copy, from, path));
   // The kernel may hold pages for moments after they were written, longer than it waits itself.
   constexpr int kTries = 50;
   for (int attempt = 1; ::fcntl(copy.get(), F_ADD_SEALS, kSeals) != 0; ++attempt) {

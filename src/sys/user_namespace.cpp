@@ -18,6 +18,7 @@
 #include "base/text.hpp"
 #include "sys/file.hpp"
 #include "sys/namespace.hpp"
+#include "sys/packages.hpp"
 #include "sys/process.hpp"
 
 namespace berth::sys {
@@ -187,7 +188,7 @@ Result<std::string> refusal(Helper& helper) {
 }
 
 std::string advice(const Error& error, const IdMapping& mapping) {
-  if (error.kind == Kind::not_found) return "install package 'uidmap'";
+  if (error.kind == Kind::not_found) return how_to_install("uidmap");
   return "check the lines of '" + mapping.user + "' in /etc/subuid and /etc/subgid";
 }
 

@@ -7,6 +7,7 @@
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
 #include "sys/io_at.hpp"
+#include "sys/packages.hpp"
 #include "sys/program.hpp"
 
 namespace berth::transfer {
@@ -49,7 +50,7 @@ Result<Tool> Tool::start(const ToolCall& call, const sys::Fd* in, const sys::Fd*
   std::string program = "/usr/bin/" + call.program;
   if (!sys::check_executable(program).ok()) {
     return make_error(Kind::not_found, "no program " + quote(program),
-                      "apt-get install " + call.package);
+                      sys::how_to_install(call.package));
   }
   Tool tool;
   tool.name_ = call.program;

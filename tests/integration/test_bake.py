@@ -498,7 +498,7 @@ def test_a_builder_that_is_not_installed_is_named_with_what_to_install(berth, pr
     project.matrix()
     done = berth.run("bake", project.file, env={"PATH": "/nonexistent"})
     assert done.returncode == 20
-    assert "find 'buildah' in PATH: it is not installed; try: apt-get install buildah" in \
+    assert "find 'buildah' in PATH: it is not installed; try: apt install buildah" in \
         done.stdout
 
 

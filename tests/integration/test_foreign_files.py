@@ -191,7 +191,7 @@ def test_a_missing_program_is_named_with_its_package(berth, copy, work):
     ended = subprocess.run(argv, env=berth.account.environment(), text=True, capture_output=True,
                            cwd=work, check=False)
     assert ended.returncode == 125
-    assert "no program '/usr/bin/squashfuse_ll'; try: apt-get install squashfuse" in ended.stderr
+    assert "no program '/usr/bin/squashfuse_ll'; try: apt install squashfuse" in ended.stderr
 
 
 @pytest.mark.parametrize("harm, words", [
@@ -439,7 +439,7 @@ def test_missing_tools_of_import_and_save_are_named(berth, copy, busybox, work, 
             *berth.argv(*words)]
     ended = subprocess.run(argv, env=berth.account.environment(), text=True, capture_output=True, check=False)
     assert ended.returncode == 1
-    assert f"no program '/usr/bin/{program}'; try: apt-get install squashfs-tools-ng" in ended.stderr
+    assert f"no program '/usr/bin/{program}'; try: apt install squashfs-tools-ng" in ended.stderr
 
 
 @pytest.mark.profiles("root")

@@ -108,7 +108,7 @@ def test_without_newuidmap_the_single_id_is_used_and_the_package_named(confine, 
     assert (done.returncode, done.stdout) == (0, "single\n")
     assert done.stderr == (
         f"warning: cannot use the subordinate ids of '{profile.name}': '/usr/bin/newuidmap' is not "
-        f"installed (install package 'uidmap'), using the single id {profile.uid} instead\n")
+        f"installed (apt install uidmap), using the single id {profile.uid} instead\n")
 
 
 @pytest.mark.profiles("user")

@@ -257,24 +257,24 @@ class Executor {
 
 /// Calls `look` for every operand; `root` tells whether "." is the listed object there.
 template <class Look>
-void visit(const Pipeline& pipeline, bool root, const Look& look);
+void visit_operands(const Pipeline& pipeline, bool root, const Look& look);
 
 template <class Look>
-void visit(const std::vector<Node>& nodes, bool root, const Look& look) {
+void visit_operands(const std::vector<Node>& nodes, bool root, const Look& look) {
   for (const Node& node : nodes) {
-    visit(node.pipeline, root, look);
+    visit_operands(node.pipeline, root, look);
     bool moves = node.kind == Node::Kind::with || node.kind == Node::Kind::range;
-    visit(node.body, root && !moves, look);
-    visit(node.otherwise, root, look);
+    visit_operands(node.body, root && !moves, look);
+    visit_operands(node.otherwise, root, look);
   }
 }
 
 template <class Look>
-void visit(const Pipeline& pipeline, bool root, const Look& look) {
+void visit_operands(const Pipeline& pipeline, bool root, const Look& look) {
   for (const Command& command : pipeline.commands) {
     for (const Operand& operand : command.operands) {
       look(operand, root);
-      for (const Pipeline& inner : operand.inner) visit(inner, root, look);
+      for (const Pipeline& inner : operand.inner) visit_operands(inner, root, look);
     }
   }
 }
@@ -293,7 +293,7 @@ Result<std::string> Template::execute(const TemplateData& data) const {
 
 bool Template::uses(std::string_view field) const {
   bool found = false;
-  visit(*nodes_, true, [&](const Operand& operand, bool root) {
+  visit_operands(*nodes_, true, [&](const Operand& operand, bool root) {
     bool dollar = operand.kind == Operand::Kind::variable && operand.name == "$";
     bool dot = operand.kind == Operand::Kind::dot && root;
     found |= (dot || dollar) && operand.fields.empty();
@@ -304,7 +304,7 @@ bool Template::uses(std::string_view field) const {
 
 Result<void> Template::check_fields(const std::vector<std::string_view>& known) const {
   std::optional<Error> error;
-  visit(*nodes_, true, [&](const Operand& operand, bool root) {
+  visit_operands(*nodes_, true, [&](const Operand& operand, bool root) {
     bool of_root = (operand.kind == Operand::Kind::field && root) ||
                    (operand.kind == Operand::Kind::variable && operand.name == "$");
     if (!of_root || operand.fields.empty() || error || contains(known, operand.fields[0])) return;

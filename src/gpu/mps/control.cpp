@@ -54,14 +54,14 @@ bool bears(const std::string& pid, const std::string& entry) {
   return std::find(entries.begin(), entries.end(), entry) != entries.end();
 }
 
-Result<void> empty(const std::string& directory) {
+Result<void> clear_directory(const std::string& directory) {
   for (const std::string& name : TRY(sys::list_directory(sys::cwd(), directory))) {
     TRY(sys::remove_tree(sys::cwd(), directory + "/" + name));
   }
   return {};
 }
 
-Result<void> bind(const sys::Fd& directory, const std::string& place) {
+Result<void> bind_to(const sys::Fd& directory, const std::string& place) {
   return sys::mount(sys::fd_path(directory), place, "", MS_BIND, "");
 }
 
@@ -71,12 +71,12 @@ Result<void> make_view(const MpsPlace& place) {
   sys::Fd pipes = TRY(sys::open_at(sys::cwd(), place.daemon, O_PATH | O_DIRECTORY));
   sys::Fd memory = TRY(sys::open_at(sys::cwd(), place.memory, O_PATH | O_DIRECTORY));
   sys::Fd logs = TRY(sys::open_at(sys::cwd(), place.logs, O_PATH | O_DIRECTORY));
-  TRY(bind(memory, "/dev/shm"));
+  TRY(bind_to(memory, "/dev/shm"));
   TRY(sys::mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=1777,size=64m"));
   TRY(sys::make_directory(sys::cwd(), kMpsPipes, 0755));
   TRY(sys::make_directory(sys::cwd(), kMpsLogs, 0755));
-  TRY(bind(pipes, kMpsPipes));
-  return bind(logs, kMpsLogs);
+  TRY(bind_to(pipes, kMpsPipes));
+  return bind_to(logs, kMpsLogs);
 }
 
 /// Until there are none: what those have started comes to us.
@@ -182,8 +182,8 @@ Result<void> MpsDaemon::show_pipes() const {
 
 Result<void> MpsDaemon::start() {
   end();
-  TRY(empty(place_.pipes));
-  TRY(empty(place_.daemon));
+  TRY(clear_directory(place_.pipes));
+  TRY(clear_directory(place_.daemon));
   sys::SpawnOptions options = words("guard", {"-f"});
   sys::Fd null = TRY(sys::open_at(sys::cwd(), "/dev/null", O_RDWR | O_NOCTTY));
   sys::Fd log = TRY(sys::open_at(sys::cwd(), place_.logs + "/" + kDaemonLog,

@@ -28,7 +28,7 @@ Result<std::string> publish(const std::string& state_dir, const std::string& nam
   return path;
 }
 
-void bind(std::string source, const char* destination, oci::ContainerEdits& edits) {
+void bind_file(std::string source, const char* destination, oci::ContainerEdits& edits) {
   oci::Mount mount;
   mount.type = "bind";
   mount.source = std::move(source);
@@ -65,12 +65,12 @@ Result<void> place_requests(oci::ContainerEdits& edits, const std::string& state
   if (edits.freeze_device_nodes && at != std::string::npos) {
     std::string frozen = params;
     frozen[at + kModify.size() - 1] = '0';
-    bind(TRY(publish(state_dir, "cdi-params", frozen)), kRequestParams, edits);
+    bind_file(TRY(publish(state_dir, "cdi-params", frozen)), kRequestParams, edits);
   }
   if (edits.application_profile) {
     uint64_t visible = minors_of(edits.device_nodes);
     std::string name = fmt::format("profile-{:x}", visible);
-    bind(TRY(publish(state_dir, name, application_profile(visible))), kProfile, edits);
+    bind_file(TRY(publish(state_dir, name, application_profile(visible))), kProfile, edits);
   }
   edits.freeze_device_nodes = edits.application_profile = false;
   return {};

@@ -20,6 +20,7 @@
 #include "network/rules.hpp"
 #include "sys/file.hpp"
 #include "sys/namespace.hpp"
+#include "sys/packages.hpp"
 #include "sys/poll.hpp"
 #include "sys/process.hpp"
 #include "sys/program.hpp"
@@ -353,7 +354,7 @@ Result<void> add_ports(const Leases& leases, const Holder& holder,
   if (ports.empty()) return {};
   return make_error(Kind::unsupported,
                     "publish a port of a container in a network with a name: pasta cannot",
-                    "apt install slirp4netns");
+                    sys::how_to_install("slirp4netns"));
 }
 
 void choose_inner_ports(std::vector<Published>& ports, const std::vector<Lease>& current) {
