@@ -2,14 +2,17 @@
 #include "network/attach/helpers.hpp"
 
 #include <fcntl.h>
+#include <sys/mount.h>
 
 #include <array>
 #include <chrono>
+#include <utility>
 
 #include "base/rollback.hpp"
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "sys/file.hpp"
+#include "sys/mount.hpp"
 #include "sys/net_link.hpp"
 #include "sys/poll.hpp"
 #include "sys/socket.hpp"
@@ -32,7 +35,7 @@ Error helper_error(const std::string& program, std::string_view said) {
 
 // ---- pasta --------------------------------------------------------------------------------------
 
-std::vector<std::string> pasta_words(const HelperCall& call, const sys::Fd& space,
+std::vector<std::string> pasta_words(const HelperCall& call, const std::string& space,
                                      const std::string& pid_file) {
   std::vector<std::string> words = {
       "pasta", "--quiet", "--config-net", "--ipv4-only",
@@ -56,10 +59,38 @@ std::vector<std::string> pasta_words(const HelperCall& call, const sys::Fd& spac
   if (!has_tcp) words.insert(words.end(), {"--tcp-ports", "none"});
   if (!has_udp) words.insert(words.end(), {"--udp-ports", "none"});
   if (!call.mac.empty()) words.insert(words.end(), {"--ns-mac-addr", call.mac});
-  // Not by way of the process: pasta drops the rights to look into it before it opens this.
-  words.insert(words.end(), {"--netns", sys::fd_path(space)});
+  words.insert(words.end(), {"--netns", space});
   return words;
 }
+
+/// A network namespace as a file, until this object goes: pasta closes what it inherits since 2024,
+/// and before it opens a namespace it drops the rights to look into the process that has it.
+class NamedSpace {
+ public:
+  static Result<NamedSpace> make(const Leases& leases, const std::string& name,
+                                 const sys::Fd& space) {
+    NamedSpace made(leases, name);
+    ignore(sys::detach(made.path()));  // of a call that was killed
+    TRY(sys::write_file(leases.fd(), name, ""));
+    TRY_CTX(sys::mount(sys::fd_path(space), made.path(), "", MS_BIND, ""),
+            "cannot name the network namespace");
+    return made;
+  }
+  NamedSpace(NamedSpace&& other) noexcept
+      : leases_(other.leases_), name_(std::exchange(other.name_, "")) {}
+  NamedSpace& operator=(NamedSpace&&) = delete;
+  ~NamedSpace() {
+    if (name_.empty()) return;
+    ignore(sys::detach(path()));
+    ignore(sys::remove_entry(leases_.fd(), name_));
+  }
+  std::string path() const { return leases_.path() + "/" + name_; }
+
+ private:
+  NamedSpace(const Leases& leases, std::string name) : leases_(leases), name_(std::move(name)) {}
+  const Leases& leases_;
+  std::string name_;
+};
 
 // ---- slirp4netns --------------------------------------------------------------------------------
 
@@ -141,8 +172,8 @@ Result<ProcessName> start_pasta(const Leases& leases, const HelperCall& call,
   std::string pid_name = call.name + ".pid";
   sys::SpawnOptions spawn;
   spawn.program = call.program;
-  spawn.args = pasta_words(call, space, leases.path() + "/" + pid_name);
-  spawn.keep = {space.get()};
+  auto named = TRY(NamedSpace::make(leases, call.name + ".netns", space));
+  spawn.args = pasta_words(call, named.path(), leases.path() + "/" + pid_name);
   auto output = TRY(sys::run_command(spawn, "", kPatience, kMaxOutput));
   auto text = sys::read_file_if_exists(leases.fd(), pid_name, 64);
   ignore(sys::remove_entry(leases.fd(), pid_name));
