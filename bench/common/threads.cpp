@@ -2,6 +2,7 @@
 #include "bench/common/threads.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace berth::bench {
 

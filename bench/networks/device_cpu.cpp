@@ -3,6 +3,7 @@
 // (OpenMP) are not used.
 #define EIGEN_DONT_PARALLELIZE
 #include <Eigen/Core>
+#include <algorithm>
 
 #include "bench/common/threads.hpp"
 #include "bench/networks/device.hpp"

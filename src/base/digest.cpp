@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/digest.hpp"
 
+#include <algorithm>
+
 #include "base/text.hpp"
 
 namespace berth {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <tuple>
 
 #include "base/text.hpp"
 #include "base/time.hpp"

@@ -2,6 +2,7 @@
 #include "engine/explain.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
 #include <unordered_set>
 

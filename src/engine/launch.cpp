@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <array>
+#include <iterator>
 
 #include "base/text.hpp"
 #include "engine/network.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/moment.hpp"
 
+#include <algorithm>
 #include <ctime>
 #include <string>
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "base/text.hpp"

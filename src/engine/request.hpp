@@ -287,6 +287,8 @@ struct RunRequest {
   std::map<std::string, std::string> sysctl;
   std::optional<int64_t> oom_score_adj;  ///< -1000 to 1000
   std::optional<std::string> cgroup_parent;
+  bool strict_limits =
+      false;  ///< one that does not hold is an error, also where a user asks for it
 
   Security security;
   std::optional<std::string> gpus;  ///< the text of --gpus
@@ -365,6 +367,7 @@ void fields(V& v, RunRequest& r) {
   v.optional("sysctl", r.sysctl);
   v.optional("oom_score_adj", r.oom_score_adj);
   v.optional("cgroup_parent", r.cgroup_parent);
+  v.optional("strict_limits", r.strict_limits);
   v.always("security", r.security);
   v.optional("gpus", r.gpus);
   v.optional("gpus_exclusive", r.gpus_exclusive);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "engine/node.hpp"
 #include "engine/process.hpp"

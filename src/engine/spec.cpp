@@ -229,6 +229,14 @@ bool keeps_to_job(const SpecInputs& inputs) {
   return inputs.in_job && !inputs.request.cgroup_parent;
 }
 
+/// Whether systemd may make the cgroup: for a user, who may not elsewhere, and for whoever names a
+/// slice, in which nobody but systemd makes any. Not in a batch job, which would lose sight of it.
+bool may_be_scope(const SpecInputs& inputs) {
+  if (keeps_to_job(inputs)) return false;
+  return inputs.identity != Identity::root ||
+         inputs.request.cgroup_parent.value_or("").ends_with(".slice");
+}
+
 // Root has the hierarchy, others start from the cgroup that they were given. One level: a parent of
 // our own would be made and removed with every container.
 std::string cgroups_path(const SpecInputs& inputs) {
@@ -300,7 +308,11 @@ oci::Spec make_spec(const SpecInputs& inputs) {
     spec.domainname = inputs.request.domainname.value_or("");
   }
   spec.annotations = inputs.request.annotations;
-  if (keeps_to_job(inputs)) spec.annotations[std::string(oci::kCallersCgroupAnnotation)] = "yes";
+  auto say_yes = [&](std::string_view name) { spec.annotations[std::string(name)] = "yes"; };
+  if (keeps_to_job(inputs)) say_yes(oci::kCallersCgroupAnnotation);
+  if (may_be_scope(inputs)) say_yes(oci::kScopeAnnotation);
+  bool forced = inputs.request.site.most != Limits();
+  if (inputs.request.strict_limits || forced) say_yes(oci::kStrictLimitsAnnotation);
   if (keeps_groups(inputs.request)) {
     spec.annotations[std::string(oci::kKeepGroupsAnnotation)] = "1";
   }

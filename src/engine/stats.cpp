@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <initializer_list>
 
 #include "base/text.hpp"
 #include "engine/launch.hpp"

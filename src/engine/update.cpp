@@ -83,8 +83,13 @@ Result<void> update_live(const Context& context, const std::string& id,
   if (words.empty()) return {};
   words.insert(words.begin(), "update");
   words.push_back(id);
-  TRY(call_runtime(context, std::move(words)));
-  return {};
+  auto called = call_runtime(context, std::move(words));
+  if (called.ok()) return {};
+  // What it wanted is said here, by the name that people know.
+  Error error = std::move(called).error();
+  std::erase_if(error.context,
+                [&](const std::string& level) { return level.find(id) != level.npos; });
+  return error;
 }
 
 Result<void> check_gpus(const std::string& text) {

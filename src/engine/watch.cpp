@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 
+#include <iterator>
+
 #include "engine/events.hpp"
 #include "engine/spec.hpp"
 #include "json/fields.hpp"

@@ -2,6 +2,7 @@
 // Who may log in: Apache's file of names and hashes, bcrypt's alone.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>

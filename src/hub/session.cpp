@@ -12,6 +12,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/ssl.hpp>
+#include <exception>
 #include <future>
 #include <limits>
 

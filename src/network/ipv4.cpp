@@ -2,6 +2,7 @@
 #include "network/ipv4.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <unordered_set>
 
 #include "base/text.hpp"

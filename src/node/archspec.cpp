@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "base/text.hpp"

@@ -2,6 +2,7 @@
 #include "oci/edit.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <unordered_map>
 

@@ -56,6 +56,13 @@ inline constexpr std::string_view kMemoryNodesAnnotation = "dev.berth.memory-nod
 /// own, and not at their roots: a batch job keeps what runs in it. A lesser place, never another.
 inline constexpr std::string_view kCallersCgroupAnnotation = "dev.berth.callers-cgroup";
 
+/// "yes": systemd makes the cgroup where the caller may not make what a limit needs, and where
+/// linux.cgroupsPath begins with one of its slices.
+inline constexpr std::string_view kScopeAnnotation = "dev.berth.systemd-scope";
+
+/// "yes": a limit that does not hold is an error, also where its caller is an ordinary user.
+inline constexpr std::string_view kStrictLimitsAnnotation = "dev.berth.strict-limits";
+
 /// Whether an image may have written any of `annotations`: podman and CRI-O copy those of a
 /// manifest, and keep "io.container.manager" there; converters make them of an image's labels, and
 /// keep "org.opencontainers.image.os" and its like there. Whatever their values: an image can set

@@ -46,9 +46,12 @@ Result<void> Maker::cgroup() {
   if (container_.systemd == SystemdManager::none) {
     step.path = path.empty() ? "/berth-" + container_.id : path;
     step.below_caller = container_.of_engine && says(oci::kCallersCgroupAnnotation, "yes");
+    step.scope = container_.scope;
   } else {
     step.scope = TRY_CTX(parse_systemd_scope(path, container_.id, container_.systemd),
                          "config.json: linux.cgroupsPath");
+  }
+  if (step.scope) {
     for (const auto& device : spec_.linux_.devices) {
       if (device.type == "p") continue;
       step.nodes.push_back({host_path(device), device.type == "b" ? "b" : "c",

@@ -40,6 +40,7 @@ struct Container {
   bool of_engine = false;    ///< the annotations are our engine's, and no image's
   bool new_keyring = true;   ///< or the session keyring of the caller
   SystemdManager systemd = SystemdManager::none;  ///< who makes the cgroup, if not we
+  std::optional<SystemdScope> scope{};  ///< what systemd is to make instead of linux.cgroupsPath
 };
 
 // Steps up to Spawn are done by berth-runtime itself, those after it by the container's first
@@ -53,10 +54,10 @@ struct HostNode {
   uint32_t minor = 0;
 };
 struct MakeCgroup {
-  std::string path;  ///< linux.cgroupsPath, or "/berth-<id>"
+  std::string path;  ///< linux.cgroupsPath, or "/berth-<id>"; empty where that names the `scope`
   oci::Resources resources;
   std::optional<uint32_t> owner{};      ///< cgroup_owner()
-  std::optional<SystemdScope> scope{};  ///< systemd makes it around the first process; no `path`
+  std::optional<SystemdScope> scope{};  ///< systemd makes it around the first process
   std::vector<HostNode> nodes{};        ///< with `scope`: what linux.devices names
   bool below_caller = false;  ///< `path` begins at the caller's own cgroups, not at their roots
 };

@@ -32,22 +32,11 @@ bool is_slice(std::string_view name) {
   return std::none_of(parts.begin(), parts.end(), [](auto part) { return part.empty(); });
 }
 
-}  // namespace
+std::string own_slice(SystemdManager manager) {
+  return manager == SystemdManager::user ? "user.slice" : "system.slice";
+}
 
-Result<SystemdScope> parse_systemd_scope(const std::string& path, const std::string& id,
-                                         SystemdManager manager) {
-  bool user = manager == SystemdManager::user;
-  std::string own_slice = user ? "user.slice" : "system.slice";
-  std::string text = path.empty() ? own_slice + ":berth:" + id : path;
-  auto parts = split(text, ':');
-  if (parts.size() != 3 || parts[2].empty()) {
-    return make_error(Kind::usage, "expected slice:prefix:name, got " + quote(path));
-  }
-  SystemdScope scope;
-  scope.slice = parts[0].empty() ? own_slice : std::string(parts[0]);
-  scope.unit = (parts[1].empty() ? "" : std::string(parts[1]) + "-") + std::string(parts[2]);
-  scope.unit += ".scope";
-  scope.user = user;
+Result<SystemdScope> checked(SystemdScope scope) {
   if (!is_slice(scope.slice)) {
     return make_error(Kind::usage, "expected the name of a slice, got " + quote(scope.slice));
   }
@@ -55,6 +44,35 @@ Result<SystemdScope> parse_systemd_scope(const std::string& path, const std::str
     return make_error(Kind::usage, quote(scope.unit) + " cannot be the name of a unit");
   }
   return scope;
+}
+
+}  // namespace
+
+Result<SystemdScope> parse_systemd_scope(const std::string& path, const std::string& id,
+                                         SystemdManager manager) {
+  std::string text = path.empty() ? own_slice(manager) + ":berth:" + id : path;
+  auto parts = split(text, ':');
+  if (parts.size() != 3 || parts[2].empty()) {
+    return make_error(Kind::usage, "expected slice:prefix:name, got " + quote(path));
+  }
+  SystemdScope scope;
+  scope.slice = parts[0].empty() ? own_slice(manager) : std::string(parts[0]);
+  scope.unit = (parts[1].empty() ? "" : std::string(parts[1]) + "-") + std::string(parts[2]);
+  scope.unit += ".scope";
+  scope.user = manager == SystemdManager::user;
+  return checked(std::move(scope));
+}
+
+Result<std::optional<SystemdScope>> scope_of_path(const std::string& path, SystemdManager manager) {
+  SystemdScope scope{own_slice(manager), path, manager == SystemdManager::user};
+  size_t name = path.rfind('/');
+  if (name != std::string::npos && name > 0) {
+    scope.slice = path.substr(0, name);
+    scope.slice.erase(0, scope.slice.rfind('/') + 1);
+    if (!scope.slice.ends_with(kSlice)) return std::optional<SystemdScope>();
+  }
+  scope.unit = path.substr(name == std::string::npos ? 0 : name + 1) + ".scope";
+  return std::optional(TRY(checked(std::move(scope))));
 }
 
 }  // namespace berth::plan

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/result.hpp"
@@ -24,5 +25,10 @@ struct SystemdScope {
 /// systemd.slice(5) for the names.
 Result<SystemdScope> parse_systemd_scope(const std::string& path, const std::string& id,
                                          SystemdManager manager);
+
+/// The scope of a container whose linux.cgroupsPath the engine has written: "berth-c1" is one in
+/// the manager's own slice, "a-b.slice/berth-c1" one in that. Nothing where its parent is no slice.
+/// Pure. Errors: usage (a slice that there cannot be).
+Result<std::optional<SystemdScope>> scope_of_path(const std::string& path, SystemdManager manager);
 
 }  // namespace berth::plan

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 
 #include "base/text.hpp"
 #include "policy/policy.hpp"

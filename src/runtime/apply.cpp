@@ -50,7 +50,11 @@ Result<void> await_cgroup(Inside& inside) {
   inside.host_pid = static_cast<pid_t>(joined.number);
   inside.cgroup_joined = true;
   const auto& layout = inside.prepared.scope_layout;
-  if (layout) inside.cgroups = cgroup_views(*layout, TRY(CgroupSet::open(*layout, joined.text)));
+  std::string place = joined.text;  // empty: systemd has refused to make one
+  if (layout && place.empty()) inside.cgroups = cgroup_views(*layout, CgroupSet());
+  if (layout && !place.empty()) {
+    inside.cgroups = cgroup_views(*layout, TRY(CgroupSet::open(*layout, place)));
+  }
   return {};
 }
 

@@ -16,6 +16,7 @@
 #include "runtime/cgroup_limits.hpp"
 #include "runtime/cgroup_maker.hpp"
 #include "runtime/device_filter.hpp"
+#include "runtime/scope.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"
 
@@ -29,14 +30,21 @@ bool has_controller(const CgroupHierarchy& hierarchy, std::string_view controlle
   return std::find(names.begin(), names.end(), controller) != names.end();
 }
 
-/// The directories below which a container's directory may be: the mount, and beside ourselves.
+/// The directory that we are in.
+std::string own_directory(const CgroupHierarchy& hierarchy) {
+  return hierarchy.own == "/" ? hierarchy.mount : hierarchy.mount + hierarchy.own;
+}
+
+/// The directories below which a container's directory may be: the mount, the one beside ourselves,
+/// and the one that we are in.
 std::vector<std::string> bases(const CgroupHierarchy& hierarchy) {
   if (!hierarchy.start.empty()) return {hierarchy.mount + hierarchy.start};
   std::vector<std::string> found{hierarchy.mount};
+  if (hierarchy.version == Version::v1 || hierarchy.own == "/" || hierarchy.own.empty())
+    return found;
   size_t slash = hierarchy.own.rfind('/');
-  if (hierarchy.version == Version::v2 && slash != std::string::npos && slash > 0) {
-    found.push_back(hierarchy.mount + hierarchy.own.substr(0, slash));
-  }
+  if (slash > 0) found.push_back(hierarchy.mount + hierarchy.own.substr(0, slash));
+  found.push_back(own_directory(hierarchy));
   return found;
 }
 
@@ -88,6 +96,18 @@ Result<bool> is_frozen_cgroup(const sys::Fd& directory, const CgroupHierarchy& h
   return text && text->find(frozen) != std::string::npos;
 }
 
+/// Why a limit has no directory in `hierarchy`, and what would help.
+std::string why_no_permission(const CgroupLayout& layout, const CgroupHierarchy& hierarchy) {
+  std::string why = "no permission for '" + hierarchy.mount + "'";
+  if (!hierarchy.start.empty()) return why + ", where the limits of a batch job are its system's";
+  if (sys::in_initial_user_namespace() && sys::effective_uid() == 0) return why;
+  if (hierarchy.version == Version::v1) return why + ", as cgroup v1 is root's alone";
+  auto systemd = sys::stat_entry(sys::cwd(), "/run/systemd/system");
+  bool is_systemds = layout.kind() == CgroupLayout::Kind::unified && systemd.ok() && *systemd;
+  if (!is_systemds || user_manager()) return why;
+  return why + ", and no systemd of this user runs that makes cgroups; try: loginctl enable-linger";
+}
+
 /// Why no hierarchy takes `write`.
 std::string why_left(const CgroupLayout& layout, const CgroupWrite& write) {
   const auto* home = layout.find(write.controller);
@@ -99,6 +119,26 @@ std::string why_left(const CgroupLayout& layout, const CgroupWrite& write) {
 }
 
 }  // namespace
+
+void make_room(const sys::Fd& directory, const CgroupHierarchy& hierarchy,
+               const std::string& path) {
+  if (path != own_directory(hierarchy) || !hierarchy.start.empty()) return;
+  constexpr const char* kLeaf = "berth-callers";
+  auto type = sys::stat_entry(directory, "cgroup.type");
+  if (!type.ok() || !*type) return;
+  if (!sys::make_directory(directory, kLeaf).ok()) return;
+  auto leaf = sys::open_at(directory, kLeaf, O_RDONLY | O_DIRECTORY);
+  if (!leaf.ok()) return;
+  // They may fork meanwhile.
+  for (bool moved = true; moved;) {
+    moved = false;
+    auto inside = sys::read_file_if_exists(directory, "cgroup.procs");
+    if (!inside.ok() || !*inside) return;
+    for (std::string_view pid : split_blank(**inside)) {
+      moved = write_cgroup_file(*leaf, "cgroup.procs", std::string(pid)).ok() || moved;
+    }
+  }
+}
 
 void enable_controllers(const sys::Fd& directory, const std::set<std::string>& controllers) {
   std::string all;
@@ -132,11 +172,6 @@ Result<std::string> parse_cgroup_path(const std::string& path) {
   return name;
 }
 
-/// What holds without a cgroup too, as pids.limit of -1.
-bool is_unlimited(const CgroupWrite& write) {
-  return write.value == "-1" || write.value == "max";
-}
-
 Result<std::vector<CgroupShare>> deal(const CgroupLayout& layout, const oci::Resources& resources,
                                       std::vector<UnmetLimit>& unmet) {
   std::vector<CgroupShare> shares;
@@ -163,15 +198,16 @@ Result<std::vector<CgroupShare>> deal(const CgroupLayout& layout, const oci::Res
   deal_to(TRY(v2_writes(of_v2)), Version::v2);
 
   for (const auto& write : left) {
-    if (is_unlimited(write) || !met.insert(write.limit).second) continue;
+    if (lifts_limit(write) || !met.insert(write.limit).second) continue;
     unmet.push_back({write.limit, why_left(layout, write)});
   }
   return shares;
 }
 
-Result<void> judge(const UnmetLimit& unmet, Log& log) {
+Result<void> judge(const UnmetLimit& unmet, Unmet strictly, Log& log) {
   std::string line = "linux.resources." + unmet.name + ": " + unmet.reason;
   bool is_root = sys::in_initial_user_namespace() && sys::effective_uid() == 0;
+  is_root = is_root || (strictly == Unmet::is_error && unmet.name != "devices");
   // What counts no swap: Ubuntu's 5.15, among others.
   bool may_lack = unmet.name == "memory.swap";
   if ((is_root && !may_lack) || unmet.name.starts_with("unified.")) {
@@ -186,7 +222,7 @@ Result<void> judge(const UnmetLimit& unmet, Log& log) {
 void CgroupMaker::lacks(const CgroupShare& share, const std::string& reason) {
   std::set<std::string> named;
   for (const auto& write : share.writes) {
-    if (!is_unlimited(write) && named.insert(write.limit).second)
+    if (!lifts_limit(write) && named.insert(write.limit).second)
       made_.unmet_.push_back({write.limit, reason});
   }
 }
@@ -236,6 +272,7 @@ Result<bool> CgroupMaker::make_directory(const CgroupHierarchy& hierarchy, const
       if (!opened.ok() && is_out_of_reach(opened.error(), i)) return false;
       parent = TRY(std::move(opened));
     }
+    if (is_v2 && !controllers.empty()) make_room(parent, hierarchy, path);
     if (is_v2) enable_controllers(parent, controllers);
     path += "/" + std::string(parts[i]);
     auto made = make_one(path);
@@ -274,7 +311,7 @@ Result<void> CgroupMaker::make_share(const CgroupShare& share) {
     if (made) break;
   }
   if (!made) {
-    lacks(share, "no permission for '" + share.hierarchy->mount + "'");
+    lacks(share, why_no_permission(layout_, *share.hierarchy));
     return {};
   }
   return made_.apply(made_.directories_.back(), share.writes);

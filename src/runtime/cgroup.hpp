@@ -70,12 +70,13 @@ struct UnmetLimit {
 /// What an unmet limit means. Root of the machine can set every limit that there is: one that does
 /// not hold is a container that is less confined than it was promised; but that many kernels count
 /// no swap, which is a warning, as docker has it. Others have what was delegated to them and get a
-/// warning; in a user namespace there are no nodes but those that were
+/// warning, or an error with `strictly`; in a user namespace there are no nodes but those that were
 /// bound, and so none about devices.
 /// Errors: unsupported (for root; for everybody when it is one of linux.resources.unified, where
 /// "The runtime MUST generate an error when the configuration refers to a cgroup controller that is
 /// not present or that cannot be enabled": runtime-spec config-linux.md).
-Result<void> judge(const UnmetLimit& unmet, Log& log);
+enum class Unmet { warns_users, is_error };
+Result<void> judge(const UnmetLimit& unmet, Unmet strictly, Log& log);
 
 /// The directories of one container, one per hierarchy that it uses.
 ///
@@ -86,11 +87,11 @@ Result<void> judge(const UnmetLimit& unmet, Log& log);
 /// v2 also the v1 freezer. docs/decisions/0081 has the costs.
 ///
 /// Paths: a cgroupsPath, absolute or relative, starts at the mount. Where the caller may not write
-/// there, a v2 directory is made beside the caller's own cgroup instead (a systemd user session has
-/// delegated that place; a cgroup with processes cannot have controlled children itself).
-/// Where a hierarchy has a `start`, paths begin there and nowhere else.
-/// A directory "berth" between mount and container is made when missing and goes with its last
-/// child.
+/// there, a v2 directory is made beside the caller's own cgroup instead, or below it where that is
+/// all that he was given (a service with Delegate=, a container): those who are in it move into a
+/// child "berth-callers", because a cgroup with processes cannot have controlled children. Where a
+/// hierarchy has a `start`, paths begin there and nowhere else. A directory "berth" between mount
+/// and container is made when missing and goes with its last child.
 ///
 /// What cannot be made for lack of permission is not an error: it shows in unmet() when a limit was
 /// asked for. Everything else that fails leaves no directory behind.

@@ -306,6 +306,10 @@ void add_block_io_v2(Writes& writes, const oci::BlockIo& block_io) {
 
 }  // namespace
 
+bool lifts_limit(const CgroupWrite& write) {
+  return write.value == "-1" || write.value == "max";
+}
+
 uint64_t weight_of_shares(uint64_t shares) {
   if (shares <= 2) return 1;
   if (shares >= 262144) return 10000;

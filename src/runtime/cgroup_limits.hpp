@@ -38,6 +38,9 @@ std::vector<CgroupWrite> v1_writes(const oci::Resources& resources);
 /// Source: the conversions of crun and runc: shares to weight by the curve that keeps 1024 at 100.
 Result<std::vector<CgroupWrite>> v2_writes(const oci::Resources& resources);
 
+/// Whether it holds without a cgroup too, as pids.limit of -1.
+bool lifts_limit(const CgroupWrite& write);
+
 /// cpu.weight for cpu.shares: 2 → 1, 1024 → 100, 262144 → 10000.
 uint64_t weight_of_shares(uint64_t shares);
 

@@ -27,6 +27,12 @@ Result<std::string> parse_cgroup_path(const std::string& path);
 Result<std::vector<CgroupShare>> deal(const CgroupLayout& layout, const oci::Resources& resources,
                                       std::vector<UnmetLimit>& unmet);
 
+/// Where `directory`, which is `path`, is the one that we are in: moves the processes that are in
+/// it into a child of it, because they forbid its other children controllers (cgroup-v2.rst "No
+/// Internal Process Constraint"). The root of the hierarchy has no such rule, and no type. What
+/// cannot be moved stays.
+void make_room(const sys::Fd& directory, const CgroupHierarchy& hierarchy, const std::string& path);
+
 /// Lets the children of `directory` have `controllers`. What cannot be had shows when the files of
 /// the controller are missing.
 void enable_controllers(const sys::Fd& directory, const std::set<std::string>& controllers);

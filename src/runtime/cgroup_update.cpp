@@ -43,6 +43,16 @@ std::optional<int64_t> number_in(const sys::Fd& directory, const std::string& fi
   return value ? parse_i64(split_blank(*value).front()) : std::nullopt;
 }
 
+/// Why `write` has no file, or none that is ours, in a directory that we have.
+std::string why_no_file(const std::string& directory, const CgroupWrite& write) {
+  size_t manager = directory.find("/user@");
+  if (manager == std::string::npos) return "no '" + directory + "/" + write.file + "'";
+  size_t end = std::min(directory.find('/', manager + 1), directory.size());
+  return directory.substr(manager + 1, end - manager - 1) + " has no controller '" +
+         write.controller + "'; try: systemctl edit user@.service, as root, with " +
+         "[Service] Delegate=cpu cpuset io memory pids";
+}
+
 /// Where `pid` is in `hierarchy`, which is somewhere below its mount.
 std::optional<std::string> place_of(pid_t pid, const CgroupHierarchy& hierarchy) {
   auto mounts = sys::read_file(sys::cwd(), "/proc/self/mountinfo");
@@ -74,7 +84,7 @@ Result<void> CgroupSet::apply(const Directory& directory, const std::vector<Cgro
     int code = written.error().sys_errno;
     if (code == ENOENT && write.absent == CgroupWrite::Absent::ignore) continue;
     if (code == ENOENT || is_permission(code)) {
-      unmet_.push_back({write.limit, "no '" + directory.path + "/" + write.file + "'"});
+      unmet_.push_back({write.limit, why_no_file(directory.path, write)});
     } else {
       again.push_back(&write);
     }
@@ -140,7 +150,10 @@ Result<void> CgroupMaker::change_share(const CgroupShare& share) {
   auto parts = split(std::string_view(directory.path).substr(parent.size()), '/');
   for (size_t i = 1; !controllers.empty() && i < parts.size(); ++i) {
     auto opened = sys::open_at(sys::cwd(), parent, O_RDONLY | O_DIRECTORY);
-    if (opened.ok()) enable_controllers(*opened, controllers);
+    if (opened.ok()) {
+      make_room(*opened, *share.hierarchy, parent);
+      enable_controllers(*opened, controllers);
+    }
     parent += "/" + std::string(parts[i]);
   }
   remember(directory, share.writes);

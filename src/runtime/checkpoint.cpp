@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 
 #include "base/text.hpp"
 #include "json/fields.hpp"

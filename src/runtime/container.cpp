@@ -184,6 +184,8 @@ Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report
   }
   auto updated = sys::stat_entry(launched.entry->fd(), kUpdatedMark);
   if (updated.ok() && *updated) {
+    auto state = launched.entry->read();
+    if (state.ok()) launched.state = std::move(*state);
     auto cgroups = cgroups_of(launched.state);
     if (cgroups.ok()) launched.cgroups = std::move(*cgroups);
   }

@@ -2,6 +2,7 @@
 #include "runtime/find.hpp"
 
 #include "base/text.hpp"
+#include "oci/edit.hpp"
 #include "sys/file.hpp"
 
 namespace berth::runtime {
@@ -49,6 +50,12 @@ Result<CgroupSet> cgroups_of(const State& state) {
   if (state.cgroup_path.empty()) return CgroupSet();
   CgroupLayout layout = TRY(cgroup_layout_of(state));
   return CgroupSet::open(layout, state.cgroup_path);
+}
+
+Unmet unmet_limits(const State& state) {
+  auto told = state.annotations.find(std::string(oci::kStrictLimitsAnnotation));
+  bool strict = state.of_engine && told != state.annotations.end() && told->second == "yes";
+  return strict ? Unmet::is_error : Unmet::warns_users;
 }
 
 Result<Found> find(const Store& store, const std::string& id) {

@@ -22,6 +22,9 @@ Result<std::string> whole_cgroup_path(const State& state);
 /// The directories that `state` names; those that are gone are left out.
 Result<CgroupSet> cgroups_of(const State& state);
 
+/// What an unmet limit of the container is.
+Unmet unmet_limits(const State& state);
+
 /// A container as it is at this moment.
 struct Found {
   Entry entry;

@@ -2,6 +2,7 @@
 #include "runtime/freeze.hpp"
 
 #include "base/text.hpp"
+#include "runtime/engine_scope.hpp"
 #include "runtime/find.hpp"
 
 namespace berth::runtime {
@@ -12,6 +13,7 @@ Result<void> pause(const Store& store, const std::string& id) {
     return make_error(Kind::usage, "container not running: " + quote(id) + " is " +
                                        std::string(status_name(found.status)));
   }
+  TRY(give_scope(found));
   return found.cgroups.freeze(CgroupSet::Freeze::freeze);
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/bundle.hpp"
 #include "runtime/child.hpp"
 #include "runtime/early_mounts.hpp"
+#include "runtime/engine_scope.hpp"
 #include "runtime/find.hpp"
 #include "runtime/hooks.hpp"
 #include "runtime/id_maps.hpp"
@@ -89,6 +90,9 @@ Result<plan::Plan> make_plan(const Bundle& bundle, const LaunchRequest& request)
     bool root = sys::in_initial_user_namespace() && sys::effective_uid() == 0;
     container.systemd = root ? plan::SystemdManager::system : plan::SystemdManager::user;
   }
+  if (request.of_engine && request.cgroup_manager == CgroupManager::cgroupfs) {
+    container.scope = TRY_CTX(scope_for(bundle.spec), "cannot make the systemd scope");
+  }
   return plan::make(bundle.spec, container, host_facts(bundle.spec));
 }
 
@@ -137,7 +141,9 @@ class Launcher {
   CgroupSet::Which wanted_cgroups() const;
   Result<void> give_cgroup(const plan::MakeCgroup& step);
   Result<void> join_cgroup();
-  Result<void> enter_scope(const plan::MakeCgroup& step);
+  Result<void> enter_scope(const plan::MakeCgroup& step, StartedScope started);
+  Result<void> go_without(const plan::MakeCgroup& step, const Error& refusal);
+  Unmet strictness() const { return unmet_limits(launched_.state); }
   Result<void> record_process();
   Result<void> confine();
   Result<void> filter_devices();
@@ -231,7 +237,7 @@ Result<void> Launcher::make_cgroup() {
   // Where that cannot be, the rules need a directory that the process has to be moved into.
   if (!devices_by_filter_) TRY(restrict_devices(*step));
   for (const auto& unmet : launched_.cgroups.unmet()) {
-    TRY(judge(unmet, log_));
+    TRY(judge(unmet, strictness(), log_));
   }
   TRY(give_cgroup(*step));
   prepared_.cgroups = cgroup_views(layout_, launched_.cgroups);
@@ -259,7 +265,7 @@ Result<void> Launcher::restrict_devices(const plan::MakeCgroup& step) {
   auto unmet = TRY_CTX(launched_.cgroups.restrict_devices(layout_, launched_.state.cgroup_path,
                                                           step.resources.devices),
                        "cannot restrict devices");
-  return unmet ? judge(*unmet, log_) : Result<void>();
+  return unmet ? judge(*unmet, strictness(), log_) : Result<void>();
 }
 
 Result<void> Launcher::spawn() {
@@ -287,8 +293,7 @@ Result<void> Launcher::spawn() {
   return {};
 }
 
-Result<void> Launcher::enter_scope(const plan::MakeCgroup& step) {
-  StartedScope started = TRY(start_scope(step, child_.process.pid(), request_.id));
+Result<void> Launcher::enter_scope(const plan::MakeCgroup& step, StartedScope started) {
   State& state = launched_.state;
   state.systemd_unit = step.scope->unit;
   state.systemd_user = step.scope->user;
@@ -305,17 +310,32 @@ Result<void> Launcher::enter_scope(const plan::MakeCgroup& step) {
   // What systemd has no property for, and in full precision what it has one for.
   oci::Resources limits = step.resources;
   limits.devices.clear();
-  TRY(launched_.cgroups.update(layout_, state.cgroup_path, limits,
-                               [this](const UnmetLimit& unmet) { return judge(unmet, log_); }));
+  TRY(launched_.cgroups.update(layout_, state.cgroup_path, limits, [this](const UnmetLimit& unmet) {
+    return judge(unmet, strictness(), log_);
+  }));
   TRY(give_cgroup(step));
   devices_by_filter_ = !started.declares_devices;
+  return {};
+}
+
+/// A user's limits, which were worth the question alone.
+Result<void> Launcher::go_without(const plan::MakeCgroup& step, const Error& refusal) {
+  launched_.state.cgroup_path.clear();
+  for (const auto& name : TRY(asked_limits(step.resources))) {
+    TRY(judge({name, "the user's systemd makes no cgroup: " + to_line(refusal)}, strictness(),
+              log_));
+  }
   return {};
 }
 
 Result<void> Launcher::join_cgroup() {
   const auto* step = plan::find<plan::MakeCgroup>(launched_.plan);
   if (step != nullptr && step->scope) {
-    TRY_CTX(enter_scope(*step), "cannot make the systemd scope");
+    auto started = start_scope(*step, child_.process.pid(), request_.id);
+    bool may_lack = !started.ok() && step->scope->user && !step->path.empty();
+    if (may_lack) return go_without(*step, started.error());
+    StartedScope scope = TRY_CTX(std::move(started), "cannot make the systemd scope");
+    TRY_CTX(enter_scope(*step, std::move(scope)), "cannot make the systemd scope");
     return {};
   }
   TRY_CTX(add_to_cgroups(child_, launched_.cgroups), "cannot join the cgroup");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <map>
 
 #include "base/text.hpp"
@@ -12,9 +13,12 @@
 #include "runtime/cgroup_limits.hpp"
 #include "runtime/device_filter.hpp"
 #include "sys/file.hpp"
+#include "sys/identity.hpp"
 #include "sys/node.hpp"
 #include "sys/process.hpp"
 #include "sys/program.hpp"
+#include "sys/socket.hpp"
+#include "sys/user_namespace.hpp"
 
 namespace berth::runtime {
 namespace {
@@ -126,7 +130,8 @@ Result<bool> add_devices(std::vector<Property>& properties,
   return devices.has_value();
 }
 
-Result<scope::Answer> ask(const scope::Request& request) {
+Result<scope::Answer> ask(scope::Request request) {
+  if (request.user) request.runtime_directory = user_manager().value_or("");
   sys::SpawnOptions options;
   std::string directory = TRY(sys::program_directory());
   options.program = TRY(sys::own_program(directory, kProgram, "BERTH_SYSTEMD"));
@@ -142,7 +147,34 @@ Result<scope::Answer> ask(const scope::Request& request) {
   return answer;
 }
 
+/// What the user is called outside of our user namespace, where the manager is.
+std::optional<uint32_t> outer_uid() {
+  uint32_t uid = sys::effective_uid();
+  if (sys::in_initial_user_namespace()) return uid;
+  auto ranges = sys::mapped_uids();
+  if (!ranges.ok()) return std::nullopt;
+  for (const auto& range : *ranges) {
+    if (uid >= range.inside && uid - range.inside < range.count)
+      return range.outside + (uid - range.inside);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::optional<std::string> user_manager() {
+  std::vector<std::string> places;
+  const char* told = std::getenv("XDG_RUNTIME_DIR");
+  if (told != nullptr && *told == '/') places.emplace_back(told);
+  if (auto uid = outer_uid()) places.push_back("/run/user/" + std::to_string(*uid));
+  for (const auto& place : places) {
+    for (const char* socket : {"/systemd/private", "/bus"}) {
+      // One that a manager has left behind when it ended refuses.
+      if (sys::connect_unix(place + socket, sys::SocketType::stream).ok()) return place;
+    }
+  }
+  return std::nullopt;
+}
 
 Result<std::vector<Property>> scope_limits(const oci::Resources& resources) {
   std::vector<Property> properties;

@@ -32,6 +32,10 @@ Result<std::optional<std::vector<scope::Device>>> scope_devices(
 /// counts where it is that very device, and no link to it.
 void add_names(std::vector<scope::Device>& list, const std::vector<plan::HostNode>& nodes);
 
+/// The directory of the user's own manager, "/run/user/1000", by XDG_RUNTIME_DIR or the user's
+/// number; nothing where none listens there. Source: systemd's user-runtime-dir@.service.
+std::optional<std::string> user_manager();
+
 /// A scope that systemd has made.
 struct StartedScope {
   std::string control_group;      ///< "/system.slice/berth-c1.scope", below the mounts of cgroups

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/text.hpp"
+#include "runtime/engine_scope.hpp"
 #include "runtime/scope.hpp"
 #include "sys/file.hpp"
 
@@ -56,13 +57,15 @@ Result<void> apply_resources(Found& found, oci::Resources resources, Log& log) {
     resources.devices.insert(resources.devices.end(), kept.begin(), kept.end());
   }
   CgroupLayout layout = TRY(cgroup_layout_of(state));
+  TRY(give_scope(found));
   if (state.cgroup_path.empty()) {
     return make_error(Kind::unsupported, "find a cgroup on this machine");
   }
   // Before a directory is made that a `run` in the foreground does not know of.
   TRY(sys::write_file(found.entry.fd(), kUpdatedMark, ""));
-  TRY(found.cgroups.update(layout, state.cgroup_path, resources,
-                           [&](const UnmetLimit& unmet) { return judge(unmet, log); }));
+  TRY(found.cgroups.update(layout, state.cgroup_path, resources, [&](const UnmetLimit& unmet) {
+    return judge(unmet, Unmet::is_error, log);
+  }));
   if (!state.systemd_unit.empty()) {
     TRY(update_scope(state.systemd_unit, state.systemd_user, resources));
     // systemd rounds, and writes what it was told before. What is unmet has been told.

@@ -30,10 +30,12 @@ struct Property {
 };
 
 struct Request {
-  std::string verb{};  ///< "start", "attach", "update" or "stop"
-  bool user = false;   ///< the caller's own manager instead of the machine's
-  std::string unit{};  ///< "berth-c1.scope"
-  int pid = 0;         ///< start, attach: the process that goes into it
+  std::string verb{};               ///< "start", "attach", "update" or "stop"
+  bool user = false;                ///< the caller's own manager instead of the machine's
+  std::string runtime_directory{};  ///< of the user: where his manager listens; empty: as
+                                    ///< libsystemd finds it
+  std::string unit{};               ///< "berth-c1.scope"
+  int pid = 0;                      ///< start, attach: the process that goes into it
   std::vector<Property> properties{};
 };
 
@@ -61,6 +63,7 @@ template <class V>
 void fields(V& v, Request& request) {
   v.required("verb", request.verb);
   v.required("user", request.user);
+  v.optional("runtimeDirectory", request.runtime_directory);
   v.required("unit", request.unit);
   v.optional("pid", request.pid);
   v.optional("properties", request.properties);

@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <exception>
 #include <map>
 #include <system_error>
 #include <thread>

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <cstdint>
 
 namespace berth::sys {
 namespace {

@@ -11,12 +11,12 @@ from support import guest
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 PROGRAMS = pathlib.Path(os.environ.get("BERTH_TEST_PROGRAMS",
                                        TESTS.parent / "build/release/bin")).resolve()
-DEADLINE = 600
+DEADLINE = 900
 
 PYTEST = """
 cd /payload
 export BERTH_TEST_PROGRAMS=/payload/bin PYTHONDONTWRITEBYTECODE=1
-python3 -m pytest {file} -q --junit-xml=/tmp/junit.xml </dev/null
+python3 -m pytest {file} -k '{select}' -q --junit-xml=/tmp/junit.xml </dev/null
 cat /tmp/junit.xml >/dev/ttyS1
 """ + guest.POWER_OFF
 
@@ -56,11 +56,12 @@ def failures(cases):
 
 @pytest.fixture
 def run_tests(machine):
-    """run_tests(file, boot) → passes when every test of `file` does in a guest that was brought up
-    by `boot`, a function of a script and of the machine."""
-    def run(file, boot):
-        ended = machine.run(boot(PYTEST.replace("{file}", f"tests/{file}"), machine),
-                            deadline=DEADLINE)
+    """run_tests(file, boot, select) → passes when every test of `file` that pytest's -k selects does in a
+    guest that was brought up by `boot`, a function of a script and of the machine."""
+    def run(file, boot, select=""):
+        script = PYTEST.replace("{file}", f"tests/{file}").replace("{select}", select)
+        ended = machine.run(boot(script, machine), deadline=DEADLINE)
+        assert ended.report.strip(), f"pytest wrote no report:\n{ended.console[-3000:]}"
         cases = ElementTree.fromstring(ended.report).findall(".//testcase")
         failed = failures(cases)
         assert not failed, "\n".join(f"{name}:\n{text}" for name, text in failed.items())

@@ -35,14 +35,28 @@ def test_a_limit_that_does_not_hold_is_a_warning_with_its_flag(berth, image, fla
 def test_it_is_said_where_the_container_was_started_and_not_in_its_log(berth, image):
     done = berth.run("run", "-d", "--name", "ship", "--stop-timeout", "0", "-m", "40m", image, "sleep", "100")
     assert done.returncode == 0 and unmet(done) == ["--memory"]
-    done = berth.run("update", "--memory", "50m", "--cpus", "0.3", "ship")
-    assert done.returncode == 0 and unmet(done) == ["--cpus", "--memory"]
     for words in (["restart", "ship"], ["stop", "ship"], ["start", "ship"]):
         done = berth.run(*words)
-        assert done.returncode == 0 and unmet(done) == (["--cpus", "--memory"] if "stop" not in words else [])
+        assert done.returncode == 0 and unmet(done) == (["--memory"] if "stop" not in words else [])
     done = berth.run("logs", "ship")
     assert (done.stdout, done.stderr) == ("", "")
     berth.ok("rm", "-f", "ship")
+
+
+@USERS
+def test_an_update_that_changes_nothing_is_an_error(berth, image):
+    berth.ok("run", "-d", "--name", "ship", "--stop-timeout", "0", image, "sleep", "100")
+    assert berth.fail("update", "--memory", "50m", "ship", status=1) == (
+        "berth: cannot update container 'ship': --memory: the container has no cgroup")
+    assert berth.ok("inspect", "--format", "{{.HostConfig.Memory}}", "ship") == "0\n"
+    berth.ok("rm", "-f", "ship")
+
+
+@USERS
+def test_strict_makes_a_limit_that_does_not_hold_an_error(berth, image):
+    line = berth.fail("run", "--rm", "--strict", "-m", "40m", image, "true")
+    assert line.startswith("berth: cannot run container '") and "--memory: no permission for '" in line
+    assert berth.run("run", "--rm", "--strict", image, "true").stderr == ""
 
 
 @USERS

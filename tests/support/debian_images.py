@@ -85,6 +85,8 @@ def docker_engine(scratch, driver="vfs"):
         yield client
     finally:
         processes.end(process)
+        # Docker 26 leaves it mounted on itself.
+        subprocess.run(["umount", "--lazy", scratch / "docker"], check=False, capture_output=True)
 
 
 def push_by_docker(archive, address, scratch):

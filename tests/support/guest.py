@@ -20,6 +20,7 @@ import hashlib
 import io
 import os
 import pathlib
+import struct
 import subprocess
 import tarfile
 import tempfile
@@ -39,8 +40,15 @@ mountpoint -q /dev || mount -t devtmpfs dev /dev
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t securityfs securityfs /sys/kernel/security
-while ! [ -b /dev/nvme1n1 ]; do sleep 0.05; done
-tar -xf /dev/nvme1n1 -C /payload
+# The other disk is the one without a partition: newer kernels name disks in the order in which they answer.
+payload=
+while [ -z "$payload" ]; do
+  for disk in /dev/nvme[01]n1; do
+    [ ! -b $disk ] || [ -b ${disk}p1 ] || payload=$disk
+  done
+  sleep 0.05
+done
+tar -xf $payload -C /payload
 stty raw -F /dev/ttyS1
 exec /payload/init
 """
@@ -88,6 +96,7 @@ exec /lib/systemd/systemd --show-status=false --log-target=console --log-level=w
 SUITE = os.environ.get("BERTH_GUEST") or "bookworm"
 MEMORY_MIB = 1024
 DISK_MIB = 1700
+PARTITION = bytes.fromhex("68747265")  # the disk's own number, by which the kernel finds its root
 
 
 class GuestError(Exception):
@@ -135,6 +144,17 @@ def _unpack_kernel(root, to):
     return found[0], modules[0]
 
 
+def _make_disk(root, disk):
+    """A file with one partition of type Linux, from the second MiB on, that has the files of `root`."""
+    mib = 1 << 20
+    _run("mkfs.ext4", "-q", "-O", "^has_journal", "-m", "0", "-E", f"offset={mib}", "-d", root, disk, f"{DISK_MIB}M")
+    entry = struct.pack("<B3sB3sII", 0, b"", 0x83, b"", mib // 512, DISK_MIB * mib // 512)
+    with open(disk, "r+b") as file:
+        file.seek(440)
+        file.write(PARTITION + bytes(2) + entry + bytes(48) + b"\x55\xaa")
+        file.truncate((1 + DISK_MIB) * mib)
+
+
 def _build(directory, suite, packages):
     root = directory / "root"
     try:
@@ -149,13 +169,12 @@ def _build(directory, suite, packages):
     (root / "payload").mkdir()
     (root / "sbin/guest-first").write_text(FIRST, encoding="utf-8")
     (root / "sbin/guest-first").chmod(0o755)
-    _run("mkfs.ext4", "-q", "-O", "^has_journal", "-m", "0", "-d", root, directory / "disk",
-         f"{DISK_MIB}M")
+    _make_disk(root, directory / "disk")
 
 
 def prepare(packages=PACKAGES, suite=SUITE):
     """The Image; builds it where this recipe has not been built yet."""
-    recipe = hashlib.sha256(repr((packages, FIRST, DISK_MIB)).encode()).hexdigest()[:12]
+    recipe = hashlib.sha256(repr((packages, FIRST, DISK_MIB, PARTITION)).encode()).hexdigest()[:12]
 
     def build(made):
         scratch = made.parent
@@ -236,7 +255,7 @@ class Machine:
             return self._boot(scratch, deadline, kernel_arguments)
 
     def _boot(self, scratch, deadline, kernel_arguments):
-        arguments = f"console=ttyS0 quiet panic=-1 root=/dev/nvme0n1 rw {kernel_arguments}"
+        arguments = f"console=ttyS0 quiet panic=-1 root=PARTUUID={PARTITION[::-1].hex()}-01 rw {kernel_arguments}"
         command = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-smp", "1",
                    "-m", str(MEMORY_MIB), "-nographic", "-no-reboot", "-nodefaults",
                    "-serial", f"file:{scratch}/console", "-serial", f"file:{scratch}/report",

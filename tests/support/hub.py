@@ -11,14 +11,10 @@ import socket
 import ssl
 import subprocess
 import time
-import warnings
 from pathlib import Path
 
+from support.bcrypt import bcrypt
 from support.registry import die_with_parent, make_certificate
-
-with warnings.catch_warnings():  # deprecated, and the only bcrypt of the standard library
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import crypt
 
 EVERY_TYPE = ", ".join(["application/vnd.oci.image.index.v1+json",
                         "application/vnd.oci.image.manifest.v1+json",
@@ -32,8 +28,7 @@ def basic(user, password):
 
 def htpasswd(**users):
     """The text of a file that knows these names and passwords."""
-    return "".join(f"{name}:{crypt.crypt(word, crypt.mksalt(crypt.METHOD_BLOWFISH, rounds=16))}\n"
-                   for name, word in users.items())
+    return "".join(f"{name}:{bcrypt(word)}\n" for name, word in users.items())
 
 
 def toml(value):

@@ -27,11 +27,11 @@ class Kind:
 
 
 KINDS = {
-    "openmpi": Kind("Open MPI v4.1", "pmix",
+    "openmpi": Kind("Open MPI v", "pmix",
                     (LIBRARIES / "openmpi/lib/openmpi3", LIBRARIES / "pmix2/lib/pmix", LIBRARIES / "ucx"),
                     (pathlib.Path("/etc/openmpi"), pathlib.Path("/usr/share/openmpi"),
                      LIBRARIES / "pmix2/share")),
-    "mpich": Kind("MPICH Version: 4.0", "pmi2", (LIBRARIES / "ucx",)),
+    "mpich": Kind("MPICH Version:", "pmi2", (LIBRARIES / "ucx",)),
 }
 
 

@@ -13,11 +13,8 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-import warnings
 
-with warnings.catch_warnings():  # deprecated, and the only bcrypt of the standard library
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import crypt
+from support.bcrypt import bcrypt
 
 PR_SET_PDEATHSIG = 1
 
@@ -75,9 +72,7 @@ class Registry:
                 config["http"]["tls"]["clientcas"] = [str(self.certificate)]
         if self.users:
             htpasswd = self.directory / "htpasswd"
-            htpasswd.write_text("".join(
-                f"{name}:{crypt.crypt(password, crypt.mksalt(crypt.METHOD_BLOWFISH, rounds=16))}\n"
-                for name, password in self.users.items()))
+            htpasswd.write_text("".join(f"{name}:{bcrypt(word)}\n" for name, word in self.users.items()))
             config["auth"] = {"htpasswd": {"realm": "berth", "path": str(htpasswd)}}
         return json.dumps(config)  # JSON is YAML
 

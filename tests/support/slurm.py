@@ -90,7 +90,7 @@ class Cluster:
         if version == "v2":  # and no systemd runs where tests do
             alone = ["IgnoreSystemd=yes"]
             (V2_ALONE.parent / "system.slice").mkdir(exist_ok=True)
-        self.write("cgroup.conf", "CgroupAutomount=no", *confined, *alone)
+        self.write("cgroup.conf", *confined, *alone)
         (self.directory / "state").mkdir()
 
     @contextlib.contextmanager

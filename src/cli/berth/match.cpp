@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "cli/berth/match_flags.hpp"
 #include "cli/berth/match_text.hpp"
 

@@ -174,7 +174,8 @@ FlagTable container_flags(RequestOptions& o) {
       {"platform", 0, "OS/ARCH", "Of the image that is pulled, such as linux/arm64",
        read_platform(o.call.platform)},
       {"force", 0, "", "Pull also what does not run on this machine", &o.call.force},
-      {"strict", 0, "", "Nothing that does not pass: an idle GPU, an unknown axis", &o.call.strict},
+      {"strict", 0, "", "Nothing that does not pass: an idle GPU, a limit that cannot be set",
+       &o.call.strict},
       {"pull",
        0,
        "WHEN",
@@ -506,6 +507,7 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
   auto& seccomp = request.security.seccomp;
   // The profile is kept, not its path: the file may be another one at the next start.
   if (seccomp && *seccomp != "unconfined") seccomp = TRY(engine::read_profile(*seccomp));
+  o.request.strict_limits = o.call.strict;
   if (o.pull == "always") o.call.pull = engine::PullPolicy::always;
   if (o.pull == "never") o.call.pull = engine::PullPolicy::never;
   return engine::settle(session.context, request);

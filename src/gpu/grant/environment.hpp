@@ -4,6 +4,7 @@
 // Source: NVIDIA container toolkit's documentation, "environment variables (OCI spec)".
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>

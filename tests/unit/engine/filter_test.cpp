@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+
 using namespace berth;
 using namespace berth::engine;
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "gpu/probe/use.hpp"
 #include "unit/gpu/grant/machine.hpp"
 

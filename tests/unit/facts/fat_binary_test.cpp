@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <zstd.h>
 
+#include <algorithm>
+
 #include "facts/unpack_prefix.hpp"
 #include "unit/facts/build.hpp"
 

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "hub/document_cache.hpp"
 #include "hub/reply.hpp"
 #include "hub/request_log.hpp"

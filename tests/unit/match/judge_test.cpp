@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "match/choose.hpp"
 #include "node/archspec.hpp"
 #include "unit/match/node_of.hpp"

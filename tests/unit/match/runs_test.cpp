@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "match/choose.hpp"
 #include "match/likeness.hpp"
 #include "node/archspec.hpp"

@@ -40,5 +40,23 @@ TEST(SystemdScope, refuses_what_systemd_would_not_take) {
             "'b-" + long_name + ".scope' cannot be the name of a unit");
 }
 
+TEST(SystemdScope, of_a_path_lies_in_the_slice_that_the_path_begins_with) {
+  auto text = [](const std::string& path, SystemdManager manager) {
+    auto scope = scope_of_path(path, manager);
+    if (!scope.ok()) return to_line(scope.error());
+    if (!*scope) return std::string("none");
+    return ((*scope)->user ? "user: " : "") + (*scope)->slice + " " + (*scope)->unit;
+  };
+  EXPECT_EQ(text("berth-4f", SystemdManager::user), "user: user.slice berth-4f.scope");
+  EXPECT_EQ(text("/berth-4f", SystemdManager::system), "system.slice berth-4f.scope");
+  EXPECT_EQ(text("a-b.slice/berth-4f", SystemdManager::user), "user: a-b.slice berth-4f.scope");
+  EXPECT_EQ(text("/a.slice/a-b.slice/berth-4f", SystemdManager::system),
+            "a-b.slice berth-4f.scope");
+  EXPECT_EQ(text("jobs/berth-4f", SystemdManager::user), "none");
+  EXPECT_EQ(text("a.slice/jobs/berth-4f", SystemdManager::user), "none");
+  EXPECT_EQ(text("a--b.slice/berth-4f", SystemdManager::user),
+            "expected the name of a slice, got 'a--b.slice'");
+}
+
 }  // namespace
 }  // namespace berth::plan

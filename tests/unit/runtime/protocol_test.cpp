@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "sys/socket.hpp"
 
 namespace berth::runtime {

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ios>
 #include <random>
 #include <set>
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <iterator>
 
 #include "sparse_tar.hpp"
 #include "support/erofs_reader.hpp"

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 
 #include "node/gather/parts.hpp"
 #include "scan/loader_cache.hpp"
