@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
@@ -201,7 +202,13 @@ Result<void> Store::remove(const std::string& id) const {
   // what a crash left.
   TRY(sys::remove_entry(fd_, id + "/" + kFile));
   if (sys::remove_directory(fd_, id).ok()) return {};
-  return sys::remove_tree(fd_, id);
+  constexpr int kMostMarks = 20;
+  for (int attempt = 0;; ++attempt) {
+    auto removed = sys::remove_tree(fd_, id);
+    bool has_grown = !removed.ok() && removed.error().sys_errno == ENOTEMPTY;
+    // By updates that have found the container a moment ago: each writes one kUpdatedMark.
+    if (!has_grown || attempt == kMostMarks) return removed;
+  }
 }
 
 }  // namespace berth::runtime
