@@ -35,7 +35,7 @@ bool is_given_by_others(const CgroupHierarchy& v2) {
   return sys::check_access(sys::cwd(), v2.mount + v2.own, W_OK | X_OK).ok();
 }
 
-/// Where a scope of the user's own manager would be the right cgroup and can be asked for.
+/// Whether a scope is the right cgroup for this user here, and his manager listens.
 bool may_ask_own_manager() {
   auto layout = detect_cgroup_layout();
   return layout.ok() && layout->kind() == CgroupLayout::Kind::unified &&
@@ -89,7 +89,8 @@ Result<void> give_scope(Found& found) {
   state.cgroup_path = started.control_group;
   TRY(sys::write_file(found.entry.fd(), kUpdatedMark, ""));
   TRY(found.entry.write(state));
-  // Those that are born meanwhile are born where their parents are.
+  // A process that was not moved yet forks outside of the scope: the list is read until nothing in
+  // it is new.
   std::set<pid_t> moved{state.pid};
   for (bool more = true; more;) {
     more = false;

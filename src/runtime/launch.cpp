@@ -318,7 +318,8 @@ Result<void> Launcher::enter_scope(const plan::MakeCgroup& step, StartedScope st
   return {};
 }
 
-/// A user's limits, which were worth the question alone.
+/// Goes on without a cgroup, because the user's systemd has refused to make one. It was asked for
+/// limits alone, which do not hold now.
 Result<void> Launcher::go_without(const plan::MakeCgroup& step, const Error& refusal) {
   launched_.state.cgroup_path.clear();
   for (const auto& name : TRY(asked_limits(step.resources))) {

@@ -147,7 +147,7 @@ Result<scope::Answer> ask(scope::Request request) {
   return answer;
 }
 
-/// What the user is called outside of our user namespace, where the manager is.
+/// The user's id outside of our user namespace, where his manager runs.
 std::optional<uint32_t> outer_uid() {
   uint32_t uid = sys::effective_uid();
   if (sys::in_initial_user_namespace()) return uid;
@@ -169,7 +169,7 @@ std::optional<std::string> user_manager() {
   if (auto uid = outer_uid()) places.push_back("/run/user/" + std::to_string(*uid));
   for (const auto& place : places) {
     for (const char* socket : {"/systemd/private", "/bus"}) {
-      // One that a manager has left behind when it ended refuses.
+      // A manager that has ended leaves its socket behind, which refuses connections.
       if (sys::connect_unix(place + socket, sys::SocketType::stream).ok()) return place;
     }
   }
