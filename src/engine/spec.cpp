@@ -229,8 +229,8 @@ bool keeps_to_job(const SpecInputs& inputs) {
   return inputs.in_job && !inputs.request.cgroup_parent;
 }
 
-/// Whether systemd may make the cgroup: for a user, who may not elsewhere, and for whoever names a
-/// slice, in which nobody but systemd makes any. Not in a batch job, which would lose sight of it.
+/// Whether systemd may make the cgroup: of an ordinary user's container, and of one whose parent is
+/// a slice of systemd's. Not in a batch job, whose system has to see it.
 bool may_be_scope(const SpecInputs& inputs) {
   if (keeps_to_job(inputs)) return false;
   return inputs.identity != Identity::root ||

@@ -71,15 +71,19 @@ Result<void> give_scope(Found& found) {
   State& state = found.state;
   bool wants = state.of_engine && found.cgroups.empty() && has_scopes(state.annotations);
   if (!wants || is_machine_root() || !may_ask_own_manager()) return {};
+  const char* hint = "start it with a limit, as --memory: then it has a cgroup from the beginning";
+  if (outlives_first_process(found)) {
+    return make_error(Kind::unsupported,
+                      "give the container a cgroup: it shares its pid namespace with others", hint);
+  }
   for (pid_t pid : TRY(processes_of(found))) {
     std::string place = "/proc/" + std::to_string(pid);
     auto process = sys::stat_entry(sys::cwd(), place);
     if (!process.ok() || !*process || (*process)->st_uid == sys::effective_uid()) continue;
-    return make_error(
-        Kind::unsupported,
-        "give the container a cgroup: process " + std::to_string(pid) +
-            " has another id than its user, and systemd does not move it",
-        "start it with a limit, as --memory: then it has a cgroup from the beginning");
+    return make_error(Kind::unsupported,
+                      "give the container a cgroup: process " + std::to_string(pid) +
+                          " has another id than its user, and systemd does not move it",
+                      hint);
   }
   plan::MakeCgroup wanted;
   wanted.scope = plan::SystemdScope{"user.slice", "berth-" + state.id + ".scope", true};

@@ -32,7 +32,7 @@ Result<std::vector<std::string>> asked_limits(const oci::Resources& resources);
 /// Puts a running container that has none into a scope of the user's own manager, because it is to
 /// be paused or to get a limit. Nothing happens where `found` has a cgroup or its engine did not
 /// ask for scopes. Errors: unsupported (processes with other ids than the caller's, which systemd
-/// does not move), those of start_scope().
+/// does not move; a pid namespace that it shares with others), those of start_scope().
 Result<void> give_scope(Found& found);
 
 }  // namespace berth::runtime
