@@ -287,8 +287,7 @@ struct RunRequest {
   std::map<std::string, std::string> sysctl;
   std::optional<int64_t> oom_score_adj;  ///< -1000 to 1000
   std::optional<std::string> cgroup_parent;
-  bool strict_limits =
-      false;  ///< one that does not hold is an error, also where a user asks for it
+  bool strict_limits = false;  ///< a limit that does not hold is an error, for a user too
 
   Security security;
   std::optional<std::string> gpus;  ///< the text of --gpus

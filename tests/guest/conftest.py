@@ -16,7 +16,7 @@ DEADLINE = 900
 PYTEST = """
 cd /payload
 export BERTH_TEST_PROGRAMS=/payload/bin PYTHONDONTWRITEBYTECODE=1
-python3 -m pytest {file} -k '{select}' -q --junit-xml=/tmp/junit.xml </dev/null
+python3 -m pytest {files} -m '{marks}' -q --junit-xml=/tmp/junit.xml </dev/null
 cat /tmp/junit.xml >/dev/ttyS1
 """ + guest.POWER_OFF
 
@@ -56,10 +56,10 @@ def failures(cases):
 
 @pytest.fixture
 def run_tests(machine):
-    """run_tests(file, boot, select) → passes when every test of `file` that pytest's -k selects does in a
+    """run_tests(files, boot, marks) → passes when every test of `files` that pytest's -m selects does in a
     guest that was brought up by `boot`, a function of a script and of the machine."""
-    def run(file, boot, select=""):
-        script = PYTEST.replace("{file}", f"tests/{file}").replace("{select}", select)
+    def run(files, boot, marks=""):
+        script = PYTEST.replace("{files}", " ".join(f"tests/{file}" for file in files)).replace("{marks}", marks)
         ended = machine.run(boot(script, machine), deadline=DEADLINE)
         assert ended.report.strip(), f"pytest wrote no report:\n{ended.console[-3000:]}"
         cases = ElementTree.fromstring(ended.report).findall(".//testcase")

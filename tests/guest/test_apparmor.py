@@ -5,4 +5,4 @@ from support import guest
 
 
 def test_profiles_are_enforced_where_the_kernel_has_apparmor(run_tests):
-    run_tests("guest/inside/test_apparmor.py", guest.without_init)
+    run_tests(["guest/inside/test_apparmor.py"], guest.without_init)

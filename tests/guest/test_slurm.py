@@ -20,5 +20,5 @@ ip link set eth0 up
 
 
 def test_each_task_opens_its_own_gpus_with_cgroup_v2_alone(run_tests):
-    run_tests("integration/test_slurm_devices.py",
+    run_tests(["integration/test_slurm_devices.py"],
               lambda script, machine: guest.without_init(NETWORK + script, machine))

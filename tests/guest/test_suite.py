@@ -14,4 +14,4 @@ SUITE = sorted(path.name for pattern in ("test_runtime_*.py", "test_cgroup*.py")
 
 @pytest.mark.parametrize("file", SUITE)
 def test_passes_on_a_machine_with_cgroup_v2_alone(run_tests, file):
-    run_tests(f"integration/{file}", guest.without_init)
+    run_tests([f"integration/{file}"], guest.without_init)

@@ -92,6 +92,7 @@ def test_the_scope_goes_with_the_container_that_ran_in_it(runtime, bundle):
     assert is_gone(UNIT)
 
 
+@pytest.mark.long
 def test_without_a_path_the_scope_is_one_of_the_system(bundle, start):
     bundle.args("/bin/sleep", "60")
     del bundle.linux["cgroupsPath"]
@@ -100,6 +101,7 @@ def test_without_a_path_the_scope_is_one_of_the_system(bundle, start):
                                                    "ControlGroup": f"/system.slice/{UNIT}"}
 
 
+@pytest.mark.long
 def test_without_a_cgroup_namespace_it_sees_its_own_directory(runtime, bundle):
     bundle.linux["namespaces"].remove({"type": "cgroup"})
     bundle.shell("cat /proc/self/cgroup; cat /sys/fs/cgroup/cgroup.procs")
@@ -116,7 +118,8 @@ echo ended
 """
 
 
-@pytest.mark.parametrize("declared", ["declared to systemd", "not a list"])
+@pytest.mark.parametrize("declared", [
+    "declared to systemd", pytest.param("not a list", marks=pytest.mark.long)])
 def test_a_reload_does_not_change_the_device_rules(bundle, start, declared):
     rules = [{"allow": False, "access": "rwm"},
              {"allow": True, "type": "b", "major": 259, "access": "r"}]
@@ -161,6 +164,7 @@ def gpu_nodes():
         os.unlink(path)
 
 
+@pytest.mark.long
 def test_nothing_that_systemd_does_later_takes_a_gpu_away(bundle, start, gpu_nodes):
     bundle.linux["resources"]["devices"] = [{"allow": False, "access": "rwm"}] + [
         {"allow": True, "type": "c", "major": 195, "minor": minor, "access": "rw"}
@@ -243,6 +247,7 @@ def test_a_killed_runtime_leaves_no_scope(runtime, bundle):
     ok(runtime.call("delete", "--force", "c1"))
 
 
+@pytest.mark.long
 def test_a_container_that_fails_leaves_no_scope(runtime, bundle):
     bundle.args("/none")
     assert runtime.error(bundle) == ("cannot run container 'c1': execute '/none': "
@@ -255,6 +260,7 @@ def test_a_container_that_fails_leaves_no_scope(runtime, bundle):
     assert is_gone(UNIT)
 
 
+@pytest.mark.long
 def test_a_scope_that_exists_is_not_touched(runtime, bundle, start):
     bundle.args("/bin/sleep", "60")
     start()

@@ -91,7 +91,7 @@ WAYS = {
 }
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=[one if one == "a login" else pytest.param(one, marks=pytest.mark.long) for one in WAYS])
 def way(request, user):
     made = WAYS[request.param](user)
     yield made
@@ -231,4 +231,6 @@ def test_a_systemd_that_refuses_is_a_warning_with_what_it_says(user):
         export XDG_RUNTIME_DIR=/tmp/deaf; unset DBUS_SESSION_BUS_ADDRESS
         berth --state /tmp/deaf/state run --rm --memory 50m --rootfs $ROOT true; kill %1""")
     line, = (line for line in done.stderr.splitlines() if line.startswith("berth: "))
-    assert line.startswith("berth: warning: --memory: the user's systemd makes no cgroup: connect to the user's bus: ")
+    # The bus answers while the request is under way: either step may be the one that fails.
+    assert line.startswith("berth: warning: --memory: the user's systemd makes no cgroup: ")
+    assert line.endswith("; ignoring")

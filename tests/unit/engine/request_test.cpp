@@ -141,6 +141,7 @@ RunRequest full_request() {
   r.sysctl = {{"net.core.somaxconn", "512"}};
   r.oom_score_adj = -500;
   r.cgroup_parent = "/jobs";
+  r.strict_limits = true;
   r.security = full_security();
   r.gpus = "all";
   r.gpu_driver = policy::DriverMode::volume;
