@@ -289,8 +289,8 @@ void keep_notes(const mpi::Decision& decision, Evidence& evidence) {
 Result<std::string> program_of(const scan::Tree& tree, const RunRequest& request,
                                const oci::Process& process) {
   size_t first = request.init ? 2 : 0;  // behind the small one, and "--"
-  if (first >= process.args.size()) return std::string();
-  const std::string& name = process.args[first];
+  std::string name = request.mpi->program;
+  if (name.empty() && first < process.args.size()) name = process.args[first];
   if (name.starts_with('/')) return name;
   if (name.empty() || name.find('/') != std::string::npos) return std::string();
   const std::string directories = variable_of(process, "PATH=");
@@ -302,19 +302,72 @@ Result<std::string> program_of(const scan::Tree& tree, const RunRequest& request
   return std::string();
 }
 
+Result<mpi::Libraries> libraries_of_image(const LayerTree& tree, const oci::Spec& spec) {
+  mpi::Places places;
+  places.library_path = variable_of(*spec.process, "LD_LIBRARY_PATH=");
+  return mpi::Libraries::open(tree, places);
+}
+
 Result<mpi::Decision> decide(const ImageLook& look, const oci::Spec& spec,
                              const MpiRequest& request) {
   LayerTree tree(look.view);
   HostTree host_tree = TRY(HostTree::open());
-  mpi::Places in_image, on_host;
-  in_image.library_path = variable_of(*spec.process, "LD_LIBRARY_PATH=");
+  mpi::Places on_host;
   on_host.library_path = request.library_path;
-  mpi::Libraries image = TRY(mpi::Libraries::open(tree, in_image));
+  mpi::Libraries image = TRY(libraries_of_image(tree, spec));
   mpi::Libraries host = TRY(mpi::Libraries::open(host_tree, on_host));
   mpi::Question question;
   question.rule = request.rule;
   question.program = TRY(program_of(tree, look.request, *spec.process));
   return mpi::decide(image, host, question);
+}
+
+// ---- the launcher -------------------------------------------------------------------------------
+
+/// The MPI that the program of a rank is linked with; nothing where it is not known what runs.
+Result<std::optional<mpi::Used>> mpi_of_program(const ImageLook& look, const oci::Spec& spec) {
+  std::optional<mpi::Used> none;
+  LayerTree tree(look.view);
+  std::string path = TRY(program_of(tree, look.request, *spec.process));
+  if (path.empty()) return none;
+  mpi::Libraries libraries = TRY(libraries_of_image(tree, spec));
+  const mpi::Library* program = TRY(libraries.at(path));
+  if (program == nullptr) return none;
+  std::vector<mpi::Installation> found = TRY(mpi::find_mpi_of(libraries, *program));
+  return found.empty() ? none : std::optional(mpi::used(found[0]));
+}
+
+/// PMIx of a launcher asks the kernel who a rank is, and the rank for its own number: one that is
+/// somebody else inside is not let in, and waits. Source: OpenPMIx, src/mca/psec/native; issue
+/// 3685.
+std::string unknown_to_pmix(const Context& context, const oci::Spec& spec) {
+  auto security = context.environment.get_filled("PMIX_SECURITY_MODE");
+  bool asks = !security || security->find("native") != security->npos;
+  uint32_t inside = spec.process->user.uid, outside = context.caller.uid;
+  if (!asks || inside == outside) return {};
+  return "PMIx lets no rank in that is user " + std::to_string(inside) + " in its container and " +
+         std::to_string(outside) + " outside";
+}
+
+/// Refuses ranks that would not find each other, before the first of them computes.
+Result<void> check_launch(const Context& context, const oci::Spec& spec,
+                          const std::optional<mpi::Used>& used, const MpiRequest& request) {
+  auto launch = launch_of(context.environment);
+  if (!launch || !used) return {};
+  // Who makes the container of a step does not hear what Slurm's PMI says to tasks alone.
+  bool of_step = !request.program.empty();
+  launch->offers.pmi = launch->offers.pmi || of_step;
+  if (auto objection = mpi::objection(*launch, *used)) {
+    return make_error(Kind::unsupported, "--mpi: " + objection.why,
+                      objection.hint + (of_step ? ", or BERTH_MPI=none" : ", or --mpi none") +
+                          " where that is meant");
+  }
+  bool has_pmi = launch->offers.pmi && used->takes.pmi && !of_step;
+  bool by_pmix = launch->offers.pmix && used->takes.pmix && !has_pmi;
+  std::string unknown = by_pmix ? unknown_to_pmix(context, spec) : "";
+  if (unknown.empty()) return {};
+  return make_error(Kind::unsupported, "--mpi: " + unknown,
+                    "without --container-remap-root, --user or --userns");
 }
 
 /// --mpi auto says why the image's MPI stays, once for all ranks; an image without one needs no
@@ -339,7 +392,9 @@ Result<void> add_mpi(const Context& context, const ImageLook& look, oci::Spec& s
   if (request.mode == MpiMode::image) {
     evidence.mpi.push_back(
         {kMpiItem, "image", true, "the image's own MPI, as --mpi image says", ""});
-    return {};
+    if (!launch_of(context.environment)) return {};
+    auto own = TRY_CTX(mpi_of_program(look, spec), "cannot look for MPI in the image");
+    return check_launch(context, spec, own, request);
   }
   if (look.request.rootfs && TRY(is_host_root(*look.request.rootfs))) {
     evidence.mpi.push_back(
@@ -348,6 +403,7 @@ Result<void> add_mpi(const Context& context, const ImageLook& look, oci::Spec& s
   }
   mpi::Decision decision =
       TRY_CTX(decide(look, spec, request), "cannot look for MPI in the image and on this node");
+  TRY(check_launch(context, spec, decision.own, request));
   leave_out_hidden(spec, decision);
   bool stays = !decision.swapped() || !decision.own_stays.empty();
   if (stays && request.mode == MpiMode::host) {

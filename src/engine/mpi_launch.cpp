@@ -159,6 +159,29 @@ std::optional<Launcher> launcher_of(const Environment& environment) {
   return std::nullopt;
 }
 
+std::optional<mpi::Launch> launch_of(const Environment& environment) {
+  mpi::Launch launch;
+  auto says_one_of = [&](const auto& names) {
+    return std::any_of(std::begin(names), std::end(names),
+                       [&](const char* name) { return environment.get_filled(name).has_value(); });
+  };
+  constexpr std::array kOfPmi = {kDescriptor, "PMI_PORT", "PMI_RANK", "PALS_RANKID"};
+  constexpr std::array kOfPmix = {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR"};
+  launch.offers.pmi = says_one_of(kOfPmi);
+  launch.offers.pmix = says_one_of(kOfPmix);
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    launch.ranks = std::max(launch.ranks, number_of(environment, name).value_or(0));
+  }
+  // Of a batch script this is no step's number, and what it runs is one process.
+  constexpr uint64_t kLastStep = 0xfffffff0;
+  auto step = number_of(environment, "SLURM_STEP_ID");
+  auto tasks = number_of(environment, "SLURM_STEP_NUM_TASKS").value_or(0);
+  launch.slurm = step && *step < kLastStep && (launch.ranks == 0 || launch.ranks == tasks);
+  if (launch.slurm) launch.ranks = tasks;
+  if (launch.ranks < 2) return std::nullopt;
+  return launch;
+}
+
 bool speaks_for_ranks(const Environment& environment) {
   auto launcher = launcher_of(environment);
   return !launcher || launcher->rank == 0;

@@ -13,6 +13,7 @@
 #include "engine/context.hpp"
 #include "engine/network.hpp"
 #include "engine/request.hpp"
+#include "mpi/wire.hpp"
 
 namespace berth::engine {
 
@@ -24,6 +25,9 @@ struct Launcher {
   uint64_t size = 0;  ///< 0: it does not say
 };
 std::optional<Launcher> launcher_of(const Environment& environment);
+
+/// What they say of how ranks find each other. Nothing where this process is not one of several.
+std::optional<mpi::Launch> launch_of(const Environment& environment);
 
 /// False for all ranks but the first: what is true of all is said once.
 bool speaks_for_ranks(const Environment& environment);

@@ -23,6 +23,7 @@ struct MpiRequest {
   MpiMode mode = MpiMode::image;
   mpi::Rule rule = mpi::Rule::major;
   std::string library_path;  ///< of the caller, by which the host's MPI is found: module load
+  std::string program;       ///< of the ranks, where it is not the container's command
   bool operator==(const MpiRequest&) const = default;
 };
 template <class V>
@@ -30,6 +31,7 @@ void fields(V& v, MpiRequest& m) {
   v.required("mode", m.mode);
   v.required("rule", m.rule);
   v.optional("library_path", m.library_path);
+  v.optional("program", m.program);
   v.strict();
 }
 

@@ -190,9 +190,11 @@ Result<void> add_namespaces(const Context& context, const SlurmStep& step, RunRe
 
 /// There is no option of pyxis's for it. Tasks are ranks as a rule, and share what a rank needs:
 /// the image's own MPI gets the fabric where nobody says anything else.
-Result<void> add_mpi_mode(const Environment& environment, RunRequest& request) {
+Result<void> add_mpi_mode(const Environment& environment, const SlurmStep& step,
+                          RunRequest& request) {
   request.mpi = TRY(read_mpi({}, environment));
   if (!request.mpi && environment.get_filled("BERTH_MPI") != "none") request.mpi.emplace();
+  if (request.mpi) request.mpi->program = step.program;
   return {};
 }
 
@@ -389,7 +391,7 @@ Result<RunRequest> slurm_container(const Context& context, const SlurmStep& step
   TRY(add_definition(definition, step.directory, context.log, request));
   TRY(add_asked_mounts(step, request));
   TRY(add_namespaces(context, step, request));
-  TRY(add_mpi_mode(context.environment, request));
+  TRY(add_mpi_mode(context.environment, step, request));
   request.remove = step.asked.value(Key::name) == nullptr;
   if (request.remove) request.name = step_name(context, step);
   request.labels[kStepLabel] = step.job;

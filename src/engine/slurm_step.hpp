@@ -25,6 +25,7 @@ struct SlurmStep {
   bool of_job = false;       ///< a name is the job's own, not the user's on this node
   std::string batch_script;  ///< absolute, on the node; empty: the step runs none
   std::string directory;     ///< absolute: where paths of options begin
+  std::string program;       ///< of its tasks, as srun has it; empty: it is not said
 };
 
 /// What `berth run` would be asked for the container of `step`. Nothing is pulled or made yet.

@@ -59,6 +59,13 @@ Family family_of(const Library& library, const std::vector<uint64_t>& numbers) {
   return Family::unknown;
 }
 
+/// The library of the standard ABI is to be libmpi_abi.so.1; MPICH 5.0.0 and 5.0.1 called it .so.0
+/// by mistake. Source: MPICH issue 7867.
+bool same_major(const Abi& one, const Abi& other) {
+  if (one.numbers[0] == other.numbers[0]) return true;
+  return one.family == Family::standard && one.numbers[0] < 2 && other.numbers[0] < 2;
+}
+
 std::string two_of(const Abi& abi) {
   std::string text = abi.numbers.empty() ? "?" : std::to_string(abi.numbers[0]);
   return abi.numbers.size() < 2 ? text : text + "." + std::to_string(abi.numbers[1]);
@@ -129,7 +136,7 @@ Verdict compare(const Abi& image, const Abi& host, Rule rule) {
   if (host.family != image.family) {
     return {false, "the host's is " + describe(host) + ", of another ABI", ""};
   }
-  if (image.numbers.empty() || host.numbers.empty() || image.numbers[0] != host.numbers[0]) {
+  if (image.numbers.empty() || host.numbers.empty() || !same_major(image, host)) {
     return {false, "the host's is " + describe(host) + ": the majors differ", ""};
   }
   if (rule == Rule::major) return {true, "", ""};

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <set>
 
 #include "base/text.hpp"
 #include "scan/loader_paths.hpp"
@@ -12,15 +14,16 @@ namespace {
 
 constexpr size_t kMaxFound = 32;
 constexpr size_t kMaxBelow = 32;
+constexpr size_t kMaxLinked = 256;  // libraries of a program
 
 /// Cores by name: the loader is asked for these. libmpi.so.0, .2 and .3 and libmpich.so.10 are of
 /// ABIs that nobody keeps to any more.
-constexpr std::array kCores = {"libmpi.so.40",        "libmpi.so.20",     "libmpi.so.12",
-                               "libmpich.so.12",      "libmpi.so.1",      "libmpi_abi.so.0",
-                               "libmpi_cray.so.12",   "libmpi_gnu.so.12", "libmpi_intel.so.12",
-                               "libmpi_nvidia.so.12", "libmpi.so.0",      "libmpi.so.2",
-                               "libmpi.so.3",         "libmpi.so.4",      "libmpich.so.10",
-                               "libmpi_mt.so.4",      "libmpi_ibm.so.3",  "libmpi_ibm.so.40"};
+constexpr std::array kCores = {
+    "libmpi.so.40",       "libmpi.so.20",        "libmpi.so.12",      "libmpich.so.12",
+    "libmpi.so.1",        "libmpi_abi.so.0",     "libmpi_cray.so.12", "libmpi_gnu.so.12",
+    "libmpi_intel.so.12", "libmpi_nvidia.so.12", "libmpi_abi.so.1",   "libmpi.so.0",
+    "libmpi.so.2",        "libmpi.so.3",         "libmpi.so.4",       "libmpich.so.10",
+    "libmpi_mt.so.4",     "libmpi_ibm.so.3",     "libmpi_ibm.so.40"};
 
 /// No loader's own, but usual: of RHEL's modules, of builds from source, of vendors' images.
 constexpr std::array kUsual = {"/usr/lib64/openmpi/lib",
@@ -96,7 +99,8 @@ struct Beside {
 
 const std::vector<Beside>& all_beside() {
   static const std::vector<Beside> kAll = {
-      {"libopen-pal.so", "/openmpi/lib/openmpi3", {"mca_"}},  // Debian
+      {"libopen-pal.so", "/openmpi/lib/openmpi3", {"mca_"}},               // Debian, of 4
+      {"libopen-pal.so", "/openmpi/lib/openmpi40", {"mca_", "libompi_"}},  // Debian, of 5
       {"libopen-pal.so", "/openmpi/lib/openmpi", {"mca_"}},
       {"libopen-pal.so", "/openmpi", {"mca_"}},
       {"libopen-pal.so", "//etc/openmpi", {"openmpi-mca-params.conf"}},
@@ -161,6 +165,35 @@ Result<std::vector<Installation>> find_mpi(Libraries& libraries, const std::stri
     for (const char* name : kCores) {
       const Library* library = TRY(libraries.at(directory + "/" + name));
       add(library, found);
+    }
+  }
+  return found;
+}
+
+Result<std::vector<Installation>> find_mpi_of(Libraries& libraries, const Library& program) {
+  std::vector<Installation> found;
+  std::set<const Library*> seen = {&program};
+  std::deque<const Library*> queue = {&program};
+  auto resolve = [&](const Library& needer, const std::string& name) -> Result<const Library*> {
+    for (std::string_view directory : split(needer.search, ':')) {
+      if (!directory.starts_with('/')) continue;
+      const Library* one = TRY(libraries.at(std::string(directory) + "/" + name));
+      if (one != nullptr) return one;
+    }
+    return libraries.find(name);
+  };
+  for (; !queue.empty() && seen.size() <= kMaxLinked; queue.pop_front()) {
+    for (const std::string& name : queue.front()->needed) {
+      const Library* one = is_of_libc(name) ? nullptr : TRY(resolve(*queue.front(), name));
+      if (one == nullptr || !seen.insert(one).second) continue;
+      bool is_core =
+          is_core_name(name) || std::find(kCores.begin(), kCores.end(), name) != kCores.end();
+      // What an MPI is linked with is no second one.
+      if (is_core) {
+        add(one, found);
+      } else {
+        queue.push_back(one);
+      }
     }
   }
   return found;

@@ -24,6 +24,10 @@ struct Installation {
 /// have.  Errors: io (of the tree alone).
 Result<std::vector<Installation>> find_mpi(Libraries& libraries, const std::string& first = "");
 
+/// Those that `program` is linked with, itself or by its libraries. Of more than one it is not
+/// known which of them is initialised.  Errors: io (of the tree alone).
+Result<std::vector<Installation>> find_mpi_of(Libraries& libraries, const Library& program);
+
 /// The SONAMEs of a library beside the core, such as Fortran's, that one of this ABI may have, each
 /// list with the names that mean the same. With `major` 40: {{"libmpi_cxx.so.40"}, …}.
 std::vector<std::vector<std::string>> companions(const Abi& abi);

@@ -352,6 +352,7 @@ Result<Refusal> swap_one(Libraries& image, Libraries& host, const Installation& 
     size_t before = out.notes.size();
     if (verdict.fits) refusal = TRY(Swap(image, host, ours, one).run(program, out));
     if (refusal.empty()) {
+      if (program != nullptr) out.own = used(one);
       std::string by = describe(one.abi) + " of the host (" + one.core->path + ")";
       out.notes.insert(out.notes.begin() + static_cast<ptrdiff_t>(before),
                        {ours.core->path, true, describe(ours.abi) + " is replaced by " + by, ""});
@@ -391,12 +392,14 @@ Result<Decision> decide(Libraries& image, Libraries& host, const Question& quest
     return out;
   }
   std::vector<Installation> theirs = TRY(find_mpi(host));
+  std::vector<Installation> own;
+  if (program != nullptr) own = TRY(find_mpi_of(image, *program));
+  if (!own.empty()) out.own = used(own[0]);
   std::string refused;
   for (const Installation& one : ours) {
     // What the program is not linked with does not concern it.
-    bool is_its_own = program != nullptr &&
-                      std::find(program->needed.begin(), program->needed.end(), one.core->soname) !=
-                          program->needed.end();
+    bool is_its_own = std::any_of(own.begin(), own.end(),
+                                  [&](const Installation& used) { return used.core == one.core; });
     std::string why =
         TRY(swap_one(image, host, one, theirs, question, is_its_own ? program : nullptr, out));
     if (why.empty()) continue;

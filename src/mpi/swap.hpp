@@ -2,6 +2,7 @@
 // Whether the host's MPI can stand in the place of an image's, and what has to come with it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "mpi/abi.hpp"
 #include "mpi/find.hpp"
 #include "mpi/libraries.hpp"
+#include "mpi/wire.hpp"
 
 namespace berth::mpi {
 
@@ -36,6 +38,7 @@ struct Decision {
   bool has_mpi = false;                  ///< the image has one at all
   std::string why;                       ///< in one line: by what, or why not
   std::string own_stays;                 ///< why the MPI of the program itself was not exchanged
+  std::optional<Used> own;               ///< what the program uses after all of that; none known
   std::vector<Note> notes;
   std::vector<std::string> warnings;
   bool swapped() const { return !libraries.empty(); }

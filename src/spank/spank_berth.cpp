@@ -155,13 +155,14 @@ Result<std::vector<std::string>> words_of_step(spank_t spank) {
       plugin.asked.value(slurm::Key::environment_file) == nullptr) {
     words.emplace_back("--container-entrypoint");
   }
+  int argc = 0;
+  char** argv = nullptr;
+  bool known = spank_get_item(spank, S_JOB_ARGV, &argc, &argv) == ESPANK_SUCCESS && argc > 0;
   if (step == SLURM_BATCH_SCRIPT) {
-    int argc = 0;
-    char** argv = nullptr;
-    if (spank_get_item(spank, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS || argc == 0) {
-      return make_error(Kind::io, "Slurm does not say where the batch script is");
-    }
+    if (!known) return make_error(Kind::io, "Slurm does not say where the batch script is");
     words.push_back("--batch-script=" + std::string(argv[0]));
+  } else if (known) {
+    words.push_back("--program=" + std::string(argv[0]));
   }
   for (std::string& word : plugin.asked.words()) words.push_back(std::move(word));
   return words;

@@ -10,6 +10,8 @@ import dataclasses
 import functools
 import json
 import pathlib
+import re
+import subprocess
 
 from support import images, program_images
 from support.program_images import LIBRARIES
@@ -28,7 +30,8 @@ class Kind:
 
 KINDS = {
     "openmpi": Kind("Open MPI v", "pmix",
-                    (LIBRARIES / "openmpi/lib/openmpi3", LIBRARIES / "pmix2/lib/pmix", LIBRARIES / "ucx"),
+                    (LIBRARIES / "openmpi/lib/openmpi3", LIBRARIES / "openmpi/lib/openmpi40", LIBRARIES / "pmix2/lib/pmix",
+                     LIBRARIES / "ucx"),
                     (pathlib.Path("/etc/openmpi"), pathlib.Path("/usr/share/openmpi"),
                      LIBRARIES / "pmix2/share")),
     "mpich": Kind("MPICH Version:", "pmi2", (LIBRARIES / "ucx",)),
@@ -42,10 +45,24 @@ def program(kind):
 
 
 @functools.cache
+def version(kind):
+    """Of this machine's: "4.1.4"."""
+    said = subprocess.run([f"mpirun.{kind}", "--version"], check=True, capture_output=True, text=True).stdout
+    return re.search(r"\d+(\.\d+)+\w*", said)[0]
+
+
+def major(kind):
+    return int(version(kind).split(".")[0])
+
+
+def ranks_layer(kind):
+    """The program as /ranks, with all that it is loaded with."""
+    return program_images.layer("ranks", program(kind), KINDS[kind].plugins, KINDS[kind].texts)
+
+
+@functools.cache
 def image(kind):
-    """The program as /ranks."""
-    layer = program_images.layer("ranks", program(kind), KINDS[kind].plugins, KINDS[kind].texts)
-    return images.build([images.busybox_layer(), layer], {"Cmd": ["/ranks"]})
+    return images.build([images.busybox_layer(), ranks_layer(kind)], {"Cmd": ["/ranks"]})
 
 
 def push_all(registry):

@@ -17,6 +17,7 @@ FlagTable slurm_step_flags(SlurmStepOptions& o) {
       {"batch-script", 0, "FILE", "The job's script, to be seen in the container",
        &o.step.batch_script},
       {"job", 0, "JOB.STEP", "Which step of which job this is", &o.step.job},
+      {"program", 0, "NAME", "What its tasks run, for whom it is linked with", &o.step.program},
       {"scope", 0, "SCOPE", "Whose a name is: global or job", &o.scope, {"global", "job"}},
   };
   for (const slurm::Option& option : slurm::options()) {

@@ -66,13 +66,41 @@ TEST(Launcher, is_known_by_the_variables_of_its_ranks) {
   EXPECT_EQ(launcher({}), "none");
 }
 
+/// "slurm 8 pmi pmix"; "none": this is no launch of several.
+std::string launch(const std::vector<std::string>& entries) {
+  auto found = launch_of(Environment(entries));
+  if (!found) return "none";
+  return std::string(found->slurm ? "slurm " : "mpirun ") + std::to_string(found->ranks) +
+         (found->offers.pmi ? " pmi" : "") + (found->offers.pmix ? " pmix" : "");
+}
+
+TEST(LaunchOf, tells_steps_of_slurm_from_mpiruns_and_what_they_offer) {
+  EXPECT_EQ(launch({"SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=8"}), "slurm 8");
+  EXPECT_EQ(launch({"SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=8", "PMI_RANK=1", "PMI_SIZE=8"}),
+            "slurm 8 pmi");
+  EXPECT_EQ(launch({"SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=8", "PMIX_SERVER_TMPDIR=/x"}),
+            "slurm 8 pmix");
+  EXPECT_EQ(launch({"OMPI_COMM_WORLD_SIZE=4", "PMIX_NAMESPACE=1", "PMIX_RANK=0"}), "mpirun 4 pmix");
+  EXPECT_EQ(launch({"PMI_FD=8", "PMI_SIZE=4"}), "mpirun 4 pmi");
+  EXPECT_EQ(launch({"SLURM_STEP_ID=1", "SLURM_STEP_NUM_TASKS=2", "PMI_FD=8", "PMI_SIZE=4"}),
+            "mpirun 4 pmi")
+      << "started by an mpiexec whose proxies are a step";
+}
+
+TEST(LaunchOf, is_none_of_one_process_and_in_a_batch_script) {
+  EXPECT_EQ(launch({}), "none");
+  EXPECT_EQ(launch({"SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=1"}), "none");
+  EXPECT_EQ(launch({"SLURM_STEP_ID=4294967291", "SLURM_STEP_NUM_TASKS=8"}), "none");
+  EXPECT_EQ(launch({"SLURM_JOB_ID=7", "SLURM_NTASKS=8"}), "none");
+}
+
 TEST(Mpi, is_none_unless_a_flag_or_a_variable_says_so) {
   EXPECT_FALSE(settled({}, {}).request.mpi);
   EXPECT_FALSE(settled({}, {"none", ""}).request.mpi);
   EXPECT_EQ(settled({"BERTH_MPI=host"}, {}).request.mpi->mode, MpiMode::host);
   EXPECT_FALSE(settled({"BERTH_MPI=host"}, {"none", ""}).request.mpi);
   auto said = settled({"LD_LIBRARY_PATH=/opt/mpi/lib"}, {"auto", "full"}).request.mpi;
-  EXPECT_EQ(said, (MpiRequest{MpiMode::automatic, mpi::Rule::full, "/opt/mpi/lib"}));
+  EXPECT_EQ(said, (MpiRequest{MpiMode::automatic, mpi::Rule::full, "/opt/mpi/lib", ""}));
 }
 
 TEST(Mpi, refuses_words_that_it_does_not_know) {

@@ -149,7 +149,7 @@ RunRequest full_request() {
   r.gpus_bind = false;
   r.gpu_memory = GpuMemory{uint64_t{10} << 30, uint64_t{8} << 30};
   r.gpu_cores = 25;
-  r.mpi = MpiRequest{MpiMode::host, mpi::Rule::strict, "/opt/mpi/lib"};
+  r.mpi = MpiRequest{MpiMode::host, mpi::Rule::strict, "/opt/mpi/lib", "/ranks"};
   r.wait_gpus = 30'000'000'000;
   r.devices = {"nvidia.com/gpu=0"};
   r.host_devices = {{"/dev/fuse", "/dev/fuse2", "rw"}};

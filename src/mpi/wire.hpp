@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the ranks of a program find each other: what their launcher offers, and what their MPI takes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "mpi/find.hpp"
+
+namespace berth::mpi {
+
+/// Protocols between a launcher and its ranks.
+struct Wires {
+  bool pmi = false;   ///< PMI 1 or 2: MPICH's mpiexec, srun --mpi=pmi2
+  bool pmix = false;  ///< PMIx: Open MPI's mpirun, srun --mpi=pmix
+};
+
+/// What a launcher has started.
+struct Launch {
+  bool slurm = false;  ///< a step of Slurm, or else an mpirun
+  uint64_t ranks = 0;
+  Wires offers;
+};
+
+/// An MPI that a program uses, and what it takes.
+struct Used {
+  Abi abi;
+  Wires takes;
+  bool by_itself = false;  ///< it may know a way that Launch does not tell of: its vendor's, or a
+                           ///< library of Slurm's that it is linked with
+};
+
+/// Open MPI takes PMIx alone since 5, and before that what its plugins have. MPICH and its kin have
+/// PMI built in, and PMIx where they are linked with it.
+/// Source: Open MPI 5.0 documentation, "Launching with Slurm"; MPICH 4.2 README, "Process
+/// Managers".
+Used used(const Installation& mpi);
+
+/// Why `launch` would not become one world of all its ranks but as many worlds of one, which no MPI
+/// reports: each computes the whole. With what to try. Empty: nothing is known to speak against it.
+struct Objection {
+  std::string why;
+  std::string hint;
+  explicit operator bool() const { return !why.empty(); }
+};
+Objection objection(const Launch& launch, const Used& mpi);
+
+}  // namespace berth::mpi

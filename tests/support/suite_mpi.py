@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The images of mpi.py as other Debians make them, with their compilers, libraries and MPIs. They are made
+once per machine and kept.
+
+usage: suite_mpi.py      makes what is missing; it needs root, and Debian's mirror
+"""
+
+import functools
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+if __name__ == "__main__":
+    sys.path.insert(0, str(TESTS))
+
+from support import debian, images, kept
+
+SUITES = ("bookworm", "trixie", "sid")
+PACKAGES = ("python3", "gcc", "libc6-dev", "libopenmpi-dev", "openmpi-bin", "libmpich-dev", "mpich",
+            "busybox-static")
+RECIPE = "1"  # another one below, or in program_images.py: another number
+
+# In the other Debian: the layer of each kind, and the version of its MPI.
+COLLECT = """
+import json, pathlib, re, subprocess
+from support import mpi, program_images
+made = pathlib.Path("/made")
+made.mkdir()
+versions = {}
+for kind in mpi.KINDS:
+    made.joinpath(kind).write_bytes(mpi.ranks_layer(kind))
+    versions[kind] = mpi.version(kind)
+made.joinpath("versions").write_text(json.dumps(versions))
+"""
+
+
+def _build(suite, path):
+    root = path.with_name(f"{path.name}-root")
+    debian.make_root(suite, root, ["ca-certificates"])
+    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+    inside = functools.partial(subprocess.run, check=True, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+    try:
+        inside(["chroot", root, "apt-get", "-q", "update"])
+        inside(["chroot", root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-y",
+                "--no-install-recommends", "install", *PACKAGES])
+        shutil.copytree(TESTS / "support", root / "support")
+        inside(["chroot", root, "env", "PYTHONPATH=/", "python3", "-c", COLLECT])
+        shutil.move(root / "made", path)
+    finally:
+        shutil.rmtree(root)
+
+
+@functools.cache
+def _made(suite):
+    return kept.directory(f"mpi-{suite}-{RECIPE}", functools.partial(_build, suite))
+
+
+def version(suite, kind):
+    """"4.1.4"."""
+    return json.loads((_made(suite) / "versions").read_text())[kind]
+
+
+def push(registry, suite, kind):
+    """The reference of the image with that program as /ranks."""
+    name = f"test/{suite}-{kind}"
+    layers = [images.busybox_layer(), (_made(suite) / kind).read_bytes()]
+    images.build(layers, {"Cmd": ["/ranks"]}).push(registry, name)
+    return f"{registry.address}/{name}:latest"
+
+
+if __name__ == "__main__":
+    for one in SUITES:
+        print(_made(one))

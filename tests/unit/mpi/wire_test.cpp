@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/wire.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "unit/mpi/system.hpp"
+
+namespace berth::mpi {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class OneSystem : public ::testing::Test {
+ protected:
+  OneSystem() {
+    system_.add_glibc({"GLIBC_2.34"});
+    system_.add("/app", "app", {"libmodel.so", "libc.so.6"});
+    system_.add(System::kDebian + "libmodel.so", "libmodel.so", {"libmpi.so.40"});
+  }
+
+  /// The MPI of /app.
+  Used used_by_app() {
+    Libraries libraries = system_.libraries();
+    auto program = libraries.at("/app");
+    auto found = find_mpi_of(libraries, **program);
+    EXPECT_TRUE(found.ok() && found->size() == 1);
+    return used((*found)[0]);
+  }
+  Library& openmpi(const std::string& version, const std::string& numbers) {
+    Library& core = system_.add_openmpi(System::kDebian, numbers);
+    core.symbols.mpi_version = version;
+    return core;
+  }
+
+  System system_;
+};
+
+constexpr Wires kNone, kPmi{true, false}, kPmix{false, true};
+
+TEST_F(OneSystem, knows_the_mpi_that_a_library_of_the_program_is_linked_with) {
+  openmpi("5.0.7", "40.40.7");
+  system_.add_mpich(System::kDebian);  // nobody asks for it
+  EXPECT_EQ(used_by_app().abi.version, "5.0.7");
+}
+
+TEST_F(OneSystem, tells_two_mpis_of_one_program) {
+  openmpi("4.1.4", "40.30.4");
+  system_.add_mpich(System::kDebian);
+  system_.add("/app", "app", {"libmodel.so", "libmpi.so.12"});
+  Libraries libraries = system_.libraries();
+  auto found = find_mpi_of(libraries, **libraries.at("/app"));
+  EXPECT_THAT(*found, SizeIs(2));
+}
+
+TEST_F(OneSystem, open_mpi_5_takes_pmix_alone) {
+  openmpi("5.0.7", "40.40.7");
+  Used mpi = used_by_app();
+  EXPECT_TRUE(objection({.slurm = true, .ranks = 2, .offers = kNone}, mpi));
+  EXPECT_TRUE(objection({.slurm = true, .ranks = 2, .offers = kPmi}, mpi));
+  EXPECT_FALSE(objection({.slurm = true, .ranks = 2, .offers = kPmix}, mpi));
+  EXPECT_FALSE(objection({.slurm = true, .ranks = 1, .offers = kNone}, mpi))
+      << "a world of one is right";
+}
+
+TEST_F(OneSystem, open_mpi_4_may_have_a_plugin_for_pmi) {
+  openmpi("", "40.30.4");
+  EXPECT_FALSE(objection({.slurm = true, .ranks = 2, .offers = kPmi}, used_by_app()));
+  EXPECT_TRUE(objection({.slurm = true, .ranks = 2, .offers = kNone}, used_by_app()));
+}
+
+TEST_F(OneSystem, a_library_that_does_not_say_its_version_is_known_by_its_numbers) {
+  openmpi("", "40.40.7");
+  EXPECT_TRUE(objection({.slurm = true, .ranks = 2, .offers = kPmi}, used_by_app()));
+}
+
+TEST_F(OneSystem, mpich_takes_pmix_where_it_is_linked_with_it) {
+  system_.add("/app", "app", {"libmpi.so.12"});
+  Library& core = system_.add_mpich(System::kDebian);
+  EXPECT_TRUE(objection({.ranks = 2, .offers = kPmix}, used_by_app()));
+  EXPECT_FALSE(objection({.ranks = 2, .offers = kPmi}, used_by_app()));
+  core.needed.emplace_back("libpmix.so.2");
+  EXPECT_FALSE(objection({.ranks = 2, .offers = kPmix}, used_by_app()));
+}
+
+TEST_F(OneSystem, a_library_of_slurms_or_a_vendors_has_ways_of_its_own) {
+  system_.add("/app", "app", {"libmpi.so.12"});
+  system_.add_mpich(System::kDebian).needed.emplace_back("libpmi2.so.0");
+  EXPECT_FALSE(objection({.slurm = true, .ranks = 2, .offers = kNone}, used_by_app()));
+  system_.add("/app", "app", {"libmpi_gnu.so.12"});
+  system_.add_mpich(System::kDebian, "libmpi_gnu.so.12");
+  EXPECT_FALSE(objection({.slurm = true, .ranks = 2, .offers = kNone}, used_by_app()));
+}
+
+TEST_F(OneSystem, says_what_is_taken_what_there_is_and_what_to_type) {
+  openmpi("5.0.7", "40.40.7");
+  Objection said = objection({.slurm = true, .ranks = 8, .offers = kNone}, used_by_app());
+  EXPECT_EQ(said.why,
+            "8 ranks would be as many worlds of one rank: Open MPI 5.0.7, libmpi.so.40 (40.40.7) "
+            "takes PMIx, "
+            "and this step has neither PMI nor PMIx");
+  EXPECT_EQ(said.hint, "srun --mpi=pmix");
+  said = objection({.slurm = false, .ranks = 8, .offers = kPmi}, used_by_app());
+  EXPECT_THAT(said.why, HasSubstr("and this launcher has PMI"));
+  EXPECT_EQ(said.hint, "the mpirun of Open MPI");
+}
+
+}  // namespace
+}  // namespace berth::mpi
