@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images of mpi.py as other Debians make them, with their compilers, libraries and MPIs. They are made
+"""The images of mpi.py as the suites of Debian make them, with their compilers, libraries and MPIs. They are made
 once per machine and kept.
 
 usage: suite_mpi.py      makes what is missing; it needs root, and Debian's mirror
