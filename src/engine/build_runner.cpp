@@ -67,10 +67,7 @@ Result<void> BuildRunner::start_step(Build& build) {
   options.err = &output;
   options.working_directory = step.working_directory;
   options.new_session = true;  // a group that can be ended as a whole
-  if (!step.environment.empty()) {
-    options.env = context_->environment.entries();
-    options.env->insert(options.env->end(), step.environment.begin(), step.environment.end());
-  }
+  options.env = with_variables(*context_, step);
   auto process = sys::spawn(options);
   standard_error.release();  // not ours to close
   build.process = TRY(std::move(process));

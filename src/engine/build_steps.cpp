@@ -9,6 +9,7 @@
 #include "bake/containerfile.hpp"
 #include "base/text.hpp"
 #include "engine/find_in_path.hpp"
+#include "engine/ulimits.hpp"
 #include "oci/image_spec.hpp"
 #include "sys/packages.hpp"
 #include "sys/process.hpp"
@@ -23,6 +24,9 @@ constexpr size_t kMaxBuildSteps = size_t{1} << 20;
 /// buildah with its storage, in a mount namespace of its own: what it mounts goes with it.
 struct Buildah {
   std::string unshare, program, storage, run, driver;
+  /// What `buildah unshare` tells its children. Root of a user namespace would otherwise be taken
+  /// for the machine's, whose lock of networks (/run/lock/netavark.lock) is not ours.
+  std::vector<std::string> environment;
   bool single = false;
   bool offline = false;
 
@@ -34,6 +38,7 @@ struct Buildah {
     if (offline) step.arguments.push_back("--net");
     step.arguments.insert(step.arguments.end(), {"--", program, "--root", storage, "--runroot", run,
                                                  "--storage-driver", driver});
+    step.environment = environment;
     if (single) {
       // One id is all there is: whose a file of a base image was cannot be kept.
       step.arguments.push_back("--storage-opt");
@@ -51,10 +56,11 @@ Result<std::string> find_builder(const Context& context, const std::string& name
   return make_error(Kind::not_found, "find '" + name + "' in PATH: it is not installed", hint);
 }
 
-Result<bool> succeeds(const BuildStep& step) {
+Result<bool> succeeds(const Context& context, const BuildStep& step) {
   sys::SpawnOptions options;
   options.program = step.program;
   options.args = step.arguments;
+  options.env = with_variables(context, step);
   sys::CommandOutput output = TRY(sys::run_command(options, {}, kProbe));
   return output.status.shell_code() == 0;
 }
@@ -75,11 +81,18 @@ Result<Buildah> find_buildah(const Context& context, const BuildPlace& place,
   buildah.storage = place.paths().storages() + "/" + platform;
   buildah.run = place.paths().runs() + "/" + platform;
   buildah.single = context.identity == Identity::single;
+  if (context.identity != Identity::root) {
+    std::string group =
+        std::to_string(context.caller.groups.empty() ? 0 : context.caller.groups[0]);
+    buildah.environment = {"_CONTAINERS_USERNS_CONFIGURED=1",
+                           "_CONTAINERS_ROOTLESS_UID=" + std::to_string(context.caller.uid),
+                           "_CONTAINERS_ROOTLESS_GID=" + group};
+  }
   auto wished = context.environment.get_filled("STORAGE_DRIVER");
   buildah.driver = wished ? std::string(*wished) : "overlay";
   if (wished) return buildah;
   // Whether the kernel and the file system can do it, only trying tells.
-  bool works = TRY(succeeds(buildah.step({"images", "--quiet"})));
+  bool works = TRY(succeeds(context, buildah.step({"images", "--quiet"})));
   if (!works) buildah.driver = "vfs";
   return buildah;
 }
@@ -120,8 +133,8 @@ void add_extras(std::vector<std::string>& words, const BuildExtras& extras) {
   }
 }
 
-std::vector<BuildStep> steps_of_buildah(const Context& context, const BuildPlace& place,
-                                        const Buildah& buildah, const BuildJob& job) {
+Result<std::vector<BuildStep>> steps_of_buildah(const Context& context, const BuildPlace& place,
+                                                const Buildah& buildah, const BuildJob& job) {
   const std::string id_file = job.out + ".id";
   // A config of Docker has HEALTHCHECK, ONBUILD and SHELL, which buildah's of OCI loses.
   std::vector<std::string> words = {"build",    "--pull=false", "--identity-label=false",
@@ -132,6 +145,9 @@ std::vector<BuildStep> steps_of_buildah(const Context& context, const BuildPlace
   }
   add_common(words, job);
   add_extras(words, job.extras);
+  for (const std::string& limit : TRY(limits_for_buildah(context, job.extras.ulimits))) {
+    words.insert(words.end(), {"--ulimit", limit});
+  }
   if (!job.ignore_file.empty()) words.insert(words.end(), {"--ignorefile", job.ignore_file});
   for (const Base& base : job.bases) {
     words.insert(words.end(),
@@ -144,7 +160,7 @@ std::vector<BuildStep> steps_of_buildah(const Context& context, const BuildPlace
   BuildStep push = buildah.step({"push", "--quiet", "--format", "v2s2", "{id}", "dir:" + name});
   push.working_directory = place.work();
   push.id_file = id_file;
-  return {std::move(build), std::move(push)};
+  return std::vector<BuildStep>{std::move(build), std::move(push)};
 }
 
 /// Beside what is built; goes with its directory.
@@ -192,7 +208,8 @@ void sweep(const Context& context, const BuildPlace& place) {
   auto platforms = sys::list_directory(sys::cwd(), place.paths().storages());
   for (const std::string& name : platforms.ok() ? *platforms : std::vector<std::string>()) {
     auto buildah = find_buildah(context, place, name);
-    if (buildah.ok()) ignore(succeeds(buildah->step({"rm", "--all"})));  // the next one tries again
+    if (buildah.ok())
+      ignore(succeeds(context, buildah->step({"rm", "--all"})));  // the next one tries again
   }
 }
 
@@ -211,6 +228,14 @@ Result<BuildPlace> BuildPlace::open(const Context& context) {
   place.work_ = TRY(sys::TempDir::make(opened, kJob));
   place.work_path_ = directory + "/" + place.work_.name();
   return place;
+}
+
+std::optional<std::vector<std::string>> with_variables(const Context& context,
+                                                       const BuildStep& step) {
+  if (step.environment.empty()) return std::nullopt;
+  std::vector<std::string> out = context.environment.entries();
+  out.insert(out.end(), step.environment.begin(), step.environment.end());
+  return out;
 }
 
 Result<std::vector<BuildStep>> build_steps(const Context& context, const BuildPlace& place,

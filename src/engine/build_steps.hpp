@@ -94,6 +94,10 @@ struct BuildStep {
   std::string id_file = {};
 };
 
+/// The caller's environment and that of `step`; nothing: the step needs no more than the caller's.
+std::optional<std::vector<std::string>> with_variables(const Context& context,
+                                                       const BuildStep& step);
+
 /// Errors: not_found (the builder is not installed).
 Result<std::vector<BuildStep>> build_steps(const Context& context, const BuildPlace& place,
                                            const BuildJob& job);

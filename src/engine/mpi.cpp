@@ -334,7 +334,8 @@ Result<std::optional<mpi::Used>> mpi_of_program(const ImageLook& look, const oci
   const mpi::Library* program = TRY(libraries.at(path));
   if (program == nullptr) return none;
   std::vector<mpi::Installation> found = TRY(mpi::find_mpi_of(libraries, *program));
-  return found.empty() ? none : std::optional(mpi::used(found[0]));
+  if (found.empty()) return none;
+  return std::optional(TRY(mpi::use_of(libraries, found[0])));
 }
 
 /// PMIx of a launcher asks the kernel who a rank is, and the rank for its own number: one that is

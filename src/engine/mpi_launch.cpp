@@ -169,6 +169,8 @@ std::optional<mpi::Launch> launch_of(const Environment& environment) {
   constexpr std::array kOfPmix = {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR"};
   launch.offers.pmi = says_one_of(kOfPmi);
   launch.offers.pmix = says_one_of(kOfPmix);
+  // Its PMI is for Open MPI too, by a plugin of its own.
+  if (environment.get_filled("FLUX_JOB_ID")) return std::nullopt;
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     launch.ranks = std::max(launch.ranks, number_of(environment, name).value_or(0));
   }

@@ -49,6 +49,11 @@ std::string flag_of(const Ulimit& ulimit) {
   return ulimit.hard == ulimit.soft ? flag : flag + ":" + text_of(ulimit.hard);
 }
 
+Result<bool> may_raise_limits(const Context& context) {
+  sys::CapabilitySets held = TRY(sys::capabilities());
+  return context.identity == Identity::root && (held.effective >> CAP_SYS_RESOURCE & 1) != 0;
+}
+
 constexpr const char* kOomScore = "/proc/self/oom_score_adj";
 
 Result<void> set_own_oom_score(const std::string& score) {
@@ -61,9 +66,8 @@ Result<void> set_own_oom_score(const std::string& score) {
 Result<std::vector<Ulimit>> permitted_ulimits(const Context& context,
                                               const std::vector<Ulimit>& asked) {
   std::vector<Ulimit> given = asked;
-  sys::CapabilitySets held = TRY(sys::capabilities());
   bool root = context.identity == Identity::root;
-  if (root && (held.effective >> CAP_SYS_RESOURCE & 1) != 0) return given;
+  if (TRY(may_raise_limits(context))) return given;
   for (Ulimit& ulimit : given) {
     auto resource =
         std::ranges::find(kResources, ulimit.name, &std::pair<std::string_view, int>::first);
@@ -81,6 +85,24 @@ Result<std::vector<Ulimit>> permitted_ulimits(const Context& context,
     if (value_of(ulimit.soft) > most) ulimit.soft = ulimit.hard;
   }
   return given;
+}
+
+Result<std::vector<std::string>> limits_for_buildah(const Context& context,
+                                                    const std::vector<std::string>& asked) {
+  constexpr uint64_t kOfBuildah = 1048576;
+  std::vector<std::string> out;
+  if (TRY(may_raise_limits(context))) return out;
+  for (const auto& [name, resource] :
+       {std::pair{"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC}}) {
+    uint64_t most = TRY(sys::hard_limit(resource));
+    bool said = std::ranges::any_of(asked, [&, prefix = std::string(name) + "="](const auto& one) {
+      return one.starts_with(prefix);
+    });
+    if (most >= kOfBuildah || said) continue;
+    std::string number = std::to_string(most);
+    out.push_back(std::string(name) + "=" + number + ":" + number);
+  }
+  return out;
 }
 
 Result<std::optional<int64_t>> permitted_oom_score(const Context& context,

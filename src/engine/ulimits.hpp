@@ -18,6 +18,12 @@ namespace berth::engine {
 Result<std::vector<Ulimit>> permitted_ulimits(const Context& context,
                                               const std::vector<Ulimit>& asked);
 
+/// "nofile=20000:20000" for buildah's --ulimit, of each limit that buildah would raise for RUN to
+/// more than this process may: without it no RUN starts. Those of `asked` ("nofile=1024") are left
+/// out. Errors: io. Source: buildah 1.39, run_linux.go, addRlimits(); define.RLimitDefaultValue.
+Result<std::vector<std::string>> limits_for_buildah(const Context& context,
+                                                    const std::vector<std::string>& asked);
+
 /// The --oom-score-adj that was asked for, in the same way: one below what the kernel lets this
 /// process have is root's with CAP_SYS_RESOURCE alone.
 /// Errors: denied (root without that capability), io.  proc(5)

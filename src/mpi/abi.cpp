@@ -30,10 +30,11 @@ std::vector<uint64_t> numbers_in(std::string_view name) {
 }
 
 bool is_open_mpi(const Library& library) {
-  // libopen-pal since 1.3, libmpi of 5 needs it alone; who links it in statically has the handle
-  // that every program refers to.
+  // libopen-pal since 1.3, libmpi of 5 needs it alone, and of 6 libopen_mpi; who links it in
+  // statically has the handle that every program refers to.
   bool needs = std::any_of(library.needed.begin(), library.needed.end(), [](std::string_view name) {
-    return name.starts_with("libopen-pal.so") || name.starts_with("libopen-rte.so");
+    return name.starts_with("libopen-pal.so") || name.starts_with("libopen-rte.so") ||
+           name.starts_with("libopen_mpi.so");
   });
   return needs || library.symbols.defined.contains("ompi_mpi_comm_world");
 }

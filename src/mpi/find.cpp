@@ -216,13 +216,14 @@ std::vector<std::vector<std::string>> companions(const Abi& abi) {
 }
 
 bool is_of_one_piece(std::string_view soname) {
-  static constexpr std::array<std::string_view, 30> kPrefixes = {
-      "libmpi.so",      "libmpi_",        "libmpich",      "libmpicxx.so", "libmpifort.so",
-      "libopen-pal.so", "libopen-rte.so", "liboshmem.so",  "libompi",      "libmca_common_",
-      "libprrte.so",    "libpmix.so",     "libpmi.so",     "libpmi2.so",   "libpals.so",
-      "libslurm",       "libfabric.so",   "libucp.so",     "libucs.so",    "libuct.so",
-      "libucm.so",      "libucc.so",      "libibverbs.so", "librdmacm.so", "libmlx",
-      "libefa.so",      "libpsm",         "libcxi.so",     "libxpmem.so",  "libgdrapi.so"};
+  static constexpr std::array<std::string_view, 31> kPrefixes = {
+      "libmpi.so",      "libmpi_",        "libmpich",       "libmpicxx.so",  "libmpifort.so",
+      "libopen_mpi.so", "libopen-pal.so", "libopen-rte.so", "liboshmem.so",  "libompi",
+      "libmca_common_", "libprrte.so",    "libpmix.so",     "libpmi.so",     "libpmi2.so",
+      "libpals.so",     "libslurm",       "libfabric.so",   "libucp.so",     "libucs.so",
+      "libuct.so",      "libucm.so",      "libucc.so",      "libibverbs.so", "librdmacm.so",
+      "libmlx",         "libefa.so",      "libpsm",         "libcxi.so",     "libxpmem.so",
+      "libgdrapi.so"};
   return begins_with_one_of(soname, kPrefixes);
 }
 

@@ -236,6 +236,13 @@ Result<Refusal> Swap::follow() {
 
 /// What the program takes from the image's MPI and would not find.
 Refusal Swap::missing_of_program(const Library& program) const {
+  for (const std::string& name : program.needed) {
+    bool is_companion = std::any_of(kept_companions_.begin(), kept_companions_.end(),
+                                    [&](const Library* own) { return own->soname == name; });
+    if (!is_of_one_piece(name) || is_companion || brought_.contains(name)) continue;
+    return program.path + " needs " + name + ", which the host's " + describe(theirs_.abi) +
+           " does not have";
+  }
   for (const std::string& name : program.symbols.undefined) {
     if (!ours_.core->symbols.defined.contains(name)) continue;
     bool there = std::any_of(items_.begin(), items_.end(), [&](const auto& one) {
@@ -352,7 +359,7 @@ Result<Refusal> swap_one(Libraries& image, Libraries& host, const Installation& 
     size_t before = out.notes.size();
     if (verdict.fits) refusal = TRY(Swap(image, host, ours, one).run(program, out));
     if (refusal.empty()) {
-      if (program != nullptr) out.own = used(one);
+      if (program != nullptr) out.own = TRY(use_of(host, one));
       std::string by = describe(one.abi) + " of the host (" + one.core->path + ")";
       out.notes.insert(out.notes.begin() + static_cast<ptrdiff_t>(before),
                        {ours.core->path, true, describe(ours.abi) + " is replaced by " + by, ""});
@@ -394,7 +401,7 @@ Result<Decision> decide(Libraries& image, Libraries& host, const Question& quest
   std::vector<Installation> theirs = TRY(find_mpi(host));
   std::vector<Installation> own;
   if (program != nullptr) own = TRY(find_mpi_of(image, *program));
-  if (!own.empty()) out.own = used(own[0]);
+  if (!own.empty()) out.own = TRY(use_of(image, own[0]));
   std::string refused;
   for (const Installation& one : ours) {
     // What the program is not linked with does not concern it.

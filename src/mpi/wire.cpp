@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/text.hpp"
-
 namespace berth::mpi {
 namespace {
 
@@ -14,15 +12,29 @@ bool needs(const Library& library, std::string_view stem) {
                      [&](const std::string& name) { return name.starts_with(stem); });
 }
 
-uint64_t number(const Abi& abi, size_t index) {
-  return index < abi.numbers.size() ? abi.numbers[index] : 0;
-}
-
-/// By the version that it says, or by the numbers of its library: 4.1 has 40.30, 5.0 has 40.40.
-bool is_open_mpi_5_or_later(const Abi& abi) {
-  auto version = parse_u64(std::string_view(abi.version).substr(0, abi.version.find('.')));
-  if (version) return *version >= 5;
-  return number(abi, 0) > 40 || (number(abi, 0) == 40 && number(abi, 1) >= 40);
+/// Whether a plugin of this Open MPI speaks PMI. Since 5 there is none, and no libopen-rte. Where
+/// no plugins are found they are linked in, and nobody knows which.
+Result<bool> has_plugin_for_pmi(Libraries& libraries, const Installation& mpi) {
+  if (!needs(*mpi.core, "libopen-rte.so")) return false;
+  const Library* base = nullptr;
+  for (const std::string& name : mpi.core->needed) {
+    if (!name.starts_with("libopen-pal.so")) continue;
+    base = TRY(libraries.at(mpi.directory + "/" + name));
+    if (base == nullptr) base = TRY(libraries.find(name));
+  }
+  if (base == nullptr) return true;
+  bool has_plugins = false;
+  for (const std::string& directory : TRY(directories_of(libraries.tree(), *base))) {
+    for (const std::string& name : TRY(libraries.tree().list(directory))) {
+      if (!name.starts_with("mca_pmix_")) continue;
+      has_plugins = true;
+      // Of Slurm's PMI 1 and 2, and of Cray's; Flux's is silent under another launcher.
+      for (std::string_view kind : {"s1", "s2", "cray"}) {
+        if (name == "mca_pmix_" + std::string(kind) + ".so") return true;
+      }
+    }
+  }
+  return !has_plugins;
 }
 
 /// "PMIx", "PMI or PMIx".
@@ -33,11 +45,11 @@ std::string to_text(const Wires& wires) {
 
 }  // namespace
 
-Used used(const Installation& mpi) {
+Result<Used> use_of(Libraries& libraries, const Installation& mpi) {
   Used out{.abi = mpi.abi, .takes = {.pmi = true, .pmix = true}};
   switch (mpi.abi.family) {
     case Family::openmpi:
-      out.takes.pmi = !is_open_mpi_5_or_later(mpi.abi);
+      out.takes.pmi = TRY(has_plugin_for_pmi(libraries, mpi));
       break;
     case Family::mpich: {
       const std::string& soname = mpi.abi.soname;

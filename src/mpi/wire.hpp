@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/result.hpp"
 #include "mpi/find.hpp"
 
 namespace berth::mpi {
@@ -31,10 +32,11 @@ struct Used {
 };
 
 /// Open MPI takes PMIx alone since 5, and before that what its plugins have. MPICH and its kin have
-/// PMI built in, and PMIx where they are linked with it.
+/// PMI built in, and PMIx where they are linked with it. `libraries` are those that `mpi` is of.
+/// Errors: io (of the tree alone).
 /// Source: Open MPI 5.0 documentation, "Launching with Slurm"; MPICH 4.2 README, "Process
 /// Managers".
-Used used(const Installation& mpi);
+Result<Used> use_of(Libraries& libraries, const Installation& mpi);
 
 /// Why `launch` would not become one world of all its ranks but as many worlds of one, which no MPI
 /// reports: each computes the whole. With what to try. Empty: nothing is known to speak against it.

@@ -98,7 +98,8 @@ def layout_of(what):
 @contextlib.contextmanager
 def mounted(*arguments):
     with tempfile.TemporaryDirectory(prefix="berth-tests-rich-", dir="/var/tmp") as place:
-        subprocess.run(["mount", *arguments, place], check=True)
+        # By fsconfig(2), as newer ones mount, an option of overlay ends after 255 bytes.
+        subprocess.run(["mount", *arguments, place], check=True, env={**os.environ, "LIBMOUNT_FORCE_MOUNT2": "always"})
         try:
             yield place
         finally:

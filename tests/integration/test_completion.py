@@ -22,7 +22,7 @@ source <(berth completion zsh)
 compadd() { shift; print -l -- "$@" }
 _berth_$1
 """
-FISH = "source (berth completion fish | psub); complete --do-complete $argv[1]"
+FISH = "berth completion fish | source; complete --do-complete $argv[1]"
 
 
 @pytest.fixture

@@ -92,6 +92,8 @@ TEST(LaunchOf, is_none_of_one_process_and_in_a_batch_script) {
   EXPECT_EQ(launch({"SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=1"}), "none");
   EXPECT_EQ(launch({"SLURM_STEP_ID=4294967291", "SLURM_STEP_NUM_TASKS=8"}), "none");
   EXPECT_EQ(launch({"SLURM_JOB_ID=7", "SLURM_NTASKS=8"}), "none");
+  EXPECT_EQ(launch({"FLUX_JOB_ID=f1", "PMI_FD=8", "PMI_SIZE=4"}), "none")
+      << "it has ways of its own";
 }
 
 TEST(Mpi, is_none_unless_a_flag_or_a_variable_says_so) {

@@ -61,6 +61,17 @@ const Note* note(const Decision& decision, const std::string& object) {
   return nullptr;
 }
 
+TEST_F(SwapOpenMpi, a_program_that_needs_more_of_its_mpi_than_the_host_has_keeps_it) {
+  image_.add(System::kDebian + "libopen_mpi.so.40", "libopen_mpi.so.40");
+  image_.add("/app", "app", {"libmpi.so.40", "libopen_mpi.so.40"});
+  Question question;
+  question.program = "/app";
+  Decision decision = decide(question);
+  EXPECT_FALSE(decision.swapped());
+  EXPECT_THAT(decision.own_stays,
+              HasSubstr("/app needs libopen_mpi.so.40, which the host's Open MPI"));
+}
+
 TEST_F(SwapOpenMpi, brings_the_mpi_in_one_piece_and_leaves_the_rest_to_the_image) {
   Decision decision = decide();
   EXPECT_TRUE(decision.swapped());

@@ -26,11 +26,14 @@ class OneSystem : public ::testing::Test {
     auto program = libraries.at("/app");
     auto found = find_mpi_of(libraries, **program);
     EXPECT_TRUE(found.ok() && found->size() == 1);
-    return used((*found)[0]);
+    return *use_of(libraries, (*found)[0]);
   }
-  Library& openmpi(const std::string& version, const std::string& numbers) {
-    Library& core = system_.add_openmpi(System::kDebian, numbers);
+  /// Open MPI 4, and with `version` 5.
+  Library& openmpi(const std::string& version = "") {
+    Library& core = system_.add_openmpi(System::kDebian, version.empty() ? "40.30.4" : "40.40.7");
+    if (version.empty()) return core;
     core.symbols.mpi_version = version;
+    core.needed = {"libopen-pal.so.80", "libpmix.so.2", "libc.so.6"};
     return core;
   }
 
@@ -40,13 +43,13 @@ class OneSystem : public ::testing::Test {
 constexpr Wires kNone, kPmi{true, false}, kPmix{false, true};
 
 TEST_F(OneSystem, knows_the_mpi_that_a_library_of_the_program_is_linked_with) {
-  openmpi("5.0.7", "40.40.7");
+  openmpi("5.0.7");
   system_.add_mpich(System::kDebian);  // nobody asks for it
   EXPECT_EQ(used_by_app().abi.version, "5.0.7");
 }
 
 TEST_F(OneSystem, tells_two_mpis_of_one_program) {
-  openmpi("4.1.4", "40.30.4");
+  openmpi();
   system_.add_mpich(System::kDebian);
   system_.add("/app", "app", {"libmodel.so", "libmpi.so.12"});
   Libraries libraries = system_.libraries();
@@ -55,7 +58,7 @@ TEST_F(OneSystem, tells_two_mpis_of_one_program) {
 }
 
 TEST_F(OneSystem, open_mpi_5_takes_pmix_alone) {
-  openmpi("5.0.7", "40.40.7");
+  openmpi("5.0.7");
   Used mpi = used_by_app();
   EXPECT_TRUE(objection({.slurm = true, .ranks = 2, .offers = kNone}, mpi));
   EXPECT_TRUE(objection({.slurm = true, .ranks = 2, .offers = kPmi}, mpi));
@@ -64,14 +67,23 @@ TEST_F(OneSystem, open_mpi_5_takes_pmix_alone) {
       << "a world of one is right";
 }
 
-TEST_F(OneSystem, open_mpi_4_may_have_a_plugin_for_pmi) {
-  openmpi("", "40.30.4");
-  EXPECT_FALSE(objection({.slurm = true, .ranks = 2, .offers = kPmi}, used_by_app()));
+TEST_F(OneSystem, open_mpi_4_takes_pmi_by_a_plugin) {
+  openmpi();
+  Launch step{.slurm = true, .ranks = 2, .offers = kPmi};
+  EXPECT_FALSE(objection(step, used_by_app())) << "nobody knows what is linked in";
+  const std::string plugins = System::kDebian + "openmpi/lib/openmpi3/";
+  system_.add_file(plugins + "mca_pmix_ext3x.so");
+  EXPECT_TRUE(objection(step, used_by_app()));
+  system_.add_file(plugins + "mca_pmix_s2.so");
+  EXPECT_FALSE(objection(step, used_by_app()));
   EXPECT_TRUE(objection({.slurm = true, .ranks = 2, .offers = kNone}, used_by_app()));
 }
 
-TEST_F(OneSystem, a_library_that_does_not_say_its_version_is_known_by_its_numbers) {
-  openmpi("", "40.40.7");
+TEST_F(OneSystem, open_mpi_6_has_its_own_handles_in_another_library) {
+  Library& core =
+      system_.add(System::kDebian + "libmpi.so.40", "libmpi.so.40", {"libopen_mpi.so.40"});
+  core.symbols.defined = {"MPI_Init"};
+  EXPECT_EQ(used_by_app().abi.family, Family::openmpi);
   EXPECT_TRUE(objection({.slurm = true, .ranks = 2, .offers = kPmi}, used_by_app()));
 }
 
@@ -94,7 +106,7 @@ TEST_F(OneSystem, a_library_of_slurms_or_a_vendors_has_ways_of_its_own) {
 }
 
 TEST_F(OneSystem, says_what_is_taken_what_there_is_and_what_to_type) {
-  openmpi("5.0.7", "40.40.7");
+  openmpi("5.0.7");
   Objection said = objection({.slurm = true, .ranks = 8, .offers = kNone}, used_by_app());
   EXPECT_EQ(said.why,
             "8 ranks would be as many worlds of one rank: Open MPI 5.0.7, libmpi.so.40 (40.40.7) "
