@@ -36,6 +36,8 @@ StateSaveLocation={directory}/state
 SlurmctldPidFile={directory}/slurmctld.pid
 SlurmdPidFile={directory}/%n.pid
 SlurmdSpoolDir={directory}/%n
+SlurmctldLogFile={directory}/slurmctld.log
+SlurmdLogFile={directory}/slurmd-%n.log
 ProctrackType=proctrack/{tracked}
 TaskPlugin=task/{tasks}
 SelectType=select/cons_tres
@@ -95,8 +97,8 @@ class Cluster:
 
     @contextlib.contextmanager
     def _daemon(self, name, inside, *argv):
-        """Ends with the block, and with this process; what it says is in NAME.log."""
-        with open(self.directory / f"{name}.log", "ab") as log:
+        """Ends with the block, and with this process."""
+        with open(self.directory / f"{name}.out", "ab") as log:
             process = subprocess.Popen([*inside, *argv], stdin=subprocess.DEVNULL, stdout=log,
                                        stderr=log, env=self.environment, preexec_fn=die_with_parent)
         try:
@@ -150,4 +152,6 @@ class Cluster:
         wait_until(self.is_idle)
 
     def logs(self):
-        return "".join(path.read_text() for path in sorted(self.directory.glob("*.log")))
+        """Of the daemons, and of what Slurm runs at a job's end: newer ones show that in their files alone."""
+        found = sorted(self.directory.glob("*.log")) or sorted(self.directory.glob("*.out"))
+        return "".join(path.read_text() for path in found)
