@@ -84,7 +84,7 @@ Result<Buildah> find_buildah(const Context& context, const BuildPlace& place,
   if (context.identity != Identity::root) {
     std::string group =
         std::to_string(context.caller.groups.empty() ? 0 : context.caller.groups[0]);
-    buildah.environment = {"_CONTAINERS_USERNS_CONFIGURED=1",
+    buildah.environment = {"_CONTAINERS_USERNS_CONFIGURED=done",
                            "_CONTAINERS_ROOTLESS_UID=" + std::to_string(context.caller.uid),
                            "_CONTAINERS_ROOTLESS_GID=" + group};
   }

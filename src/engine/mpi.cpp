@@ -335,7 +335,9 @@ Result<std::optional<mpi::Used>> mpi_of_program(const ImageLook& look, const oci
   if (program == nullptr) return none;
   std::vector<mpi::Installation> found = TRY(mpi::find_mpi_of(libraries, *program));
   if (found.empty()) return none;
-  return std::optional(TRY(mpi::use_of(libraries, found[0])));
+  mpi::Used used = TRY(mpi::use_of(libraries, found[0]));
+  used.called = mpi::calls_mpi(*program);
+  return std::optional(std::move(used));
 }
 
 /// PMIx of a launcher asks the kernel who a rank is, and the rank for its own number: one that is
@@ -350,25 +352,40 @@ std::string unknown_to_pmix(const Context& context, const oci::Spec& spec) {
          std::to_string(outside) + " outside";
 }
 
-/// Refuses ranks that would not find each other, before the first of them computes.
-Result<void> check_launch(const Context& context, const oci::Spec& spec,
-                          const std::optional<mpi::Used>& used, const MpiRequest& request) {
+/// Why ranks of this launch would not find each other; nothing: nothing speaks against it.
+std::optional<Error> obstacle(const Context& context, const oci::Spec& spec, const mpi::Used& used,
+                              bool of_step) {
   auto launch = launch_of(context.environment);
-  if (!launch || !used) return {};
+  if (!launch) return std::nullopt;
   // Who makes the container of a step does not hear what Slurm's PMI says to tasks alone.
-  bool of_step = !request.program.empty();
   launch->offers.pmi = launch->offers.pmi || of_step;
-  if (auto objection = mpi::objection(*launch, *used)) {
+  if (auto objection = mpi::objection(*launch, used)) {
     return make_error(Kind::unsupported, "--mpi: " + objection.why,
                       objection.hint + (of_step ? ", or BERTH_MPI=none" : ", or --mpi none") +
                           " where that is meant");
   }
-  bool has_pmi = launch->offers.pmi && used->takes.pmi && !of_step;
-  bool by_pmix = launch->offers.pmix && used->takes.pmix && !has_pmi;
+  bool has_pmi = launch->offers.pmi && used.takes.pmi && !of_step;
+  bool by_pmix = launch->offers.pmix && used.takes.pmix && !has_pmi;
   std::string unknown = by_pmix ? unknown_to_pmix(context, spec) : "";
-  if (unknown.empty()) return {};
+  if (unknown.empty()) return std::nullopt;
   return make_error(Kind::unsupported, "--mpi: " + unknown,
                     "without --container-remap-root, --user or --userns");
+}
+
+/// Refuses ranks that would not find each other, before the first of them computes. Where the
+/// program may never use the MPI of its libraries, rank 0 says it.
+Result<void> check_launch(const Context& context, const oci::Spec& spec,
+                          const std::optional<mpi::Used>& used, const MpiRequest& request) {
+  if (!used) return {};
+  auto found = obstacle(context, spec, *used, !request.program.empty());
+  if (!found) return {};
+  if (used->called) return std::move(*found);
+  bool first_node = context.environment.get_filled("SLURM_NODEID").value_or("0") == "0";
+  if (first_node && speaks_for_ranks(context.environment)) {
+    context.log.warn(to_line(*found) +
+                     "; a library of the program is linked with that MPI, ignoring");
+  }
+  return {};
 }
 
 /// --mpi auto says why the image's MPI stays, once for all ranks; an image without one needs no

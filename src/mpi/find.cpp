@@ -199,6 +199,12 @@ Result<std::vector<Installation>> find_mpi_of(Libraries& libraries, const Librar
   return found;
 }
 
+bool calls_mpi(const Library& program) {
+  // Fortran's and C++'s libraries are beside the core: libmpi_mpifh, libmpifort.
+  return std::any_of(program.needed.begin(), program.needed.end(),
+                     [](const std::string& name) { return name.starts_with("libmpi"); });
+}
+
 std::vector<std::vector<std::string>> companions(const Abi& abi) {
   if (abi.numbers.empty()) return {};
   std::string end = ".so." + std::to_string(abi.numbers[0]);

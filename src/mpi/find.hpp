@@ -28,6 +28,10 @@ Result<std::vector<Installation>> find_mpi(Libraries& libraries, const std::stri
 /// known which of them is initialised.  Errors: io (of the tree alone).
 Result<std::vector<Installation>> find_mpi_of(Libraries& libraries, const Library& program);
 
+/// Whether `program` calls its MPI itself. What another library of it is linked with it may never
+/// use: Gloo, and so PyTorch, has an MPI that nobody starts.
+bool calls_mpi(const Library& program);
+
 /// The SONAMEs of a library beside the core, such as Fortran's, that one of this ABI may have, each
 /// list with the names that mean the same. With `major` 40: {{"libmpi_cxx.so.40"}, …}.
 std::vector<std::vector<std::string>> companions(const Abi& abi);

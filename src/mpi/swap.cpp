@@ -415,6 +415,7 @@ Result<Decision> decide(Libraries& image, Libraries& host, const Question& quest
     if (is_its_own) out.own_stays = refused;
   }
   if (!out.swapped()) out.why = refused;
+  if (out.own) out.own->called = calls_mpi(*program);
   return out;
 }
 

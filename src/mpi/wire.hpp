@@ -27,6 +27,7 @@ struct Launch {
 struct Used {
   Abi abi;
   Wires takes;
+  bool called = true;      ///< by the program itself; else only a library of it is linked with it
   bool by_itself = false;  ///< it may know a way that Launch does not tell of: its vendor's, or a
                            ///< library of Slurm's that it is linked with
 };

@@ -115,7 +115,8 @@ def test_a_pmix_step_has_its_own_directories_and_not_all_of_tmp(ranks):
     try:
         out = slurm.srun(*where, "sh", "-c", "ls /tmp; ls $PMIX_SERVER_TMPDIR; grep -c spmix_appdir "
                          "/proc/self/mountinfo; env | grep PMIX_MCA_psec")
-        assert "of-somebody" not in out and "pmix_dstor" in out, out
+        assert "of-somebody" not in out, out
+        assert "pmix_dstor" in out or mpi.major("openmpi") >= 5, out  # whose PMIx has none
         assert out.endswith("1\nPMIX_MCA_psec=native\n"), out
     finally:
         slurm.srun("--nodelist=n1", "rm", "/tmp/of-somebody")

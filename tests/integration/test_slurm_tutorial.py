@@ -46,6 +46,7 @@ def slurm(cluster, berth, programs):
 def read_tutorial(registry):
     """Its files by name, and [(command, expected lines)]."""
     text = TUTORIAL.read_text().replace("registry.example", f"{registry.address}/test")
+    text = re.sub(r"(Open MPI v)[0-9.]+", rf"\g<1>{mpi.version('openmpi')}", text)
     files, commands = {}, []
     for before, language, block in re.findall(r"([^\n]*)\n\n```(\w*)\n(.*?)```", text, re.S):
         if language == "sh":

@@ -257,6 +257,10 @@ class Docker(Caller):
         self.ok("rm", "--force", name)
 
 
+# What podman 5 says of a machine with cgroup v1 is no output of a program.
+os.environ["PODMAN_IGNORE_CGROUPSV1_WARNING"] = "1"
+
+
 class Podman(Docker):
     missing_command = {"run": (127, 127, 126, 126), "exec": (127, 127, 126, 126)}
     storage = "overlay"
@@ -465,8 +469,10 @@ class Slurm(Caller):
 
     def argv_to_run(self, name, *command, detach=False):
         background = ["sh", "-c", '"$@" >/dev/null 2>&1 &', "sh"] if detach else []
+        # Newer ones look for a program without a directory on the node, which is another Debian.
+        program, *words = command
         return ["env", *background, "srun", "--job-name", name, "--container", self.bundle.directory,
-                *command]
+                program if "/" in program else f"/bin/{program}", *words]
 
     def names(self):
         return self.ok("squeue", "--noheader", "--format", "%j").split()

@@ -48,6 +48,17 @@ TEST_F(OneSystem, knows_the_mpi_that_a_library_of_the_program_is_linked_with) {
   EXPECT_EQ(used_by_app().abi.version, "5.0.7");
 }
 
+TEST_F(OneSystem, a_program_calls_its_mpi_where_it_is_linked_with_a_part_of_it) {
+  Libraries libraries = system_.libraries();
+  EXPECT_FALSE(calls_mpi(**libraries.at("/app"))) << "a library of it is";
+  for (const char* part :
+       {"libmpi.so.40", "libmpi_mpifh.so.40", "libmpifort.so.12", "libmpich.so.12"}) {
+    Library program;
+    program.needed = {"libc.so.6", part};
+    EXPECT_TRUE(calls_mpi(program)) << part;
+  }
+}
+
 TEST_F(OneSystem, tells_two_mpis_of_one_program) {
   openmpi();
   system_.add_mpich(System::kDebian);
