@@ -95,6 +95,29 @@ Result<void> add_environment(const Context& context, const ExecRequest& request,
   return {};
 }
 
+/// Whether the container has this machine's directory at the same path.
+bool is_seen_inside(int64_t pid, const std::string& directory) {
+  auto here = sys::stat_entry(sys::cwd(), directory);
+  auto root = root_of(pid);
+  if (!here.ok() || !*here || !root.ok()) return false;
+  auto opened = sys::open_in_root(*root, directory, O_PATH | O_DIRECTORY);
+  if (!opened.ok()) return false;
+  auto there = sys::stat_fd(*opened, directory);
+  return there.ok() && there->st_dev == (*here)->st_dev && there->st_ino == (*here)->st_ino;
+}
+
+/// What all ranks of a node read the PMIx of their launcher keeps in files of a directory. A
+/// container that was there before the launcher may not have it, and its ranks would end: they are
+/// told to ask by messages. Source: OpenPMIx 4 to 6, src/mca/gds: "hash" is in each of them.
+void add_pmix_store(const ContainerSummary& container, const ExecRequest& request,
+                    std::vector<std::string>& words) {
+  const Environment told(request.environment);
+  auto directory = told.get_filled("PMIX_SERVER_TMPDIR");
+  if (!directory || told.get("PMIX_MCA_gds")) return;
+  if (is_seen_inside(*container.pid, std::string(*directory))) return;
+  words.insert(words.end(), {"--env", "PMIX_MCA_gds=hash"});
+}
+
 Result<void> add_rights(const Context& context, const ContainerSummary& container,
                         const ExecRequest& request, std::vector<std::string>& words) {
   if (!request.privileged) return {};
@@ -188,6 +211,7 @@ Result<RunOutcome> exec(const Context& context, std::string_view reference,
   if (auto made = add_environment(context, request, words); !made.ok()) {
     return refused(kRequestRefused, std::move(made.error()));
   }
+  add_pmix_store(container, request, words);
   if (auto made = check_command(request); !made.ok()) {
     return refused(kCommandRefused, std::move(made.error()));
   }

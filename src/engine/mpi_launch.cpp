@@ -123,6 +123,15 @@ void turn_off_cma(const Environment& environment, std::vector<std::string>& vari
   }
 }
 
+/// Open MPI 4 takes a rank for a program that nobody has launched unless it is told of a daemon,
+/// which it then never asks: all goes by PMIx. The mpirun of 5 has no such daemon and does not
+/// tell. Source: Open MPI 4.1, orte/mca/schizo/orte, check_launch_environment().
+void name_a_daemon(const Environment& environment, std::vector<std::string>& variables) {
+  const std::string name = "OMPI_MCA_orte_local_daemon_uri";
+  if (!environment.get("PRTE_LAUNCHED") || environment.get(name)) return;
+  variables.push_back(name + "=0.0;tcp://127.0.0.1:9");
+}
+
 }  // namespace
 
 std::string to_json_text(MpiMode mode) {
@@ -293,6 +302,7 @@ Result<void> settle_mpi(const Context& context, const MpiFlags& flags, const Net
   if (!launcher) return {};
   std::vector<std::string> variables = rank_variables(context.environment);
   pass_descriptor(context, variables, call);
+  name_a_daemon(context.environment, variables);
   if (context.identity != Identity::root) turn_off_cma(context.environment, variables);
   // Before what the user has typed.
   request.environment.insert(request.environment.begin(),

@@ -13,6 +13,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 using ModeKind = NamespaceMode::Kind;
 
 class Heard : public Log {
@@ -85,6 +86,14 @@ TEST(LaunchOf, tells_steps_of_slurm_from_mpiruns_and_what_they_offer) {
   EXPECT_EQ(launch({"SLURM_STEP_ID=1", "SLURM_STEP_NUM_TASKS=2", "PMI_FD=8", "PMI_SIZE=4"}),
             "mpirun 4 pmi")
       << "started by an mpiexec whose proxies are a step";
+}
+
+TEST(Mpi, tells_open_mpi_4_that_the_mpirun_of_5_has_launched_it) {
+  auto daemon = Contains(StartsWith("OMPI_MCA_orte_local_daemon_uri="));
+  std::vector<std::string> started = {"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2"};
+  EXPECT_THAT(settled(started, {"image", ""}).request.environment, Not(daemon));
+  started.emplace_back("PRTE_LAUNCHED=1");
+  EXPECT_THAT(settled(started, {"image", ""}).request.environment, daemon);
 }
 
 TEST(LaunchOf, is_none_of_one_process_and_in_a_batch_script) {
