@@ -74,7 +74,7 @@ Objection objection(const Launch& launch, const Used& mpi) {
   if (meet) return {};
   Objection out;
   out.why = std::to_string(launch.ranks) +
-            " ranks would be as many worlds of one rank: " + describe(mpi.abi) + " takes " +
+            " ranks would not find each other: " + describe(mpi.abi) + " takes " +
             to_text(mpi.takes) + ", and this " + (launch.slurm ? "step" : "launcher") + " has " +
             to_text(launch.offers);
   out.hint = launch.slurm ? std::string("srun --mpi=") + (mpi.takes.pmix ? "pmix" : "pmi2")

@@ -127,11 +127,10 @@ def test_a_pmix_step_has_its_own_directories_and_not_all_of_tmp(ranks):
 @only_openmpi
 @pytest.mark.parametrize("launcher", ["none", "pmi2"])
 def test_open_mpi_does_not_start_without_pmix(ranks, launcher):
-    """Since 5 it would be as many worlds of one rank: it is refused before it starts."""
+    """Since 5 it would be as many worlds of one rank."""
     said = ranks.slurm.refused(f"--mpi={launcher}", *ranks.words[1:], "--ntasks=2", "/ranks")
-    of_berth = "2 ranks would be as many worlds of one rank: Open MPI"
-    of_open_mpi = "not built with SLURM's PMI support"
-    assert (of_berth if mpi.major("openmpi") >= 5 else of_open_mpi) in said
+    assert "berth: --mpi: 2 ranks would not find each other: Open MPI" in said
+    assert "try: srun --mpi=pmix, or BERTH_MPI=none where that is meant" in said
 
 
 @only_openmpi

@@ -120,7 +120,7 @@ TEST_F(OneSystem, says_what_is_taken_what_there_is_and_what_to_type) {
   openmpi("5.0.7");
   Objection said = objection({.slurm = true, .ranks = 8, .offers = kNone}, used_by_app());
   EXPECT_EQ(said.why,
-            "8 ranks would be as many worlds of one rank: Open MPI 5.0.7, libmpi.so.40 (40.40.7) "
+            "8 ranks would not find each other: Open MPI 5.0.7, libmpi.so.40 (40.40.7) "
             "takes PMIx, "
             "and this step has neither PMI nor PMIx");
   EXPECT_EQ(said.hint, "srun --mpi=pmix");
