@@ -24,8 +24,9 @@ constexpr size_t kMaxBuildSteps = size_t{1} << 20;
 /// buildah with its storage, in a mount namespace of its own: what it mounts goes with it.
 struct Buildah {
   std::string unshare, program, storage, run, driver;
-  /// What `buildah unshare` tells its children. Root of a user namespace would otherwise be taken
-  /// for the machine's, whose lock of networks (/run/lock/netavark.lock) is not ours.
+  /// What `buildah unshare` sets for its children. Without it buildah takes root of a user
+  /// namespace for the machine's root, and opens /run/lock/netavark.lock, which an ordinary user
+  /// may not.
   std::vector<std::string> environment;
   bool single = false;
   bool offline = false;

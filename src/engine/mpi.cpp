@@ -340,9 +340,9 @@ Result<std::optional<mpi::Used>> mpi_of_program(const ImageLook& look, const oci
   return std::optional(std::move(used));
 }
 
-/// PMIx of a launcher asks the kernel who a rank is, and the rank for its own number: one that is
-/// somebody else inside is not let in, and waits. Source: OpenPMIx, src/mca/psec/native; issue
-/// 3685.
+/// Why the launcher's PMIx would not accept a rank; empty: it would. The PMIx server compares the
+/// user id that the kernel reports for a rank with the one that the rank sends. If they differ, the
+/// rank waits for ever. Source: OpenPMIx, src/mca/psec/native; issue 3685.
 std::string unknown_to_pmix(const Context& context, const oci::Spec& spec) {
   auto security = context.environment.get_filled("PMIX_SECURITY_MODE");
   bool asks = !security || security->find("native") != security->npos;
@@ -357,7 +357,7 @@ std::optional<Error> obstacle(const Context& context, const oci::Spec& spec, con
                               bool of_step) {
   auto launch = launch_of(context.environment);
   if (!launch) return std::nullopt;
-  // Who makes the container of a step does not hear what Slurm's PMI says to tasks alone.
+  // Slurm sets the variables of PMI for tasks alone, not for the process that makes the container.
   launch->offers.pmi = launch->offers.pmi || of_step;
   if (auto objection = mpi::objection(*launch, used)) {
     return make_error(Kind::unsupported, "--mpi: " + objection.why,

@@ -30,8 +30,8 @@ std::vector<uint64_t> numbers_in(std::string_view name) {
 }
 
 bool is_open_mpi(const Library& library) {
-  // libopen-pal since 1.3, libmpi of 5 needs it alone, and of 6 libopen_mpi; who links it in
-  // statically has the handle that every program refers to.
+  // Open MPI needs libopen-pal since 1.3, and since 6 libopen_mpi. A build that links these in
+  // statically defines ompi_mpi_comm_world itself.
   bool needs = std::any_of(library.needed.begin(), library.needed.end(), [](std::string_view name) {
     return name.starts_with("libopen-pal.so") || name.starts_with("libopen-rte.so") ||
            name.starts_with("libopen_mpi.so");
