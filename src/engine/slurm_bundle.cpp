@@ -42,11 +42,16 @@ const oci::Mount* find_script(const oci::Spec& spec) {
   return nullptr;
 }
 
+/// Slurm since 23.02 has looked the program up on the node, whose paths say nothing of the image.
+void restore_program(std::vector<std::string>& command, const std::string& typed) {
+  if (!typed.empty() && !command.empty() && command[0].ends_with("/" + typed)) command[0] = typed;
+}
+
 Result<std::vector<std::string>> words_of_task(const SlurmBundle& bundle, const oci::Spec& spec,
-                                               const std::string& image,
+                                               const slurm::Spelled& asked_for,
                                                const Environment& environment) {
   slurm::Asked asked;
-  TRY(asked.take(slurm::Key::image, image));
+  TRY(asked.take(slurm::Key::image, asked_for.image));
   TRY(asked.take_variables([&](const std::string& name) -> std::optional<std::string> {
     auto value = environment.get(name);
     if (!value) return std::nullopt;
@@ -54,6 +59,7 @@ Result<std::vector<std::string>> words_of_task(const SlurmBundle& bundle, const 
   }));
   std::vector<std::string> words = {"berth", "slurm", "step", "--job=" + bundle.job};
   std::vector<std::string> command = spec.process->args;
+  restore_program(command, asked_for.program);
   if (const oci::Mount* script = find_script(spec)) {
     words.push_back("--batch-script=" + script->source);
     command[0] = script->source;
@@ -79,9 +85,10 @@ Result<void> run_slurm_bundle(const Context& context, const SlurmBundle& bundle)
                         {"berth-runtime", "run", bundle.id, "-b", bundle.directory},
                         context.environment.entries());
   }
-  std::string image =
-      TRY_CTX(slurm::spelled_name(spec.root.path, images->second), "cannot run --container");
-  auto words = TRY(words_of_task(bundle, spec, image, environment));
+  auto asked_for =
+      TRY_CTX(slurm::read_spelled(spec.root.path, images->second), "cannot run --container");
+  auto words = TRY(words_of_task(bundle, spec, asked_for, environment));
+  if (bundle.remove) TRY(sys::remove_entry(directory, "config.json"));
   return sys::execute(context.paths.libexec + "/berth", words, environment.entries());
 }
 

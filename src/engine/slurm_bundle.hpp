@@ -14,6 +14,7 @@ struct SlurmBundle {
   std::string id;         ///< of the container that berth-runtime makes
   std::string directory;  ///< with a config.json, whose process is the task
   std::string job;        ///< "12.0"
+  bool remove = false;    ///< config.json of an image's task is removed once it is read
 };
 
 /// Becomes the program that runs the task: berth-runtime, with our variables, where the bundle is a

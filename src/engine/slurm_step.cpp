@@ -250,6 +250,16 @@ std::optional<std::string> step_name(const Context& context, const SlurmStep& st
   return name;
 }
 
+/// Of a task's own container: that of the node's first task is found by the name of a step, the
+/// others are "pyxis_12.0.1-NODE".
+std::optional<std::string> name_of_task(const Context& context, const SlurmStep& step) {
+  auto task = context.environment.get_filled("SLURM_LOCALID");
+  if (!task || *task == "0" || !parse_u64(*task)) return step_name(context, step);
+  SlurmStep named = step;
+  named.job += "." + std::string(*task);
+  return step_name(context, named);
+}
+
 Result<std::optional<ContainerSummary>> find_named(const Context& context,
                                                    const std::string& name) {
   auto found = get_container(context, name);
@@ -487,6 +497,7 @@ Result<RunOutcome> run_slurm_task(const Context& context, const SlurmStep& step,
   image::Store store = TRY(open_store(context));
   image::Image image = TRY(find_or_pull_image(context, store, request, call, progress));
   TRY(add_variables_of_task(context, image, request));
+  if (request.name) request.name = name_of_task(context, step);
   request.interactive = true;
   return run(context, request, call, progress);
 }

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::string_view kBack = "/../";
 constexpr std::string_view kRoot = "rootfs";
+constexpr std::string_view kProgram = "program";  // after it comes that of the task
 
 /// "dot" → '.', "a" → 'a'; 0: no part of a name.
 char character_of(std::string_view directory) {
@@ -18,23 +19,29 @@ char character_of(std::string_view directory) {
 
 }  // namespace
 
-Result<std::string> spelled_name(std::string_view root, std::string_view images) {
-  std::string name;
+Result<Spelled> read_spelled(std::string_view root, std::string_view images) {
+  Spelled found;
+  std::string* text = &found.image;
   std::string_view rest = root;
   bool below = rest.starts_with(images) && rest.substr(images.size()).starts_with('/');
   if (below) rest.remove_prefix(images.size() + 1);
   while (below && rest != kRoot) {
     size_t end = rest.find(kBack);
-    char character = end == rest.npos ? '\0' : character_of(rest.substr(0, end));
-    if (character == '\0') break;
-    name += character;
+    std::string_view directory = rest.substr(0, end == rest.npos ? 0 : end);
+    if (directory == kProgram && text == &found.image && !text->empty()) {
+      text = &found.program;
+    } else {
+      char character = character_of(directory);
+      if (character == '\0') break;
+      *text += character;
+    }
     rest.remove_prefix(end + kBack.size());
   }
-  if (!below || rest != kRoot || name.empty()) {
+  if (!below || rest != kRoot || text->empty()) {
     return make_error(Kind::corrupt, "the path " + quote(root) + " names no image",
                       "srun --container IMAGE, where cli_filter.lua is set up");
   }
-  return name;
+  return found;
 }
 
 }  // namespace berth::slurm

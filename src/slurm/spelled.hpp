@@ -12,9 +12,14 @@ namespace berth::slurm {
 /// directory that these paths begin with.
 inline constexpr std::string_view kImagesAnnotation = "dev.berth.slurm.images";
 
-/// The name that cli_filter.lua has made a path of, which slurmstepd gives as the root of a bundle:
-/// "IMAGES/a/../dot/../b/../rootfs" is "a.b". Pure.
+struct Spelled {
+  std::string image;
+  std::string program;  ///< as it was typed, "python"; empty where the path does not tell
+};
+
+/// The path that cli_filter.lua has made, which slurmstepd gives as the root of a bundle:
+/// "IMAGES/a/../dot/../b/../program/../s/../h/../rootfs" is the image "a.b" and the program "sh". Pure.
 /// Errors: corrupt (no such path).
-Result<std::string> spelled_name(std::string_view root, std::string_view images);
+Result<Spelled> read_spelled(std::string_view root, std::string_view images);
 
 }  // namespace berth::slurm

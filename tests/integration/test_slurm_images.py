@@ -15,7 +15,7 @@ from support.berth import Berth
 from support.bundle import Bundle
 from support.device_cgroup import DEVICES
 from support.processes import kill_each, matching
-from support.slurm import Cluster
+from support.slurm import Cluster, version
 from support.slurm_containers import STARTER, Submitter
 from support.waiting import wait_until
 
@@ -24,10 +24,19 @@ PLACE = "/var/spool/berth/slurm"
 
 
 def lines_of_guide(first):
-    """The lines of docs/slurm.md's example that begins so."""
+    """The lines of docs/slurm.md's example that begins with this pattern."""
     guide = (TOP / "docs/slurm.md").read_text()
     found = re.search(rf"^```\n({first}.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     return found[1].splitlines()
+
+
+def lines_of_oci_conf():
+    """As the guide has them for the Slurm that is here."""
+    lines = lines_of_guide(r"ContainerPath=\S+%j/")
+    if version() >= (23, 2):
+        return lines
+    old = lines_of_guide(r"ContainerPath=\S+%j\.")
+    return old + [line for line in lines if line.startswith("RunTime") and not line.startswith("RunTimeRun=")]
 
 
 def with_images(directory, programs, lines=(), **options):
@@ -54,7 +63,7 @@ def with_images(directory, programs, lines=(), **options):
     lines = [*lines, *map(placed, lines_of_guide("CliFilterPlugins"))]
     cluster = Cluster(directory, lines=lines, **options)
     cluster.spool = directory / "spool"
-    cluster.write("oci.conf", *map(placed, lines_of_guide("ContainerPath")))
+    cluster.write("oci.conf", *map(placed, lines_of_oci_conf()))
     cluster.write("cli_filter.lua", placed((TOP / "packaging/slurm/cli_filter.lua").read_text()))
     return cluster
 
@@ -74,12 +83,17 @@ def slurm(cluster, berth):
     """No node is drained, and nothing of a job is left, whatever a test did."""
     yield Submitter(cluster, berth)
     wait_until(cluster.is_idle)
-    wait_until(lambda: not tasks_of(cluster))
+    wait_until(lambda: not directories_of_jobs(cluster))
+
+
+def directories_of_jobs(cluster):
+    """What Prolog and slurmstepd have made for jobs that are not yet gone."""
+    return [path for path in cluster.spool.glob("*") if path.name != "image"]
 
 
 def tasks_of(cluster):
-    """The directories that slurmstepd has made for tasks."""
-    return [path for path in cluster.spool.glob("*") if path.name != "image"]
+    """The directories that slurmstepd has made for tasks: in that of the job, or beside it (22.05)."""
+    return [*cluster.spool.glob("n?.*/*/*"), *cluster.spool.glob("n?.*.*.*")]
 
 
 @pytest.fixture
@@ -226,7 +240,7 @@ def test_what_a_killed_slurmstepd_has_left_goes_with_the_job(slurm, image):
     slurm.call("scancel", "--user", slurm.berth.account.name)
     job.kill()
     job.communicate()
-    wait_until(lambda: slurm.cluster.is_idle() and not tasks_of(slurm.cluster))
+    wait_until(lambda: slurm.cluster.is_idle() and not directories_of_jobs(slurm.cluster))
     slurm.srun(image, "true")  # sweeps what berth, which was killed, has left
 
 
@@ -301,21 +315,49 @@ def test_what_slurm_shows_and_writes_of_a_task(slurm, image):
     step = slurm.spawn("srun", image, "sh", "-c", "echo up; exec sleep 100")
     assert step.stdout.readline() == "up\n"
     task, = tasks_of(slurm.cluster)
-    status = task.stat()
-    assert (status.st_uid, status.st_mode & 0o777) == (slurm.berth.account.uid, 0o750)
-    told = slurm.call("scontrol", "show", "job", task.name.split(".")[1]).stdout
+    newer = version() >= (23, 2)
+    ours = slurm.cluster.spool / task.relative_to(slurm.cluster.spool).parts[0]
+    status = ours.stat()
+    assert (status.st_uid, status.st_mode & 0o777) == (slurm.berth.account.uid, 0o700 if newer else 0o750)
+    job = ours.name.split(".")[1]
+    told = slurm.call("scontrol", "show", "job", job).stdout
     assert f"Container={slurm.cluster.spool}/image/1/../2/../7/../dot/../" in told, told
-    # Where others make nothing: slurmstepd follows as root what lies there.
+    # Where others make nothing: slurmstepd of 22.05 follows as root what lies there.
     status = slurm.cluster.spool.stat()
     assert (status.st_uid, status.st_mode & 0o777) == (0, 0o755)
-    assert [path.name for path in task.iterdir()] == ["config.json"]
+    files = [str(path.relative_to(task)) for path in task.rglob("*") if path.is_file()]
+    assert files == ([] if newer else ["config.json"])
     slurm.call("scancel", "--user", slurm.berth.account.name)
     step.communicate(timeout=30)
 
 
+def test_tasks_of_one_node_have_containers_of_their_own(slurm, image):
+    done = slurm.call("srun", "--nodes=1", "--ntasks=2", image, "sh", "-c", "echo $SLURM_LOCALID")
+    if version() >= (23, 2):
+        assert sorted(done.stdout.splitlines()) == ["0", "1"], done
+    else:
+        assert done.returncode != 0, done
+
+
+@pytest.mark.profiles("user", "single_id")
+def test_a_link_of_the_user_leads_slurm_to_no_file_of_another(slurm, image, work):
+    """Without DisableCleanup slurmstepd would remove as root what it takes for a task's config.json; Debian's
+    follows no link there any more."""
+    (work / "config.json").write_text("{}")
+    spool = slurm.cluster.spool
+    said, = submit(slurm, "#SBATCH --output=out --error=/dev/null\n"
+           f"srun {image} sh -c 'echo up; exec sleep 100' >up &\nuntil [ -s up ]; do sleep 0.1; done\n"
+           f"for task in {spool}/*.$SLURM_JOB_ID/0/0 {spool}/*.$SLURM_JOB_ID.0.0; do\n"
+           f"  [ ! -d $task ] || {{ mv $task $task.away && ln -s {work} $task && echo led; }}\ndone\n"
+           "scancel $SLURM_JOB_ID.0\nwait\n"
+           "while pgrep -f \"^slurmstepd: .$SLURM_JOB_ID[.]0\"; do sleep 0.1; done >/dev/null\n")
+    assert said == ("led\n" if version() >= (23, 2) else "")
+    assert (work / "config.json").read_text() == "{}"
+
+
 # ---- names --------------------------------------------------------------------------------------
 
-HOSTILE = ["a;touch x", "a b", "$(touch x)", "a'b", 'a"b', "a\nb", "a%s", "a\\b", "ä", "-", "a" * 513, "a*"]
+HOSTILE = ["a;touch x", "a b", "$(touch x)", "a'b", 'a"b', "a\nb", "a%s", "a\\b", "ä", "-", "a" * 257, "a*"]
 
 
 @pytest.mark.parametrize("command", ["srun", "sbatch"])
@@ -330,7 +372,7 @@ def test_a_text_that_is_no_name_is_refused_when_it_is_submitted(slurm, command):
 
 
 @pytest.mark.parametrize("name, said", [
-    ("a/../../../etc", "a/../../../etc"), ("a@b", "a@b"), ("A/B", "A/B"), ("a//b", "a//b"), ("a" * 512, "aaa")])
+    ("a/../../../etc", "a/../../../etc"), ("a@b", "a@b"), ("A/B", "A/B"), ("a//b", "a//b"), ("a" * 256, "aaa")])
 @pytest.mark.profiles("user")
 def test_a_name_that_no_image_can_have_fails_the_step(slurm, name, said):
     done = slurm.call("srun", f"--container={name}", "true")
@@ -385,7 +427,7 @@ def test_the_path_of_a_bundle_stays_as_it_is(slurm):
                                    if one["destination"] in ("/proc", "/dev", "/dev/shm")]
     bundle.write()
     subprocess.run(["chown", "-R", f"{account.uid}:{account.gid}", bundle.directory], check=True)
-    assert slurm.srun(f"--container={bundle.directory}", "sh", "-c", "hostname; id -u") == "berth-test\n0\n"
+    assert slurm.srun(f"--container={bundle.directory}", "/bin/sh", "-c", "hostname; id -u") == "berth-test\n0\n"
     out, = submit(slurm, f"#SBATCH --container={bundle.directory} --output=out\nhostname\n")
     assert out == "berth-test\n"
 

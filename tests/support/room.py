@@ -22,7 +22,8 @@ import subprocess
 import sys
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
-NAME = "berth-tests-room"
+# With the pid namespace: a number says nothing of another one's processes (./dev elsewhere).
+NAME = f"berth-tests-room-{os.stat('/proc/self/ns/pid').st_ino}"
 NAMESPACES = ("--mount", "--propagation=private", "--pid", "--fork", "--mount-proc", "--ipc",
               "--net", "--kill-child")
 LOCK = pathlib.Path("/run/lock/berth-tests-rooms")
@@ -61,6 +62,7 @@ def _make_cgroups():
     made = []
     for place, kind, _ in cgroup_mounts():
         directory = place / f"{NAME}-{os.getpid()}"
+        _remove_tree(directory)  # of a killed one that had our number
         directory.mkdir()
         made.append(directory)
         for name in ("cpuset.cpus", "cpuset.mems") if kind == "cgroup" else ():

@@ -10,6 +10,7 @@ one of srun at once. A program has the variables of who asked for it; an OCI run
 """
 
 import contextlib
+import functools
 import socket
 import subprocess
 from pathlib import Path
@@ -49,6 +50,13 @@ KillWait=5
 GresTypes=gpu
 PartitionName=all Nodes=ALL Default=YES
 """
+
+
+@functools.cache
+def version():
+    """Of the Slurm that is here, (24, 11)."""
+    text = subprocess.run(["slurmd", "-V"], capture_output=True, text=True, check=True).stdout
+    return tuple(int(part) for part in text.split()[-1].split(".")[:2])
 
 
 class Cluster:

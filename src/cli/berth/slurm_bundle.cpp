@@ -8,15 +8,18 @@ namespace {
 
 struct SlurmBundleOptions {
   std::string job;
+  bool remove = false;
 };
 
 FlagTable slurm_bundle_flags(SlurmBundleOptions& o) {
-  return {{"job", 0, "JOB.STEP", "Which step of which job this is", &o.job}};
+  return {
+      {"job", 0, "JOB.STEP", "Which step of which job this is", &o.job},
+      {"remove", 0, "", "Remove config.json of an image's task, which Slurm does not", &o.remove}};
 }
 
 Result<int> run_slurm_bundle(Session& session, const SlurmBundleOptions& o,
                              std::vector<std::string> arguments) {
-  TRY(engine::run_slurm_bundle(session.context, {arguments[0], arguments[1], o.job}));
+  TRY(engine::run_slurm_bundle(session.context, {arguments[0], arguments[1], o.job, o.remove}));
   return 0;  // this process is another program by now
 }
 
