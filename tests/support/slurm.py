@@ -61,7 +61,7 @@ def version():
 
 class Cluster:
     """`inside` is the command that enters the view of the machine in which the daemons run. `gpus`
-    are the device files that each node has for jobs, `constrained` keeps each task to its own by
+    are the device files that each node has for jobs, or how many slurmd will find, `constrained` keeps each task to its own by
     cgroups of the version that is here; `lines` go into slurm.conf."""
 
     def __init__(self, directory, nodes=1, inside=(), gpus=(), lines=(), constrained=False, apart=False):
@@ -85,7 +85,8 @@ class Cluster:
         return front.address, {node: (node, one.address, one.command()) for node, one in nodes.items()}
 
     def _configure(self, controller, places):
-        gres = f" Gres=gpu:{len(self.gpus)}" if self.gpus else ""
+        found = isinstance(self.gpus, int)
+        gres = f" Gres=gpu:{self.gpus if found else len(self.gpus)}" if self.gpus else ""
         nodes = [f"NodeName={node} NodeHostname={host} NodeAddr={address} Port={free_port()} CPUs=64"
                  + gres for node, (host, address, _) in places.items()]
         text = CONFIGURATION.format(host=socket.gethostname().split(".")[0], address=controller,
@@ -93,7 +94,8 @@ class Cluster:
                                     tracked="cgroup" if self.constrained else "linuxproc",
                                     tasks="cgroup" if self.constrained else "none")
         self.write("slurm.conf", text, *nodes, *self.lines)
-        self.write("gres.conf", *(f"Name=gpu File={file}" for file in self.gpus))
+        self.write("gres.conf", *(["AutoDetect=nvidia"] if found else
+                                  [f"Name=gpu File={file}" for file in self.gpus]))
         version = "v2" if V2_ALONE.exists() else "v1"
         confined = [f"CgroupPlugin=cgroup/{version}", "ConstrainDevices=yes"] if self.constrained else []
         alone = []

@@ -5,36 +5,28 @@ which this ran.
 
 BERTH_ACCEPT=1 writes this machine's rows there."""
 
-import os
 import pathlib
 import re
 import subprocess
 
 import pytest
 
-from support import mpi, suite_mpi
-from support.slurm import Cluster
+from support import mpi, suite_mpi, tables
+from support.slurm import Cluster, version
 from support.slurm_containers import Submitter
 
 RANKS = 4
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/mpi.md"
-BEGIN, END = "<!-- made by ./dev test versions -->\n", "<!-- until here -->\n"
 HEAD = "| Launcher | Image | `--mpi image` | `--mpi host` |\n| --- | --- | --- | --- |\n"
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1}
 NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 MPIRUN = {"openmpi": ["mpirun.openmpi", "--oversubscribe"], "mpich": ["mpirun.mpich"]}
 
 
-def slurm_version():
-    """"22.05"."""
-    said = subprocess.run(["slurmd", "-V"], check=True, capture_output=True, text=True).stdout
-    return re.search(r"\d+\.\d+", said)[0]
-
-
 def launchers():
     """{what it is called in the table: (kind, by srun)}"""
     found = {f"mpirun of {NAMES[kind]} {mpi.version(kind)}": (kind, False) for kind in mpi.KINDS}
-    return found | {f"srun --mpi={mpi.KINDS[kind].slurm} of Slurm {slurm_version()}": (kind, True)
+    return found | {f"srun --mpi={mpi.KINDS[kind].slurm} of Slurm {version()[0]}.{version()[1]:02}": (kind, True)
                     for kind in mpi.KINDS}
 
 
@@ -110,13 +102,6 @@ def test_ranks_become_one_world_or_are_refused(berth, cluster, registry):
                 seen[launcher, named] = tuple(cells)
     print(table(seen))
     assert not failed, "\n".join(failed)
-    text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    kept, after = rest.split(END)
-    known = rows(kept)
-    ours = {key: cells for key, cells in known.items() if key[0] in launchers()}
-    if os.environ.get("BERTH_ACCEPT"):
-        others = {key: cells for key, cells in known.items() if key not in ours}
-        PAGE.write_text(before + BEGIN + table(others | seen) + END + after, encoding="utf-8")
-        return
-    assert ours == seen
+    tables.compare(PAGE, lambda kept: {key: cells for key, cells in rows(kept).items() if key[0] in launchers()},
+                   lambda kept: table({key: cells for key, cells in rows(kept).items()
+                                       if key[0] not in launchers()} | seen), seen)

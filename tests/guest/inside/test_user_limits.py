@@ -2,37 +2,20 @@
 """The limits of an ordinary user on a machine that runs systemd, however he has come to it: tests/guest/
 test_systemd.py runs this file in a guest."""
 
-import os
 import pathlib
-import pwd
 import subprocess
 
 import pytest
+from support.logins import NAME, Way, called, login, made_user
 
 MIB = 1 << 20
-PROGRAMS = os.environ["BERTH_TEST_PROGRAMS"]
-NAME = "berthlimits"
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
-
-
-def called(*words):
-    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture(scope="module")
 def user():
-    called("useradd", "--create-home", "--shell", "/bin/bash", NAME)
-    made = pwd.getpwnam(NAME)
-    root = pathlib.Path(made.pw_dir, "root")
-    for name in ("bin", "proc", "sys", "dev", "tmp", "etc"):
-        (root / name).mkdir(parents=True)
-    called("cp", "/bin/busybox", root / "bin")
-    called("chroot", root, "/bin/busybox", "--install", "-s", "/bin")
-    called("chown", "--recursive", f"{NAME}:{NAME}", made.pw_dir)
-    yield made
-    called("loginctl", "disable-linger", NAME)
-    subprocess.run(["loginctl", "terminate-user", NAME], check=False, capture_output=True)
-    called("userdel", "--remove", "--force", NAME)
+    with made_user() as made:
+        yield made
 
 
 def scopes(user):
@@ -41,31 +24,11 @@ def scopes(user):
     return sorted(path.name for path in found)
 
 
-class Way:
-    """How the user comes to a shell."""
-
-    def __init__(self, user, words, prepare=None):
-        self.user, self.words, self.prepare = user, words, prepare
-
-    def run(self, script, check=True):
-        text = (f"export PATH={PROGRAMS}:/usr/bin:/bin BERTH_NETWORK=none ROOT=$HOME/root\ncd\n{script}")
-        done = subprocess.run([*self.words, text], check=False, capture_output=True, text=True,
-                              stdin=subprocess.DEVNULL, timeout=120)
-        assert not check or done.returncode == 0, done.stderr
-        return done
-
-
-def login(user):
-    """By PAM, as ssh and a console do it."""
-    called("loginctl", "disable-linger", NAME)
-    return Way(user, ["su", "--login", NAME, "-c"])
-
-
 def lingering(*words):
     def way(user):
         called("loginctl", "enable-linger", NAME)
         called("systemctl", "start", f"user@{user.pw_uid}.service")
-        return Way(user, list(words))
+        return Way(list(words))
     return way
 
 
@@ -75,7 +38,7 @@ def service(*properties, lingers):
         called("loginctl", "enable-linger" if lingers else "disable-linger", NAME)
         if not lingers:
             called("systemctl", "stop", f"user@{user.pw_uid}.service")
-        return Way(user, ["systemd-run", "--quiet", "--pipe", "--wait", "--collect", f"--uid={NAME}",
+        return Way(["systemd-run", "--quiet", "--pipe", "--wait", "--collect", f"--uid={NAME}",
                           *(f"--property={one}" for one in properties), "bash", "-c"])
     return way
 
