@@ -13,7 +13,6 @@ LINES = {
     "memory without swap": "$BOX run --rm --memory 50m --memory-swap 50m $IMAGE cat $V2/memory.swap.max",
     "memory alone": "$BOX run --rm --memory 50m $IMAGE cat $V2/memory.swap.max",
     "reservation": "$BOX run --rm --memory 50m --memory-reservation 20m $IMAGE cat $V2/memory.low",
-    "shares": "$BOX run --rm --cpu-shares 512 $IMAGE cat $V2/cpu.weight",
     "quota": "$BOX run --rm --cpu-period 50000 --cpu-quota 25000 $IMAGE cat $V2/cpu.max",
     "its place": "$BOX run --rm --memory 50m $IMAGE cat /proc/self/cgroup",
     "out of memory": "$BOX run --name ship --memory 20m --memory-swap 20m $IMAGE dd if=/dev/zero of=/dev/null bs=60M"
@@ -54,7 +53,7 @@ def way():
 def said_by(way, program, line):
     network = "--network none" if program == "podman" else ""
     head = f"BOX={program} V2=/sys/fs/cgroup IMAGE=\"{network} --rootfs $ROOT\""
-    done = way.run(f"{head}\n{line}\n{program} rm --force --time 0 ship >/dev/null 2>&1",
+    done = way.run(f"{head}\n{line}\n{program} kill ship >/dev/null 2>&1; {program} rm --force ship >/dev/null 2>&1",
                    check=False)
     return done.stdout, done.stderr
 
