@@ -18,8 +18,8 @@ struct Spelled {
 };
 
 /// The path that cli_filter.lua has made, which slurmstepd gives as the root of a bundle:
-/// "IMAGES/a/../dot/../b/../program/../s/../h/../rootfs" is the image "a.b" and the program "sh". Pure.
-/// Errors: corrupt (no such path).
+/// "IMAGES/a/../dot/../b/../program/../s/../h/../rootfs" is the image "a.b" and the program "sh".
+/// Pure. Errors: corrupt (no such path).
 Result<Spelled> read_spelled(std::string_view root, std::string_view images);
 
 }  // namespace berth::slurm
