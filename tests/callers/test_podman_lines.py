@@ -106,7 +106,8 @@ def engines_of(directory, name, program):
         podman = Engine(f"podman with {name}", [*inside, "podman", "--tmpdir", directory / "tmp"],
                         here, environment, READING, THINGS["podman"])
         buildah = dataclasses.replace(podman, name=f"buildah with {name}",
-                                      argv=[*inside, "buildah"], things=THINGS["buildah"])
+                                      argv=[*inside, "buildah"], things=THINGS["buildah"],
+                                      takes_turns=True)  # networks of netavark have one name
         try:
             yield {"podman": podman, "buildah": buildah}
         finally:

@@ -110,6 +110,7 @@ class Engine:
     reading: Reading
     things: tuple
     kept: dict = dataclasses.field(default_factory=dict)
+    takes_turns: bool = False  # with the other one: they would meet outside of their directories
 
     def step(self, text):
         """One step by bash, in a session of its own that ends with it."""
@@ -203,12 +204,14 @@ def groups_to_run(directory):
 # ---- the comparison -----------------------------------------------------------------------------
 
 def both_outcomes(engines, line):
-    """What the two do, at the same time: neither sees the other."""
+    """What the two do, at the same time where neither sees the other."""
     def of(engine):
         found = engine.outcomes(line.steps)
         engine.tidy(line.steps)
         return found
 
+    if any(engine.takes_turns for engine in engines):
+        return list(map(of, engines))
     with concurrent.futures.ThreadPoolExecutor(len(engines)) as pool:
         return list(pool.map(of, engines))
 
