@@ -94,8 +94,7 @@ Result<void> check_limits(const Limits& limits);
 Result<std::optional<oci::BlockIo>> block_limits(const Limits& limits);
 
 /// Of a container with a limit of memory and none of swap: no other, or as much swap again, which
-/// is docker's. Who has no hierarchy of his own is told of one limit, not two, unless the site sets
-/// it.
+/// is docker's. What a user runs in a batch job has none that the site does not set.
 enum class Swap { as_asked, as_much };
 
 /// The other parts, into `resources`. Pure.

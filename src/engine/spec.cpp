@@ -206,23 +206,6 @@ std::vector<oci::DeviceRule> device_rules() {
   return rules;
 }
 
-oci::Resources make_resources(const SpecInputs& inputs) {
-  oci::Resources resources;
-  // Device cgroups belong to root; others have no node but those that were bound.
-  if (inputs.identity == Identity::root) {
-    resources.devices = device_rules();
-    if (inputs.request.security.privileged) resources.devices = {{true, "a", {}, {}, "rwm"}};
-    for (oci::DeviceRule& rule : device_rules_of(inputs.request.device_cgroup_rules)) {
-      resources.devices.push_back(std::move(rule));
-    }
-  }
-  bool counts_swap =
-      inputs.identity == Identity::root || inputs.request.site.most.memory_bytes.has_value();
-  add_limits(inputs.request.limits, counts_swap ? Swap::as_much : Swap::as_asked, resources);
-  resources.block_io = inputs.block_io;
-  return resources;
-}
-
 /// Whether the cgroups of the caller's batch job are the container's parents: a container of root
 /// beside them would have what the job may not, and outlive it.
 bool keeps_to_job(const SpecInputs& inputs) {
@@ -235,6 +218,23 @@ bool may_be_scope(const SpecInputs& inputs) {
   if (keeps_to_job(inputs)) return false;
   return inputs.identity != Identity::root ||
          inputs.request.cgroup_parent.value_or("").ends_with(".slice");
+}
+
+oci::Resources make_resources(const SpecInputs& inputs) {
+  oci::Resources resources;
+  // Device cgroups belong to root; others have no node but those that were bound.
+  if (inputs.identity == Identity::root) {
+    resources.devices = device_rules();
+    if (inputs.request.security.privileged) resources.devices = {{true, "a", {}, {}, "rwm"}};
+    for (oci::DeviceRule& rule : device_rules_of(inputs.request.device_cgroup_rules)) {
+      resources.devices.push_back(std::move(rule));
+    }
+  }
+  bool counts_swap = inputs.identity == Identity::root || may_be_scope(inputs) ||
+                     inputs.request.site.most.memory_bytes.has_value();
+  add_limits(inputs.request.limits, counts_swap ? Swap::as_much : Swap::as_asked, resources);
+  resources.block_io = inputs.block_io;
+  return resources;
 }
 
 // Root has the hierarchy, others start from the cgroup that they were given. One level: a parent of

@@ -172,6 +172,17 @@ Result<std::string> parse_cgroup_path(const std::string& path) {
   return name;
 }
 
+/// Who has no limit of memory is not told that swap has none either, which nobody may have asked
+/// for.
+void say_memory_once(std::vector<UnmetLimit>& unmet) {
+  auto is = [](std::string_view name) {
+    return [name](const UnmetLimit& one) { return one.name == name; };
+  };
+  if (std::any_of(unmet.begin(), unmet.end(), is("memory.limit"))) {
+    std::erase_if(unmet, is("memory.swap"));
+  }
+}
+
 Result<std::vector<CgroupShare>> deal(const CgroupLayout& layout, const oci::Resources& resources,
                                       std::vector<UnmetLimit>& unmet) {
   std::vector<CgroupShare> shares;
@@ -201,6 +212,7 @@ Result<std::vector<CgroupShare>> deal(const CgroupLayout& layout, const oci::Res
     if (lifts_limit(write) || !met.insert(write.limit).second) continue;
     unmet.push_back({write.limit, why_left(layout, write)});
   }
+  say_memory_once(unmet);
   return shares;
 }
 
@@ -225,6 +237,7 @@ void CgroupMaker::lacks(const CgroupShare& share, const std::string& reason) {
     if (!lifts_limit(write) && named.insert(write.limit).second)
       made_.unmet_.push_back({write.limit, reason});
   }
+  say_memory_once(made_.unmet_);
 }
 
 /// Whether `resources` has a member for a controller of `hierarchy`, if only an empty one: Docker

@@ -50,6 +50,8 @@ Result<std::vector<std::string>> asked_limits(const oci::Resources& resources) {
     bool is_known = std::find(names.begin(), names.end(), write.limit) != names.end();
     if (!is_known && !lifts_limit(write)) names.push_back(write.limit);
   }
+  bool has_memory = std::find(names.begin(), names.end(), "memory.limit") != names.end();
+  if (has_memory) std::erase(names, "memory.swap");
   return names;
 }
 

@@ -25,7 +25,8 @@ namespace berth::runtime {
 /// docs/decisions/0179
 Result<std::optional<plan::SystemdScope>> scope_for(const oci::Spec& spec);
 
-/// The members of linux.resources that ask for a limit, devices left out: {"memory.limit"}.
+/// The members of linux.resources that ask for a limit, devices left out: {"memory.limit"}, which
+/// stands for swap, too.
 /// Errors: those of v2_writes().
 Result<std::vector<std::string>> asked_limits(const oci::Resources& resources);
 

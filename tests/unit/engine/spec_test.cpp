@@ -144,9 +144,11 @@ TEST_F(MakeSpec, turns_limits_into_resources) {
   EXPECT_EQ(resources.pids->limit, 7);
 }
 
-TEST_F(MakeSpec, bounds_swap_for_everybody_where_the_site_limits_memory) {
+TEST_F(MakeSpec, bounds_swap_but_in_a_users_batch_job_where_the_site_limits_no_memory) {
   identity_ = Identity::mapped;
   request_.limits.memory_bytes = 1 << 20;
+  EXPECT_EQ(make().linux_.resources->memory->swap, 2 << 20);
+  in_job_ = true;
   EXPECT_FALSE(make().linux_.resources->memory->swap);
   request_.site.most.memory_bytes = 1 << 20;
   EXPECT_EQ(make().linux_.resources->memory->swap, 2 << 20);

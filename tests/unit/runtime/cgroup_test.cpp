@@ -325,9 +325,8 @@ TEST(CgroupSet, without_cgroups_all_limits_are_unmet) {
   ASSERT_TRUE(made.ok());
   std::vector<std::string> names;
   for (const auto& unmet : made->unmet()) names.push_back(unmet.name);
-  EXPECT_THAT(names, ElementsAre("memory.limit", "memory.reservation", "memory.swap", "cpu.shares",
-                                 "cpu.quota", "cpu.cpus", "pids.limit", "blockIO.weight",
-                                 "hugepageLimits"));
+  EXPECT_THAT(names, ElementsAre("memory.limit", "memory.reservation", "cpu.shares", "cpu.quota",
+                                 "cpu.cpus", "pids.limit", "blockIO.weight", "hugepageLimits"));
   EXPECT_EQ(made->unmet()[0].reason, "no cgroup controller 'memory'");
   EXPECT_TRUE(made->empty());
   auto devices = made->restrict_devices({}, "/berth/x", {{false, "a", {}, {}, "rwm"}});
