@@ -21,6 +21,7 @@
 #include "logs/writer.hpp"
 #include "monitor/clients.hpp"
 #include "monitor/health.hpp"
+#include "monitor/oom.hpp"
 #include "monitor/record.hpp"
 #include "monitor/restart.hpp"
 #include "monitor/streams.hpp"
@@ -122,6 +123,7 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   sys::Fd gpus_;       ///< the lease of its GPUs, which others take for free without our lock
   std::string lease_;  ///< its file; both empty for most containers
   sys::Process init_;
+  ScopeMemory memory_;
   bool own_child_ = true;  ///< init_ is ours to wait for, not berth-holder's
   int restarts_ = 0;
   milliseconds pause_{0};
@@ -251,6 +253,7 @@ void Monitor::begin_again() {
 Result<void> Monitor::hold(pid_t pid) {
   sys::Fd pidfd = TRY(sys::open_pidfd(pid));
   init_ = sys::Process(pid, std::move(pidfd));
+  memory_ = ScopeMemory(pid);
   return {};
 }
 
@@ -349,7 +352,8 @@ void Monitor::hear_signals() {
 Result<bool> Monitor::serve(Watch watch, std::optional<milliseconds> patience) {
   bool process = watch == Watch::process && init_;
   std::vector<pollfd> entries = {{signals_.get(), POLLIN, 0},
-                                 {process ? init_.pidfd().get() : -1, POLLIN, 0}};
+                                 {process ? init_.pidfd().get() : -1, POLLIN, 0},
+                                 {memory_.changes(), POLLIN, 0}};
   size_t streams = entries.size();
   // While somebody who must see all is behind, the container waits, as at a full pipe.
   using Output = Streams::Output;
@@ -362,6 +366,7 @@ Result<bool> Monitor::serve(Watch watch, std::optional<milliseconds> patience) {
     patience = std::min(patience.value_or(health_->patience()), health_->patience());
   }
   TRY(sys::poll(entries, patience));
+  if (entries[2].revents != 0) memory_.look();
   if (entries[0].revents != 0) hear_signals();
   std::vector<pollfd> of_streams(entries.begin(), entries.begin() + static_cast<long>(clients));
   if (health_) serve_health();
@@ -422,7 +427,7 @@ std::optional<int> Monitor::find_exit() {
 /// Whether the container that was just deleted had too little memory.
 bool Monitor::take_oom() {
   auto found = sys::stat_entry(state_, kOomFile);
-  if (!found.ok() || !*found) return false;
+  if (!found.ok() || !*found) return memory_.was_short();
   ignore(sys::remove_entry(state_, kOomFile));
   return true;
 }
@@ -433,6 +438,7 @@ Stopped Monitor::is_stopped() const {
 }
 
 bool Monitor::finish() {
+  memory_.look();
   health_.reset();
   exit_code_ = find_exit();
   streams_.drain(*this);

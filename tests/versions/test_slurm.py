@@ -61,11 +61,11 @@ def table(found):
 
 
 @pytest.mark.profiles()
-def test_what_works_with_this_slurm(work):
+def test_what_works_with_this_slurm(tmp_path):
     release = "Slurm {}.{:02}".format(*version())
     seen, failed = {}, []
     for row, test in ROWS.items():
-        seen[row], said = outcome(test, work / "report.xml")
+        seen[row], said = outcome(test, tmp_path / "report.xml")
         if said:
             failed.append(f"{row}: {said}")
     print(table({release: seen}))

@@ -102,6 +102,12 @@ def test_a_container_without_limits_gets_a_cgroup_when_one_is_wanted(way, user):
     assert (done.stderr, scopes(user)) == ("", before)
 
 
+def test_what_was_short_of_memory_is_told_when_its_scope_has_gone(way, user):
+    done = way.run("""berth run --name ship --memory 20m --rootfs $ROOT dd if=/dev/zero of=/dev/null bs=60M count=1
+        berth inspect --format '{{.State.OOMKilled}}' ship; berth rm ship""", check=False)
+    assert done.stdout == "true\nship\n", done
+
+
 def test_what_ends_by_itself_leaves_no_scope(way, user):
     done = way.run("berth run --rm --memory 50m --rootfs $ROOT sh -c 'sleep 0.1; exit 7'", check=False)
     assert (done.returncode, done.stdout, done.stderr) == (7, "", "")
