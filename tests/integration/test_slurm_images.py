@@ -288,6 +288,7 @@ def test_tasks_of_one_node_have_containers_of_their_own(slurm, image):
         assert sorted(done.stdout.splitlines()) == ["0", "1"], done
     else:
         assert done.returncode != 0, done
+        pytest.skip("Slurm 22.05 does not have it")
 
 
 @pytest.mark.profiles("user", "single_id")
