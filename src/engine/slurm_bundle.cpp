@@ -42,7 +42,8 @@ const oci::Mount* find_script(const oci::Spec& spec) {
   return nullptr;
 }
 
-/// Slurm since 23.02 has looked the program up on the node, whose paths say nothing of the image.
+/// Since 23.02 slurmstepd writes the path at which the node has the program. The image may have it
+/// elsewhere, so the word that the user typed is put back.
 void restore_program(std::vector<std::string>& command, const std::string& typed) {
   if (!typed.empty() && !command.empty() && command[0].ends_with("/" + typed)) command[0] = typed;
 }

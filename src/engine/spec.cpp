@@ -212,8 +212,9 @@ bool keeps_to_job(const SpecInputs& inputs) {
   return inputs.in_job && !inputs.request.cgroup_parent;
 }
 
-/// Whether systemd may make the cgroup: of an ordinary user's container, and of one whose parent is
-/// a slice of systemd's. Not in a batch job, whose system has to see it.
+/// Whether systemd may make the cgroup. It may for an ordinary user's container and for one whose
+/// parent is a slice. It may not in a batch job: the scheduler looks for processes in the job's
+/// own.
 bool may_be_scope(const SpecInputs& inputs) {
   if (keeps_to_job(inputs)) return false;
   return inputs.identity != Identity::root ||

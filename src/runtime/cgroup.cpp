@@ -172,8 +172,8 @@ Result<std::string> parse_cgroup_path(const std::string& path) {
   return name;
 }
 
-/// Who has no limit of memory is not told that swap has none either, which nobody may have asked
-/// for.
+/// Drops the warning about swap where the memory limit does not hold either: one line is enough,
+/// and the swap limit may be a default that nobody asked for.
 void say_memory_once(std::vector<UnmetLimit>& unmet) {
   auto is = [](std::string_view name) {
     return [name](const UnmetLimit& one) { return one.name == name; };
