@@ -8,8 +8,8 @@ runs three times: as root, as an ordinary user with subordinate ids, and as one 
 that is about one of them only says so: @pytest.mark.profiles("root"). "erofs" is root whose layers are
 EROFS images; BERTH_TEST_ROOT=erofs runs all of root's tests so, BERTH_TEST_LAYER_FORMAT=erofs everybody's.
 
-With BERTH_TEST_USERS=two such a test runs as the ordinary user and as one of the other two: which, its name
-says, so it is the same each time (docs/decisions/0170).
+With BERTH_TEST_USERS=turns such a test runs as one of them, half of the tests as the ordinary user: as which,
+its name says, so it is the same each time (docs/decisions/0170).
 """
 
 import contextlib
@@ -55,20 +55,21 @@ def pytest_generate_tests(metafunc):
             metafunc.parametrize("profile", kinds, indirect=True)
 
 
+# Who has the turn.
+TURNS = ("user", "root", "user", "single_id")
+
+
 def is_left_out(item):
     """Whether the test runs as other users than this one."""
     kind = getattr(item, "callspec", None) and item.callspec.params.get("profile")
     if not kind or item.get_closest_marker("profiles"):
         return False
-    turn = zlib.crc32(item.originalname.encode())
-    rows = [index for name, index in item.callspec.indices.items() if name != "profile"]
-    if rows:
-        return kind != users.KINDS[(turn + sum(rows)) % len(users.KINDS)]
-    return kind not in ("user", ("root", "single_id")[turn % 2])
+    rows = (index for name, index in item.callspec.indices.items() if name != "profile")
+    return kind != TURNS[(zlib.crc32(item.originalname.encode()) + sum(rows)) % len(TURNS)]
 
 
 def pytest_collection_modifyitems(config, items):
-    if os.environ.get("BERTH_TEST_USERS") == "two":
+    if os.environ.get("BERTH_TEST_USERS") == "turns":
         left_out = {item for item in items if is_left_out(item)}
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]

@@ -74,7 +74,7 @@ Result<void> give_scope(Found& found) {
   bool wants = state.of_engine && found.cgroups.empty() && has_scopes(state.annotations);
   if (!wants || is_machine_root() || !may_ask_own_manager()) return {};
   const char* hint = "start it with a limit, as --memory: then it has a cgroup from the beginning";
-  if (outlives_first_process(found)) {
+  if (TRY(shares_pid_namespace(found))) {
     return make_error(Kind::unsupported,
                       "give the container a cgroup: it shares its pid namespace with others", hint);
   }

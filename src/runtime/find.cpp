@@ -13,6 +13,21 @@ Result<std::string> pid_namespace(const std::string& pid) {
   return sys::read_link(sys::cwd(), "/proc/" + pid + "/ns/pid");
 }
 
+Result<std::string> mount_namespace(pid_t pid) {
+  return sys::read_link(sys::cwd(), "/proc/" + std::to_string(pid) + "/ns/mnt");
+}
+
+/// The last word of a line of /proc/PID/status; empty when there is none, or no process.
+/// Source: proc_pid_status(5).
+std::string status_word(pid_t pid, std::string_view name) {
+  auto text = sys::read_file(sys::cwd(), "/proc/" + std::to_string(pid) + "/status", 65536);
+  if (!text.ok()) return "";
+  for (std::string_view line : split(*text, '\n')) {
+    if (line.starts_with(name)) return std::string(split_blank(line).back());
+  }
+  return "";
+}
+
 /// The processes in the pid namespace of `first`; that one alone where it is ours too.
 Result<std::vector<pid_t>> pid_namespace_members(pid_t first) {
   auto theirs = pid_namespace(std::to_string(first));
@@ -84,13 +99,22 @@ bool outlives_first_process(const Found& found) {
     auto left = found.cgroups.processes();
     return left.ok() && !left->empty();
   }
-  auto text =
-      sys::read_file(sys::cwd(), "/proc/" + std::to_string(found.state.pid) + "/status", 65536);
-  if (!text.ok()) return false;
-  for (std::string_view line : split(*text, '\n')) {
-    if (!line.starts_with("NSpid:")) continue;
-    // Its number in each pid namespace that it is in, the innermost last.
-    return split_blank(line).back() != "1";
+  // Its number in each pid namespace that it is in, the innermost last.
+  std::string number = status_word(found.state.pid, "NSpid:");
+  return !number.empty() && number != "1";
+}
+
+Result<bool> shares_pid_namespace(const Found& found) {
+  if (outlives_first_process(found)) return true;
+  auto space = pid_namespace(std::to_string(found.state.pid));
+  auto mounts = mount_namespace(found.state.pid);
+  if (!space.ok() || !mounts.ok()) return false;  // it has ended
+  for (pid_t pid : TRY(pid_namespace_members(found.state.pid))) {
+    auto parents = pid_namespace(status_word(pid, "PPid:"));
+    if (pid == found.state.pid || (parents.ok() && *parents == *space)) continue;
+    // It was put there from outside: by 'exec', into all namespaces, or as another container.
+    auto theirs = mount_namespace(pid);
+    if (theirs.ok() && *theirs != *mounts) return true;
   }
   return false;
 }

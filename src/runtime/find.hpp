@@ -46,6 +46,11 @@ Result<sys::Process> first_process(const State& state);
 /// of a pid namespace. Also true for one whose first process has gone and left others behind.
 bool outlives_first_process(const Found& found);
 
+/// Whether processes of others are in the pid namespace of a running container: it has joined
+/// theirs, or they have joined its own (`--pid container:NAME`).
+/// Errors: those of a list of /proc.
+Result<bool> shares_pid_namespace(const Found& found);
+
 /// All processes of a container: those in its cgroup, else those in its pid namespace, else the
 /// first one; empty when it has stopped.
 Result<std::vector<pid_t>> processes_of(const Found& found);

@@ -102,6 +102,26 @@ def test_a_container_without_limits_gets_a_cgroup_when_one_is_wanted(way, user):
     assert (done.stderr, scopes(user)) == ("", before)
 
 
+def test_containers_that_share_their_process_numbers_keep_their_own_cgroups(user):
+    way = login(user)
+    done = way.run("""
+        berth run --detach --name ship --rootfs $ROOT sleep 1000 >/dev/null
+        berth run --detach --name boat --pid container:ship --rootfs $ROOT sleep 1000 >/dev/null
+        for one in ship boat; do berth pause $one; berth update --memory 70m $one; done
+        berth inspect --format '{{.State.Status}} {{.HostConfig.Memory}}' ship boat
+        berth run --detach --name raft --memory 50m --pid container:ship --rootfs $ROOT sleep 1000 >/dev/null
+        berth pause raft; berth inspect --format '{{.State.Status}}' ship boat raft; berth unpause raft
+        berth rm --force boat raft
+        berth exec --detach ship sleep 1001
+        berth pause ship; berth unpause ship; berth update --memory 70m ship
+        berth top ship | grep -c sleep; berth rm --force ship""")
+    told = done.stderr.splitlines()
+    assert len(told) == 4 and all("it shares its pid namespace with others" in line for line in told), told
+    assert values(done.stdout) == ["running 0", "running 0", "raft", "running", "running", "paused", "raft",
+                                   "boat", "raft", "ship", "ship", "ship", "2", "ship"]
+    assert not scopes(user)
+
+
 def test_what_was_short_of_memory_is_told_when_its_scope_has_gone(way, user):
     done = way.run("""berth run --name ship --memory 20m --rootfs $ROOT dd if=/dev/zero of=/dev/null bs=60M count=1
         berth inspect --format '{{.State.OOMKilled}}' ship; berth rm ship""", check=False)
