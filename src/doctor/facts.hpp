@@ -71,6 +71,9 @@ struct HostFacts {
   Place state;
   std::vector<std::string> missing_programs;  ///< of Berth, which every build has
   std::vector<std::string> missing_parts;     ///< programs of Berth that a build may leave out
+  /// What the loader said of a program whose libraries are not those of this system; empty where
+  /// all can start.
+  std::string unfit_program = {};
   std::string program_directory;
   CgroupFacts cgroups;
   bool seccomp = false;

@@ -19,6 +19,7 @@
 #include "sys/overlay.hpp"
 #include "sys/process.hpp"
 #include "sys/procfs.hpp"
+#include "sys/program.hpp"
 #include "sys/user_namespace.hpp"
 
 namespace berth::doctor {
@@ -28,6 +29,9 @@ constexpr std::array kPrograms = {"berth-runtime", "berth-monitor",  "berth-hold
                                   "berth-init",    "berth-hold",     "berth-transfer",
                                   "berth-mps",     "berth-cdi-hook", "berth-gpu-probe"};
 constexpr std::array kParts = {"berth-hub", "berth-network", "berth-erofs", "berth-scope"};
+// The others are static.
+constexpr std::array kWithLibraries = {"berth-transfer", "berth-gpu-probe", "berth-hub",
+                                       "berth-network", "berth-scope"};
 constexpr size_t kSmallFile = size_t{64} << 10;
 
 class Quiet final : public Log {
@@ -176,6 +180,10 @@ HostFacts gather_host(const Inputs& inputs) {
   std::copy_if(kPrograms.begin(), kPrograms.end(), std::back_inserter(host.missing_programs),
                missing);
   std::copy_if(kParts.begin(), kParts.end(), std::back_inserter(host.missing_parts), missing);
+  for (const char* name : kWithLibraries) {
+    if (!host.unfit_program.empty()) break;
+    host.unfit_program = sys::loader_complaint(inputs.libexec + "/" + name);
+  }
   host.cgroups = gather_cgroups(host.user.uid);
   host.os_release = read_small("/etc/os-release");
   host.seccomp = usable("/proc/sys/kernel/seccomp/actions_avail", F_OK);

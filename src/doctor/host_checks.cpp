@@ -18,6 +18,10 @@ Finding programs(const Facts& facts) {
   if (!host.missing_programs.empty()) {
     return problem(missing(host.missing_programs), "install Berth again, or set BERTH_LIBEXEC_DIR");
   }
+  if (!host.unfit_program.empty()) {
+    return problem("a program cannot start on this system: " + host.unfit_program,
+                   "install the Berth that was built for this system, or build it here");
+  }
   if (!host.missing_parts.empty()) {
     return warning(missing(host.missing_parts) + ", which this build may have left out",
                    "docs/hacking.md, Building, names the switch of each");

@@ -17,6 +17,7 @@
 #include "sys/file.hpp"
 #include "sys/layer.hpp"
 #include "sys/process.hpp"
+#include "sys/program.hpp"
 #include "sys/stream.hpp"
 
 namespace berth::engine {
@@ -188,6 +189,11 @@ Result<image::TransferResult> finish(const Context& context, Call call, const Pr
   if (status.signal != 0) {
     return make_error(Kind::interrupted,
                       "berth-transfer was ended by signal " + std::to_string(status.signal));
+  }
+  std::string complaint = sys::loader_complaint(context.paths.libexec + "/berth-transfer");
+  if (!complaint.empty()) {
+    return make_error(Kind::unsupported, "start " + complaint,
+                      "install the Berth that was built for this system, or build it here");
   }
   return make_error(Kind::bug,
                     "berth-transfer ended without a result, status " + std::to_string(status.code));

@@ -140,8 +140,9 @@ Result<scope::Answer> ask(scope::Request request) {
   auto output = TRY(sys::run_command(std::move(options), json::write(request), kScopePatience));
   auto answer = json::read<scope::Answer>(output.out, kProgram);
   if (!answer.ok()) {
-    return make_error(Kind::io, "run " + quote(kProgram) + ": exit status " +
-                                    std::to_string(output.status.shell_code()));
+    std::string said = escape_controls(split(trim(output.err), '\n').front());
+    if (said.empty()) said = "exit status " + std::to_string(output.status.shell_code());
+    return make_error(Kind::io, "run " + quote(kProgram) + ": " + said);
   }
   if (answer->kind) return make_error(kind_from_name(*answer->kind), answer->what);
   return answer;

@@ -10,15 +10,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 
 #include "base/text.hpp"
 #include "sys/arguments.hpp"
+#include "sys/process.hpp"
 
 namespace berth::sys {
 namespace {
 
 constexpr unsigned kCloseRangeCloexec = 4;
 constexpr unsigned kFallbackLimit = 65536;
+constexpr std::chrono::seconds kStartPatience{5};
 
 enum class OnRange : unsigned { close = 0, close_on_exec = kCloseRangeCloexec };
 
@@ -119,6 +122,19 @@ Result<std::string> own_program(const std::string& directory, std::string_view n
   return make_error(Kind::not_found,
                     "this installation has no " + std::string(name) + " in " + quote(directory),
                     "a build of Berth with " + std::string(part) + "=ON, or set BERTH_LIBEXEC_DIR");
+}
+
+std::string loader_complaint(const std::string& program) {
+  SpawnOptions options;
+  options.program = program;
+  options.args = {program, "--version"};
+  auto ended = run_command(std::move(options), "", kStartPatience);
+  if (!ended.ok() || ended->status.code == 0) return "";
+  std::string line = escape_controls(split(trim(ended->err), '\n').front());
+  // A library that lacks, and one that lacks a version of a symbol: rtld's two words for it.
+  bool told = line.find(": error while loading shared libraries: ") != std::string::npos ||
+              line.find("' not found (required by ") != std::string::npos;
+  return told ? line : "";
 }
 
 }  // namespace berth::sys

@@ -484,3 +484,33 @@ def test_it_searches_where_the_policy_says(berth, tree, work):
     (config / "policy.toml").write_text('[gpu]\nlibrary-directories = ["/srv/driver"]\n')
     berth.ok("--config-dir", config, "policy", "apply")
     assert libraries()["status"] == "ok"
+
+
+@pytest.fixture
+def unfit_programs(work, programs):
+    """Berth's programs, of which berth-transfer lacks a library here."""
+    place = work / "unfit"
+    place.mkdir()
+    for program in programs.glob("berth*"):
+        if program.name not in ("berth-transfer", "berth"):
+            (place / program.name).symlink_to(program)
+    build = ["cc", "-shared", "-Wl,-soname,libgone.so", "-o", work / "libgone.so", "-x", "c", "/dev/null"]
+    subprocess.run(build, check=True)
+    subprocess.run(["cc", "-o", place / "berth-transfer", "-x", "c", "-", "-x", "none", "-Wl,--no-as-needed",
+                    work / "libgone.so"], check=True, input=b"int main(){return 0;}")
+    (work / "libgone.so").unlink()
+    return place
+
+
+def test_a_program_that_was_built_for_another_system_is_told(berth, tree, unfit_programs, listing):
+    env = {"BERTH_LIBEXEC_DIR": unfit_programs}
+    before = listing()
+    done = berth.run("pull", "127.0.0.1:1/no/image", env=env)
+    *loader, line = done.stderr.splitlines()
+    assert done.returncode == 1 and len(loader) == 1 and loader[0].startswith("berth-transfer: ")
+    assert line == (f"berth: start {unfit_programs}/berth-transfer: error while loading shared libraries: libgone.so: "
+                    "cannot open shared object file: No such file or directory; "
+                    "try: install the Berth that was built for this system, or build it here")
+    assert listing() == before
+    told = answers(berth, tree(), env=env)["host.programs"]
+    assert told["status"] == "problem" and "libgone.so" in told["cause"] and "built for this system" in told["remedy"]

@@ -147,6 +147,9 @@ constexpr Status kProblem = Status::problem;
 const Fault kHostFaults[] = {
     {"programs", "host.programs", kProblem, "berth-monitor is missing", "install",
      [](Facts& f) { f.host.missing_programs = {"berth-monitor"}; }},
+    {"libraries", "host.programs", kProblem, "cannot start on this system: berth-hub: libfmt",
+     "built for this system",
+     [](Facts& f) { f.host.unfit_program = "berth-hub: libfmt.so.9: not found"; }},
     {"parts", "host.programs", kWarning, "berth-hub, berth-scope are missing", "Building",
      [](Facts& f) {
        f.host.missing_parts = {"berth-hub", "berth-scope"};
