@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <chrono>
 #include <utility>
 
 #include "base/text.hpp"
@@ -11,11 +12,15 @@
 #include "engine/privilege.hpp"
 #include "sys/file.hpp"
 #include "sys/packages.hpp"
+#include "sys/process.hpp"
 
 namespace berth::engine {
 namespace {
 
 constexpr const char* kTun = "/dev/net/tun";
+constexpr std::string_view kNewPasta = "20250503";
+constexpr size_t kDigitsOfDay = 8;
+constexpr std::chrono::seconds kVersionPatience{5};
 
 /// A helper opens it in the container's namespace, as the same user.
 Result<void> check_tun() {
@@ -28,35 +33,65 @@ Result<void> check_tun() {
   return std::move(error).with_context("cannot give the container a network");
 }
 
-/// slirp4netns first: Debian 12's pasta, of March 2023, repeats bytes and loses ends of connections
-/// of which one side has stopped speaking.
-std::vector<std::string> helpers_for(const RunRequest& request) {
-  if (request.network == Network::pasta) return {network::kPasta};
-  if (request.network == Network::slirp4netns) return {network::kSlirp};
+/// pasta first where it is new: Debian 12's, of March 2023, repeats bytes and loses ends of
+/// connections of which one side has stopped speaking.
+std::vector<std::string> helpers_of_a_container(const Context& context) {
+  sys::SpawnOptions options;
+  options.program = find_in_path(context, network::kPasta);
+  options.args = {network::kPasta, "--version"};
+  if (options.program.empty()) return {network::kSlirp, network::kPasta};
+  auto told = sys::run_command(std::move(options), "", kVersionPatience);
+  if (told.ok() && is_new_pasta(told->out)) return {network::kPasta, network::kSlirp};
   return {network::kSlirp, network::kPasta};
 }
 
-}  // namespace
-
-Result<void> choose_helper(const Context& context, const RunRequest& asked,
-                           network::Request& request) {
-  std::vector<std::string> helpers = helpers_for(asked);
+/// The first of `helpers` that is here; of the one that `asked` names, if it names one.
+Result<void> choose(const Context& context, const RunRequest& asked,
+                    std::vector<std::string> helpers, network::Request& request) {
+  if (asked.network == Network::pasta) helpers = {network::kPasta};
+  if (asked.network == Network::slirp4netns) helpers = {network::kSlirp};
   for (const std::string& helper : helpers) {
     request.mode = helper;
     request.program = find_in_path(context, helper);
     if (!request.program.empty()) return check_tun();
   }
-  bool any = helpers.size() > 1;
-  std::string names = any ? "'slirp4netns' or 'pasta'" : quote(request.mode);
-  const char* package = request.mode == network::kPasta && !any ? "passt" : "slirp4netns";
+  std::string names = helpers.size() > 1 ? "'slirp4netns' or 'pasta'" : quote(request.mode);
+  bool is_pasta = names == quote(network::kPasta);
+  std::string remedy = sys::how_to_install(is_pasta ? "passt" : "slirp4netns");
+  if (helpers.size() > 1) remedy += ", or passt of May 2025 or later";
   return make_error(Kind::unsupported, "find " + names + " in PATH",
-                    sys::how_to_install(package) + ", or --network host or none")
+                    remedy + ", or --network host or none")
       .with_context("cannot give the container a network");
+}
+
+}  // namespace
+
+bool is_new_pasta(std::string_view version) {
+  // "pasta 0.0~git20250503.587980c-2", "pasta 2025_05_03.587980c", "pasta 0^20250503.g587980c".
+  for (size_t i = 0; i < version.size(); ++i) {
+    std::string day;
+    for (size_t end = i; end < version.size() && day.size() < kDigitsOfDay; ++end) {
+      bool is_digit = version[end] >= '0' && version[end] <= '9';
+      if (is_digit) day += version[end];
+      if (!is_digit && (version[end] != '_' || day.empty())) break;
+    }
+    if (day.size() == kDigitsOfDay && day.starts_with("20")) return day >= kNewPasta;
+  }
+  return version.starts_with(network::kPasta);
+}
+
+Result<void> choose_helper(const Context& context, const RunRequest& asked,
+                           network::Request& request) {
+  bool is_named = asked.network == Network::pasta || asked.network == Network::slirp4netns;
+  std::vector<std::string> helpers;
+  if (!is_named) helpers = helpers_of_a_container(context);
+  return choose(context, asked, std::move(helpers), request);
 }
 
 Result<void> choose_outside(const Context& context, const RunRequest& asked,
                             network::Request& request) {
-  TRY(choose_helper(context, asked, request));
+  // slirp4netns alone learns of published ports while it runs.
+  TRY(choose(context, asked, {network::kSlirp, network::kPasta}, request));
   request.outside = std::exchange(request.mode, network::kBridge);
   request.foreign_space = context.foreign_space;
   for (const NetworkRecord& one : TRY(list_networks(context))) request.taken.push_back(one.subnet);

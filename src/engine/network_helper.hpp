@@ -2,12 +2,18 @@
 // slirp4netns and pasta, by which an ordinary user's containers reach the network.
 #pragma once
 
+#include <string_view>
+
 #include "base/result.hpp"
 #include "engine/context.hpp"
 #include "engine/request.hpp"
 #include "network/request.hpp"
 
 namespace berth::engine {
+
+/// Whether `version`, what `pasta --version` prints, is of one that keeps all connections whole: of
+/// May 2025 or later. One that does not tell the day of its release is taken for a later one. Pure.
+bool is_new_pasta(std::string_view version);
 
 /// Puts mode and program of the helper that serves `asked` into `request`.
 /// Errors: unsupported (neither is in PATH), denied and not_found (/dev/net/tun).

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/network_files.hpp"
+#include "engine/network_helper.hpp"
 #include "json/fields.hpp"
 
 namespace berth::engine {
@@ -32,6 +33,17 @@ TEST(ReadNetwork, takes_the_flag_then_the_variable_then_the_jobs_then_dockers) {
   EXPECT_EQ(read({}, {"BERTH_NETWORK=none", "SLURM_JOB_ID=7"})->network, Network::none);
   EXPECT_EQ(read({}, {"BERTH_NETWORK="})->network, Network::bridge);
   EXPECT_EQ(read({"host"}, {"BERTH_NETWORK=bridge"})->network, Network::host);
+}
+
+TEST(NetworkHelper, knows_a_new_pasta_by_the_day_of_its_release) {
+  EXPECT_FALSE(is_new_pasta("pasta 0.0~git20230309.7c7625d-1\nCopyright Red Hat\n2025"));
+  EXPECT_FALSE(is_new_pasta("pasta 2024_12_11.09478d5"));
+  EXPECT_FALSE(is_new_pasta("pasta 0^20240220.g1e6f92b-1.el9"));
+  EXPECT_TRUE(is_new_pasta("pasta 0.0~git20250503.587980c-2"));
+  EXPECT_TRUE(is_new_pasta("pasta 2026_10_02.1234567"));
+  EXPECT_TRUE(is_new_pasta("pasta 1.4"));
+  EXPECT_FALSE(is_new_pasta(""));
+  EXPECT_FALSE(is_new_pasta("sh: pasta: not found"));
 }
 
 TEST(ReadNetwork, publishes_ports_whatever_the_default) {
