@@ -56,10 +56,14 @@ def skips_of_programs(directory):
 
 
 def skips_of_ctest(cases):
-    """[(name, reason)] of the entries that ctest did not run: disabled, or not built."""
-    return [(case.get("name"), skip.get("message", "no reason given"))
-            for case in cases if case.get("status") in ("notrun", "disabled")
-            for skip in case.findall("skipped")]
+    """[(name, reason)] of the entries that ctest did not run (disabled, or not built), and of those that had nothing
+    to do and printed a line 'Reason: …'."""
+    found = []
+    for case in cases:
+        for skip in case.findall("skipped") if case.get("status") in ("notrun", "disabled") else ():
+            told = re.search(r"^Reason: (.*)$", case.findtext("system-out") or "", re.MULTILINE)
+            found.append((case.get("name"), told.group(1) if told else skip.get("message", "no reason given")))
+    return found
 
 
 def read_times(directory):

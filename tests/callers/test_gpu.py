@@ -150,7 +150,7 @@ def test_ldconfig_works_and_a_commit_has_nothing_of_the_driver(started, site, en
         assert done.returncode == 0 and f"libcuda.so.1 (libc6,x86-64) => {library}" in before, done
         assert f"libcuda.so (libc6,x86-64) => {library}" in before
         assert "libcuda.so.1 (libc6,x86-64) => " in after, done
-        made.ok("commit", "gpus", "committed")
+        made.commit("gpus", "committed")
         shown = made.argv_to_run("gpus-committed", "sh", "-c", "grep -c nvidia /etc/ld.so.cache; ls /etc; ls /usr/lib")
         shown[shown.index(callers.IMAGE)] = "committed"
         shown[1:1] = ["--env", "NVIDIA_VISIBLE_DEVICES=void"]  # a commit keeps the variable

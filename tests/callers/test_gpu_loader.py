@@ -136,7 +136,7 @@ def test_ldconfig_twice_and_a_commit(engine, pushed, new_library, layout):  # no
         out = run(engine, pushed(layout), script, volume(new_library, "/libnew.so.1"), keep=True).splitlines()
         assert all(f" => {DRIVER}/" in line for line in out[:3]) and len(out) == 4, out
         assert out[3] == "libnew.so.1 => /opt/new/libnew.so.1"
-        engine.ok("commit", "gpus", "committed")
+        engine.commit("gpus", "committed")
         shown = run(engine, "committed", "/ldconfig -p; ls /etc/ld.so.conf.d /usr/lib; /probe libnew.so.1",
                     ["--env", "NVIDIA_VISIBLE_DEVICES=void"], "gpus-committed")
         assert "cuda" not in shown and "nvidia" not in shown and "00-berth" not in shown

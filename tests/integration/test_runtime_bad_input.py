@@ -62,6 +62,62 @@ def test_annotations_of_any_size_leave_the_container_in_reach(runtime, bundle):
     ok(runtime.call("delete", "--force", "c1"))
 
 
+def placed(config, path, value):
+    """Puts `value` where `path` says: 'linux.namespaces[]' is one more of these."""
+    *parents, last = path.split(".")
+    for name in parents:
+        config = config.setdefault(name, {})
+    if last.endswith("[]"):
+        config.setdefault(last.removesuffix("[]"), []).append(value)
+    else:
+        config[last] = value
+
+
+# The specification has runtimes pass over members that they do not know.
+@pytest.mark.parametrize("path, value", [
+    ("ociVersion", "1.99.0"), ("tomorrow", {"is": ["another", "day"]}), ("process.tomorrow", 1),
+    ("process.user.tomorrow", 1), ("root.tomorrow", "1"), ("linux.tomorrow", [1]), ("linux.resources.tomorrow", {}),
+    ("linux.resources.memory.tomorrow", 1), ("hooks.tomorrow", [{"path": "/nowhere"}]),
+    ("mounts[]", {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "tomorrow": True}),
+    ("linux.seccomp", {"defaultAction": "SCMP_ACT_ALLOW", "tomorrow": 1,
+                       "syscalls": [{"names": ["tomorrows_call"], "action": "SCMP_ACT_ERRNO", "tomorrow": 1}]}),
+    ("vm", {"hypervisor": {"path": "/nowhere"}}), ("zos", {}),
+])
+def test_members_of_the_future_are_passed_over(runtime, bundle, path, value):
+    placed(bundle.args("/bin/true").config, path, value)
+    done = runtime.run(bundle)
+    assert (done.returncode, done.stderr) == (0, ""), done
+
+
+# What one member that is known asks for is done, or it is an error that names it.
+@pytest.mark.parametrize("path, value, words", [
+    ("linux.namespaces[]", {"type": "tomorrow"}, "linux.namespaces: unknown type 'tomorrow'"),
+    ("process.rlimits[]", {"type": "RLIMIT_TOMORROW", "hard": 1, "soft": 1}, "unknown type 'RLIMIT_TOMORROW'"),
+    ("process.scheduler", {"policy": "SCHED_TOMORROW"}, "process.scheduler.policy: unknown value 'SCHED_TOMORROW'"),
+    ("process.ioPriority", {"class": "IOPRIO_CLASS_TOMORROW", "priority": 1}, "unknown value 'IOPRIO_CLASS_TOMORROW'"),
+    ("linux.memoryPolicy", {"mode": "MPOL_TOMORROW", "nodes": "0"}, "unknown value 'MPOL_TOMORROW'"),
+    ("linux.personality", {"domain": "LINUX128"}, "unknown value 'LINUX128'"),
+    ("linux.rootfsPropagation", "tomorrow", "linux.rootfsPropagation: unknown value 'tomorrow'"),
+    ("linux.seccomp", {"defaultAction": "SCMP_ACT_TOMORROW"}, "unknown action 'SCMP_ACT_TOMORROW'"),
+    ("linux.seccomp", {"defaultAction": "SCMP_ACT_ALLOW", "flags": ["SECCOMP_FILTER_FLAG_TOMORROW"]},
+     "unknown flag 'SECCOMP_FILTER_FLAG_TOMORROW'"),
+    ("mounts[]", {"destination": "/tmp", "type": "tmpfs", "source": "tmpfs", "options": ["tomorrow"]},
+     "set mount option 'tomorrow'"),
+])
+def test_a_value_of_the_future_is_refused_by_its_name(runtime, bundle, path, value, words):
+    placed(bundle.args("/bin/true").config, path, value)
+    bundle.write()
+    assert words in refused(runtime, bundle)
+
+
+def test_a_capability_of_the_future_is_told_and_left_out(runtime, bundle):
+    bundle.args("/bin/true").process["capabilities"] = {"bounding": ["CAP_CHOWN", "CAP_TOMORROW"]}
+    done = runtime.run(bundle)
+    assert done.returncode == 0
+    assert done.stderr == ("berth-runtime: warning: process.capabilities.bounding: unknown capability 'CAP_TOMORROW', "
+                           "ignoring\n")
+
+
 def test_a_truncated_config_is_refused_wherever_it_ends(runtime, bundle):
     bundle.write()
     path = bundle.directory / "config.json"

@@ -253,6 +253,9 @@ class Docker(Caller):
     def ran_out_of_memory(self, name):
         return self.inspect(name, ".State.OOMKilled") == "true"
 
+    def commit(self, name, image):
+        self.ok("commit", name, image)
+
     def remove(self, name):
         self.ok("rm", "--force", name)
 
@@ -300,6 +303,11 @@ class Podman(Docker):
     def ran_out_of_memory(self, name):
         """conmon 2.1 does not see it where cgroups are hybrid, whatever the runtime."""
         return None
+
+    def commit(self, name, image):
+        # podman 5 does not wait until conmon has had its container cleaned up.
+        self.ok("container", "cleanup", name)
+        super().commit(name, image)
 
     def remove(self, name):
         self.ok("rm", "--force", "--time", "0", name)

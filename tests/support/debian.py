@@ -19,6 +19,14 @@ def mirror():
     return told.splitlines()[0]
 
 
+def own_suite():
+    """This machine's suite; bookworm where it is none of Debian's."""
+    told = dict(line.split("=", 1) for line in pathlib.Path("/etc/os-release").read_text().splitlines() if "=" in line)
+    if told.get("ID") != "debian":
+        return "bookworm"
+    return "sid" if told["PRETTY_NAME"].strip('"').endswith("/sid") else told["VERSION_CODENAME"]
+
+
 def make_root(suite, path, packages):
     """Debian's base of `suite` at `path` with these packages beside it, and this machine's apt settings.
     Errors: CalledProcessError, with debootstrap's last words in `output`."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A QEMU guest: Debian with Debian's own kernel (6.1 of bookworm, 6.12 of trixie, sid's newest; cgroup v2
 alone, AppArmor, systemd if it is asked for), where the machine that runs the tests has another kernel and
-other cgroups. Which Debian it is says BERTH_GUEST; bookworm unless told.
+other cgroups. Which Debian it is says BERTH_GUEST; this machine's own unless told, since programs do not start
+with older libraries than those that they were built with.
 
     machine = Machine(prepare())
     machine.add("bin/berth-runtime", PROGRAMS / "berth-runtime")
@@ -93,7 +94,7 @@ ln -sf ../payload.service /etc/systemd/system/multi-user.target.wants/
 exec /lib/systemd/systemd --show-status=false --log-target=console --log-level=warning
 """
 
-SUITE = os.environ.get("BERTH_GUEST") or "bookworm"
+SUITE = os.environ.get("BERTH_GUEST") or debian.own_suite()
 MEMORY_MIB = 1024
 DISK_MIB = 1700
 PARTITION = bytes.fromhex("68747265")  # the disk's own number, by which the kernel finds its root
