@@ -71,11 +71,20 @@ std::vector<unsigned> Maker::wished_numbers(std::string_view annotation) {
   return {};
 }
 
-// Of an engine that is a service, such as containerd with systemd's CPUAffinity=, the processors
-// are its own. Those of whoever calls our engine, a batch job's binding, are the container's too.
+// A caller's binding, Slurm's or numactl's, is the container's too, but for a cpuset that is asked
+// for, and where another engine names a cgroup that is not below the caller's: the processors of a
+// service, such as containerd with systemd's CPUAffinity=, are its own.
 void Maker::free_affinity() {
-  bool wished = spec_.annotations.contains(std::string(oci::kProcessorsAnnotation));
-  if (!wished && !container_.of_engine) add(ResetAffinity{});
+  if (spec_.annotations.contains(std::string(oci::kProcessorsAnnotation))) return;
+  const auto& resources = spec_.linux_.resources;
+  if (resources && resources->cpu && !resources->cpu->cpus.empty()) {
+    auto asked = parse_cpu_list(resources->cpu->cpus, "linux.resources.cpu.cpus");
+    if (asked.ok()) add(PreferPlace{std::move(*asked), {}});
+    return;
+  }
+  const std::string& path = spec_.linux_.cgroups_path;
+  bool is_elsewhere = path.starts_with('/') || path.find(':') != std::string::npos;
+  if (!container_.of_engine && is_elsewhere) add(ResetAffinity{});
 }
 
 void Maker::place() {

@@ -4,6 +4,7 @@
 import os
 
 import pytest
+from support.waiting import wait_until
 
 SHELL = ("sh", "-c")
 
@@ -140,3 +141,33 @@ def test_the_first_process_is_number_one_and_sees_no_other(shell):
 
 def test_nothing_of_the_store_is_in_sight(shell, berth):
     assert str(berth.root) not in shell("cat /proc/self/mounts | grep -v ' /etc/'")
+
+
+@pytest.fixture
+def bound():
+    """The processor that this process, and what it starts, is bound to, as Slurm and numactl bind a task."""
+    every = sorted(os.sched_getaffinity(0))
+    if len(every) < 2:
+        pytest.skip("needs two processors")
+    os.sched_setaffinity(0, every[1:2])
+    yield str(every[1])
+    os.sched_setaffinity(0, every)
+
+
+PROCESSORS = "grep Cpus_allowed_list /proc/self/status | cut -f 2"
+
+
+def test_the_binding_of_a_task_is_that_of_its_container(berth, shell, busybox, bound):
+    assert shell(PROCESSORS).split() == [bound]
+    assert shell(PROCESSORS, "--memory", "64m", "--cpus", "1").split() == [bound]
+    berth.ok("run", "--detach", "--name", "ship", busybox, *SHELL, f"{PROCESSORS}; sleep 100")
+    assert berth.ok("exec", "ship", *SHELL, PROCESSORS).split() == [bound]
+    berth.ok("restart", "--time", "0", "ship")
+    wait_until(lambda: berth.ok("logs", "ship").split() == [bound, bound])
+    berth.ok("rm", "--force", "ship")
+
+
+@pytest.mark.profiles("root")
+def test_a_cpuset_that_is_asked_for_counts_more_than_a_binding(shell, bound):
+    assert shell(PROCESSORS, "--cpuset-cpus", "0").split() == ["0"]
+    assert shell(PROCESSORS, "--cpuset-cpus", f"0,{bound}").split() in (["0-1"], [f"0,{bound}"])

@@ -58,8 +58,9 @@ def test_takes_memory_by_its_policy(runtime, bundle):
 
 
 @ROOT
-def test_the_processors_of_the_caller_are_not_those_of_the_container(runtime, bundle, start):
+def test_the_processors_of_a_service_are_not_those_of_its_containers(runtime, bundle, start):
     """An engine that is a service may be bound to a few, by systemd's CPUAffinity= for one."""
+    bundle.linux["cgroupsPath"] = f"/berth-tests-{os.getpid()}"
     every = sorted(os.sched_getaffinity(0))
     if len(every) < 2:
         pytest.skip("needs two processors")
@@ -74,6 +75,39 @@ def test_the_processors_of_the_caller_are_not_those_of_the_container(runtime, bu
         bundle.args("/bin/sleep", "100")
         start()
         assert allowed(ok(runtime.call("exec", "c1", "/bin/cat", "/proc/self/status"))) >= len(every)
+    finally:
+        os.sched_setaffinity(0, every)
+
+
+@ROOT
+def test_the_binding_of_a_task_is_that_of_its_container(runtime, bundle, start):
+    every = sorted(os.sched_getaffinity(0))
+    if len(every) < 2:
+        pytest.skip("needs two processors")
+    look = ("/bin/grep", "Cpus_allowed_list", "/proc/self/status")
+    bundle.args(*look)
+    bundle.linux.pop("cgroupsPath", None)  # it is the caller's own
+    os.sched_setaffinity(0, every[1:2])
+    try:
+        assert runtime.out(bundle).split() == ["Cpus_allowed_list:", str(every[1])]
+        bundle.args("/bin/sleep", "100")
+        start()
+        assert ok(runtime.call("exec", "c1", *look)).split()[1] == str(every[1])
+    finally:
+        os.sched_setaffinity(0, every)
+
+
+@ROOT
+def test_a_cpuset_that_is_asked_for_counts_more_than_the_binding_of_the_caller(runtime, bundle):
+    every = sorted(os.sched_getaffinity(0))
+    if len(every) < 2:
+        pytest.skip("needs two processors")
+    bundle.args("/bin/grep", "Cpus_allowed_list", "/proc/self/status")
+    os.sched_setaffinity(0, every[1:2])
+    try:
+        for asked in (f"{every[0]}", f"{every[0]}-{every[1]}"):
+            bundle.linux["resources"] = {"cpu": {"cpus": asked}}
+            assert runtime.out(bundle).split() == ["Cpus_allowed_list:", asked]
     finally:
         os.sched_setaffinity(0, every)
 

@@ -131,6 +131,12 @@ TEST(Plan, gives_back_the_processors_that_a_foreign_engine_keeps_for_itself) {
   oci::Spec spec = base();
   Container ours = kContainer;
   ours.of_engine = true;
+  EXPECT_EQ(find<ResetAffinity>(plan_of(spec)), nullptr) << "it stays in its caller's cgroup";
+  spec.linux_.cgroups_path = "berth-c1";
+  EXPECT_EQ(find<ResetAffinity>(plan_of(spec)), nullptr) << "so does this one";
+  spec.linux_.cgroups_path = "system.slice:docker:c1";
+  EXPECT_NE(find<ResetAffinity>(plan_of(spec)), nullptr);
+  spec.linux_.cgroups_path = "/docker/c1";
   EXPECT_NE(find<ResetAffinity>(plan_of(spec)), nullptr);
   EXPECT_NE(find<ResetAffinity>(*make_exec(spec, kContainer, {})), nullptr);
   EXPECT_EQ(find<ResetAffinity>(plan_of(spec, {}, ours)), nullptr);
@@ -142,6 +148,21 @@ TEST(Plan, gives_back_the_processors_that_a_foreign_engine_keeps_for_itself) {
   EXPECT_NE(find<ResetAffinity>(plan_of(spec)), nullptr) << "the member is for exec";
   spec.annotations = {{"dev.berth.processors", "0"}};
   EXPECT_EQ(find<ResetAffinity>(plan_of(spec)), nullptr);
+}
+
+TEST(Plan, runs_on_all_of_a_cpuset_that_is_asked_for) {
+  oci::Spec spec = base();
+  Container ours = kContainer;
+  ours.of_engine = true;
+  spec.linux_.resources.emplace().cpu.emplace().cpus = "2-3";
+  for (const Container& one : {kContainer, ours}) {
+    Plan plan = plan_of(spec, {}, one);
+    ASSERT_NE(find<PreferPlace>(plan), nullptr);
+    EXPECT_EQ(find<PreferPlace>(plan)->processors, (std::vector<unsigned>{2, 3}));
+    EXPECT_EQ(find<ResetAffinity>(plan), nullptr);
+  }
+  spec.linux_.resources->cpu->cpus = "all of them";
+  EXPECT_EQ(find<PreferPlace>(plan_of(spec, {}, ours)), nullptr) << "the cgroup says what is wrong";
 }
 
 TEST(Plan, passes_over_a_place_that_it_cannot_read) {
@@ -205,7 +226,6 @@ TEST(Plan, of_a_small_config_is_these_steps_in_this_order) {
                 "make read-only /proc/sys",
                 "hide /proc/kcore",
                 "enter the root, read-only",
-                "run on all processors that the cgroup allows",
                 "limit capabilities to none",
                 "enter directory '/'",
                 "become user 0:0",
