@@ -2,6 +2,7 @@
 """What a Slurm has that others have not, with Berth: ./dev test versions makes a table of it."""
 
 import json
+import os
 import re
 import subprocess
 
@@ -63,6 +64,18 @@ def test_gpus_that_slurm_finds_by_itself_are_those_of_the_container(berth, busyb
 def images(programs, work):
     with with_images(work / "slurm", programs).running() as running:
         yield running
+
+
+@pytest.mark.parametrize("kind", [with_plugin, with_images])
+def test_a_task_keeps_the_processor_that_it_is_bound_to(berth, busybox, programs, work, kind):
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two processors")
+    berth.ok("pull", "--quiet", busybox)
+    image = f"--container={busybox}" if kind is with_images else f"--container-image={busybox}"
+    with kind(work, programs, lines=["TaskPlugin=task/affinity"]).running() as cluster:
+        out = Submitter(cluster, berth).srun("--cpu-bind=map_cpu:0", image, "grep", "Cpus_allowed_list",
+                                             "/proc/self/status")
+        assert out.split() == ["Cpus_allowed_list:", "0"]
 
 
 @pytest.mark.profiles("root")
