@@ -128,7 +128,7 @@ def copy_tree(to):
     """Makes `to` a checkout of this commit whose files are those here. Files that are the same stay as they are,
     so that what was built from them is not built again."""
     if not (to / ".git").exists():
-        run("git", "clone", "--quiet", "--no-hardlinks", "--no-checkout", ROOT, to)
+        run("git", "-c", "safe.directory=*", "clone", "--quiet", "--no-hardlinks", "--no-checkout", ROOT, to)
     git("fetch", "--quiet", str(ROOT), "HEAD", cwd=to)
     git("update-ref", "--no-deref", "HEAD", "FETCH_HEAD", cwd=to)
     git("read-tree", "HEAD", cwd=to)
