@@ -108,9 +108,10 @@ def test_without_a_cgroup_namespace_it_sees_its_own_directory(runtime, bundle):
     assert runtime.out(bundle).splitlines()[0] == f"0::{GROUP}"
 
 
+# Not in /tmp, whose file system has no devices on a machine with systemd of today.
 DEVICES = """
-mknod /tmp/allowed b 259 0; mknod /tmp/denied c 1 11
-try() { dd if=/tmp/$1 of=/dev/null bs=512 count=1 2>/dev/null && echo $1 can be read; }
+mknod /dev/allowed b 259 0; mknod /dev/denied c 1 11
+try() { dd if=/dev/$1 of=/dev/null bs=512 count=1 2>/dev/null && echo $1 can be read; }
 try allowed; try denied
 echo waiting; until [ -e /tmp/reloaded ]; do sleep 0.1; done
 try allowed; try denied
@@ -143,9 +144,9 @@ def test_a_reload_does_not_change_the_device_rules(bundle, start, declared):
 
 
 GPUS = """
-mknod /tmp/nvidia1 c 195 1
+mknod /dev/nvidia1 c 195 1
 try() { dd if=$1 of=/dev/null bs=1 count=1 2>&1 | grep -o 'No such device.*\|Operation not.*'; }
-all() { for node in /dev/nvidia0 /dev/nvidiactl /tmp/nvidia1; do echo $node $(try $node); done; }
+all() { for node in /dev/nvidia0 /dev/nvidiactl /dev/nvidia1; do echo $node $(try $node); done; }
 all; echo waiting; until [ -e /tmp/reloaded ]; do sleep 0.1; done; all
 echo ended
 """
@@ -185,7 +186,7 @@ def test_nothing_that_systemd_does_later_takes_a_gpu_away(bundle, start, gpu_nod
     assert show(UNIT, "DeviceAllow")["DeviceAllow"].split("\n") == declared
     (bundle.rootfs / "tmp/reloaded").touch()
     until(lambda: "ended" in out.read_text())
-    seen = [f"/dev/nvidia0 {GIVEN}", f"/dev/nvidiactl {GIVEN}", f"/tmp/nvidia1 {DENIED}"]
+    seen = [f"/dev/nvidia0 {GIVEN}", f"/dev/nvidiactl {GIVEN}", f"/dev/nvidia1 {DENIED}"]
     assert out.read_text().splitlines() == [*seen, "waiting", *seen, "ended"]
 
 
@@ -211,7 +212,7 @@ def test_a_name_that_is_another_device_is_not_declared(bundle, start, gpu_nodes)
     (bundle.rootfs / "tmp/reloaded").touch()
     until(lambda: "ended" in out.read_text())
     assert out.read_text().splitlines()[-4:-1] == [
-        f"/dev/nvidia0 {GIVEN}", f"/dev/nvidiactl {GIVEN}", f"/tmp/nvidia1 {DENIED}"]
+        f"/dev/nvidia0 {GIVEN}", f"/dev/nvidiactl {GIVEN}", f"/dev/nvidia1 {DENIED}"]
 
 
 def test_systemd_learns_what_an_update_changes(runtime, bundle, start):
