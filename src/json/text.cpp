@@ -38,7 +38,7 @@ constexpr std::array<bool, 256> kPlain = [] {
 }();
 
 void append_control(std::string& out, unsigned char byte) {
-  constexpr std::string_view kShort = "btn\0fr";
+  constexpr char kShort[] = "btn\0fr";
   if (byte >= 8 && byte <= 13 && byte != 11) {
     out += '\\';
     out += kShort[byte - 8U];

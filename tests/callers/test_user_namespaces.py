@@ -210,12 +210,13 @@ def test_a_driver_is_there(started, view, driver_tree, more):
     flags = MAPS
     if more and more[0].startswith("--userns"):
         flags = []
-        subprocess.run([*view, "sh", "-c", f"echo containers:{FIRST * 2}:{COUNT * 4} | tee -a /etc/subuid >>/etc/subgid"],
-                       check=True)
+        # The user, for libsubid of 2026, which looks for ranges of none that there is not.
+        subprocess.run([*view, "sh", "-c", f"echo containers:{FIRST * 2}:{COUNT * 4} | tee -a /etc/subuid >>/etc/subgid;"
+                        f"echo containers:x:{FIRST * 2}:{FIRST * 2}::/:/bin/false >>/etc/passwd"], check=True)
     try:
         out = run(made, [*flags, *more, *VARIABLE], f"{NODES}; ls /usr/local/nvidia/lib64; cat /proc/self/uid_map")
     finally:
         made.remove_all()
-        site.shell("rm -rf /etc/berth /run/berth/gpu; sed -i /^containers:/d /etc/subuid /etc/subgid")
+        site.shell("rm -rf /etc/berth /run/berth/gpu; sed -i /^containers:/d /etc/subuid /etc/subgid /etc/passwd")
     assert sorted(line for line in out.splitlines() if line.startswith("/dev/")) == SECOND
     assert "libcuda.so.1" in out.split() and out.splitlines()[-1].split()[:2] != ["0", "0"]

@@ -7,10 +7,12 @@ They are told the same in their own words: argv_to_run(), argv_to_exec(), pause(
 
 import contextlib
 import fcntl
+import functools
 import io
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import tarfile
@@ -176,8 +178,18 @@ class Caller:
             self.remove(name)
 
 
+@functools.cache
+def docker_release():
+    """Of the dockerd that is here: 28."""
+    told = subprocess.run(["dockerd", "--version"], check=True, capture_output=True, text=True).stdout
+    return int(re.search(r"version (\d+)\.", told)[1])
+
+
 class Docker(Caller):
-    missing_command = {"run": (127, 127, 126, 126), "exec": (126, 126, 126, 126)}
+    @property
+    def missing_command(self):
+        absent = 127 if docker_release() >= 28 else 126
+        return {"run": (127, 127, 126, 126), "exec": (absent, absent, 126, 126)}
 
     @contextlib.contextmanager
     def running(self):
