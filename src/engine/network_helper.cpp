@@ -18,9 +18,7 @@ namespace berth::engine {
 namespace {
 
 constexpr const char* kTun = "/dev/net/tun";
-constexpr std::string_view kNewPasta = "20250503";
-constexpr size_t kDigitsOfDay = 8;
-constexpr std::chrono::seconds kVersionPatience{5};
+constexpr std::chrono::seconds kHelpPatience{5};
 
 /// A helper opens it in the container's namespace, as the same user.
 Result<void> check_tun() {
@@ -38,10 +36,10 @@ Result<void> check_tun() {
 std::vector<std::string> helpers_of_a_container(const Context& context) {
   sys::SpawnOptions options;
   options.program = find_in_path(context, network::kPasta);
-  options.args = {network::kPasta, "--version"};
+  options.args = {network::kPasta, "--help"};
   if (options.program.empty()) return {network::kSlirp, network::kPasta};
-  auto told = sys::run_command(std::move(options), "", kVersionPatience);
-  if (told.ok() && is_new_pasta(told->out)) return {network::kPasta, network::kSlirp};
+  auto told = sys::run_command(std::move(options), "", kHelpPatience);
+  if (told.ok() && is_new_pasta(told->out + told->err)) return {network::kPasta, network::kSlirp};
   return {network::kSlirp, network::kPasta};
 }
 
@@ -58,7 +56,7 @@ Result<void> choose(const Context& context, const RunRequest& asked,
   std::string names = helpers.size() > 1 ? "'slirp4netns' or 'pasta'" : quote(request.mode);
   bool is_pasta = names == quote(network::kPasta);
   std::string remedy = sys::how_to_install(is_pasta ? "passt" : "slirp4netns");
-  if (helpers.size() > 1) remedy += ", or passt of May 2025 or later";
+  if (helpers.size() > 1) remedy += ", or passt of 2025 or later";
   return make_error(Kind::unsupported, "find " + names + " in PATH",
                     remedy + ", or --network host or none")
       .with_context("cannot give the container a network");
@@ -66,18 +64,8 @@ Result<void> choose(const Context& context, const RunRequest& asked,
 
 }  // namespace
 
-bool is_new_pasta(std::string_view version) {
-  // "pasta 0.0~git20250503.587980c-2", "pasta 2025_05_03.587980c", "pasta 0^20250503.g587980c".
-  for (size_t i = 0; i < version.size(); ++i) {
-    std::string day;
-    for (size_t end = i; end < version.size() && day.size() < kDigitsOfDay; ++end) {
-      bool is_digit = version[end] >= '0' && version[end] <= '9';
-      if (is_digit) day += version[end];
-      if (!is_digit && (version[end] != '_' || day.empty())) break;
-    }
-    if (day.size() == kDigitsOfDay && day.starts_with("20")) return day >= kNewPasta;
-  }
-  return version.starts_with(network::kPasta);
+bool is_new_pasta(std::string_view help) {
+  return help.find("--map-guest-addr") != std::string_view::npos;
 }
 
 Result<void> choose_helper(const Context& context, const RunRequest& asked,

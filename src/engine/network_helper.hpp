@@ -11,9 +11,9 @@
 
 namespace berth::engine {
 
-/// Whether `version`, what `pasta --version` prints, is of one that keeps all connections whole: of
-/// May 2025 or later. One that does not tell the day of its release is taken for a later one. Pure.
-bool is_new_pasta(std::string_view version);
+/// Whether `help`, what `pasta --help` prints, is of one that keeps all connections whole: that has an
+/// option of autumn 2024. Of their versions Debian 12's and 13's tell nothing. Pure.
+bool is_new_pasta(std::string_view help);
 
 /// Puts mode and program of the helper that serves `asked` into `request`.
 /// Errors: unsupported (neither is in PATH), denied and not_found (/dev/net/tun).
