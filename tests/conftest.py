@@ -55,7 +55,7 @@ def pytest_generate_tests(metafunc):
             metafunc.parametrize("profile", kinds, indirect=True)
 
 
-# Who has the turn.
+# The order in which the users take turns.
 TURNS = ("user", "root", "user", "single_id")
 
 

@@ -71,8 +71,8 @@ struct HostFacts {
   Place state;
   std::vector<std::string> missing_programs;  ///< of Berth, which every build has
   std::vector<std::string> missing_parts;     ///< programs of Berth that a build may leave out
-  /// What the loader said of a program whose libraries are not those of this system; empty where
-  /// all can start.
+  /// The loader's message about a program that cannot start with this system's libraries; empty
+  /// where all can.
   std::string unfit_program = {};
   std::string program_directory;
   CgroupFacts cgroups;

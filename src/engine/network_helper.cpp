@@ -31,8 +31,9 @@ Result<void> check_tun() {
   return std::move(error).with_context("cannot give the container a network");
 }
 
-/// pasta first where it is new: Debian 12's, of March 2023, repeats bytes and loses ends of
-/// connections of which one side has stopped speaking.
+/// The helpers for one container, in the order in which they are tried: pasta first where it is
+/// new. Debian 12's, of March 2023, repeats bytes and loses the end of a connection whose other
+/// side has stopped sending.
 std::vector<std::string> helpers_of_a_container(const Context& context) {
   sys::SpawnOptions options;
   options.program = find_in_path(context, network::kPasta);
@@ -43,7 +44,7 @@ std::vector<std::string> helpers_of_a_container(const Context& context) {
   return {network::kSlirp, network::kPasta};
 }
 
-/// The first of `helpers` that is here; of the one that `asked` names, if it names one.
+/// Takes the first of `helpers` that is installed; where `asked` names one, only that one.
 Result<void> choose(const Context& context, const RunRequest& asked,
                     std::vector<std::string> helpers, network::Request& request) {
   if (asked.network == Network::pasta) helpers = {network::kPasta};
@@ -78,7 +79,7 @@ Result<void> choose_helper(const Context& context, const RunRequest& asked,
 
 Result<void> choose_outside(const Context& context, const RunRequest& asked,
                             network::Request& request) {
-  // slirp4netns alone learns of published ports while it runs.
+  // Only slirp4netns can be told of published ports while it runs.
   TRY(choose(context, asked, {network::kSlirp, network::kPasta}, request));
   request.outside = std::exchange(request.mode, network::kBridge);
   request.foreign_space = context.foreign_space;

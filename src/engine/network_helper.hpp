@@ -11,8 +11,9 @@
 
 namespace berth::engine {
 
-/// Whether `help`, what `pasta --help` prints, is of one that keeps all connections whole: that has
-/// an option of autumn 2024. Of their versions Debian 12's and 13's tell nothing. Pure.
+/// Whether `help`, the output of `pasta --help`, comes from a release of autumn 2024 or later,
+/// which loses no data: it lists --map-guest-addr. `pasta --version` does not tell: on Debian 12 it
+/// prints "unknown version", on Debian 13 nothing. Pure.
 bool is_new_pasta(std::string_view help);
 
 /// Puts mode and program of the helper that serves `asked` into `request`.

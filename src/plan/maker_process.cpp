@@ -71,9 +71,9 @@ std::vector<unsigned> Maker::wished_numbers(std::string_view annotation) {
   return {};
 }
 
-// A caller's binding, Slurm's or numactl's, is the container's too, but for a cpuset that is asked
-// for, and where another engine names a cgroup that is not below the caller's: the processors of a
-// service, such as containerd with systemd's CPUAffinity=, are its own.
+// The container keeps its caller's CPU affinity, as Slurm or numactl has set it, unless a cpuset is
+// asked for, or another engine names a cgroup that is not below the caller's: such an engine is a
+// service, and its own affinity (systemd's CPUAffinity=) is not meant for its containers.
 void Maker::free_affinity() {
   if (spec_.annotations.contains(std::string(oci::kProcessorsAnnotation))) return;
   const auto& resources = spec_.linux_.resources;

@@ -112,7 +112,8 @@ Result<bool> shares_pid_namespace(const Found& found) {
   for (pid_t pid : TRY(pid_namespace_members(found.state.pid))) {
     auto parents = pid_namespace(status_word(pid, "PPid:"));
     if (pid == found.state.pid || (parents.ok() && *parents == *space)) continue;
-    // It was put there from outside: by 'exec', into all namespaces, or as another container.
+    // Its parent is outside: it came by 'exec', which joins all namespaces, or is another
+    // container.
     auto theirs = mount_namespace(pid);
     if (theirs.ok() && *theirs != *mounts) return true;
   }

@@ -180,7 +180,7 @@ class Caller:
 
 @functools.cache
 def docker_release():
-    """Of the dockerd that is here: 28."""
+    """The major version of the dockerd that is installed, such as 28."""
     told = subprocess.run(["dockerd", "--version"], check=True, capture_output=True, text=True).stdout
     return int(re.search(r"version (\d+)\.", told)[1])
 

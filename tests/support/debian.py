@@ -20,7 +20,7 @@ def mirror():
 
 
 def own_suite():
-    """This machine's suite; bookworm where it is none of Debian's."""
+    """The Debian suite of this machine; bookworm where it is not Debian."""
     told = dict(line.split("=", 1) for line in pathlib.Path("/etc/os-release").read_text().splitlines() if "=" in line)
     if told.get("ID") != "debian":
         return "bookworm"
