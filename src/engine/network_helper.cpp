@@ -32,8 +32,8 @@ Result<void> check_tun() {
 }
 
 /// The helpers for one container, in the order in which they are tried: pasta first where it is
-/// new. Debian 12's, of March 2023, repeats bytes and loses the end of a connection whose other
-/// side has stopped sending.
+/// new. The pasta of Debian 12 (March 2023) repeats bytes, and loses the end of a connection once
+/// the other side has stopped sending.
 std::vector<std::string> helpers_of_a_container(const Context& context) {
   sys::SpawnOptions options;
   options.program = find_in_path(context, network::kPasta);

@@ -212,9 +212,8 @@ bool keeps_to_job(const SpecInputs& inputs) {
   return inputs.in_job && !inputs.request.cgroup_parent;
 }
 
-/// Whether systemd may make the cgroup. It may for an ordinary user's container and for one whose
-/// parent is a slice. It may not in a batch job: the scheduler looks for processes in the job's
-/// own.
+/// Whether systemd may make the container's cgroup: for an ordinary user, and for root below a
+/// slice; never in a batch job, whose scheduler looks for processes in the job's cgroup alone.
 bool may_be_scope(const SpecInputs& inputs) {
   if (keeps_to_job(inputs)) return false;
   return inputs.identity != Identity::root ||

@@ -44,8 +44,8 @@ void end_on_signals();
 Result<std::string> own_program(const std::string& directory, std::string_view name,
                                 std::string_view part);
 
-/// What ld.so(8) says of a program whose libraries are not those of this system, in one printable
-/// line; empty where the program starts. Runs it with --version.
+/// Runs `program --version`. Returns the line that ld.so(8) prints when a library, or a version of
+/// a symbol, is missing on this system, with control characters escaped; empty in all other cases.
 std::string loader_complaint(const std::string& program);
 
 }  // namespace berth::sys
