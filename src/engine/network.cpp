@@ -20,6 +20,8 @@
 #include "engine/request_text.hpp"
 #include "engine/spec.hpp"
 #include "json/fields.hpp"
+#include "network/ipv6.hpp"
+#include "network/publish.hpp"
 #include "network/request.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
@@ -38,12 +40,15 @@ constexpr size_t kMostOfArgument = 120 << 10;  // execve(2): 128 KiB, of one arg
 Result<void> choose_mode(const Context& context, const RunRequest& asked,
                          network::Request& request) {
   if (context.identity != Identity::root) {
-    return asked.networks.empty() ? choose_helper(context, asked, request)
-                                  : choose_outside(context, asked, request);
+    TRY(asked.networks.empty() ? choose_helper(context, asked, request)
+                               : choose_outside(context, asked, request));
+    return network::check_versions(asked.publish, request.mode);
   }
   request.mode = network::kBridge;
   // A default for users' containers is no mistake of root.
-  if (asked.network == Network::bridge || !asked.network_asked) return {};
+  if (asked.network == Network::bridge || !asked.network_asked) {
+    return network::check_versions(asked.publish, request.mode);
+  }
   return make_error(Kind::usage,
                     "network " + quote(to_json_text(asked.network)) + " is for ordinary users",
                     "--network bridge");
@@ -289,7 +294,7 @@ Result<std::vector<std::string>> list_published(const Context& context, std::str
   });
   std::vector<std::string> lines;
   for (const network::Published& one : ports) {
-    std::string outside = one.host_address + ":" + std::to_string(one.host_port);
+    std::string outside = network::with_port(one.host_address, one.host_port);
     std::string inside = std::to_string(one.container_port) + "/" + one.protocol;
     if (!wanted) {
       lines.push_back(inside + " -> " + outside);

@@ -46,8 +46,9 @@ json::Value present_ports(const std::vector<PortSummary>& summaries) {
   return to_object(std::move(ports));
 }
 
+/// `six`: what has its address of IPv6.
 json::Value endpoint(const network::Endpoint& there, uint8_t prefix_length,
-                     const JoinedNetwork& joined) {
+                     const JoinedNetwork& joined, const network::Lease& six) {
   json::Value aliases, asked;
   if (!there.names.empty() || !joined.aliases.empty()) {
     json::Array list;
@@ -64,9 +65,9 @@ json::Value endpoint(const network::Endpoint& there, uint8_t prefix_length,
                       {"Gateway", there.gateway},
                       {"IPAddress", there.address},
                       {"IPPrefixLen", uint64_t{prefix_length}},
-                      {"IPv6Gateway", ""},
-                      {"GlobalIPv6Address", ""},
-                      {"GlobalIPv6PrefixLen", 0},
+                      {"IPv6Gateway", six.ipv6_gateway},
+                      {"GlobalIPv6Address", six.ipv6_address},
+                      {"GlobalIPv6PrefixLen", uint64_t{six.ipv6_prefix_length}},
                       {"MacAddress", there.mac},
                       {"DriverOpts", nullptr}};
 }
@@ -81,14 +82,15 @@ json::Value joined_networks(const RunRequest& request, const network::Lease& lea
       if (is_it) there = one;
     }
     auto subnet = network::parse_subnet(there.subnet);
-    networks.emplace_back(joined.name, endpoint(there, subnet ? subnet->prefix_length : 0, joined));
+    uint8_t length = subnet ? subnet->prefix_length : 0;
+    networks.emplace_back(joined.name, endpoint(there, length, joined, {}));
   }
   if (!networks.empty() || request.network == Network::container) return networks;
   network::Endpoint only;
   only.gateway = lease.gateway;
   only.address = lease.address;
   only.mac = lease.mac;
-  networks.emplace_back(network_mode(request), endpoint(only, lease.prefix_length, {}));
+  networks.emplace_back(network_mode(request), endpoint(only, lease.prefix_length, {}, lease));
   return networks;
 }
 
@@ -140,11 +142,11 @@ json::Value network_settings(const ContainerFacts& facts) {
                       {"SecondaryIPv6Addresses", nullptr},
                       {"EndpointID", ""},
                       {"Gateway", lease.gateway},
-                      {"GlobalIPv6Address", ""},
-                      {"GlobalIPv6PrefixLen", 0},
+                      {"GlobalIPv6Address", lease.ipv6_address},
+                      {"GlobalIPv6PrefixLen", uint64_t{lease.ipv6_prefix_length}},
                       {"IPAddress", lease.address},
                       {"IPPrefixLen", uint64_t{lease.prefix_length}},
-                      {"IPv6Gateway", ""},
+                      {"IPv6Gateway", lease.ipv6_gateway},
                       {"MacAddress", lease.mac},
                       {"Networks", joined_networks(facts.request, lease)}};
 }

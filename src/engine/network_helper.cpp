@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "engine/find_in_path.hpp"
 #include "engine/networks.hpp"
 #include "engine/privilege.hpp"
+#include "network/ipv6.hpp"
 #include "sys/file.hpp"
 #include "sys/packages.hpp"
 #include "sys/process.hpp"
@@ -72,8 +74,12 @@ bool is_new_pasta(std::string_view help) {
 Result<void> choose_helper(const Context& context, const RunRequest& asked,
                            network::Request& request) {
   bool is_named = asked.network == Network::pasta || asked.network == Network::slirp4netns;
-  std::vector<std::string> helpers;
-  if (!is_named) helpers = helpers_of_a_container(context);
+  // slirp4netns publishes at addresses of IPv4 alone.
+  bool needs_ipv6 =
+      std::any_of(asked.publish.begin(), asked.publish.end(),
+                  [](const network::Publish& port) { return network::is_ipv6(port.host_address); });
+  std::vector<std::string> helpers = {network::kPasta};
+  if (!is_named && !needs_ipv6) helpers = helpers_of_a_container(context);
   return choose(context, asked, std::move(helpers), request);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "network/ipv4.hpp"
+#include "network/ipv6.hpp"
 
 namespace berth::network {
 namespace {
@@ -63,9 +64,11 @@ Pieces cut(std::string_view text) {
 Result<std::string> parse_address(std::string_view address, std::string_view whole) {
   if (address.empty()) return std::string();
   if (parse_ipv4(address)) return std::string(address);
-  if (address.find(':') != address.npos) {
-    return make_error(Kind::unsupported, "publish " + quote(whole) + ": an IPv6 address",
-                      "an IPv4 address, or --network host");
+  bool brackets = address.size() > 2 && address.front() == '[' && address.back() == ']';
+  auto six = brackets ? parse_ipv6(address.substr(1, address.size() - 2)) : std::nullopt;
+  if (six) {
+    auto four = mapped_ipv4(*six);
+    return four ? text_of(*from_bytes(*four)) : text_of_ipv6(*six);
   }
   return refused(whole, "Invalid ip address: " + std::string(address));
 }
@@ -120,6 +123,17 @@ Result<Publish> parse_publish(std::string_view text) {
   size_t slash = text.find('/');
   std::string_view protocol = slash == text.npos ? "tcp" : text.substr(slash + 1);
   return combine(text, cut(text.substr(0, slash)), protocol);
+}
+
+Result<void> check_versions(const std::vector<Publish>& ports, std::string_view mode) {
+  for (const Publish& port : ports) {
+    if (mode == kPasta || !is_ipv6(port.host_address)) continue;
+    return make_error(
+        Kind::unsupported,
+        "publish at [" + port.host_address + "]: network " + quote(mode) + " has IPv4 alone",
+        "an IPv4 address, --network pasta (of ordinary users), or --network host");
+  }
+  return {};
 }
 
 Result<Exposed> parse_exposed(std::string_view text) {

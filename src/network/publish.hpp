@@ -10,12 +10,16 @@
 
 namespace berth::network {
 
-/// One --publish as docker reads it: [ADDRESS:][PORT[-PORT]]:PORT[-PORT][/tcp|/udp], a port of the
-/// container alone, or "published=8080,target=80,protocol=tcp". A range of the host with a single
-/// port of the container means any that is free.
-/// Errors: usage, with docker's words (a port that is none, ranges of two lengths, a protocol);
-/// unsupported (sctp, an IPv6 address).
+/// One --publish as docker reads it: [ADDRESS:][PORT[-PORT]]:PORT[-PORT][/tcp|/udp], an address of
+/// IPv6 in brackets, a port of the container alone, or "published=8080,target=80,protocol=tcp". A
+/// range of the host with a single port of the container means any that is free. Errors: usage,
+/// with docker's words (a port that is none, ranges of two lengths, a protocol); unsupported
+/// (sctp).
 Result<Publish> parse_publish(std::string_view text);
+
+/// Of networks only pasta's have IPv6. `mode` as in Request.
+/// Errors: unsupported (a port at an IPv6 address of another network).
+Result<void> check_versions(const std::vector<Publish>& ports, std::string_view mode);
 
 /// A port or a range of an image's ExposedPorts and of --expose: "80/tcp", "8000-8010".
 /// Errors: usage.

@@ -16,7 +16,7 @@ namespace berth::network {
 /// Ports to publish, one after the other: `count` of the host from `host_first` on to `count` of
 /// the container from `container_first` on.
 struct Publish {
-  std::string host_address;  ///< empty: all
+  std::string host_address;  ///< empty: all of IPv4
   uint16_t host_first = 0;   ///< 0: any that is free
   uint16_t host_last = 0;    ///< above the last of `count`: any that is free among them
   uint16_t container_first = 0;
@@ -37,7 +37,7 @@ void fields(V& v, Publish& p) {
 
 /// One port as it was published.
 struct Published {
-  std::string host_address;  ///< "0.0.0.0" for all
+  std::string host_address;  ///< "0.0.0.0" for all of IPv4, "::" for all of IPv6
   uint16_t host_port = 0;
   uint16_t container_port = 0;
   std::string protocol;
@@ -160,10 +160,13 @@ struct Lease {
   std::string id;
   std::string mode;
   std::string boot_id;
-  ProcessName holder;  ///< the container's first process
-  std::string address;
+  ProcessName holder;   ///< the container's first process
+  std::string address;  ///< of IPv4; empty: none
   uint8_t prefix_length = 0;
   std::string gateway;
+  std::string ipv6_address;  ///< empty: none
+  uint8_t ipv6_prefix_length = 0;
+  std::string ipv6_gateway;
   std::string host;       ///< an address of the host's for the container; empty: none
   std::string mac;        ///< of the container's interface; empty: its helper has chosen it
   std::string interface;  ///< the host's end of it; only with a bridge
@@ -186,6 +189,9 @@ void fields(V& v, Lease& l) {
   v.required("address", l.address);
   v.required("prefix_length", l.prefix_length);
   v.required("gateway", l.gateway);
+  v.optional("ipv6_address", l.ipv6_address);
+  v.optional("ipv6_prefix_length", l.ipv6_prefix_length);
+  v.optional("ipv6_gateway", l.ipv6_gateway);
   v.optional("host", l.host);
   v.optional("mac", l.mac);
   v.optional("interface", l.interface);

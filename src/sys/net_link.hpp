@@ -14,6 +14,8 @@
 
 namespace berth::sys {
 
+enum class IpVersion { v4, v6 };
+
 /// A permanent address that holds everywhere, as the kernel tells it.
 struct LinkAddress {
   uint8_t family = 0;
@@ -28,11 +30,12 @@ struct LinkAddress {
 /// lengths that do not fit end the reading. Pure.
 std::vector<LinkAddress> parse_addresses(std::string_view messages, uint32_t index);
 
-/// A route of IPv4 as the kernel tells it.
+/// A route as the kernel tells it.
 struct Route {
-  std::string destination;  ///< 4 bytes
+  std::string destination;  ///< 4 bytes, or 16 of IPv6
   uint8_t prefix_length = 0;
-  uint32_t index = 0;  ///< of the interface; 0: none
+  uint32_t index = 0;     ///< of the interface; 0: none
+  bool discards = false;  ///< what goes there: blackhole, unreachable, prohibit, throw
   bool operator==(const Route&) const = default;
 };
 
@@ -90,8 +93,8 @@ class NetLinks {
   Result<void> remove(uint32_t index);
   /// IPv4: all that has no other way goes to `gateway`, 4 bytes. RTM_NEWROUTE
   Result<void> add_default_route(uint32_t index, std::string_view gateway);
-  /// RTM_GETROUTE, of IPv4, of all tables
-  Result<std::vector<Route>> routes();
+  /// Of all tables; none of a version that this kernel does not have. RTM_GETROUTE
+  Result<std::vector<Route>> routes(IpVersion version = IpVersion::v4);
   /// RTM_GETLINK
   Result<std::vector<LinkName>> links();
 

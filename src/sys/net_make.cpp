@@ -19,10 +19,14 @@ using namespace netlink;
 
 namespace {
 
-/// Whether a route leads to other machines, and not to this one.
-bool leads_away(uint8_t type) {
-  return type == RTN_UNICAST || type == RTN_BLACKHOLE || type == RTN_UNREACHABLE ||
-         type == RTN_PROHIBIT || type == RTN_THROW;
+/// The bytes of an address; 0: of a family that is neither version of IP.
+size_t address_size(int family) {
+  return family == AF_INET ? 4 : family == AF_INET6 ? 16 : 0;
+}
+
+bool discards(uint8_t type) {
+  return type == RTN_BLACKHOLE || type == RTN_UNREACHABLE || type == RTN_PROHIBIT ||
+         type == RTN_THROW;
 }
 
 }  // namespace
@@ -36,13 +40,16 @@ std::vector<Route> parse_routes(std::string_view messages) {
   while (parts.next(head, body)) {
     if (head.nlmsg_type != RTM_NEWROUTE || body.size() < sizeof info) continue;
     std::memcpy(&info, body.data(), sizeof info);
-    if (info.rtm_family != AF_INET || !leads_away(info.rtm_type)) continue;
-    Route route{std::string(4, '\0'), info.rtm_dst_len, 0};
+    size_t size = address_size(info.rtm_family);
+    // Others lead to this machine itself.
+    bool leads_away = info.rtm_type == RTN_UNICAST || discards(info.rtm_type);
+    if (size == 0 || !leads_away) continue;
+    Route route{std::string(size, '\0'), info.rtm_dst_len, 0, discards(info.rtm_type)};
     Parts<rtattr> attributes(body.substr(sizeof info));
     rtattr attribute{};
     std::string_view value;
     while (attributes.next(attribute, value)) {
-      if (attribute.rta_type == RTA_DST && value.size() == 4) route.destination = value;
+      if (attribute.rta_type == RTA_DST && value.size() == size) route.destination = value;
       if (attribute.rta_type == RTA_OIF && value.size() == sizeof route.index) {
         std::memcpy(&route.index, value.data(), sizeof route.index);
       }
@@ -142,11 +149,16 @@ Result<void> NetLinks::add_default_route(uint32_t index, std::string_view gatewa
   return {};
 }
 
-Result<std::vector<Route>> NetLinks::routes() {
+Result<std::vector<Route>> NetLinks::routes(IpVersion version) {
   rtmsg wanted{};
-  wanted.rtm_family = AF_INET;
+  wanted.rtm_family = version == IpVersion::v4 ? AF_INET : AF_INET6;
   std::string reply = TRY(exchange(begin(RTM_GETROUTE, NLM_F_DUMP, wanted), "list routes"));
-  return parse_routes(reply);
+  std::vector<Route> found = parse_routes(reply);
+  // A kernel without IPv6 answers with the routes of all that it has.
+  std::erase_if(found, [&](const Route& route) {
+    return route.destination.size() != address_size(wanted.rtm_family);
+  });
+  return found;
 }
 
 Result<std::vector<LinkName>> NetLinks::links() {

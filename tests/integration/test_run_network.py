@@ -7,13 +7,13 @@ import os
 import pathlib
 import signal
 import stat
-import subprocess
 import time
 
 import pytest
 from support import images
-from support.netlab import HOST, WORLD, Lab, end_server
+from support.netlab import HOST, WORLD, end_server
 from support.processes import command_lines, kill_each
+from support.user_networks import berth_on_the_host_of_a_lab, helpers
 from support.waiting import wait_until
 
 USERS = pytest.mark.profiles("user", "single_id")
@@ -73,48 +73,10 @@ def image(berth, busybox):
 
 @pytest.fixture
 def lab(berth, image, programs, work):
-    """From here on `berth` runs on the host of the lab."""
-    made = Lab(pathlib.Path(programs) / "berth-network", berth.state / "network")
-    outside = subprocess.Popen(made.world.command("python3", "-c", OUTSIDE),
-                               stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
-    assert outside.stdout.readline() == "ready\n"
-    resolver = work / "resolv.conf"
-    resolver.write_text(f"nameserver {WORLD}\nsearch example.org\n")
-    usual, before = berth.argv, made.state()
-    berth.path = os.environ["PATH"]
-
-    def argv(*words):
-        command = usual(*words)
-        command.insert(command.index(str(berth.programs / "berth")), f"PATH={berth.path}")
-        command.insert(command.index(f"PATH={berth.path}"), "/usr/bin/env")
-        return made.host.command("unshare", "-m", "sh", "-c",
-                                 f"mount --bind {resolver} /etc/resolv.conf && exec \"$@\"", "-",
-                                 *command)
-    berth.argv = argv
-    yield made
-    berth.run("rm", "-f", *berth.ok("ps", "-aq").split()) if berth.ok("ps", "-aq") else None
-    wait_until(lambda: not made.leases() and not helpers(berth))
-    assert made.state() == before
-    end_server(outside)
-    made.end()
-
-
-def helpers(berth):
-    """Processes of the networks of this store's containers."""
-    found = []
-    for pid, line in command_lines().items():
-        name = line.split(b"\0")[0].split(b"/")[-1]
-        if name in (b"pasta", b"berth-network", b"slirp4netns") and bytes(berth.state) in line or (
-                name == b"slirp4netns" and cwd_of(pid).startswith(str(berth.state))):
-            found.append((pid, name.decode()))
-    return found
-
-
-def cwd_of(pid):
-    try:
-        return os.readlink(f"/proc/{pid}/cwd")
-    except OSError:
-        return ""
+    with berth_on_the_host_of_a_lab(berth, programs, work, WORLD) as made:
+        outside = made.world.start("python3", "-c", OUTSIDE)
+        yield made
+        end_server(outside)
 
 
 def get(address, port):

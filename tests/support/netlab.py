@@ -8,11 +8,13 @@ import time
 from pathlib import Path
 
 HOST, WORLD = "192.0.2.1", "192.0.2.9"
+HOST6, WORLD6 = "2001:db8::1", "2001:db8::9"
 
 # The third word: says its word "first", or when it "heard" one, or at the "end" of the client's.
 SERVER = """
 import socket, sys
-with socket.create_server((sys.argv[1], int(sys.argv[2]))) as server:
+family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+with socket.create_server((sys.argv[1], int(sys.argv[2])), family=family) as server:
     print("ready", flush=True)
     peer, address = server.accept()
     if sys.argv[3] != "first":
@@ -61,8 +63,12 @@ class Space:
 
     def serve(self, port, address="0.0.0.0", when="first"):
         """Answers one connection; say(…) elsewhere gives what it said."""
-        server = subprocess.Popen(self.command("python3", "-c", SERVER, address, str(port), when),
-                                  stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+        return self.start("python3", "-c", SERVER, address, str(port), when)
+
+    def start(self, *words):
+        """A server that says "ready"; see end_server()."""
+        server = subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, text=True,
+                                  stdin=subprocess.DEVNULL)
         assert server.stdout.readline() == "ready\n"
         return server
 
@@ -85,17 +91,24 @@ def end_server(server):
 
 
 class Lab:
-    def __init__(self, program, directory):
+    def __init__(self, program, directory, ipv4=True, ipv6=False):
         self.program = program
         self.directory = Path(directory)
         self.host, self.world = Space(), Space()
         self.spaces = [self.host, self.world]
         self.host.ok("ip", "link", "add", "up0", "type", "veth", "peer", "name", "eth0", "netns",
                      str(self.world.pid))
-        for space, name, address in ((self.host, "up0", HOST), (self.world, "eth0", WORLD)):
-            space.ok("ip", "addr", "add", f"{address}/24", "dev", name)
+        for space, name, four, six in ((self.host, "up0", HOST, HOST6),
+                                       (self.world, "eth0", WORLD, WORLD6)):
             space.ok("ip", "link", "set", name, "up")
-        self.host.ok("ip", "route", "add", "default", "via", WORLD)
+            if ipv4:
+                space.ok("ip", "addr", "add", f"{four}/24", "dev", name)
+            if ipv6:
+                space.ok("ip", "addr", "add", f"{six}/64", "dev", name, "nodad")
+        if ipv4:
+            self.host.ok("ip", "route", "add", "default", "via", WORLD)
+        if ipv6:
+            self.host.ok("ip", "-6", "route", "add", "default", "via", WORLD6)
 
     def container(self):
         self.spaces.append(Space())

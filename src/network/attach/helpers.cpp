@@ -38,7 +38,7 @@ Error helper_error(const std::string& program, std::string_view said) {
 std::vector<std::string> pasta_words(const HelperCall& call, const std::string& space,
                                      const std::string& pid_file) {
   std::vector<std::string> words = {
-      "pasta", "--quiet", "--config-net", "--ipv4-only",
+      "pasta", "--quiet", "--config-net",
       // What listens on loopback of the host is the host's own business, and so is the container's.
       "--no-map-gw", "--tcp-ns", "none", "--udp-ns", "none", "--ns-ifname", call.interface,
       "--address", text_of(call.subnet.base + kHelperInside), "--netmask",
@@ -46,6 +46,14 @@ std::vector<std::string> pasta_words(const HelperCall& call, const std::string& 
       text_of(call.subnet.base + kHelperGateway), "--dns-forward",
       text_of(call.subnet.base + kHelperNameserver), "--netns-only", "--no-netns-quit", "--pid",
       pid_file};
+  if (call.prefix) {
+    words.insert(words.end(),
+                 {"--address", text_of_ipv6(address_in(*call.prefix, kHelperInside6)), "--gateway",
+                  text_of_ipv6(address_in(*call.prefix, kHelperGateway)), "--dns-forward",
+                  text_of_ipv6(address_in(*call.prefix, kHelperNameserver))});
+  } else {
+    words.emplace_back("--ipv4-only");
+  }
   bool has_udp = false;
   bool has_tcp = false;
   // One by one: of a range it takes what it can get, and is content.
@@ -143,6 +151,16 @@ Result<std::string> await_ready(const sys::Fd& ready, const sys::Fd& said, sys::
   }
 }
 
+/// Of an interface; empty: it has none.
+Result<std::string> first_address(sys::NetLinks& links, uint32_t index, sys::IpVersion version) {
+  for (const sys::LinkAddress& one : TRY(links.addresses(index))) {
+    auto address = from_bytes(one.local);
+    if (version == sys::IpVersion::v4 && address) return text_of(*address);
+    if (version == sys::IpVersion::v6 && !address) return text_of_ipv6(one.local);
+  }
+  return std::string();
+}
+
 }  // namespace
 
 Result<Host> look_at_host(std::vector<Subnet> taken) {
@@ -158,11 +176,17 @@ Result<Host> look_at_host(std::vector<Subnet> taken) {
     return make_error(Kind::unsupported, "find a private subnet that no route of this host has",
                       "--network none or host");
   }
-  Host host{*subnet, ""};
-  if (!index) return host;
-  for (const sys::LinkAddress& one : TRY(links.addresses(*index))) {
-    auto address = from_bytes(one.local);
-    if (address && host.address.empty()) host.address = text_of(*address);
+  Host host{*subnet, std::nullopt, ""};
+  std::vector<Prefix> taken6;
+  std::optional<uint32_t> index6;
+  for (const sys::Route& route : TRY(links.routes(sys::IpVersion::v6))) {
+    taken6.push_back({route.destination, route.prefix_length});
+    if (route.prefix_length == 0 && !route.discards && !index6) index6 = route.index;
+  }
+  if (index6) host.prefix = choose_prefix(taken6);
+  if (index) host.address = TRY(first_address(links, *index, sys::IpVersion::v4));
+  if (index6 && host.address.empty()) {
+    host.address = TRY(first_address(links, *index6, sys::IpVersion::v6));
   }
   return host;
 }
@@ -209,7 +233,7 @@ Result<void> publish_by_slirp(const std::string& socket_path, const Published& p
                               uint16_t inside) {
   SlirpCall call{"add_hostfwd", {port.protocol, port.host_address, port.host_port, inside}};
   std::string what =
-      "publish " + port.host_address + ":" + std::to_string(port.host_port) + "/" + port.protocol;
+      "publish " + with_port(port.host_address, port.host_port) + "/" + port.protocol;
   std::string answer = TRY_CTX(ask_slirp(socket_path, json::write(call)), what);
   if (answer.find("\"error\"") == answer.npos && answer.find("\"return\"") != answer.npos)
     return {};

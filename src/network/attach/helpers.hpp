@@ -3,26 +3,30 @@
 // slirp4netns(1). They make connections of the host out of packets from the namespace.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
 #include "network/attach/leases.hpp"
 #include "network/ipv4.hpp"
+#include "network/ipv6.hpp"
 #include "network/request.hpp"
 #include "sys/fd.hpp"
 #include "sys/process.hpp"
 
 namespace berth::network {
 
-// In their subnet; as slirp4netns has them, and pasta is told to.
-inline constexpr Ipv4 kHelperGateway = 2;
-inline constexpr Ipv4 kHelperNameserver = 3;
-inline constexpr Ipv4 kHelperInside = 100;
+// In their subnet and prefix; as slirp4netns has them, and pasta is told to.
+inline constexpr uint16_t kHelperGateway = 2;
+inline constexpr uint16_t kHelperNameserver = 3;
+inline constexpr uint16_t kHelperInside = 100;
+inline constexpr uint16_t kHelperInside6 = 0x100;
 
 struct Host {
-  Subnet subnet;        ///< that is free
-  std::string address;  ///< of the interface of its default route; empty: none
+  Subnet subnet;                 ///< that is free
+  std::optional<Prefix> prefix;  ///< that is free; none where no default route of IPv6 leads away
+  std::string address;           ///< of the interface of its default route; empty: none
 };
 /// Of the network namespace that this process is in; the subnet overlaps none of `taken` either.
 /// Errors: unsupported (no subnet is free), io.
@@ -34,8 +38,9 @@ struct HelperCall {
   Subnet subnet;
   std::vector<Published> ports;
   std::string interface = "eth0";
-  std::string mac{};   ///< of the interface; empty: any
-  bool stays = false;  ///< its socket stays, and it ends with its parent
+  std::string mac{};               ///< of the interface; empty: any
+  bool stays = false;              ///< its socket stays, and it ends with its parent
+  std::optional<Prefix> prefix{};  ///< for pasta; none: IPv4 alone
 };
 
 /// Errors: io with its own words, interrupted.

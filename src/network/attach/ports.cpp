@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "network/ipv4.hpp"
+#include "network/ipv6.hpp"
 #include "sys/file.hpp"
 #include "sys/net_port.hpp"
 
@@ -16,6 +17,7 @@ namespace {
 constexpr unsigned kFirstFree = 49153;
 constexpr unsigned kFreePorts = 65536 - kFirstFree;
 constexpr const char* kAnyAddress = "0.0.0.0";
+constexpr const char* kAnyAddress6 = "::";
 
 /// What is taken, by protocol and port: an address of its own, or all of them.
 class Taken {
@@ -34,19 +36,28 @@ class Taken {
     for (; at != ports_.end(); ++at) {
       const auto& [protocol, port, address, id] = *at;
       if (protocol != wanted.protocol || port != wanted.host_port) return nullptr;
-      bool meets = address == wanted.host_address || address == kAnyAddress ||
-                   wanted.host_address == kAnyAddress;
-      if (meets) return &id;
+      if (meet(address, wanted.host_address)) return &id;
     }
     return nullptr;
   }
 
  private:
+  static bool meet(const std::string& a, const std::string& b) {
+    bool of_one_version = is_ipv6(a) == is_ipv6(b);
+    const char* any = is_ipv6(a) ? kAnyAddress6 : kAnyAddress;
+    return of_one_version && (a == b || a == any || b == any);
+  }
   std::set<std::tuple<std::string, unsigned, std::string, std::string>> ports_;
 };
 
+/// 4 bytes, or 16 of IPv6.
+std::optional<std::string> address_bytes(const std::string& text) {
+  if (auto address = parse_ipv4(text)) return bytes_of(*address);
+  return parse_ipv6(text);
+}
+
 Result<void> check_free(const Published& port, const Taken& taken) {
-  std::string name = port.host_address + ":" + std::to_string(port.host_port) + "/" + port.protocol;
+  std::string name = with_port(port.host_address, port.host_port) + "/" + port.protocol;
   if (const std::string* holder = taken.holder(port)) {
     return make_error(
         Kind::busy,
@@ -54,9 +65,9 @@ Result<void> check_free(const Published& port, const Taken& taken) {
         "another host port, or none for any that is free");
   }
   auto transport = port.protocol == "udp" ? sys::Transport::udp : sys::Transport::tcp;
-  auto address = parse_ipv4(port.host_address);
+  auto address = address_bytes(port.host_address);
   if (!address) return make_error(Kind::usage, "publish " + name + ": no address");
-  auto tried = sys::try_port(transport, bytes_of(*address), port.host_port, name);
+  auto tried = sys::try_port(transport, *address, port.host_port, name);
   if (tried.ok()) return tried;
   Error error = std::move(tried).error().with_context("cannot publish a port");
   if (error.kind == Kind::busy) error.hint = "another host port, or none for any that is free";

@@ -22,6 +22,7 @@
 #include "network/attach/user_mode.hpp"
 #include "network/ipv4.hpp"
 #include "network/names.hpp"
+#include "network/publish.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
 
@@ -49,7 +50,8 @@ Result<void> write_names(const Request& request, const Lease& lease) {
     return sys::write_file(sys::cwd(), file, change(text), 0644);
   };
   TRY(rewrite(request.hosts_file, [&](const std::string& text) {
-    return with_addresses(text, lease.address, lease.host);
+    const std::string& own = lease.address.empty() ? lease.ipv6_address : lease.address;
+    return with_addresses(text, own, lease.host);
   }));
   return rewrite(request.resolver_file, [&](const std::string& text) {
     return with_nameservers(text, lease.nameservers);
@@ -214,6 +216,7 @@ Result<void> attach(const std::string& directory, const HookState& state, const 
   Leases leases = TRY(Leases::open(directory));
   TRY(forget(leases, state.id));
   if (request.mode == kNone) return {};
+  TRY(check_versions(request.ports, request.mode));
   Lease lease;
   lease.id = state.id;
   lease.mode = request.mode;

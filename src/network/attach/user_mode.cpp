@@ -3,16 +3,24 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+
 #include "base/rollback.hpp"
 #include "network/attach/helpers.hpp"
 #include "network/attach/ports.hpp"
 #include "network/ipv4.hpp"
+#include "network/ipv6.hpp"
+#include "network/names.hpp"
 #include "sys/file.hpp"
 #include "sys/poll.hpp"
 #include "sys/process.hpp"
 
 namespace berth::network {
 namespace {
+
+constexpr const char* kResolver = "/etc/resolv.conf";
+constexpr size_t kMaxResolver = size_t{64} << 10;
+constexpr size_t kMaxTable = size_t{1} << 20;
 
 Result<void> start_keeper(const Leases& leases, const Lease& lease) {
   sys::Fd null = TRY(sys::open_at(sys::cwd(), "/dev/null", O_RDWR));
@@ -24,6 +32,61 @@ Result<void> start_keeper(const Leases& leases, const Lease& lease) {
   spawn.die_with_parent = false;
   spawn.new_session = true;
   TRY(sys::spawn(spawn)).release();
+  return {};
+}
+
+/// Ports at addresses of IPv6 need a container that has one.
+Result<void> check_ipv6(const std::vector<Published>& ports, bool has_it) {
+  for (const Published& port : ports) {
+    if (has_it || !is_ipv6(port.host_address)) continue;
+    return make_error(Kind::unsupported,
+                      "publish " + with_port(port.host_address, port.host_port) +
+                          ": this machine has no default route of IPv6",
+                      "an IPv4 address");
+  }
+  return {};
+}
+
+/// Whether a file of the kernel about the network namespace of `pid` has a line with this word.
+Result<bool> has_line_with(int pid, const char* file, std::string_view word) {
+  std::string path = "/proc/" + std::to_string(pid) + "/net/" + file;
+  // A kernel without IPv6 has no such file.
+  std::string text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxTable)).value_or("");
+  for (std::string_view line : split(text, '\n')) {
+    for (std::string_view one : split_blank(line)) {
+      if (one == word) return true;
+    }
+  }
+  return false;
+}
+
+/// What pasta has given the container: of a version of IP in which nothing leads out of this
+/// machine, nothing.
+Result<void> note_addresses(const HelperCall& call, Lease& lease) {
+  // proc_pid_net(5): routes of IPv4 with the interface, and addresses of IPv6 in hexadecimal
+  // digits.
+  std::string inside = address_in(*call.prefix, kHelperInside6);
+  bool has_four = TRY(has_line_with(lease.holder.pid, "route", call.interface));
+  bool has_six = TRY(has_line_with(lease.holder.pid, "if_inet6", to_hex(inside)));
+  if (has_six) {
+    lease.ipv6_address = text_of_ipv6(inside);
+    lease.ipv6_prefix_length = call.prefix->length;
+    lease.ipv6_gateway = text_of_ipv6(address_in(*call.prefix, kHelperGateway));
+  }
+  if (!has_four) {
+    lease.address.clear();
+    lease.prefix_length = 0;
+    lease.gateway.clear();
+  }
+  // Questions go to a nameserver of the host of the same version.
+  std::string file =
+      TRY(sys::read_file_if_exists(sys::cwd(), kResolver, kMaxResolver)).value_or("");
+  auto of_host = nameservers_of(file);
+  bool any_four = std::any_of(of_host.begin(), of_host.end(),
+                              [](const std::string& one) { return !is_ipv6(one); });
+  if (has_six && (!has_four || !(any_four || of_host.empty()))) {
+    lease.nameservers = {text_of_ipv6(address_in(*call.prefix, kHelperNameserver))};
+  }
   return {};
 }
 
@@ -46,7 +109,11 @@ Result<void> attach_user_mode(Leases& leases, const Request& request, const sys:
   HelperCall call{request.program, lease.id.substr(0, 64), subnet, lease.ports};
   call.mac = request.mac;
   if (request.mode == kPasta) {
+    call.prefix = host.prefix;
+    TRY(check_ipv6(lease.ports, host.prefix.has_value()));
     lease.helper = TRY(start_pasta(leases, call, space));
+    if (host.prefix) TRY(note_addresses(call, lease));
+    TRY(check_ipv6(lease.ports, !lease.ipv6_address.empty()));
   } else {
     sys::Process process = TRY(start_slirp(leases, call, space));
     lease.helper = TRY(name_process(process.pid()));

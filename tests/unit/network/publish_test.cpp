@@ -62,7 +62,31 @@ TEST(Publish, refuses_what_is_no_port) {
 
 TEST(Publish, says_what_it_does_not_have) {
   EXPECT_EQ(parse_publish("80/sctp").error().kind, Kind::unsupported);
-  EXPECT_EQ(parse_publish("[::1]:80:80").error().kind, Kind::unsupported);
+}
+
+TEST(Publish, has_an_address_of_ipv6_in_brackets) {
+  EXPECT_EQ(good("[::1]:8080:80"), (Publish{"::1", 8080, 8080, 80, 1, "tcp"}));
+  EXPECT_EQ(good("[2001:DB8:0:0::7]:53:53/udp"), (Publish{"2001:db8::7", 53, 53, 53, 1, "udp"}));
+  EXPECT_EQ(good("[::]::80"), (Publish{"::", 0, 0, 80, 1, "tcp"}));
+  EXPECT_EQ(good("[::ffff:10.0.0.1]:8080:80"), (Publish{"10.0.0.1", 8080, 8080, 80, 1, "tcp"}));
+  EXPECT_EQ(refusal("::1:8080:80"), "publish '::1:8080:80': Invalid ip address: ::1");
+  EXPECT_EQ(refusal("[fe80::1%eth0]:8080:80"),
+            "publish '[fe80::1%eth0]:8080:80': Invalid ip address: [fe80::1%eth0]");
+  EXPECT_EQ(refusal("[10.0.0.1]:8080:80"),
+            "publish '[10.0.0.1]:8080:80': Invalid ip address: [10.0.0.1]");
+  EXPECT_EQ(refusal("[]:8080:80"), "publish '[]:8080:80': Invalid ip address: []");
+}
+
+TEST(Publish, at_an_address_of_ipv6_is_for_pasta) {
+  std::vector<Publish> four = {good("10.0.0.1:80:80"), good("80")};
+  std::vector<Publish> six = {good("80"), good("[::1]:80:80")};
+  for (const char* mode : {kBridge, kSlirp, kPasta}) EXPECT_TRUE(check_versions(four, mode).ok());
+  EXPECT_TRUE(check_versions(six, kPasta).ok());
+  for (const char* mode : {kBridge, kSlirp}) {
+    auto refused = check_versions(six, mode);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().kind, Kind::unsupported);
+  }
 }
 
 TEST(Publish, all_adds_what_is_exposed_and_not_named) {

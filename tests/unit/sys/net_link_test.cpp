@@ -100,9 +100,15 @@ TEST(NetLinks, read_the_routes_to_other_machines) {
   std::string rest = route(AF_INET, RTN_UNICAST, 0, device);
   std::string hole = route(AF_INET, RTN_BLACKHOLE, 8, attribute(RTA_DST, kOther));
   std::string own = route(AF_INET, RTN_LOCAL, 32, attribute(RTA_DST, kLocal) + device);
-  std::string other = route(AF_INET6, RTN_UNICAST, 24, attribute(RTA_DST, kLocal) + device);
-  EXPECT_EQ(parse_routes(own + away + other + rest + hole),
-            (std::vector<Route>{{kLocal, 24, 3}, {std::string(4, '\0'), 0, 3}, {kOther, 8, 0}}));
+  const std::string six(16, '\x26');
+  std::string other = route(AF_INET6, RTN_UNICAST, 64, attribute(RTA_DST, six) + device);
+  std::string short_one = route(AF_INET6, RTN_UNICAST, 64, attribute(RTA_DST, kLocal) + device);
+  EXPECT_EQ(parse_routes(own + away + other + short_one + rest + hole),
+            (std::vector<Route>{{kLocal, 24, 3},
+                                {six, 64, 3},
+                                {std::string(16, '\0'), 64, 3},
+                                {std::string(4, '\0'), 0, 3},
+                                {kOther, 8, 0, true}}));
   for (size_t size = 0; size < away.size(); ++size) {
     EXPECT_TRUE(parse_routes(away.substr(0, size)).empty()) << size;
   }

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IPv6 of an ordinary user's container, by pasta: where the host has a way out by IPv6, the
+container has one. The host is a network namespace of the test's own."""
+
+import json
+import pathlib
+import stat
+
+import pytest
+from support.netlab import HOST6, WORLD, WORLD6, end_server
+from support.user_networks import berth_on_the_host_of_a_lab
+from support.waiting import wait_until
+
+pytestmark = pytest.mark.profiles("user", "single_id")
+TUN = pathlib.Path("/dev/net/tun")
+INSIDE, GATEWAY, NAMESERVER = "fd00::100", "fd00::2", "fd00::3"
+
+# Says one word to each who calls port 80 by IPv6; as soon as it is heard, for Debian 12's pasta.
+SERVE = ("sh", "-c", "while true; do echo ship | nc -l -p 80 ::; done")
+
+# Answers every question with an address, by UDP over IPv6.
+NAMES = """
+import socket
+names = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+names.bind(("::", 53))
+print("ready", flush=True)
+while True:
+    question, peer = names.recvfrom(512)
+    end = question.index(b"\\0", 12) + 5
+    is_a = question[end - 4:end - 2] == b"\\0\\1"
+    found = b"\\xc0\\x0c\\0\\1\\0\\1\\0\\0\\0\\x3c\\0\\4\\xcb\\0\\x71\\x50" if is_a else b""
+    names.sendto(question[:2] + b"\\x81\\x80\\0\\1\\0" + bytes([is_a]) + b"\\0\\0\\0\\0" +
+                 question[12:end] + found, peer)
+"""
+
+
+@pytest.fixture(autouse=True)
+def tun():
+    """What pasta opens; a site opens it to its users once."""
+    before = stat.S_IMODE(TUN.stat().st_mode)
+    TUN.chmod(0o666)
+    yield
+    TUN.chmod(before)
+
+
+@pytest.fixture
+def image(berth, busybox):
+    berth.ok("pull", "--quiet", busybox)
+    return busybox
+
+
+@pytest.fixture
+def lab(berth, image, programs, work, request):
+    kind = getattr(request, "param", {"ipv6": True})
+    nameserver = WORLD if kind.get("ipv4", True) else WORLD6
+    with berth_on_the_host_of_a_lab(berth, programs, work, nameserver, **kind) as made:
+        yield made
+
+
+PASTA = ("--network", "pasta")
+
+
+def settings_of(berth, name):
+    return json.loads(berth.ok("inspect", name))[0]["NetworkSettings"]
+
+
+def test_a_container_reaches_the_world_by_both_versions(berth, image, lab):
+    for address, family in ((WORLD6, "6"), (WORLD, "4")):
+        server = lab.world.serve(8000, address, when="heard")
+        out = berth.ok("run", "--rm", *PASTA, image, "sh", "-c",
+                       f"(echo ship; sleep 1) | nc -w 5 {address} 8000")
+        assert (out, end_server(server) != "") == ("hello\n", True), family
+
+
+def test_what_it_has_is_what_inspect_says(berth, image, lab):
+    berth.ok("run", "-d", "--name", "tug", *PASTA, image, "sleep", "1000")
+    settings = settings_of(berth, "tug")
+    assert (settings["GlobalIPv6Address"], settings["GlobalIPv6PrefixLen"],
+            settings["IPv6Gateway"]) == (INSIDE, 64, GATEWAY)
+    assert settings["IPAddress"] == "10.0.2.100"
+    assert settings["Networks"]["pasta"]["GlobalIPv6Address"] == INSIDE
+    assert f"inet6 {INSIDE}/64" in berth.ok("exec", "tug", "ip", "addr", "show", "eth0")
+    assert f"default via {GATEWAY}" in berth.ok("exec", "tug", "ip", "-6", "route")
+
+
+@pytest.mark.parametrize("lab", [{"ipv6": False}], indirect=True)
+def test_without_a_way_out_by_ipv6_it_has_ipv4_alone(berth, image, lab):
+    berth.ok("run", "-d", "--name", "tug", *PASTA, image, "sleep", "1000")
+    settings = settings_of(berth, "tug")
+    assert settings["GlobalIPv6Address"] == settings["IPv6Gateway"] == ""
+    assert "inet6 fd00" not in berth.ok("exec", "tug", "ip", "addr", "show", "eth0")
+    assert berth.fail("run", "--rm", *PASTA, "-p", "[::1]:18080:80", image, "true") == (
+        "berth: publish [::1]:18080: this machine has no default route of IPv6; try: an IPv4 "
+        "address")
+
+
+@pytest.mark.parametrize("lab", [{"ipv4": False, "ipv6": True}], indirect=True)
+def test_on_a_machine_of_ipv6_alone_it_reaches_the_world_and_resolves_names(berth, image, lab):
+    server = lab.world.serve(8000, WORLD6, when="heard")
+    names = lab.world.start("python3", "-c", NAMES)
+    out = berth.ok("run", "--rm", *PASTA, "-h", "tug", image, "sh", "-c",
+                   f"(echo ship; sleep 1) | nc -w 5 {WORLD6} 8000; cat /etc/resolv.conf /etc/hosts;"
+                   " nslookup -type=a ship.example.org")
+    end_server(names)
+    assert out.startswith("hello\n") and end_server(server) != ""
+    assert f"nameserver {NAMESERVER}\n" in out and f"{INSIDE}\ttug\n" in out
+    assert "203.0.113.80" in out
+    berth.ok("run", "-d", "--name", "tug", *PASTA, image, "sleep", "1000")
+    assert settings_of(berth, "tug")["IPAddress"] == ""
+
+
+@pytest.mark.parametrize("network", ["pasta", "bridge"])
+def test_a_port_is_published_at_an_address_of_ipv6(berth, image, lab, network):
+    berth.ok("run", "-d", "--name", "tug", "--network", network, "-p", "[::]:18080:80", "-p",
+             "[::1]:18081:80", image, *SERVE)
+    for space, address, port in ((lab.world, HOST6, 18080), (lab.host, "::1", 18080),
+                                 (lab.host, "::1", 18081)):
+        assert wait_until(lambda s=space, a=address, p=port:
+                          s.ask(a, p, 2, "hello\n") == "ship"), (address, port)
+    assert lab.world.ask(HOST6, 18081) == "refused"
+    assert lab.host.ask("127.0.0.1", 18080) == "refused"
+    assert berth.ok("port", "tug") == "80/tcp -> [::]:18080\n80/tcp -> [::1]:18081\n"
+    assert berth.ok("ps", "--format", "{{.Ports}}") == (
+        "[::]:18080->80/tcp, [::1]:18081->80/tcp\n")
+    assert settings_of(berth, "tug")["Ports"]["80/tcp"][0] == {"HostIp": "::", "HostPort": "18080"}
+    # Another container has the same port of IPv4.
+    berth.ok("run", "-d", "--name", "buoy", *PASTA, "-p", "18080:80", image, "sleep", "1000")
+    assert "has this port" in berth.fail("run", "--rm", *PASTA, "-p", "[::1]:18080:80", image,
+                                         "true")
+
+
+def test_a_port_in_use_is_told(berth, image, lab, listing):
+    berth.ok("run", "--rm", image, "true")  # what the first one makes for all
+    before = listing()
+    server = lab.host.serve(18080, "::1")
+    assert berth.fail("run", "--rm", *PASTA, "-p", "[::1]:18080:80", image, "true") == (
+        "berth: cannot publish a port: bind [::1]:18080/tcp: Address already in use; try: another "
+        "host port, or none for any that is free")
+    assert "Cannot assign requested address; try: an address of this machine" in berth.fail(
+        "run", "--rm", *PASTA, "-p", "[2001:db8::77]:18080:80", image, "true")
+    end_server(server)
+    assert listing() == before
+
+
+def test_another_network_says_that_it_has_ipv4_alone(berth, image, lab):
+    berth.ok("network", "create", "fleet")
+    for network, name in (("slirp4netns", "slirp4netns"), ("fleet", "bridge")):
+        assert berth.fail("create", "--network", network, "-p", "[::1]:18080:80", image, "true") == (
+            f"berth: publish at [::1]: network '{name}' has IPv4 alone; try: an IPv4 address, "
+            "--network pasta (of ordinary users), or --network host")
+    berth.ok("network", "rm", "fleet")
+
+
+@pytest.mark.profiles("root")
+def test_the_bridge_says_that_it_has_ipv4_alone(berth, image):
+    assert "publish at [::1]: network 'bridge' has IPv4 alone" in berth.fail(
+        "run", "--rm", "-p", "[::1]:18080:80", image, "true")
+
+
+def test_a_host_that_has_the_usual_prefix_keeps_it(berth, image, lab):
+    lab.host.ok("ip", "addr", "add", "fd00::7/64", "dev", "up0", "nodad")
+    berth.ok("run", "-d", "--name", "tug", *PASTA, image, "sleep", "1000")
+    assert settings_of(berth, "tug")["GlobalIPv6Address"] == "fd00:0:0:1::100"
+
+
+def test_loopback_of_the_host_is_out_of_reach(berth, image, lab):
+    server = lab.host.serve(7000, "::1")
+    out = berth.ok("run", "--rm", *PASTA, image, "sh", "-c",
+                   f"for a in {GATEWAY} ::1; do nc -w 2 $a 7000 </dev/null; done; echo end")
+    assert out == "end\n" and end_server(server) == ""
+
+
+def test_a_container_that_switches_ipv6_off_has_none(berth, image, lab):
+    off = ("--sysctl", "net.ipv6.conf.all.disable_ipv6=1")
+    out = berth.ok("run", "--rm", *PASTA, *off, image, "ip", "addr", "show", "eth0")
+    assert "inet 10.0.2.100/24" in out and "inet6" not in out

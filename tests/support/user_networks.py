@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""berth on the host of a Lab, and the processes that an ordinary user's network has there."""
+
+import contextlib
+import os
+import pathlib
+
+from support.netlab import Lab
+from support.processes import command_lines
+from support.waiting import wait_until
+
+
+def helpers(berth):
+    """Processes of the networks of this store's containers."""
+    found = []
+    for pid, line in command_lines().items():
+        name = line.split(b"\0")[0].split(b"/")[-1]
+        if name in (b"pasta", b"berth-network", b"slirp4netns") and bytes(berth.state) in line or (
+                name == b"slirp4netns" and cwd_of(pid).startswith(str(berth.state))):
+            found.append((pid, name.decode()))
+    return found
+
+
+def cwd_of(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except OSError:
+        return ""
+
+
+@contextlib.contextmanager
+def berth_on_the_host_of_a_lab(berth, programs, work, nameserver, **kind):
+    """From here on `berth` runs on the host of the lab, which has nothing of it in the end."""
+    made = Lab(pathlib.Path(programs) / "berth-network", berth.state / "network", **kind)
+    resolver = work / "resolv.conf"
+    resolver.write_text(f"nameserver {nameserver}\nsearch example.org\n")
+    usual, before = berth.argv, made.state()
+    berth.path = os.environ["PATH"]
+
+    def argv(*words):
+        command = usual(*words)
+        command.insert(command.index(str(berth.programs / "berth")), f"PATH={berth.path}")
+        command.insert(command.index(f"PATH={berth.path}"), "/usr/bin/env")
+        return made.host.command("unshare", "-m", "sh", "-c",
+                                 f"mount --bind {resolver} /etc/resolv.conf && exec \"$@\"", "-",
+                                 *command)
+    berth.argv = argv
+    yield made
+    berth.run("rm", "-f", *berth.ok("ps", "-aq").split()) if berth.ok("ps", "-aq") else None
+    wait_until(lambda: not made.leases() and not helpers(berth))
+    assert made.state() == before
+    made.end()
