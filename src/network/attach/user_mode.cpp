@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/rollback.hpp"
+#include "base/text.hpp"
 #include "network/attach/helpers.hpp"
 #include "network/attach/ports.hpp"
 #include "network/ipv4.hpp"
