@@ -146,6 +146,7 @@ def test_ldconfig_twice_and_a_commit(engine, pushed, new_library, layout):  # no
         engine.call("rmi", "committed")
 
 
+@pytest.mark.long
 def test_apt_get_installs_a_package_with_a_library(engine, debian, archive):  # noqa: F811
     out = run(engine, debian, install(isinstance(engine, OneIdPodman)), volume(archive, "/archive"))
     assert out.splitlines() == INSTALLED

@@ -185,6 +185,7 @@ def disk_with_quota(scratch):
         yield point / "store"
 
 
+@pytest.mark.long
 @WAYS
 def test_a_quota_at_every_step(programs, profile, work, busybox, push, image, way):
     with disk_with_quota(work) as point:

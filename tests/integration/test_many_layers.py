@@ -46,6 +46,7 @@ def test_a_container_of_many_layers_has_a_driver_and_is_committed(berth, push, d
     assert berth.ok("run", "--rm", "kept", "sh", "-c", "cat /d/f2; ls /d/f4 2>/dev/null || echo gone") == "x\ngone\n"
 
 
+@pytest.mark.long
 def test_more_layers_than_any_engine_takes_are_refused(berth, push, listing):
     berth.ok("images")
     before = listing()

@@ -385,6 +385,7 @@ def test_driver_mode_image_takes_nodes_alone_of_a_cdi_device(runtime, bundle, si
 
 # ---- what takes long, what cannot be --------------------------------------------------------------
 
+@pytest.mark.long
 @ROOT
 def test_a_berth_that_does_not_end_stops_a_start_after_30_seconds(runtime, bundle, site, place):
     programs = place / "programs"

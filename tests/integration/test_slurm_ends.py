@@ -222,6 +222,7 @@ def held(registry):
         let_go.set()
 
 
+@pytest.mark.long
 @pytest.mark.profiles("root")  # here all users at once: a limit is looked at every 30 seconds
 @in_scope_of_jobs
 def test_steps_that_reach_the_time_limit_leave_nothing(cluster, programs, accounts, work, busybox, held, name):
