@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "network/ipv4.hpp"
+#include "network/ipv6.hpp"
 
 namespace berth::network {
 namespace {
@@ -29,6 +30,18 @@ std::vector<std::string> reachable(const std::vector<std::string>& nameservers) 
   for (const std::string& text : nameservers) {
     auto address = parse_ipv4(text);
     bool usable = address && (*address >> 24) != 127 && *address != 0;
+    if (usable) found.push_back(text);
+  }
+  return found;
+}
+
+std::vector<std::string> reachable_by_ipv6(const std::vector<std::string>& nameservers) {
+  static const Prefix kLink{parse_ipv6("fe80::").value_or(""), 10};
+  static const Prefix kOfNoOther{parse_ipv6("::").value_or(""), 127};  // "::" and "::1"
+  std::vector<std::string> found;
+  for (const std::string& text : nameservers) {
+    auto address = parse_ipv6(text);
+    bool usable = address && !kLink.contains(*address) && !kOfNoOther.contains(*address);
     if (usable) found.push_back(text);
   }
   return found;

@@ -14,6 +14,10 @@ std::vector<std::string> nameservers_of(std::string_view resolv_conf);
 /// to it, and no IPv6.
 std::vector<std::string> reachable(const std::vector<std::string>& nameservers);
 
+/// The same for a container with IPv6 alone: no IPv4, no loopback, and nothing that holds on one
+/// link of the host alone (fe80::/10).
+std::vector<std::string> reachable_by_ipv6(const std::vector<std::string>& nameservers);
+
 /// What docker takes where the host has no nameserver that a container can reach.
 std::vector<std::string> fallback_nameservers();
 

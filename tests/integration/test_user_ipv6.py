@@ -4,6 +4,7 @@ container has one. The host is a network namespace of the test's own."""
 
 import json
 import pathlib
+import shutil
 import stat
 
 import pytest
@@ -107,6 +108,18 @@ def test_on_a_machine_of_ipv6_alone_it_reaches_the_world_and_resolves_names(bert
     assert "203.0.113.80" in out
     berth.ok("run", "-d", "--name", "tug", *PASTA, image, "sleep", "1000")
     assert settings_of(berth, "tug")["IPAddress"] == ""
+
+
+@pytest.mark.parametrize("lab", [{"ipv4": False, "ipv6": True}], indirect=True)
+def test_on_a_machine_of_ipv6_alone_with_systemd_resolved_it_asks_the_real_nameservers(
+        berth, image, lab, work):
+    (work / "resolv.conf").write_text("nameserver 127.0.0.53\n")
+    real = pathlib.Path("/run/systemd/resolve/resolv.conf")
+    real.parent.mkdir(parents=True)
+    real.write_text(f"nameserver 192.0.2.53\nnameserver fe80::53%up0\nnameserver {WORLD6}\n")
+    resolver = berth.ok("run", "--rm", *PASTA, image, "cat", "/etc/resolv.conf")
+    shutil.rmtree("/run/systemd")
+    assert resolver == f"nameserver {WORLD6}\n"
 
 
 @pytest.mark.parametrize("network", ["pasta", "bridge"])

@@ -20,6 +20,7 @@ namespace berth::network {
 namespace {
 
 constexpr const char* kResolver = "/etc/resolv.conf";
+constexpr const char* kRealResolver = "/run/systemd/resolve/resolv.conf";
 constexpr size_t kMaxResolver = size_t{64} << 10;
 constexpr size_t kMaxTable = size_t{1} << 20;
 
@@ -61,6 +62,26 @@ Result<bool> has_line_with(int pid, const char* file, std::string_view word) {
   return false;
 }
 
+/// pasta passes a question on to a nameserver of the host of the same version of IP.
+Result<void> choose_nameservers(const HelperCall& call, bool has_four, Lease& lease) {
+  auto of = [](const char* file) -> Result<std::vector<std::string>> {
+    auto text = TRY(sys::read_file_if_exists(sys::cwd(), file, kMaxResolver));
+    return nameservers_of(text.value_or(""));
+  };
+  std::vector<std::string> of_host = TRY(of(kResolver));
+  bool any_six = std::any_of(of_host.begin(), of_host.end(),
+                             [](const std::string& one) { return is_ipv6(one); });
+  bool any_four = std::any_of(of_host.begin(), of_host.end(),
+                              [](const std::string& one) { return !is_ipv6(one); });
+  if (has_four && (any_four || !any_six)) return {};
+  lease.nameservers = {text_of_ipv6(address_in(*call.prefix, kHelperNameserver))};
+  if (any_six) return {};
+  // systemd-resolved is at 127.0.0.53, and has the real ones in a file of its own.
+  auto real = reachable_by_ipv6(TRY(of(kRealResolver)));
+  if (!real.empty()) lease.nameservers = std::move(real);
+  return {};
+}
+
 /// What pasta has given the container: of a version of IP in which nothing leads out of this
 /// machine, nothing.
 Result<void> note_addresses(const HelperCall& call, Lease& lease) {
@@ -79,15 +100,7 @@ Result<void> note_addresses(const HelperCall& call, Lease& lease) {
     lease.prefix_length = 0;
     lease.gateway.clear();
   }
-  // Questions go to a nameserver of the host of the same version.
-  std::string file =
-      TRY(sys::read_file_if_exists(sys::cwd(), kResolver, kMaxResolver)).value_or("");
-  auto of_host = nameservers_of(file);
-  bool any_four = std::any_of(of_host.begin(), of_host.end(),
-                              [](const std::string& one) { return !is_ipv6(one); });
-  if (has_six && (!has_four || !(any_four || of_host.empty()))) {
-    lease.nameservers = {text_of_ipv6(address_in(*call.prefix, kHelperNameserver))};
-  }
+  if (has_six) TRY(choose_nameservers(call, has_four, lease));
   return {};
 }
 

@@ -11,6 +11,11 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+TEST(Resolver, leaves_out_what_a_container_of_ipv6_alone_cannot_reach) {
+  EXPECT_EQ(reachable_by_ipv6({"10.0.0.1", "::1", "::", "fe80::1", "fe80::1%eth0", "2001:db8::53"}),
+            (std::vector<std::string>{"2001:db8::53"}));
+}
+
 TEST(Resolver, leaves_out_what_a_container_cannot_reach) {
   EXPECT_EQ(nameservers_of("# x\nnameserver 127.0.0.53\nnameserver\t10.0.0.1\noptions ndots:2\n"),
             (Words{"127.0.0.53", "10.0.0.1"}));
