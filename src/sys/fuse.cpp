@@ -36,7 +36,8 @@ Result<Fd> open_device() {
   auto device = open_at(cwd(), "/dev/fuse", O_RDWR);
   if (device.ok()) return device;
   Error error = std::move(device).error();
-  error.hint = "modprobe fuse";
+  // udev opens it to everybody.
+  error.hint = error.kind == Kind::denied ? "as root: chmod 666 /dev/fuse" : "modprobe fuse";
   return error;
 }
 

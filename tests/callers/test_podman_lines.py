@@ -16,7 +16,7 @@ from support.twin_lines import Engine, Reading, Things
 
 CLEAN = {"PATH": users.PATH, "LANG": "C.UTF-8", "TERM": "xterm", "FROM_HERE": "shore"}
 CRUN = Path("/usr/bin/crun")
-KNOWN_CRUNS = ("1.8.1", "1.21")  # Debian 12's and 13's
+KNOWN_CRUNS = ("1.8.1", "1.21", "1.28")  # of Debian 12, 13 and sid
 PODMANS_CGROUP = "libpod_parent"
 IMAGES = {  # and what they say beside busybox's files
     "boat": ["ENV SAIL=white", "ENV PATH=/usr/sbin:/usr/bin:/sbin:/bin", 'CMD ["sh"]'],
@@ -130,11 +130,16 @@ def give_images(directory, podman):
 
 
 @pytest.fixture(scope="module")
-def engines(session_directory, tested, nothing_left):
-    """{"podman": (with crun, with ours), "buildah": …}"""
+def crun_version():
     told = subprocess.run([CRUN, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
     if told.split()[-1] not in KNOWN_CRUNS:
         pytest.skip(f"the lists of differences are not from {told}")
+    return told.split()[-1]
+
+
+@pytest.fixture(scope="module")
+def engines(session_directory, tested, nothing_left, crun_version):
+    """{"podman": (with crun, with ours), "buildah": …}"""
     directories = [session_directory / "lines" / name for name in ("crun", "berth")]
     with contextlib.ExitStack() as stack:
         both = []
@@ -151,9 +156,9 @@ def engines(session_directory, tested, nothing_left):
 # ---- the comparison -----------------------------------------------------------------------------
 
 @pytest.mark.parametrize("group", twin_lines.groups_to_run("podman_lines"), ids=str)
-def test_lines_do_what_they_do_with_crun_but_for_the_differences_on_the_list(engines, group):
+def test_lines_do_what_they_do_with_crun_but_for_the_differences_on_the_list(engines, crun_version, group):
     if group.file == "systemd" and not systemd_image.is_here():
         pytest.skip("systemd is not installed here")
     program = "buildah" if group.file.startswith("buildah") else "podman"
-    complaints = twin_lines.complaints(engines[program], group)
+    complaints = twin_lines.complaints(engines[program], group, crun_version)
     assert not complaints, "\n".join(complaints)

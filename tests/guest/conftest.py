@@ -11,7 +11,7 @@ from support import guest
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 PROGRAMS = pathlib.Path(os.environ.get("BERTH_TEST_PROGRAMS",
                                        TESTS.parent / "build/release/bin")).resolve()
-DEADLINE = 900
+DEADLINE = 1150  # below the TIMEOUT of tests/CMakeLists.txt
 
 PYTEST = """
 cd /payload

@@ -56,7 +56,7 @@ exec /payload/init
 
 POWER_OFF = "\necho o >/proc/sysrq-trigger; sleep 60\n"
 
-# What an init system would have mounted, and cgroup v2 alone.
+# What an init system would have mounted and udev opened, and cgroup v2 alone.
 MOUNTS = """
 mkdir -p /dev/pts /dev/shm /dev/mqueue
 mount -t devpts devpts /dev/pts
@@ -65,7 +65,8 @@ mount -t mqueue mqueue /dev/mqueue
 mount -t tmpfs -o mode=755 run /run
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 ip link set lo up
-modprobe --all overlay loop
+modprobe --all overlay loop fuse
+chmod 666 /dev/fuse
 """
 
 # The script as a service; nothing that a guest without disk and network of its own has to wait for.

@@ -8,12 +8,14 @@
     [[group.others]]
     differs = "why"
     in = ["status", "stdout", "kind"]
+    versions = ["1.28"]
     lines = [ … ]
 
 A group of lines has containers, images and volumes of its own (`given`); what else a line makes is
 gone before the next one. Of every line the exit status, the output and what kind of error it was
 are compared. Lines whose outcome is another are among the group's `others`: in what it is another
-(`in`), and why (`differs`). One that has become the same has to be taken off them.
+(`in`), why (`differs`), and with which versions of the other program (`versions`; without it: all). One
+that has become the same has to be taken off them.
 
 A line in several steps is a list; a step is what bash is given, with the program's name before it.
 """
@@ -160,8 +162,11 @@ class Engine:
 @dataclasses.dataclass
 class Line:
     steps: list
-    differs: str = ""
-    aspects: tuple = ()
+    aspects: tuple = ()  # in which it differs
+    versions: tuple = ()  # of the other program, with which it does; empty: all
+
+    def aspects_with(self, version):
+        return self.aspects if not self.versions or version in self.versions else ()
 
 
 @dataclasses.dataclass
@@ -175,18 +180,18 @@ class Group:
         return f"{self.file}: {self.name}"
 
 
-def lines_of(table, differs="", aspects=()):
-    return [Line([value] if isinstance(value, str) else value, differs, aspects)
-            for value in table["lines"]]
+def lines_of(table):
+    return [Line([value] if isinstance(value, str) else value, tuple(table.get("in", ())),
+                 tuple(table.get("versions", ()))) for value in table["lines"]]
 
 
 def read_group(file, name, table):
     assert set(table) <= {"given", "lines", "others"}, name
     lines = lines_of(table)
     for other in table.get("others", []):
-        assert set(other) == {"lines", "differs", "in"} and other["differs"], (name, other)
+        assert set(other) - {"versions"} == {"lines", "differs", "in"} and other["differs"], (name, other)
         assert other["in"] == [aspect for aspect in ASPECTS if aspect in other["in"]], other
-        lines += lines_of(other, other["differs"], tuple(other["in"]))
+        lines += lines_of(other)
     return Group(file, name, table.get("given", []), lines)
 
 
@@ -238,21 +243,23 @@ def differences(one, other):
                  != [getattr(outcome, aspect) for outcome in other])
 
 
-def complaint(engines, line):
+def complaint(engines, line, version):
     """What the list does not know of; nothing where it is right."""
+    expected = line.aspects_with(version)
     outcomes = both_outcomes(engines, line)
     found = differences(*outcomes)
-    if found == line.aspects:
+    if found == expected:
         return []
     told = [f"\n  {engine.name}: {one.status} {one.kind!r} {one.stdout!r}\n    {one.stderr!r}"
             for pair in zip(*outcomes) if pair[0] != pair[1]
             for engine, one in zip(engines, pair)]
-    listed = ", ".join(line.aspects) or "nothing"
+    listed = ", ".join(expected) or "nothing"
     return [f"{line.steps}: differs in {', '.join(found) or 'nothing'}, listed: {listed}"
             + "".join(told)]
 
 
-def complaints(engines, group):
-    """One text for each line of the group about which its list is wrong."""
+def complaints(engines, group, version=""):
+    """One text for each line of the group about which its list is wrong; `version` is that of the other
+    program."""
     with given(engines, group.given):
-        return [text for line in group.lines for text in complaint(engines, line)]
+        return [text for line in group.lines for text in complaint(engines, line, version)]
