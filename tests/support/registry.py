@@ -83,7 +83,7 @@ class Registry:
             self._process = subprocess.Popen(
                 ["docker-registry", "serve", config], stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, cwd=self.directory, preexec_fn=die_with_parent)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60  # in an emulated guest among others it takes a while
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"docker-registry does not answer: {self.log.read_text()}")
