@@ -98,7 +98,10 @@ def test_runs_an_init_that_reaps(caller):
 
 
 def test_kills_what_takes_more_memory_than_it_may(caller):
-    caller.start("c1", "tail", "/dev/zero", memory=32 * MEGABYTE)
+    # containerd begins to watch once the program runs: of what came before it never hears.
+    script = "until [ -e /tmp/now ]; do sleep 0.05; done; exec tail /dev/zero"
+    caller.start("c1", "sh", "-c", script, memory=32 * MEGABYTE)
+    assert caller.exec("c1", "touch", "/tmp/now").returncode == 0
     until(lambda: caller.state("c1") == "exited", "the container has ended")
     # containerd tells docker of it by an event of its own, which may come after that of the end.
     until(lambda: caller.ran_out_of_memory("c1") in (True, None), "it is known why")
