@@ -106,7 +106,8 @@ Result<void> note_addresses(const HelperCall& call, Lease& lease) {
 
 /// Starts it without IPv6 where it fails with it: a pasta of 2025 does in a container that has IPv6
 /// switched off (--sysctl net.ipv6.conf.all.disable_ipv6=1).
-Result<ProcessName> start_some_pasta(const Leases& leases, HelperCall& call, const sys::Fd& space) {
+Result<ProcessName> start_with_or_without_ipv6(const Leases& leases, HelperCall& call,
+                                               const sys::Fd& space) {
   auto started = start_pasta(leases, call, space);
   bool may_go_without = call.prefix && check_ipv6(call.ports, false).ok();
   if (started.ok() || !may_go_without) return started;
@@ -135,7 +136,7 @@ Result<void> attach_user_mode(Leases& leases, const Request& request, const sys:
   if (request.mode == kPasta) {
     call.prefix = host.prefix;
     TRY(check_ipv6(lease.ports, host.prefix.has_value()));
-    lease.helper = TRY(start_some_pasta(leases, call, space));
+    lease.helper = TRY(start_with_or_without_ipv6(leases, call, space));
     if (call.prefix) TRY(note_addresses(call, lease));
     TRY(check_ipv6(lease.ports, !lease.ipv6_address.empty()));
   } else {
