@@ -61,6 +61,12 @@ def lab(berth, image, programs, work, request):
 PASTA = ("--network", "pasta")
 
 
+def ipv4_inside(out):
+    """The address of IPv4 in what 'ip addr' says. On a host of IPv6 alone a pasta of 2026 gives one, and
+    those before do not."""
+    return "10.0.2.100" if "inet 10.0.2.100/" in out else ""
+
+
 def settings_of(berth, name):
     return json.loads(berth.ok("inspect", name))[0]["NetworkSettings"]
 
@@ -101,13 +107,13 @@ def test_on_a_machine_of_ipv6_alone_it_reaches_the_world_and_resolves_names(bert
     names = lab.world.start("python3", "-c", NAMES)
     out = berth.ok("run", "--rm", *PASTA, "-h", "tug", image, "sh", "-c",
                    f"(echo ship; sleep 1) | nc -w 5 {WORLD6} 8000; cat /etc/resolv.conf /etc/hosts;"
-                   " nslookup -type=a ship.example.org")
+                   " nslookup -type=a ship.example.org; ip addr")
     end_server(names)
     assert out.startswith("hello\n") and end_server(server) != ""
-    assert f"nameserver {NAMESERVER}\n" in out and f"{INSIDE}\ttug\n" in out
+    assert f"nameserver {NAMESERVER}\n" in out and f"{ipv4_inside(out) or INSIDE}\ttug\n" in out
     assert "203.0.113.80" in out
     berth.ok("run", "-d", "--name", "tug", *PASTA, image, "sleep", "1000")
-    assert settings_of(berth, "tug")["IPAddress"] == ""
+    assert settings_of(berth, "tug")["IPAddress"] == ipv4_inside(out)
 
 
 @pytest.mark.parametrize("lab", [{"ipv4": False, "ipv6": True}], indirect=True)
@@ -117,9 +123,9 @@ def test_on_a_machine_of_ipv6_alone_with_systemd_resolved_it_asks_the_real_names
     real = pathlib.Path("/run/systemd/resolve/resolv.conf")
     real.parent.mkdir(parents=True)
     real.write_text(f"nameserver 192.0.2.53\nnameserver fe80::53%up0\nnameserver {WORLD6}\n")
-    resolver = berth.ok("run", "--rm", *PASTA, image, "cat", "/etc/resolv.conf")
+    out = berth.ok("run", "--rm", *PASTA, image, "sh", "-c", "cat /etc/resolv.conf; ip addr")
     shutil.rmtree("/run/systemd")
-    assert resolver == f"nameserver {WORLD6}\n"
+    assert out.startswith(f"nameserver {'10.0.2.3' if ipv4_inside(out) else WORLD6}\n")
 
 
 @pytest.mark.parametrize("network", ["pasta", "bridge"])
