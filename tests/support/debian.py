@@ -31,8 +31,8 @@ def make_root(suite, path, packages):
     """Debian's base of `suite` at `path` with these packages beside it, and this machine's apt settings.
     Errors: CalledProcessError, with debootstrap's last words in `output`."""
     # It mounts /proc there, and a second whole /proc lets a test beside it mount what would be refused.
-    subprocess.run(["unshare", "--mount", "debootstrap", "--variant=minbase", f"--include={','.join(packages)}", suite, path, mirror()],
-                   check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    command = ["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", suite, path, mirror()]
+    subprocess.run(["unshare", "--mount", *command], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for archive in (path / "var/cache/apt/archives").glob("*.deb"):
         archive.unlink()
     for config in pathlib.Path("/etc/apt/apt.conf.d").iterdir():

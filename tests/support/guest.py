@@ -31,8 +31,8 @@ from support import debian, kept
 from support.registry import die_with_parent
 
 PACKAGES = ("systemd", "systemd-sysv", "libpam-systemd", "dbus", "dbus-user-session", "apparmor", "criu",
-            "python3", "python3-pytest", "busybox-static", "erofs-utils", "iproute2", "kmod", "passwd", "procps",
-            "strace", "uidmap", "util-linux")
+            "python3", "python3-pytest", "busybox-static", "e2fsprogs", "erofs-utils", "iproute2", "kmod",
+            "passwd", "procps", "strace", "uidmap", "util-linux")
 
 # The guest's first program; the test's own is /payload/init. The disks appear when they are found.
 FIRST = """#!/bin/sh
