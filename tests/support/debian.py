@@ -32,7 +32,8 @@ def make_root(suite, path, packages):
     Errors: CalledProcessError, with debootstrap's last words in `output`."""
     # It mounts /proc there, and a second whole /proc lets a test beside it mount what would be refused.
     command = ["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", suite, path, mirror()]
-    subprocess.run(["unshare", "--mount", *command], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    subprocess.run(["unshare", "--mount", *command], check=True, stdin=subprocess.DEVNULL,
+                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     for archive in (path / "var/cache/apt/archives").glob("*.deb"):
         archive.unlink()
     for config in pathlib.Path("/etc/apt/apt.conf.d").iterdir():
