@@ -36,7 +36,7 @@ Result<void> try_port(Transport transport, std::string_view address, uint16_t po
   six.sin6_family = AF_INET6;
   six.sin6_port = four.sin_port;
   if (is_six) {
-    // Whoever listens at every address of IPv4 is in nobody's way.
+    // A listener at every IPv4 address does not use the port of IPv6.
     ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
     std::memcpy(&six.sin6_addr, address.data(), sizeof six.sin6_addr);
   } else {

@@ -5,18 +5,17 @@ import json
 import os
 import pathlib
 import re
-import stat
 import subprocess
 
 import pytest
 from support.netlab import HOST, WORLD, Lab, end_server
 from support.processes import command_lines, kill_each, matching
+from support.user_networks import open_tun
 from support.waiting import wait_until
 
 ROOT = pytest.mark.profiles("root")
 USERS = pytest.mark.profiles("user", "single_id")
 EVERYBODY = pytest.mark.profiles("root", "user", "single_id")
-TUN = pathlib.Path("/dev/net/tun")
 
 
 @pytest.fixture
@@ -27,11 +26,8 @@ def image(berth, busybox):
 
 @pytest.fixture(autouse=True)
 def tun():
-    """What the helpers of ordinary users open; a site opens it to them once."""
-    before = stat.S_IMODE(TUN.stat().st_mode)
-    TUN.chmod(0o666)
-    yield
-    TUN.chmod(before)
+    with open_tun():
+        yield
 
 
 def helpers(berth, word=b""):

@@ -6,14 +6,13 @@ import json
 import os
 import pathlib
 import signal
-import stat
 import time
 
 import pytest
 from support import images
 from support.netlab import HOST, WORLD, end_server
 from support.processes import command_lines, kill_each
-from support.user_networks import berth_on_the_host_of_a_lab, helpers
+from support.user_networks import ANSWER, TUN, berth_on_the_host_of_a_lab, helpers, open_tun
 from support.waiting import wait_until
 
 USERS = pytest.mark.profiles("user", "single_id")
@@ -30,10 +29,9 @@ def each_mode(*pairs):
 OF_USERS = [(user, mode) for user in ("user", "single_id") for mode in ("pasta", "slirp4netns")]
 ALL_MODES = each_mode(("root", "bridge"), ("user", "bridge"), *OF_USERS)
 USERS_MODES = each_mode(*OF_USERS)
-TUN = pathlib.Path("/dev/net/tun")
 
 # Answers HTTP on port 8000, and every question for a name with 203.0.113.80 on port 53.
-OUTSIDE = """
+OUTSIDE = ANSWER + """
 import http.server, socket, threading
 class Cargo(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -41,15 +39,7 @@ class Cargo(http.server.BaseHTTPRequestHandler):
     def log_message(self, *words): pass
 names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 names.bind(("0.0.0.0", 53))
-def answer():
-    while True:
-        question, peer = names.recvfrom(512)
-        end = question.index(b"\\0", 12) + 5
-        is_a = question[end - 4:end - 2] == b"\\0\\1"
-        found = b"\\xc0\\x0c\\0\\1\\0\\1\\0\\0\\0\\x3c\\0\\4\\xcb\\0\\x71\\x50" if is_a else b""
-        names.sendto(question[:2] + b"\\x81\\x80\\0\\1\\0" + bytes([is_a]) + b"\\0\\0\\0\\0" +
-                     question[12:end] + found, peer)
-threading.Thread(target=answer, daemon=True).start()
+threading.Thread(target=answer, args=(names,), daemon=True).start()
 server = http.server.ThreadingHTTPServer(("0.0.0.0", 8000), Cargo)
 print("ready", flush=True)
 server.serve_forever()
@@ -58,11 +48,8 @@ server.serve_forever()
 
 @pytest.fixture
 def tun():
-    """What the helpers of ordinary users open; a site opens it to them once."""
-    before = stat.S_IMODE(TUN.stat().st_mode)
-    TUN.chmod(0o666)
-    yield TUN
-    TUN.chmod(before)
+    with open_tun():
+        yield
 
 
 @pytest.fixture

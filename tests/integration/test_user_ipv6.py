@@ -5,43 +5,31 @@ container has one. The host is a network namespace of the test's own."""
 import json
 import pathlib
 import shutil
-import stat
 
 import pytest
 from support.netlab import HOST6, WORLD, WORLD6, end_server
-from support.user_networks import berth_on_the_host_of_a_lab
+from support.user_networks import ANSWER, berth_on_the_host_of_a_lab, open_tun
 from support.waiting import wait_until
 
 pytestmark = pytest.mark.profiles("user", "single_id")
-TUN = pathlib.Path("/dev/net/tun")
 INSIDE, GATEWAY, NAMESERVER = "fd00::100", "fd00::2", "fd00::3"
 
 # Says one word to each who calls port 80 by IPv6; as soon as it is heard, for Debian 12's pasta.
 SERVE = ("sh", "-c", "while true; do echo ship | nc -l -p 80 ::; done")
 
-# Answers every question with an address, by UDP over IPv6.
-NAMES = """
+NAMES = ANSWER + """
 import socket
 names = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
 names.bind(("::", 53))
 print("ready", flush=True)
-while True:
-    question, peer = names.recvfrom(512)
-    end = question.index(b"\\0", 12) + 5
-    is_a = question[end - 4:end - 2] == b"\\0\\1"
-    found = b"\\xc0\\x0c\\0\\1\\0\\1\\0\\0\\0\\x3c\\0\\4\\xcb\\0\\x71\\x50" if is_a else b""
-    names.sendto(question[:2] + b"\\x81\\x80\\0\\1\\0" + bytes([is_a]) + b"\\0\\0\\0\\0" +
-                 question[12:end] + found, peer)
+answer(names)
 """
 
 
 @pytest.fixture(autouse=True)
 def tun():
-    """What pasta opens; a site opens it to its users once."""
-    before = stat.S_IMODE(TUN.stat().st_mode)
-    TUN.chmod(0o666)
-    yield
-    TUN.chmod(before)
+    with open_tun():
+        yield
 
 
 @pytest.fixture
@@ -97,8 +85,8 @@ def test_without_a_way_out_by_ipv6_it_has_ipv4_alone(berth, image, lab):
     assert settings["GlobalIPv6Address"] == settings["IPv6Gateway"] == ""
     assert "inet6 fd00" not in berth.ok("exec", "tug", "ip", "addr", "show", "eth0")
     assert berth.fail("run", "--rm", *PASTA, "-p", "[::1]:18080:80", image, "true") == (
-        "berth: publish [::1]:18080: this machine has no default route of IPv6; try: an IPv4 "
-        "address")
+        "berth: publish [::1]:18080: the container has no IPv6: this machine has no default route of "
+        "it, or the container has it switched off; try: an IPv4 address")
 
 
 @pytest.mark.parametrize("lab", [{"ipv4": False, "ipv6": True}], indirect=True)

@@ -4,10 +4,34 @@
 import contextlib
 import os
 import pathlib
+import stat
 
 from support.netlab import Lab
 from support.processes import command_lines
 from support.waiting import wait_until
+
+TUN = pathlib.Path("/dev/net/tun")
+
+# Part of a program: answers every question for a name with 203.0.113.80.
+ANSWER = """
+def answer(names):
+    while True:
+        question, peer = names.recvfrom(512)
+        end = question.index(b"\\0", 12) + 5
+        is_a = question[end - 4:end - 2] == b"\\0\\1"
+        found = b"\\xc0\\x0c\\0\\1\\0\\1\\0\\0\\0\\x3c\\0\\4\\xcb\\0\\x71\\x50" if is_a else b""
+        names.sendto(question[:2] + b"\\x81\\x80\\0\\1\\0" + bytes([is_a]) + b"\\0\\0\\0\\0" +
+                     question[12:end] + found, peer)
+"""
+
+
+@contextlib.contextmanager
+def open_tun():
+    """What the helpers of ordinary users open; a site opens it to them once."""
+    before = stat.S_IMODE(TUN.stat().st_mode)
+    TUN.chmod(0o666)
+    yield
+    TUN.chmod(before)
 
 
 def helpers(berth):

@@ -41,10 +41,12 @@ Result<void> start_keeper(const Leases& leases, const Lease& lease) {
 Result<void> check_ipv6(const std::vector<Published>& ports, bool has_it) {
   for (const Published& port : ports) {
     if (has_it || !is_ipv6(port.host_address)) continue;
-    return make_error(Kind::unsupported,
-                      "publish " + with_port(port.host_address, port.host_port) +
-                          ": this machine has no default route of IPv6",
-                      "an IPv4 address");
+    return make_error(
+        Kind::unsupported,
+        "publish " + with_port(port.host_address, port.host_port) +
+            ": the container has no IPv6: this machine has no default route of it, or "
+            "the container has it switched off",
+        "an IPv4 address");
   }
   return {};
 }
