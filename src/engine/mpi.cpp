@@ -361,8 +361,9 @@ std::optional<Error> obstacle(const Context& context, const oci::Spec& spec, con
   launch->offers.pmi = launch->offers.pmi || of_step;
   if (auto objection = mpi::objection(*launch, used)) {
     return make_error(Kind::unsupported, "--mpi: " + objection.why,
-                      objection.hint + (of_step ? ", or BERTH_MPI=none" : ", or --mpi none") +
-                          " where that is meant");
+                      !objection.alone ? objection.hint
+                      : of_step        ? objection.hint + ", or BERTH_MPI=none where that is meant"
+                                       : objection.hint + ", or --mpi none where that is meant");
   }
   bool has_pmi = launch->offers.pmi && used.takes.pmi && !of_step;
   bool by_pmix = launch->offers.pmix && used.takes.pmix && !has_pmi;

@@ -29,11 +29,12 @@ constexpr std::array<std::string_view, 18> kPassed = {
     "PMI_", "PMIX_",  "OMPI_", "PRTE_",  "ORTE_", "MPI_LOCAL", "MPIR_CVAR_", "MPICH_", "MPIEXEC_",
     "MV2_", "I_MPI_", "PALS_", "SLURM_", "FLUX_", "UCX_",      "FI_",        "PSM2_",  "HFI_"};
 /// Paths of the host's installations, and descriptors that are not passed on.
-constexpr std::array<std::string_view, 7> kKeptBack = {"I_MPI_ROOT",
+constexpr std::array<std::string_view, 8> kKeptBack = {"I_MPI_ROOT",
                                                        "FI_PROVIDER_PATH",
                                                        "UCX_MODULE_DIR",
                                                        "PMIX_INSTALL_PREFIX",
                                                        "OMPI_MCA_mca_base_component_path",
+                                                       "PMIX_MCA_mca_base_component_path",
                                                        "OMPI_MCA_initial_wdir",
                                                        "PMI_FD"};
 
@@ -190,6 +191,12 @@ std::optional<mpi::Launch> launch_of(const Environment& environment) {
   launch.slurm = step && *step < kLastStep && (launch.ranks == 0 || launch.ranks == tasks);
   if (launch.slurm) launch.ranks = tasks;
   if (launch.ranks < 2) return std::nullopt;
+  // The rank with this number has at most as many before it, on its node or elsewhere; where all
+  // are on this node it has exactly as many.
+  auto rank = number_of(environment, "OMPI_COMM_WORLD_RANK");
+  auto on_node = number_of(environment, "OMPI_COMM_WORLD_LOCAL_RANK");
+  bool one_node = number_of(environment, "OMPI_COMM_WORLD_LOCAL_SIZE") == launch.ranks;
+  launch.unordered = rank && on_node && (*on_node > *rank || (one_node && *on_node != *rank));
   return launch;
 }
 

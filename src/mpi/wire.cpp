@@ -12,10 +12,15 @@ bool needs(const Library& library, std::string_view stem) {
                      [&](const std::string& name) { return name.starts_with(stem); });
 }
 
+/// Of an Open MPI.
+bool is_before_5(const Installation& mpi) {
+  return needs(*mpi.core, "libopen-rte.so");
+}
+
 /// Whether a plugin of this Open MPI speaks PMI. Since 5 there is none, and no libopen-rte. Where
 /// no plugins are found they are linked in, and nobody knows which.
 Result<bool> has_plugin_for_pmi(Libraries& libraries, const Installation& mpi) {
-  if (!needs(*mpi.core, "libopen-rte.so")) return false;
+  if (!is_before_5(mpi)) return false;
   const Library* base = nullptr;
   for (const std::string& name : mpi.core->needed) {
     if (!name.starts_with("libopen-pal.so")) continue;
@@ -50,6 +55,7 @@ Result<Used> use_of(Libraries& libraries, const Installation& mpi) {
   switch (mpi.abi.family) {
     case Family::openmpi:
       out.takes.pmi = TRY(has_plugin_for_pmi(libraries, mpi));
+      out.needs_order = is_before_5(mpi);
       break;
     case Family::mpich: {
       const std::string& soname = mpi.abi.soname;
@@ -71,8 +77,15 @@ Result<Used> use_of(Libraries& libraries, const Installation& mpi) {
 Objection objection(const Launch& launch, const Used& mpi) {
   if (launch.ranks < 2 || mpi.by_itself) return {};
   bool meet = (launch.offers.pmi && mpi.takes.pmi) || (launch.offers.pmix && mpi.takes.pmix);
-  if (meet) return {};
   Objection out;
+  if (meet) {
+    if (!launch.unordered || !mpi.needs_order) return out;
+    out.why = std::to_string(launch.ranks) + " ranks would crash or hang: " + describe(mpi.abi) +
+              " needs the ranks of a node numbered in order, and this launcher has not done so";
+    out.hint = "mpirun --map-by slot:OVERSUBSCRIBE, or fewer ranks than the node has processors";
+    return out;
+  }
+  out.alone = true;
   out.why = std::to_string(launch.ranks) +
             " ranks would not find each other: " + describe(mpi.abi) + " takes " +
             to_text(mpi.takes) + ", and this " + (launch.slurm ? "step" : "launcher") + " has " +

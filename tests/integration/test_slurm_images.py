@@ -13,7 +13,7 @@ from support.berth import Berth
 from support.bundle import Bundle
 from support.device_cgroup import DEVICES
 from support.processes import kill_each, matching
-from support.slurm import version
+from support.slurm import need_mpi, version
 from support.slurm_containers import Submitter
 from support.slurm_images import with_images
 from support.waiting import wait_until
@@ -145,6 +145,7 @@ def test_a_step_has_the_gpus_that_slurm_gave_it(slurm, image, driver_tree):
 
 
 def test_a_rank_finds_the_server_of_pmix(slurm, image):
+    need_mpi("pmix")
     out = slurm.srun("--mpi=pmix", image, "sh", "-c",
                      "echo rank $PMIX_RANK; test -d $PMIX_SERVER_TMPDIR && echo there")
     assert out == "rank 0\nthere\n"

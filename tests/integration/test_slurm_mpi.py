@@ -6,6 +6,7 @@ in its place."""
 import pytest
 
 from support import mpi
+from support.slurm import need_mpi
 from support.slurm_containers import with_plugin
 
 
@@ -34,6 +35,7 @@ class Ranks:
         return self.slurm.srun(*self.words, *words, "/ranks", env={"BERTH_MPI": whose})
 
     def world(self, nodes, tasks, *words, whose="image"):
+        need_mpi(mpi.KINDS[self.kind].slurm)
         out = self.run(f"--nodes={nodes}", f"--ntasks={tasks}", *words, whose=whose)
         return mpi.the_world(self.kind, out, whose)
 
@@ -72,6 +74,7 @@ def test_two_ranks_on_each_of_two_nodes(ranks):
 @pytest.mark.parametrize("kind", mpi.KINDS)
 def test_ranks_without_a_container(cluster, session_directory, kind):
     """Where this fails it is not ours."""
+    need_mpi(mpi.KINDS[kind].slurm)
     program = session_directory / f"ranks-{kind}"
     program.write_bytes(mpi.program(kind))
     program.chmod(0o755)
@@ -102,6 +105,7 @@ def test_ranks_that_are_root_inside(ranks):
 @only_openmpi
 @pytest.mark.profiles("user", "single_id")
 def test_pmix_wants_to_know_who_a_rank_is(ranks):
+    need_mpi("pmix")
     said = ranks.slurm.refused(*ranks.words, "--container-remap-root", "--ntasks=2", "/ranks")
     assert "PMIx lets no rank in that is user 0 in its container and " in said
     assert "try: without --container-remap-root" in said
@@ -109,6 +113,7 @@ def test_pmix_wants_to_know_who_a_rank_is(ranks):
 
 @only_openmpi
 def test_a_pmix_step_has_its_own_directories_and_not_all_of_tmp(ranks):
+    need_mpi("pmix")
     slurm = ranks.slurm
     where = [*ranks.words, "--nodelist=n1"]
     slurm.srun("--nodelist=n1", "touch", "/tmp/of-somebody")

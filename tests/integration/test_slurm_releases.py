@@ -22,13 +22,14 @@ def needs(*release):
 
 # ---- GPUs ---------------------------------------------------------------------------------------
 
-# The synthetic driver's files where slurmd looks for a driver's, in a view of its own.
+# The synthetic driver's files where slurmd looks for a driver's, in a view of its own. All processors are near to
+# each GPU: Slurm 26.05 takes whole sockets alone.
 VIEW = """
 set -e
 mount --bind {tree}/proc/driver /proc/driver
 for gpu in $(ls {tree}/proc/driver/nvidia/gpus); do
   mkdir -p {work}/drivers/nvidia/$gpu
-  echo 0 >{work}/drivers/nvidia/$gpu/local_cpulist
+  cp /sys/devices/system/cpu/online {work}/drivers/nvidia/$gpu/local_cpulist
 done
 mount --bind {work}/drivers /sys/bus/pci/drivers
 mkdir -p {work}/dev

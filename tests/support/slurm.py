@@ -15,12 +15,15 @@ import socket
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from support import machines, processes
 from support.registry import die_with_parent, free_port
 from support.users import PATH
 from support.waiting import wait_until
 
 PATIENCE = 60  # seconds until a call counts as hung
+PLUGINS = Path("/usr/lib/x86_64-linux-gnu/slurm-wlm")
 V2_ALONE = Path("/sys/fs/cgroup/cgroup.controllers")
 
 # With auth/none each is whom he says he is, in networks that lead nowhere. KillWait is five seconds at least: for that
@@ -57,6 +60,16 @@ def version():
     """Of the Slurm that is here, (24, 11)."""
     text = subprocess.run(["slurmd", "-V"], capture_output=True, text=True, check=True).stdout
     return tuple(int(part) for part in text.split()[-1].split(".")[:2])
+
+
+def has_mpi(name):
+    """Whether there is the plugin for srun --mpi=NAME: the one for pmix is not in Debian's Slurm 26.05."""
+    return (PLUGINS / f"mpi_{name}.so").exists()
+
+
+def need_mpi(name):
+    if not has_mpi(name):
+        pytest.skip("Slurm {}.{:02} has no plugin for {} here".format(*version(), name))
 
 
 class Cluster:
@@ -127,7 +140,8 @@ class Cluster:
                 self._daemon(node, places[node][2], "slurmd", "-D", "-N", node))
             self._slurmd = {node: self._start(node) for node in places}
             daemons += self._slurmd.values()
-            wait_until(lambda: self.is_idle() or any(one.poll() is not None for one in daemons))
+            wait_until(lambda: self.is_idle() or any(one.poll() is not None for one in daemons),
+                       tell=self.logs)
             assert self.is_idle(), self.logs()
             try:
                 yield self

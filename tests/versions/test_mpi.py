@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from support import mpi, suite_mpi, tables
-from support.slurm import Cluster, version
+from support.slurm import Cluster, has_mpi, version
 from support.slurm_containers import Submitter
 
 RANKS = 4
@@ -24,10 +24,10 @@ MPIRUN = {"openmpi": ["mpirun.openmpi", "--oversubscribe"], "mpich": ["mpirun.mp
 
 
 def launchers():
-    """{what it is called in the table: (kind, by srun)}"""
+    """{what it is called in the table: (kind, by srun)} of those that this machine has."""
     found = {f"mpirun of {NAMES[kind]} {mpi.version(kind)}": (kind, False) for kind in mpi.KINDS}
     return found | {f"srun --mpi={mpi.KINDS[kind].slurm} of Slurm {version()[0]}.{version()[1]:02}": (kind, True)
-                    for kind in mpi.KINDS}
+                    for kind in mpi.KINDS if has_mpi(mpi.KINDS[kind].slurm)}
 
 
 @pytest.fixture(scope="module")

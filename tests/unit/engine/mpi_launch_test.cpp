@@ -34,7 +34,8 @@ const std::vector<std::string> kMpirun = {
     "PMIX_SYSTEM_TMPDIR=/tmp",
     "PMIX_DSTORE_21_BASE_PATH=/tmp/ompi.node.1000/pid.7/store",
     "UCX_TLS=rc,sm",
-    "UCX_MODULE_DIR=/opt/ucx/lib/ucx"};
+    "UCX_MODULE_DIR=/opt/ucx/lib/ucx",
+    "PMIX_MCA_mca_base_component_path=/opt/pmix/lib/pmix"};
 
 struct Settled {
   RunRequest request;
@@ -72,7 +73,8 @@ std::string launch(const std::vector<std::string>& entries) {
   auto found = launch_of(Environment(entries));
   if (!found) return "none";
   return std::string(found->slurm ? "slurm " : "mpirun ") + std::to_string(found->ranks) +
-         (found->offers.pmi ? " pmi" : "") + (found->offers.pmix ? " pmix" : "");
+         (found->offers.pmi ? " pmi" : "") + (found->offers.pmix ? " pmix" : "") +
+         (found->unordered ? " unordered" : "");
 }
 
 TEST(LaunchOf, tells_steps_of_slurm_from_mpiruns_and_what_they_offer) {
@@ -86,6 +88,19 @@ TEST(LaunchOf, tells_steps_of_slurm_from_mpiruns_and_what_they_offer) {
   EXPECT_EQ(launch({"SLURM_STEP_ID=1", "SLURM_STEP_NUM_TASKS=2", "PMI_FD=8", "PMI_SIZE=4"}),
             "mpirun 4 pmi")
       << "started by an mpiexec whose proxies are a step";
+}
+
+TEST(LaunchOf, tells_where_the_ranks_of_a_node_are_not_in_order) {
+  auto of = [](const std::string& rank, const std::string& on_node, const std::string& there) {
+    return launch({"OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK=" + rank,
+                   "OMPI_COMM_WORLD_LOCAL_RANK=" + on_node, "OMPI_COMM_WORLD_LOCAL_SIZE=" + there});
+  };
+  EXPECT_EQ(of("1", "1", "4"), "mpirun 4");
+  EXPECT_EQ(of("1", "2", "4"), "mpirun 4 unordered");
+  EXPECT_EQ(of("2", "1", "4"), "mpirun 4 unordered");
+  EXPECT_EQ(of("2", "1", "2"), "mpirun 4") << "of two nodes in turns";
+  EXPECT_EQ(of("0", "1", "2"), "mpirun 4 unordered");
+  EXPECT_EQ(of("1", "", "4"), "mpirun 4");
 }
 
 TEST(Mpi, tells_open_mpi_4_that_the_mpirun_of_5_has_launched_it) {
@@ -171,7 +186,8 @@ TEST(Mpi, passes_what_a_rank_needs_below_what_was_typed) {
   EXPECT_THAT(variables, Contains("UCX_TLS=rc,sm"));
   for (const std::string& entry : variables) {
     EXPECT_FALSE(entry.starts_with("HOME=") || entry.starts_with("UCX_MODULE_DIR=") ||
-                 entry.starts_with("OMPI_MCA_initial_wdir="))
+                 entry.starts_with("OMPI_MCA_initial_wdir=") ||
+                 entry.starts_with("PMIX_MCA_mca_base_component_path="))
         << entry;
   }
 }

@@ -90,6 +90,18 @@ TEST_F(OneSystem, open_mpi_4_takes_pmi_by_a_plugin) {
   EXPECT_TRUE(objection({.slurm = true, .ranks = 2, .offers = kNone}, used_by_app()));
 }
 
+TEST_F(OneSystem, open_mpi_4_counts_the_ranks_of_its_node) {
+  Launch launch{.ranks = 4, .offers = kPmix, .unordered = true};
+  openmpi("5.0.7");
+  EXPECT_FALSE(objection(launch, used_by_app()));
+  openmpi();
+  Objection said = objection(launch, used_by_app());
+  EXPECT_THAT(said.why, HasSubstr("4 ranks would crash or hang: Open MPI"));
+  EXPECT_FALSE(said.alone);
+  launch.unordered = false;
+  EXPECT_FALSE(objection(launch, used_by_app()));
+}
+
 TEST_F(OneSystem, open_mpi_6_has_its_own_handles_in_another_library) {
   Library& core =
       system_.add(System::kDebian + "libmpi.so.40", "libmpi.so.40", {"libopen_mpi.so.40"});
