@@ -16,7 +16,7 @@ from support.twin_lines import Engine, Reading, Things
 
 CLEAN = {"PATH": users.PATH, "LANG": "C.UTF-8", "TERM": "xterm", "FROM_HERE": "shore"}
 CRUN = Path("/usr/bin/crun")
-KNOWN_CRUNS = ("1.8.1", "1.21")  # of Debian 12 and 13
+KNOWN_CRUNS = ("1.8.1", "1.21", "1.28")  # of Debian 12, 13 and unstable
 PODMANS_CGROUP = "libpod_parent"
 IMAGES = {  # and what they say beside busybox's files
     "boat": ["ENV SAIL=white", "ENV PATH=/usr/sbin:/usr/bin:/sbin:/bin", 'CMD ["sh"]'],

@@ -96,14 +96,14 @@ only_openmpi = pytest.mark.parametrize("mpirun", ["openmpi"], indirect=True)
 @pytest.mark.parametrize("whose", MODES)
 def test_a_container_for_each_rank(mpirun, whose):
     found = mpirun.world(4, *mpirun.container("--mpi", whose), "/ranks", whose=whose)
-    assert found == (mpi.works(4, nodes=1), "")
+    assert found == (mpi.works_here(mpirun.kind, 4, nodes=1), "")
 
 
 @pytest.mark.profiles("user", "single_id")
 @pytest.mark.parametrize("whose", MODES)
 def test_a_container_for_each_rank_of_an_ordinary_user(mpirun, whose):
     world, said = mpirun.world(4, *mpirun.container("--mpi", whose), "/ranks", whose=whose)
-    assert world == {**mpi.works(4, nodes=1), "cma": False}
+    assert world == {**mpi.works_here(mpirun.kind, 4, nodes=1), "cma": False}
     assert said.count("\n") == said.count("process_vm_readv: Operation not permitted") == 4, said
 
 
@@ -121,7 +121,7 @@ def test_one_container_for_the_ranks_of_a_node(mpirun):
     berth.ok("run", "--detach", "--name=node", "--network=host", "--ipc=host", "--pid=host", *who,
              f"--volume={session}:{session}", mpirun.image, "sleep", "600")
     try:
-        assert mpirun.world(4, *meet, rank, "node", "/ranks") == (mpi.works(4, nodes=1), "")
+        assert mpirun.world(4, *meet, rank, "node", "/ranks") == (mpi.works_here(mpirun.kind, 4, nodes=1), "")
     finally:
         berth.ok("rm", "--force", "node")
 
@@ -168,7 +168,7 @@ def test_mpirun_over_two_nodes(mpirun, cluster, whose):
     wait_until(lambda: out.exists() and "end " in out.read_text(), timeout=60)
     wait_until(cluster.is_idle)
     assert out.read_text().endswith("end 0\n"), out.read_text()
-    assert mpi.the_world(mpirun.kind, out.read_text(), whose) == mpi.works(2, nodes=2)
+    assert mpi.the_world(mpirun.kind, out.read_text(), whose) == mpi.works_here(mpirun.kind, 2, nodes=2)
 
 
 @pytest.mark.profiles("root", "user")
@@ -177,5 +177,5 @@ def test_srun_over_two_nodes(mpirun, cluster, whose):
     out = Submitter(cluster, mpirun.berth).srun(
         f"--mpi={mpi.KINDS[mpirun.kind].slurm}", "--nodes=2", "--ntasks=2",
         *mpirun.container("--mpi", whose), "/ranks")
-    assert mpi.the_world(mpirun.kind, out, whose) == mpi.works(2, nodes=2)
+    assert mpi.the_world(mpirun.kind, out, whose) == mpi.works_here(mpirun.kind, 2, nodes=2)
     wait_until(cluster.is_idle)

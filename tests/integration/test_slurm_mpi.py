@@ -53,21 +53,21 @@ only_mpich = pytest.mark.parametrize("ranks", ["mpich"], indirect=True)
 # ---- ranks --------------------------------------------------------------------------------------
 
 def test_ranks_of_one_node(ranks):
-    assert ranks.world(1, 4) == mpi.works(4, nodes=1)
+    assert ranks.world(1, 4) == mpi.works_here(ranks.kind, 4, nodes=1)
 
 
 def test_ranks_of_two_nodes(ranks):
-    assert ranks.world(2, 2) == mpi.works(2, nodes=2)
+    assert ranks.world(2, 2) == mpi.works_here(ranks.kind, 2, nodes=2)
 
 
 @pytest.mark.profiles("root", "user")
 @pytest.mark.parametrize("nodes, tasks", [(1, 4), (2, 2)])
 def test_ranks_with_the_hosts_library(ranks, nodes, tasks):
-    assert ranks.world(nodes, tasks, whose="host") == mpi.works(tasks, nodes)
+    assert ranks.world(nodes, tasks, whose="host") == mpi.works_here(ranks.kind, tasks, nodes)
 
 
 def test_two_ranks_on_each_of_two_nodes(ranks):
-    assert ranks.world(2, 4) == mpi.works(4, nodes=2)
+    assert ranks.world(2, 4) == mpi.works_here(ranks.kind, 4, nodes=2)
 
 
 @pytest.mark.profiles("root")
@@ -80,26 +80,26 @@ def test_ranks_without_a_container(cluster, session_directory, kind):
     program.chmod(0o755)
     (world,) = mpi.worlds(cluster.ok("srun", f"--mpi={mpi.KINDS[kind].slurm}", "--nodes=2", "--ntasks=2",
                                      program))
-    assert {**world, **mpi.works(2, nodes=2)} == world
+    assert {**world, **mpi.works_here(kind, 2, nodes=2)} == world
 
 
 # ---- containers ---------------------------------------------------------------------------------
 
 def test_a_container_that_is_read_only(ranks):
-    assert ranks.world(1, 2, "--container-readonly") == mpi.works(2, nodes=1)
+    assert ranks.world(1, 2, "--container-readonly") == mpi.works_here(ranks.kind, 2, nodes=1)
 
 
 def test_a_container_with_a_name(ranks):
     try:
         for _ in range(2):
-            assert ranks.world(1, 2, "--container-name=ranks") == mpi.works(2, nodes=1)
+            assert ranks.world(1, 2, "--container-name=ranks") == mpi.works_here(ranks.kind, 2, nodes=1)
     finally:
         ranks.slurm.berth.run("rm", "--force", "pyxis_ranks")
 
 
 @only_mpich
 def test_ranks_that_are_root_inside(ranks):
-    assert ranks.world(1, 2, "--container-remap-root") == mpi.works(2, nodes=1)
+    assert ranks.world(1, 2, "--container-remap-root") == mpi.works_here(ranks.kind, 2, nodes=1)
 
 
 @only_openmpi

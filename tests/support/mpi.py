@@ -78,6 +78,11 @@ def works(ranks, nodes):
             "allreduce": True, "shared_memory": True, "cma": True}
 
 
+def works_here(kind, ranks, nodes):
+    """The same of this machine's. Debian's MPICH 5 takes each rank for a node of its own, without a container too."""
+    return works(ranks, ranks if kind == "mpich" and major(kind) >= 5 else nodes)
+
+
 def worlds(text):
     """What each world of ranks has printed: more than one where ranks found no launcher."""
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]

@@ -63,7 +63,7 @@ def outcome(status, out, said, whose):
     (world,) = worlds
     file = world.pop("file")
     assert (file.startswith(mpi.BROUGHT)) == (whose == "host"), file
-    apart = world["nodes"] == RANKS  # MPICH 5, to which launchers of 4 do not tell who is where
+    apart = world["nodes"] == RANKS  # MPICH 5, see works_here()
     assert {**world, **mpi.works(RANKS, nodes=RANKS if apart else 1)} == world
     return "works, each rank as a node of its own" if apart else "works"
 
