@@ -12,7 +12,7 @@ import pytest
 
 from support import mpi
 from support.registry import die_with_parent
-from support.slurm import Cluster
+from support.slurm import Cluster, need_mpi
 from support.slurm_containers import Submitter
 from support.waiting import wait_until
 
@@ -174,6 +174,7 @@ def test_mpirun_over_two_nodes(mpirun, cluster, whose):
 @pytest.mark.profiles("root", "user")
 @pytest.mark.parametrize("whose", MODES)
 def test_srun_over_two_nodes(mpirun, cluster, whose):
+    need_mpi(mpi.KINDS[mpirun.kind].slurm)
     out = Submitter(cluster, mpirun.berth).srun(
         f"--mpi={mpi.KINDS[mpirun.kind].slurm}", "--nodes=2", "--ntasks=2",
         *mpirun.container("--mpi", whose), "/ranks")

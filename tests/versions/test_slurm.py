@@ -5,6 +5,7 @@ column for each release with which this ran.
 BERTH_ACCEPT=1 writes this machine's column there."""
 
 import pathlib
+import shlex
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -22,8 +23,8 @@ ROWS = {
     "`--environment`": "test_slurm_environment.py",
     "GPUs that a step was given, `ConstrainDevices=yes`": "test_slurm_devices.py",
     "`AutoDetect=nvidia`": RELEASES + "test_gpus_that_slurm_finds_by_itself_are_those_of_the_container",
-    "MPI through PMIx": "test_slurm_mpi.py -k openmpi",
-    "MPI through PMI2": "test_slurm_mpi.py -k mpich",
+    "MPI through PMIx": "test_slurm_mpi.py -k 'openmpi and ranks'",
+    "MPI through PMI2": "test_slurm_mpi.py -k 'mpich and ranks'",
     "`job_container/tmpfs`": "test_slurm_private_tmp.py",
     "nothing stays when a job has ended": "test_slurm_ends.py",
     "faults of nodes": "test_slurm_faults.py",
@@ -40,7 +41,7 @@ ROWS = {
 def outcome(test, report):
     """"works", or "not there" where Slurm lacks what a test is of; (that, what pytest said)."""
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
-                           f"--junit-xml={report}", *f"integration/{test}".split()], cwd=TESTS, check=False,
+                           f"--junit-xml={report}", *shlex.split(f"integration/{test}")], cwd=TESTS, check=False,
                           capture_output=True, text=True)
     if done.returncode != 0:
         return "fails", done.stdout[-3000:]
