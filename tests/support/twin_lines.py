@@ -162,11 +162,10 @@ class Engine:
 @dataclasses.dataclass
 class Line:
     steps: list
-    aspects: tuple = ()  # in which it differs
-    versions: tuple = ()  # of the other program, with which it does; empty: all
+    others: list  # of (in which aspects it differs, with which versions of the other program; empty: all)
 
     def aspects_with(self, version):
-        return self.aspects if not self.versions or version in self.versions else ()
+        return next((aspects for aspects, versions in self.others if not versions or version in versions), ())
 
 
 @dataclasses.dataclass
@@ -180,19 +179,21 @@ class Group:
         return f"{self.file}: {self.name}"
 
 
-def lines_of(table):
-    return [Line([value] if isinstance(value, str) else value, tuple(table.get("in", ())),
-                 tuple(table.get("versions", ()))) for value in table["lines"]]
+def steps_of(table):
+    return [[value] if isinstance(value, str) else value for value in table["lines"]]
 
 
 def read_group(file, name, table):
     assert set(table) <= {"given", "lines", "others"}, name
-    lines = lines_of(table)
+    lines = [Line(steps, []) for steps in steps_of(table)]
+    differing = {}  # several tables, each with versions of its own, may have the same line
     for other in table.get("others", []):
         assert set(other) - {"versions"} == {"lines", "differs", "in"} and other["differs"], (name, other)
         assert other["in"] == [aspect for aspect in ASPECTS if aspect in other["in"]], other
-        lines += lines_of(other)
-    return Group(file, name, table.get("given", []), lines)
+        for steps in steps_of(other):
+            line = differing.setdefault(tuple(steps), Line(steps, []))
+            line.others.append((tuple(other["in"]), tuple(other.get("versions", ()))))
+    return Group(file, name, table.get("given", []), [*lines, *differing.values()])
 
 
 def read_groups(directory):
