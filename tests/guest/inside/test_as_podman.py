@@ -63,5 +63,7 @@ def said_by(way, program, line):
 @pytest.mark.parametrize("name", LINES)
 def test_a_line_gives_the_same_as_with_podman(way, name):
     podman, its_errors = said_by(way, "podman", LINES[name])
+    if "healthcheck-timeout must be at least 1 second" in its_errors:
+        pytest.skip("this podman updates no container without a health check")  # 5.8.6
     berth, our_errors = said_by(way, "berth", LINES[name])
     assert podman and berth == podman, (berth, our_errors, podman, its_errors)
