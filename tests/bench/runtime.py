@@ -17,6 +17,7 @@ import concurrent.futures
 import contextlib
 import copy
 import json
+import multiprocessing
 import os
 import pathlib
 import platform
@@ -172,7 +173,9 @@ def many_at_once(peer, work):
     directory = peer.bundle("many", PROGRAM)
     before = leftovers.snapshot(work, set())
     started = time.monotonic()
-    with concurrent.futures.ProcessPoolExecutor(CALLERS) as pool:
+    # Python 3.14 would start servers for it, which stay.
+    forked = multiprocessing.get_context("fork")
+    with concurrent.futures.ProcessPoolExecutor(CALLERS, mp_context=forked) as pool:
         for one in [pool.submit(make_start_delete, peer, directory,
                                 [f"many-{number}" for number in range(first, CONTAINERS, CALLERS)])
                     for first in range(CALLERS)]:
