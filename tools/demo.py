@@ -66,14 +66,14 @@ def run(argv, show=True, **options):
 
 def with_dependencies(names):
     """`names` and the installed packages that they need: libraries have another name in each release."""
-    found, todo = set(), list(names)
-    while todo:
-        name = todo.pop()
+    found, pending = set(), list(names)
+    while pending:
+        name = pending.pop()
         said = subprocess.run(["dpkg-query", "--show", "--showformat", "${db:Status-Abbrev},${Pre-Depends},${Depends}",
                                name], capture_output=True, text=True, check=False).stdout
         if name not in found and said.startswith("ii"):
             found.add(name)
-            todo += re.findall(r"[,|] *([a-z0-9][a-z0-9.+-]+)", said)
+            pending += re.findall(r"[,|] *([a-z0-9][a-z0-9.+-]+)", said)
     return sorted(found)
 
 

@@ -82,7 +82,7 @@ Objection objection(const Launch& launch, const Used& mpi) {
     if (!launch.unordered || !mpi.needs_order) return out;
     out.why = std::to_string(launch.ranks) + " ranks would crash or hang: " + describe(mpi.abi) +
               " needs the ranks of a node numbered in order, and this launcher has not done so";
-    out.hint = "mpirun --map-by slot:OVERSUBSCRIBE, or fewer ranks than the node has processors";
+    out.hint = "mpirun --map-by slot:OVERSUBSCRIBE, or no more ranks than the node has processors";
     return out;
   }
   out.alone = true;
