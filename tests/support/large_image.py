@@ -20,10 +20,11 @@ import time
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from support import debian_images, kept, registry
+from support import debian, debian_images, kept, registry
 from support.images import OCI
 
 VERSION = "large-1"  # another recipe below, another name here
+SUITE = "bookworm"  # on any machine, so that a bench pulls the same image everywhere
 REPOSITORY = "bench/large"
 FIRST, SECOND, ALONE = "first", "second", "alone"  # tags
 PACKAGES = {  # layer: what is unpacked into it; the base is debootstrap's
@@ -74,16 +75,21 @@ def run(*argv, **options):
 
 # ---- layers --------------------------------------------------------------------------------------
 
+def apt(place):
+    """The command of apt with lists of its own at `place`, those of the base's suite."""
+    (place / "lists/partial").mkdir(parents=True)
+    (place / "sources.list").write_text(f"deb {debian.mirror()} {SUITE} main\n")
+    options = {"Dir::Etc::SourceList": place / "sources.list", "Dir::Etc::SourceParts": "/dev/null",
+               "Dir::State::Lists": place / "lists", "Dir::State::Status": "/dev/null", "Dir::Cache": place,
+               "APT::Sandbox::User": "root"}
+    return ["apt-get", "-q", *(f"-o{name}={value}" for name, value in options.items())]
+
+
 def download(packages, directory):
-    """By apt; once more with new lists, where the mirror has replaced what these name."""
-    directory.mkdir()
-    argv = ["apt-get", "-q", "download", "-o", "APT::Sandbox::User=root", *packages]
-    try:
-        run(*argv, cwd=directory)
-    except RuntimeError:
-        say("new package lists")
-        run("apt-get", "-q", "update")
-        run(*argv, cwd=directory)
+    """By apt, from the base's suite also where the machine has another."""
+    command = apt(directory)
+    run(*command, "update")
+    run(*command, "download", *packages, cwd=directory)
     return sorted(directory.glob("*.deb"))
 
 
@@ -136,7 +142,7 @@ def pack(name, tree, blob):
 def make_tree(name, scratch):
     if name == "base":
         root = scratch / "tree"
-        run("debootstrap", "--variant=minbase", "bookworm", root)
+        run("debootstrap", "--variant=minbase", SUITE, root, debian.mirror())
         shutil.rmtree(root / "dev")  # the runtime's
         (root / "dev").mkdir()
         return root
