@@ -29,14 +29,23 @@ def own_suite():
 
 def make_root(suite, path, packages):
     """Debian's base of `suite` at `path` with these packages beside it, and this machine's apt settings.
-    Errors: CalledProcessError, with debootstrap's last words in `output`."""
-    # It mounts /proc there, and a second whole /proc lets a test beside it mount what would be refused.
-    command = ["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", suite, path, mirror()]
-    subprocess.run(["unshare", "--mount", *command], check=True, stdin=subprocess.DEVNULL,
-                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    for archive in (path / "var/cache/apt/archives").glob("*.deb"):
-        archive.unlink()
+    Errors: CalledProcessError, with the last words of debootstrap or apt in `output`."""
+    _run_in_mounts("debootstrap", "--variant=minbase", suite, path, mirror())
     for config in pathlib.Path("/etc/apt/apt.conf.d").iterdir():
         if REACH.search(config.read_text()):
             shutil.copy(config, path / "etc/apt/apt.conf.d" / config.name)
     (path / "etc/apt/sources.list").write_text(f"deb {mirror()} {suite} main\n")
+    # By apt: debootstrap takes the first of alternatives, and can then not configure what needs another.
+    apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "-o", "APT::Sandbox::User=root"]
+    inside = ["sh", "-c", 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"', path]
+    for words in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
+        _run_in_mounts(*inside, *apt, *words)
+    for archive in (path / "var/cache/apt/archives").glob("*.deb"):
+        archive.unlink()
+
+
+def _run_in_mounts(*command):
+    """A command whose mounts nobody else sees: a second whole /proc lets a test beside it mount what would be
+    refused."""
+    subprocess.run(["unshare", "--mount", *command], check=True, stdin=subprocess.DEVNULL,
+                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

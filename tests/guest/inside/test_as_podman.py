@@ -43,6 +43,14 @@ LINES = {
              " $BOX stats --no-stream --format '{{.Name}}' ship; $BOX stats --no-stream --format '{{.PIDs}}' ship",
 }
 
+# Lines that a version of podman cannot do, and why: Debian 12's and sid's.
+LACKS = {
+    "4.3.1": {"out of memory": "this podman does not see on cgroup v2 that memory ran out",
+              "update": "this podman has no 'update --pids-limit'"},
+    "5.8.6": dict.fromkeys(("update", "update of one without limits"),
+                           "this podman updates no container without a health check"),
+}
+
 
 @pytest.fixture(scope="module")
 def way():
@@ -50,6 +58,11 @@ def way():
         made = login(user)
         made.run("podman run --rm --network none --rootfs $ROOT true")  # makes its store
         yield made
+
+
+@pytest.fixture(scope="module")
+def podman_version(way):
+    return way.run("podman --version").stdout.split()[-1]
 
 
 def said_by(way, program, line):
@@ -61,9 +74,10 @@ def said_by(way, program, line):
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_a_line_gives_the_same_as_with_podman(way, name):
+def test_a_line_gives_the_same_as_with_podman(way, podman_version, name):
+    lack = LACKS.get(podman_version, {}).get(name)
+    if lack:
+        pytest.skip(lack)
     podman, its_errors = said_by(way, "podman", LINES[name])
-    if "healthcheck-timeout must be at least 1 second" in its_errors:
-        pytest.skip("this podman updates no container without a health check")  # 5.8.6
     berth, our_errors = said_by(way, "berth", LINES[name])
     assert podman and berth == podman, (berth, our_errors, podman, its_errors)
