@@ -120,7 +120,7 @@ def test_scrun_runs_a_bundle_by_berth_runtime(images, berth, work):
     scrun = ["scrun", "--root", work / "scrun"]
     (work / "scrun").mkdir()
     # 24.11's begins with the container at once, and does not wait for 'scrun start'.
-    done = slurm.call(*scrun, "create", "--bundle", bundle.directory, "one", timeout=30)
+    done = slurm.call(*scrun, "create", "--bundle", bundle.directory, "one", timeout=120)  # 12 s on an idle machine
     wait_until(lambda: (bundle.rootfs / "tea").exists() and images.is_idle())
     assert (bundle.rootfs / "tea").read_text() == "tea\n"
     assert "task 0: Exited with exit code 7" in done.stderr, (done, images.logs())
