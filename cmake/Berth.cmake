@@ -86,11 +86,15 @@ function(berth_batch name)
   endforeach()
 endfunction()
 
-# berth_library(<name> LINKS <targets…> [WITHOUT <files…>]): all .cpp files of this folder but those that are
-# named, without '.cpp', linked as berth_<name>.
+# berth_library(<name> LINKS <targets…> [ROOMS <folders…>] [WITHOUT <files…>]): all .cpp files of this folder,
+# and of those below it that are named, but those files that are named, without '.cpp'; linked as berth_<name>.
 function(berth_library name)
-  cmake_parse_arguments(ARG "" "" "LINKS;WITHOUT" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LINKS;ROOMS;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  foreach(room IN LISTS ARG_ROOMS)
+    file(GLOB more CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.cpp)
+    list(APPEND sources ${more})
+  endforeach()
   foreach(file IN LISTS ARG_WITHOUT)
     list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${file}.cpp)
   endforeach()
@@ -133,13 +137,17 @@ function(berth_bare_program name)
                       -Wl,--build-id=none -Wl,-z,noseparate-code -Wl,-z,norelro)
 endfunction()
 
-# berth_unit_test(<folder> LINKS … [WITHOUT <files…>]): every .cpp file of tests/unit/<folder> but those that
-# are named, without '.cpp', as one GoogleTest program, one ctest entry. It writes what each of its tests did
+# berth_unit_test(<folder> LINKS … [ROOMS <folders…>] [WITHOUT <files…>]): every .cpp file of tests/unit/<folder>,
+# and of those below it that are named, but those files that are named, without '.cpp', as one GoogleTest program, one ctest entry. It writes what each of its tests did
 # into <build>/gtest for tools/ctest_report.py.
 function(berth_unit_test folder)
-  cmake_parse_arguments(ARG "" "" "LINKS;WITHOUT" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LINKS;ROOMS;WITHOUT" ${ARGN})
   string(REPLACE "/" "_" name unit_${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
+  foreach(room IN LISTS ARG_ROOMS)
+    file(GLOB more CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/${room}/*.cpp)
+    list(APPEND sources ${more})
+  endforeach()
   foreach(file IN LISTS ARG_WITHOUT)
     list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/${file}.cpp)
   endforeach()

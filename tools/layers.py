@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The layers of src/: which folder may include which. Fails on any other '#include "x/…"', on a
-system call outside src/sys, on a mode, owner, time or attribute that is set by name, on a file
-of a root that is opened before it is looked at, and on errno beside the text of its error.
+circle of includes, on a system call outside src/sys, on a mode, owner, time or attribute that is
+set by name, on a file of a root that is opened before it is looked at, and on errno beside the
+text of its error.
+
+X.hpp and X.cpp are a pair, and no pair includes another one that includes it, by whatever way.
 
 Also prints how many lines the privileged program, berth-runtime, is made of, so that a review
 sees it grow.
@@ -77,7 +80,7 @@ LAYERS = {
     "match": "base json oci scan facts node gpu/grant/requirement.hpp",
     # Which variants of an image there are and how each is made, as people write it down: pure.
     "bake": "base json yaml oci scan facts node match policy/site",
-    "image": "base json sys oci facts match/judge.hpp match/declared.hpp match/run_record.hpp "
+    "image": "base json sys oci facts match/verdict.hpp match/declared.hpp match/run_record.hpp "
              "node/profile.hpp",
     # Images of the kernel's read-only file system: writes and reads them.
     "erofs": "base sys",
@@ -92,9 +95,11 @@ LAYERS = {
     "complaint": "base json",
     # What containers have written: the formats, and who writes and reads the files.
     "logs": "base json sys",
+    # container.json, which the engine and the monitor write.
+    "record": "base json sys",
     # What happens on this machine, written down by whoever does it.
     "events": "base json sys",
-    "monitor": "base json sys logs events",
+    "monitor": "base json sys record logs events",
     # What berth and berth-network say to each other, and what either decides: pure.
     "network": "base json",
     # Bridges, rules and helpers of containers' networks: a program of its own.
@@ -103,9 +108,47 @@ LAYERS = {
     "holder": "",
     # What is wrong on this machine: facts gathered once, and pure checks over them.
     "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe network",
-    "engine": "base json sys oci plan scan facts mpi policy policy/site edf gpu/inventory gpu/probe gpu/grant "
-              "gpu/ledger gpu/mps gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather "
-              "match bake yaml image doctor network complaint logs events monitor/protocol.hpp hub/config slurm",
+    # What berth does, in rooms: each may include those of its list, and none leads back.
+    "engine/context": "base json sys policy/site image gpu/grant gpu/inventory",
+    # What is asked for, and the texts that it is asked in.
+    "engine/request": "base json sys oci plan mpi policy edf gpu/grant gpu/inventory image network engine/context",
+    # The files of a container.
+    "engine/state": "base json sys complaint record events engine/context engine/request",
+    # The store of images, and what goes to berth-transfer.
+    "engine/image": "base json sys oci scan facts image engine/context engine/request engine/state",
+    # Containers that there are: their life, streams, volumes and roots.
+    "engine/container": "base json sys oci complaint record logs slurm network gpu/mps monitor/protocol.hpp "
+                        "engine/context engine/request engine/state engine/image",
+    "engine/network": "base json sys oci policy network engine/context engine/request engine/state engine/container",
+    "engine/gpu": "base json yaml sys oci scan policy gpu/inventory gpu/probe gpu/grant gpu/ledger gpu/mps gpu/place "
+                  "gpu/cdi_index gpu/cdi_hook gpu/cdi image "
+                  "engine/context engine/request engine/state engine/image engine/container",
+    "engine/node": "base sys policy doctor node node/file node/gather match bake image gpu/grant gpu/inventory "
+                   "engine/context engine/image engine/gpu",
+    # The site's rules, and environment definition files.
+    "engine/site": "base sys oci policy edf slurm image gpu/grant "
+                   "engine/context engine/request engine/image engine/gpu engine/node",
+    # What a new container will be, decided and not yet made.
+    "engine/draft": "base sys oci scan mpi policy complaint record node node/gather match image monitor/protocol.hpp "
+                    "gpu/inventory gpu/grant gpu/place engine/context engine/request engine/state engine/image "
+                    "engine/container engine/network engine/gpu engine/node engine/site",
+    # Making, starting and changing it.
+    "engine/run": "base json sys oci plan record image gpu/grant gpu/ledger engine/context engine/request engine/state "
+                  "engine/image engine/container engine/gpu engine/site engine/draft",
+    # What lies in containers: copied, compared, saved.
+    "engine/files": "base sys scan image engine/context engine/state engine/image engine/container engine/gpu "
+                    "engine/draft",
+    # What is said of containers, images and events.
+    "engine/inspect": "base json sys oci events network engine/context engine/request engine/state engine/image "
+                      "engine/container engine/network engine/gpu engine/files",
+    "engine/build": "base json sys oci node/file match bake image engine/context engine/request engine/state "
+                    "engine/image engine/node engine/site engine/draft",
+    "engine/slurm": "base sys oci image slurm engine/context engine/request engine/state engine/image "
+                    "engine/container engine/gpu engine/node engine/site engine/draft engine/run engine/files",
+    # About the whole machine: its use, health, metrics, policy.
+    "engine/system": "base json sys policy policy/site doctor image hub/config engine/context engine/state "
+                     "engine/image engine/container engine/network engine/gpu engine/node engine/site engine/draft "
+                     "engine/inspect engine/build",
     "cli/core": "base json",
     # docker's --format: templates and the lists that are printed by them.
     "cli/template": "base json cli/core",
@@ -117,7 +160,7 @@ LAYERS = {
 PROGRAMS = {
     "berth": "base json sys oci plan scan facts mpi policy policy/site edf gpu/inventory gpu/probe gpu/grant "
              "gpu/ledger gpu/mps gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather match bake yaml "
-             "image network doctor complaint logs events hub/config slurm engine cli/core cli/template "
+             "image network doctor complaint record logs events hub/config slurm engine cli/core cli/template "
              "cli/berth",
     "berth-transfer": "base json sys oci image erofs scan facts facts/code node match gpu/grant transfer",
     "berth-hub": "base json sys oci image erofs scan facts facts/code policy policy/site node node/file "
@@ -126,7 +169,7 @@ PROGRAMS = {
                      "gpu/ledger gpu/place gpu/cdi_index gpu/inject cli/core cli/oci",
     "berth-scope": "base json scope",
     "berth-network": "base json sys network network/attach",
-    "berth-monitor": "base json sys logs events monitor",
+    "berth-monitor": "base json sys record logs events monitor",
     "berth-holder": "holder",
     "berth-init": "holder",
     "berth-hold": "holder slurm/hold.hpp",
@@ -165,7 +208,7 @@ HANDLES = {"sys/mode.cpp": re.compile(r'\.get\(\), "",|AT_FDCWD, fd_path\(')}
 
 # File: the calls it still makes itself.
 MAKES_CALLS = {
-    "runtime/cgroup.cpp": "write rmdir mkdir",
+    "runtime/cgroup_maker.cpp": "write rmdir mkdir",
     "runtime/cgroup_files.cpp": "write openat fdopendir readdir",
     "runtime/cgroup_processes.cpp": "rmdir",
     "runtime/launch.cpp": "getuid",
@@ -187,6 +230,7 @@ MAKES_CALLS = {
 PRIVILEGED = "berth-runtime"
 SOURCES = (".cpp", ".hpp", ".h", ".c")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+INCLUDE_ANYWHERE = re.compile(INCLUDE.pattern, re.MULTILINE)
 CALL = re.compile(r"(?:(?<![\w>:])::|\b(?=syscall\())(\w+)\(")
 BY_NAME_CXX = re.compile(r"\bfilesystem::(permissions|last_write_time)\(")
 # Up to the end of the statement: what a container's root holds may be a device (sys/regular.hpp).
@@ -210,10 +254,12 @@ def may_include(allowed, included):
 
 
 def allowed_in(source, folder):
-    """What a file may include: its layer's list, or for a main() its program's."""
+    """What a file may include: its layer's list, or for a main() its program's; "engine" is all of its rooms."""
     if folder == "bin":
-        return PROGRAMS.get(pathlib.PurePosixPath(source).stem, "").split()
-    return [folder, *LAYERS[folder].split()]
+        names = PROGRAMS.get(pathlib.PurePosixPath(source).stem, "").split()
+    else:
+        names = [folder, *LAYERS[folder].split()]
+    return names + [room for room in LAYERS if room.startswith("engine/") and "engine" in names]
 
 
 def sources():
@@ -267,7 +313,49 @@ def check():
             match = INCLUDE.match(line)
             if match and not may_include(allowed, match.group(1)):
                 faults.append(f'src/{source}:{number}: {folder} may not include "{match.group(1)}"')
+    faults.extend(check_circles())
     return faults
+
+
+def pairs():
+    """{pair: the pairs that it includes}: "engine/run" is engine/run/run.hpp and engine/run/run.cpp."""
+    found = {}
+    for source, path in sources():
+        pair = source.rpartition(".")[0]
+        included = (match.rpartition(".")[0] for match in INCLUDE_ANYWHERE.findall(path.read_text(encoding="utf-8")))
+        found.setdefault(pair, set()).update(name for name in included if name != pair)
+    return found
+
+
+def circles(graph):
+    """The sets of nodes that lead to each other, the largest first (Tarjan 1972)."""
+    order, lowest, stack, found = {}, {}, [], []
+
+    def visit(node):
+        order[node] = lowest[node] = len(order)
+        stack.append(node)
+        for other in sorted(graph.get(node, ())):
+            if other not in order:
+                visit(other)
+            if other in stack:
+                lowest[node] = min(lowest[node], lowest[other])
+        if lowest[node] == order[node]:
+            at = stack.index(node)
+            found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for node in sorted(graph):
+        if node not in order:
+            visit(node)
+    return sorted((one for one in found if len(one) > 1), key=len, reverse=True)
+
+
+def check_circles():
+    graph = pairs()
+    for circle in circles(graph):
+        members = set(circle)
+        ways = "; ".join(f"{pair} includes {' and '.join(sorted(graph[pair] & members))}" for pair in circle)
+        yield f"src: a circle of {len(circle)} pairs: {ways}"
 
 
 def count_lines(program):
@@ -284,7 +372,7 @@ def count_lines(program):
 
 def main():
     faults = check()
-    print("\n".join(faults) if faults else "layers: every include and system call is allowed")
+    print("\n".join(faults) if faults else "layers: every include and system call is allowed, and no include leads back")
     counted = count_lines(PRIVILEGED)
     parts = " + ".join(f"{folder} {lines}" for folder, lines in counted.items())
     print(f"{PRIVILEGED} links {sum(counted.values())} lines of ours: {parts}")

@@ -16,9 +16,6 @@
 
 namespace berth::bake {
 
-/// As large as a file of rules may be.
-inline constexpr size_t kMaxNfd = size_t{1} << 20;
-
 /// What a set of rules asks and no word says.
 struct NfdLeft {
   std::string place;  ///< "compatibilities[0].rules[1].matchFeatures[0]"
@@ -37,8 +34,9 @@ struct NfdRules {
 
 /// The set of the highest weight (the first of equals), of those with `tag` where one is given.
 /// `document` names the file in errors: "nfd.yaml: compatibilities[0].rules[1].matchFeatures[0]:
-/// …". Errors: corrupt (no YAML, over kMaxNfd), usage (another version, an unknown member, feature,
-/// operator or tag, with the nearest; values that its operator does not take; what no node can be).
+/// …". Errors: corrupt (no YAML, over nfd::kMostBytes), usage (another version, an unknown member,
+/// feature, operator or tag, with the nearest; values that its operator does not take; what no node
+/// can be).
 Result<NfdRules> read_nfd(std::string_view text, std::string_view document,
                           const std::optional<std::string>& tag);
 

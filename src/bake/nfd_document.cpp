@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "bake/nfd.hpp"
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "yaml/read.hpp"
@@ -15,7 +14,7 @@ namespace berth::bake::nfd {
 namespace {
 
 constexpr std::string_view kVersion = "v1alpha1";
-constexpr json::Limits kLimits{.max_bytes = kMaxNfd, .max_depth = 24, .max_values = 50'000};
+constexpr json::Limits kLimits{.max_bytes = kMostBytes, .max_depth = 24, .max_values = 50'000};
 constexpr size_t kMany = SIZE_MAX;
 constexpr size_t kMaxDigits = 9;
 

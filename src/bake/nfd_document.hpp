@@ -2,6 +2,7 @@
 // The document of NFD's image compatibility, as it is written; of interest to nfd.cpp alone.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -13,6 +14,9 @@
 #include "json/value.hpp"
 
 namespace berth::bake::nfd {
+
+/// As large as a file of rules may be.
+inline constexpr size_t kMostBytes = size_t{1} << 20;
 
 enum class Op {
   any,

@@ -7,9 +7,10 @@
 
 #include "cli/berth/verbs.hpp"
 #include "cli/berth/verbs_elsewhere.hpp"
-#include "engine/containers.hpp"
-#include "engine/store.hpp"
-#include "engine/sweep.hpp"
+#include "engine/container/containers.hpp"
+#include "engine/container/list.hpp"
+#include "engine/container/sweep.hpp"
+#include "engine/image/store.hpp"
 #include "gpu/probe/probe.hpp"
 #include "sys/console.hpp"
 #include "sys/file.hpp"
@@ -105,7 +106,8 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
   if (user && paths.ok() && verb.needs == engine::Needs::user_namespace) {
     engine::end_orphans({*paths, engine::Identity::single, environment, log});
   }
-  // From a user namespace of our own its processes could not be ended (engine/containers.hpp).
+  // From a user namespace of our own its processes could not be ended
+  // (engine/container/containers.hpp).
   if (!call.replaced.empty() && paths.ok()) {
     auto identity = user ? engine::Identity::single : engine::Identity::root;
     TRY(engine::end_replaced({*paths, identity, environment, log}, call.replaced));

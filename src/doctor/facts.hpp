@@ -17,7 +17,7 @@
 
 namespace berth::doctor {
 
-/// Who is asking. The ids are those outside of a user namespace that we would enter.
+/// The caller. The ids are those outside of a user namespace that we would enter.
 struct UserFacts {
   uint32_t uid = 0;
   uint32_t gid = 0;

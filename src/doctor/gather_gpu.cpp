@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "doctor/gather_parts.hpp"
+#include "doctor/inputs.hpp"
 #include "gpu/inventory/kernel.hpp"
 #include "gpu/probe/libraries.hpp"
 #include "gpu/probe/probe.hpp"

@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "doctor/gather_parts.hpp"
+#include "doctor/inputs.hpp"
 #include "json/fields.hpp"
 #include "policy/file.hpp"
 #include "sys/file.hpp"
@@ -20,6 +21,7 @@
 #include "sys/process.hpp"
 #include "sys/procfs.hpp"
 #include "sys/program.hpp"
+#include "sys/remove_tree.hpp"
 #include "sys/user_namespace.hpp"
 
 namespace berth::doctor {

@@ -4,7 +4,8 @@
 
 #include <string>
 
-#include "doctor/gather.hpp"
+#include "doctor/facts.hpp"
+#include "doctor/inputs.hpp"
 #include "gpu/inventory/driver_root.hpp"
 
 namespace berth::doctor {

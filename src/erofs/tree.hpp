@@ -40,7 +40,7 @@ struct Directory : Node {
   Attributes attributes;
   Directory* parent = nullptr;  ///< null: it is the root
   std::string name;             ///< in the parent
-  bool opaque = false;          ///< a note of who fills the tree; it writes nothing
+  bool opaque = false;  ///< a note for the code that fills the tree; nothing is written for it
   /// Sorted by their bytes, as an image has them.
   std::map<std::string, std::shared_ptr<Node>, std::less<>> children;
 };

@@ -60,7 +60,7 @@ class Writer {
   }
 
   /// `content` gives exactly `size` bytes. Holes of a block and more are not written: they are
-  /// holes of the image's file, and zeros to who reads the image.  Errors: io, unsupported (an
+  /// holes of the image's file, and zeros when the image is read.  Errors: io, unsupported (an
   /// image over 16 TiB), those of `content`.
   Result<File> add_file(const Facts& facts, const Attributes& attributes, uint64_t size,
                         const Content& content);

@@ -5,8 +5,8 @@
 #include <map>
 #include <string>
 
-/// What has happened on this machine, written down by whoever did it: there is no daemon that would
-/// know. The words are docker's (docker events).
+/// What has happened on this machine, written down by the process that did it: there is no daemon
+/// that would know. The words are docker's (docker events).
 namespace berth::events {
 
 struct Event {

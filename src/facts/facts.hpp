@@ -76,7 +76,7 @@ struct GpuCodeSet {
   bool main = false;    ///< the image's own command is or loads one of them
 };
 
-/// A need of a processor, and who has it.
+/// A need of a processor, and which files have it.
 struct CpuNeed {
   IsaNeed isa;
   uint64_t files = 0;

@@ -19,7 +19,7 @@ inline constexpr const char* kLayerFactsFile = "facts.json";
 /// What a file of them may be long at most; a LayerScan never writes more.
 inline constexpr size_t kMaxLayerFacts = size_t{64} << 20;
 
-/// What looking through one layer may cost, whoever made it: some seconds. Honest layers take 25
+/// The most that looking through one layer may cost: some seconds. Honest layers take 25
 /// reads and 100 kB for a file.
 struct ScanLimits {
   size_t files = kMaxFiles;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who asks, and for which node. Pure.
+// The client that asks, and its node. Pure.
 #pragma once
 
 #include <functional>
@@ -40,7 +40,7 @@ LoginName read_login_name(const std::string& name,
 /// The profile that a request is judged for, shared by all of its requests.
 using Node = std::shared_ptr<const node::Profile>;
 
-/// Which profile is whose.
+/// Which client has which profile.
 class Nodes {
  public:
   /// Errors: usage (a profile that is named and not there, with the nearest; an address as config's

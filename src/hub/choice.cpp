@@ -3,6 +3,8 @@
 
 #include <variant>
 
+#include "match/verdict.hpp"
+
 namespace berth::hub {
 
 Result<Choice> choose_entry(std::string_view document, std::string_view media_type,

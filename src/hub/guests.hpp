@@ -15,9 +15,9 @@ enum class Welcome {
   closed,   ///< at once
 };
 
-/// The connections that are open, by who has them. An address that has all it may have is still
-/// told so, but in a few places alone, which are none of the others': who is refused must not be
-/// able to keep anybody waiting.
+/// The connections that are open, by client address. An address that has all it may have is still
+/// told so, but in a few places alone, which are none of the others': a client that is refused must
+/// not be able to keep anybody waiting.
 class Guests {
  public:
   /// Connections at a time of one neighbourhood(), and of those that are refused.

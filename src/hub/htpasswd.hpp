@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may log in: Apache's file of names and hashes, bcrypt's alone.
+// The accounts that may log in: Apache's file of names and hashes, bcrypt's alone.
 #pragma once
 
 #include <functional>

@@ -25,11 +25,11 @@
 
 namespace berth::hub {
 
-/// To be asked again at once, by who has been let wait for as long as he may be.
+/// To be asked again at once, by a client that has waited for as long as it may.
 Reply wait_a_moment();
 
-/// Answers requests, of whoever the server has let in; any thread may ask. Nothing is fetched that
-/// nobody has asked for.
+/// Answers requests of clients that the server has let in; any thread may ask. Nothing is fetched
+/// that nobody has asked for.
 class JobFront {
  public:
   /// `cancel` is requested before it goes.  Errors: usage (a reference or an address that is none),

@@ -16,8 +16,8 @@ class Outgoing {
   using Bytes = std::shared_ptr<const std::string>;
   explicit Outgoing(size_t most) : most_(most) {}
 
-  /// Counts one more who takes `bytes`, which is not null. False, and nothing counted: together
-  /// with all others they would be more than the most.
+  /// Counts one more client that takes `bytes`, which is not null. False, and nothing counted:
+  /// together with all others they would be more than the most.
   bool add(const Bytes& bytes);
   /// Once for each add() that was true.
   void remove(const Bytes& bytes);

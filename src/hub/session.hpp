@@ -17,7 +17,7 @@
 
 #include "hub/guests.hpp"
 #include "hub/outgoing.hpp"
-#include "hub/server.hpp"
+#include "hub/server_options.hpp"
 #include "hub/turns.hpp"
 
 namespace berth::hub {
@@ -34,7 +34,7 @@ using Control = boost::asio::strand<boost::asio::io_context::executor_type>;
 
 /// What the sessions of a server share.
 struct Shared {
-  Shared(ServerOptions given, Server::Handler handle, Server::Observer observe)
+  Shared(ServerOptions given, Handler handle, Observer observe)
       : options(std::move(given)),
         handler(std::move(handle)),
         observer(std::move(observe)),
@@ -42,8 +42,8 @@ struct Shared {
         control(boost::asio::make_strand(io)) {}
 
   const ServerOptions options;
-  const Server::Handler handler;
-  const Server::Observer observer;
+  const Handler handler;
+  const Observer observer;
   Outgoing outgoing;
   boost::asio::io_context io;
   Control control;

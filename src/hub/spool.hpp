@@ -32,7 +32,7 @@ class SpooledBlob {
   uint64_t size() const { return size_; }
 
   /// Waits until there is something behind `position`, at most so long. How many bytes there are
-  /// from the start.  Errors: of who writes it, after which no more will come.
+  /// from the start.  Errors: those of the writer, after which no more will come.
   Result<uint64_t> await(uint64_t position, std::chrono::milliseconds patience);
   /// Into `buffer`; only what there is.  Errors: io.
   Result<size_t> read(uint64_t position, char* buffer, size_t size) const;
@@ -50,8 +50,8 @@ class SpooledBlob {
   std::optional<Error> error_;
 };
 
-/// Brings blobs onto this machine, each once, for all who read them meanwhile or later. What comes
-/// is given on before its digest is known: who reads it checks it himself.
+/// Brings blobs onto this machine, each once, for all readers, meanwhile or later. What comes
+/// is given on before its digest is known: each reader checks it.
 class Spool {
  public:
   /// As transfer::Registry::get_blob().

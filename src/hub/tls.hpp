@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/result.hpp"
-#include "hub/server.hpp"
+#include "hub/server_options.hpp"
 
 namespace berth::hub {
 

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "image/layout.hpp"
+#include "sys/file.hpp"
 #include "sys/identity.hpp"
 #include "sys/layer.hpp"
 #include "sys/trusted_file.hpp"

@@ -18,6 +18,7 @@
 #include "json/fields.hpp"
 #include "sys/exchange.hpp"
 #include "sys/mode.hpp"
+#include "sys/remove_tree.hpp"
 
 namespace berth::image {
 namespace {

@@ -15,7 +15,7 @@ namespace berth::image {
 struct JobOrder {
   std::string root;       ///< of the store: what is on its way lies there, in files without names
   std::string reference;  ///< canonical: nothing but this image is given
-  std::string key;        ///< of the TLS with the other nodes: who has it may ask
+  std::string key;        ///< of the TLS with the other nodes: a client that has it may ask
   RegistryAccess access;  ///< where it comes from: the nodes above, then the registry
   uint32_t idle_seconds = 120;  ///< nobody has asked for so long: nobody will
 };

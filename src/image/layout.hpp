@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "image/additional_store.hpp"
-#include "image/store.hpp"
+#include "image/image.hpp"
+#include "image/store_lock.hpp"
 
 namespace berth::image {
 
@@ -30,7 +30,7 @@ inline constexpr size_t kMaxOrigins = 4096;  ///< bytes of such a file
 
 /// The name of a layer's directory in layers/. The flavour is part of it: the same layer unpacked
 /// for other owners is another directory. An image holds owners and marks as they are, whoever
-/// writes it, and is everybody's: who mounts it is shown his own.
+/// writes it, and is shared: a mount shows each user the right ones.
 inline std::string layer_name(const Digest& diff_id, LayerFlavor flavor) {
   if (flavor.format == LayerFormat::erofs) return diff_id.hex();
   if (flavor.ownership == Ownership::single) return diff_id.hex() + "-single";
@@ -55,7 +55,7 @@ Result<mode_t> readers_of(const sys::Fd& root, const std::string& directory);
 inline constexpr std::string_view kPinsPrefix = "pins-";
 inline constexpr std::string_view kClaimPrefix = "claim-";
 inline constexpr std::string_view kStagePrefix = "stage-";
-/// Of who has the whole store, where there are leases.
+/// Of the process that has the whole store, where there are leases.
 inline constexpr std::string_view kHolderPrefix = "holder-";
 inline constexpr std::string_view kTrashPrefix = "trash-";
 

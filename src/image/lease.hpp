@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who of several machines works on what, where their locks do not reach each other. Inside this
+// Which of several machines works on what, where file locks do not reach the others. Inside this
 // folder only.
 #pragma once
 
@@ -19,12 +19,12 @@
 #include "sys/fd.hpp"
 
 /// A lease is a file in tmp/ whose time its owner changes again and again. A mark is a symbolic
-/// link in tmp/ to the lease of whoever has it. No machine compares its clock with another's: who
-/// waits sees whether the time has changed, and takes as long as its own clock says.
+/// link in tmp/ to the lease of its owner. No machine compares its clock with another's: a
+/// waiter sees whether the time has changed, and takes as long as its own clock says.
 namespace berth::image {
 
 inline constexpr std::string_view kMarkPrefix = "lease-";
-/// Of whoever decides what the store has.
+/// Of the process that decides what the store has.
 inline constexpr const char* kStoreMark = "lease-store";
 
 /// Whether other machines may write to this store: it is on a file system that several can mount.
@@ -34,7 +34,7 @@ bool uses_leases(const sys::Fd& root);
 /// Whether flock(2) has failed because the file system has none.
 bool lacks_locks(const Error& error);
 
-/// The first line of the file: which boot of which machine, and who there.
+/// The first line of the file: which boot of which machine, and which process there.
 std::string lease_line();
 /// Whether this text of a lease was written by another machine, whose locks we may not see.
 bool is_of_other_machine(std::string_view text);
@@ -52,7 +52,7 @@ class Lease {
   ~Lease();
 
   const std::string& name() const { return name_; }
-  /// Waits until nobody who lives has the mark, then has it. `give_up` is asked while waiting.
+  /// Waits until no living process has the mark, then takes it. `give_up` is asked while waiting.
   /// Errors: interrupted (it said so), io.
   Result<void> take(const std::string& mark, const std::function<bool()>& give_up = {});
   void drop(const std::string& mark);
@@ -77,7 +77,7 @@ class Lease {
   std::thread thread_;
 };
 
-/// Waits until nobody who lives has the mark.
+/// Waits until no living process has the mark.
 Result<void> wait_without(const sys::Fd& root, const std::string& mark);
 
 /// Looks at a lease from outside.

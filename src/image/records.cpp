@@ -9,6 +9,7 @@
 #include "base/time.hpp"
 #include "image/layout.hpp"
 #include "json/fields.hpp"
+#include "sys/file.hpp"
 #include "sys/mode.hpp"
 
 namespace berth::image {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "image/store.hpp"
+#include "image/image.hpp"
 
 namespace berth::image {
 

@@ -37,7 +37,7 @@ struct RegistryRule {
 struct JobPeers {
   std::string reference;               ///< canonical: of the one image that they have
   std::vector<std::string> addresses;  ///< "10.1.2.3:4567", the first one first
-  std::string key;                     ///< of their TLS: who has it is of the job
+  std::string key;                     ///< of their TLS: a process that has it belongs to the job
 };
 
 /// How registries are reached. The default is HTTPS with the system's CAs and plain HTTP to

@@ -11,6 +11,7 @@
 #include "image/layout.hpp"
 #include "image/records.hpp"
 #include "image/staging.hpp"
+#include "image/store.hpp"
 #include "sys/mode.hpp"
 
 namespace berth::image {

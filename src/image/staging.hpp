@@ -13,7 +13,7 @@ namespace berth::image {
 
 enum class Shape { file, directory };
 
-/// Whether a file system without locks will do: where leases say who lives.
+/// Whether a file system without locks will do: where leases tell which processes live.
 enum class Locks { needed, if_there_are };
 
 /// Waits for the lock.  Errors: those of sys::wait_lock().

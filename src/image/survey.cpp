@@ -6,6 +6,8 @@
 #include "image/layout.hpp"
 #include "image/records.hpp"
 #include "image/staging.hpp"
+#include "image/store.hpp"
+#include "sys/remove_tree.hpp"
 
 namespace berth::image {
 namespace {

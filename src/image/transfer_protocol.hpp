@@ -14,7 +14,7 @@
 #include "facts/facts.hpp"
 #include "image/published_facts.hpp"
 #include "image/registry_access.hpp"
-#include "match/judge.hpp"
+#include "match/verdict.hpp"
 #include "node/profile.hpp"
 #include "oci/image_spec.hpp"
 

@@ -14,7 +14,7 @@
 
 namespace berth::image {
 
-/// What a layer or blob takes of the disk, and who has it.
+/// How much disk a layer or blob takes, and what needs it.
 struct ObjectUse {
   /// Below the root: "layers/…", "blobs/sha256/…". What several layers share by hard links is an
   /// object of its own: their names with a "+" between them.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A parsed document for who reads it once: its values stand in one list and refer to its letters.
+// A parsed document that is read once: its values stand in one list and refer to its letters.
 // Value owns what it says, at some allocations for each; this costs a handful for all.
 #pragma once
 

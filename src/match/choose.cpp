@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "match/judge.hpp"
 
 namespace berth::match {
 namespace {

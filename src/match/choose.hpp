@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "match/judge.hpp"
+#include "match/verdict.hpp"
+#include "node/profile.hpp"
 
 namespace berth::match {
 

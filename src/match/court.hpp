@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "match/cuda_rules.hpp"
-#include "match/judge.hpp"
 #include "match/likeness.hpp"
+#include "match/verdict.hpp"
+#include "node/profile.hpp"
 
 namespace berth::match {
 

@@ -396,39 +396,6 @@ std::string cpu_name(const node::Profile& node) {
   return name.starts_with("x86_64") ? level : fmt::format("{} ({})", name, level);
 }
 
-std::string to_json_text(Outcome outcome) {
-  static constexpr std::string_view kNames[] = {"pass", "runs-but", "unknown", "fail"};
-  return std::string(kNames[static_cast<size_t>(outcome)]);
-}
-
-Result<Outcome> from_json_text(std::string_view text, std::type_identity<Outcome>) {
-  for (Outcome outcome : {Outcome::pass, Outcome::runs_but, Outcome::unknown, Outcome::fail}) {
-    if (text == to_json_text(outcome)) return outcome;
-  }
-  return make_error(Kind::corrupt, "no outcome: " + quote(text));
-}
-
-std::string to_json_text(Tier tier) {
-  static constexpr std::string_view kNames[] = {"declared", "found", "verified"};
-  return std::string(kNames[static_cast<size_t>(tier)]);
-}
-
-Result<Tier> from_json_text(std::string_view text, std::type_identity<Tier>) {
-  for (Tier tier : {Tier::declared, Tier::found, Tier::verified}) {
-    if (text == to_json_text(tier)) return tier;
-  }
-  return make_error(Kind::corrupt, "no tier of facts: " + quote(text));
-}
-
-const Clause* Verdict::decisive() const {
-  const Clause* worst = nullptr;
-  for (const Clause& clause : clauses) {
-    if (clause.outcome == Outcome::pass) continue;
-    if (worst == nullptr || worst->outcome < clause.outcome) worst = &clause;
-  }
-  return worst;
-}
-
 Verdict judge(const Candidate& candidate, const node::Profile& node, const Job& job, Words words) {
   return Court(candidate, node, job, words).judge();
 }

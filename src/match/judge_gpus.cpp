@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "gpu/grant/requirement.hpp"
 #include "match/court.hpp"
+#include "match/verdict.hpp"
 #include "scan/driver_files.hpp"
 
 namespace berth::match {

@@ -2,8 +2,8 @@
 // Which nodes a record of a run speaks for. Pure.
 #pragma once
 
-#include "match/judge.hpp"
 #include "match/run_record.hpp"
+#include "match/verdict.hpp"
 #include "node/profile.hpp"
 
 namespace berth::match {

@@ -32,6 +32,7 @@
 #include "sys/process.hpp"
 #include "sys/protected_program.hpp"
 #include "sys/reap.hpp"
+#include "sys/remove_tree.hpp"
 #include "sys/signals.hpp"
 #include "sys/socket.hpp"
 #include "sys/stream.hpp"

@@ -30,7 +30,7 @@ struct Options {
   std::string runtime;       ///< path of berth-runtime
   std::string runtime_root;  ///< its --root
   sys::Fd lock;              ///< held until the container has ended
-  /// Gets "\n" when the command runs, else the report of what failed (engine/launch.hpp).
+  /// Gets "\n" when the command runs, else the report of what failed (engine/container/launch.hpp).
   sys::Fd report;
   sys::Fd client;  ///< the first one who is attached; may be empty
   /// Says how much of the bundle is there (berth-runtime run --caller-fd); empty: all of it.

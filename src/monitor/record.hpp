@@ -12,7 +12,7 @@ namespace berth::monitor {
 
 using Clock = std::chrono::system_clock;
 
-/// Lines that the monitor adds to container.json; engine/record.hpp reads them.
+/// Lines that the monitor adds to container.json; record/record.hpp reads them.
 struct Start {
   int32_t pid = 0;
   int restarts = 0;

@@ -65,10 +65,10 @@ struct Attachment {
   std::string name;
   std::string subnet;  ///< "10.128.0.0/20"
   std::string gateway;
-  std::string range;               ///< of the subnet, for those who ask for no address; empty: all
-  bool internal = false;           ///< without a way out
-  std::string address;             ///< that was asked for; empty: any
-  std::string mac;                 ///< the same
+  std::string range;      ///< of the subnet, for containers that ask for no address; empty: all
+  bool internal = false;  ///< without a way out
+  std::string address;    ///< that was asked for; empty: any
+  std::string mac;        ///< the same
   std::vector<std::string> names;  ///< by which those in it find the container
 };
 template <class V>
@@ -227,7 +227,8 @@ void fields(V& v, Holder& h) {
   v.optional("helper", h.helper);
 }
 inline constexpr const char* kHolderFile = "holder";
-/// Whoever makes or joins the holder's user namespace has this lock, and so has a holder that ends.
+/// A process that makes or joins the holder's user namespace has this lock, and so has a holder
+/// that ends.
 inline constexpr const char* kHolderLock = "holder.lock";
 
 /// Where the lease of container `id` lies in the directory of the networks.

@@ -38,7 +38,7 @@ inline constexpr std::string_view kCopiedLayerAnnotation = "dev.berth.copied-lay
 /// user namespace, who is a stranger to the files of an ordinary user.
 inline constexpr std::string_view kKeepIdsAnnotation = "dev.berth.keep-ids";
 
-/// "1": the container's processes keep the supplementary groups of whoever starts them, and
+/// "1": the container's processes keep the supplementary groups of their caller, and
 /// additionalGids is not looked at. crun's name.
 inline constexpr std::string_view kKeepGroupsAnnotation = "run.oci.keep_original_groups";
 

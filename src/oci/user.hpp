@@ -10,7 +10,7 @@
 
 namespace berth::oci {
 
-/// Who the container's first process is.
+/// The user of the container's first process.
 struct ContainerUser {
   uint32_t uid = 0;
   uint32_t gid = 0;

@@ -11,7 +11,7 @@
 #include "base/result.hpp"
 #include "oci/edit.hpp"
 #include "plan/mount_options.hpp"
-#include "plan/plan.hpp"
+#include "plan/steps.hpp"
 
 // For the files that make plans alone.
 namespace berth::plan {

@@ -36,7 +36,7 @@ struct BindLinks {
   bool operator==(const BindLinks&) const = default;
 };
 
-/// The "options" of a mount, sorted by who takes them.
+/// The "options" of a mount, sorted by the system call that takes them.
 struct MountOptions {
   MountAttributes attributes;
   bool bind = false;

@@ -113,12 +113,6 @@ const std::vector<std::string>& variables_of_a_machine() {
   return kNames;
 }
 
-const std::vector<std::string_view>& capability_names() {
-  static const std::vector<std::string_view> kNames = {"compute", "utility", "graphics", "video",
-                                                       "display", "ngx",     "compat32"};
-  return kNames;
-}
-
 std::string to_json_text(const GpuEnvironment& value) {
   return spelling_of(value, kEnvironments);
 }

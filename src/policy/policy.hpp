@@ -56,8 +56,8 @@ struct Gpu {
   bool additional_gids = true;        ///< a node's group is given where its mode asks for it
   Scheduler scheduler = Scheduler::grant;
   DriverMode driver_mode = DriverMode::bind;
-  std::string driver_root;  ///< empty: "/"
-  std::string ledger;       ///< where it is kept who has which GPU; empty: /run/berth-ledger
+  std::string driver_root;                       ///< empty: "/"
+  std::string ledger;                            ///< of the GPU ledger; empty: /run/berth-ledger
   std::vector<std::string> library_directories;  ///< searched before the distributions' own
   std::vector<std::string> files;                ///< of the host, given with every GPU
   std::vector<std::string> cdi_directories;      ///< empty: /etc/cdi, /var/run/cdi
@@ -120,9 +120,6 @@ struct Compiled {
 
 inline constexpr uint32_t kFormat = 1;
 inline constexpr const char* kCompiledName = "policy.json";
-
-/// The driver's capabilities: all that a library or program of it can belong to.
-const std::vector<std::string_view>& capability_names();
 
 /// What the types alone cannot say: names of capabilities, absolute paths, forms of names.
 /// Gives "gpu.always" as the place of an error. Errors: usage.

@@ -8,7 +8,6 @@
 #include <initializer_list>
 
 #include "base/text.hpp"
-#include "policy/policy.hpp"
 
 namespace berth::policy {
 namespace {
@@ -536,6 +535,12 @@ std::vector<EffectLine> lines_of(const Effects& effects) {
 
 std::vector<RuleFault> check(const Rule& rule) {
   return Checker(rule).run();
+}
+
+const std::vector<std::string_view>& capability_names() {
+  static const std::vector<std::string_view> kNames = {"compute", "utility", "graphics", "video",
+                                                       "display", "ngx",     "compat32"};
+  return kNames;
 }
 
 }  // namespace berth::policy

@@ -135,7 +135,7 @@ Needs needs_of(const std::vector<PlacedRule>& rules);
 /// digests, and the command, which may be the image's.
 bool asks_image(const Rule& rule);
 
-/// A text of a rule, and whose it is.
+/// A text of a rule, and the name of that rule.
 struct Given {
   std::string text;
   std::string rule;  ///< its title
@@ -184,7 +184,7 @@ std::optional<Error> refusal_of(const Effects& effects);
 bool matches(std::string_view glob, std::string_view text);
 
 /// What the types alone cannot say; each with the key that is at fault, "when.user". Texts of flags
-/// are looked at by who gives them (engine/site_effects.hpp).
+/// are checked where they are applied (engine/site/effects.hpp).
 struct RuleFault {
   std::string key;
   Error error;  ///< usage; its text does not begin with the key
@@ -280,5 +280,8 @@ void fields(V& v, PlacedRule& p) {
   v.required("rule", p.rule);
   v.strict();
 }
+
+/// The driver's capabilities: all that a library or program of it can belong to.
+const std::vector<std::string_view>& capability_names();
 
 }  // namespace berth::policy

@@ -83,7 +83,7 @@ Result<void> refuse_directory(int number, const char* stream) {
 // line and ELF interpreter. No descriptor may be left through which /proc/self/fd/N leads to a
 // directory of the host (CVE-2024-21626); that they close on exec is too late. Sockets lead
 // nowhere.
-Result<void> let_go_of_host(Inside& inside) {
+Result<void> close_host_descriptors(Inside& inside) {
   inside.root.reset();
   inside.parents = Parents();
   inside.kernel_views.clear();
@@ -112,7 +112,7 @@ Result<void> enter_shared_root(Inside& inside, const plan::EnterSharedRoot& step
   TRY_CTX(sys::change_root(root, step.path), context);
   TRY(sys::forbid_tracing());  // as in enter_root()
   root.reset();
-  TRY(let_go_of_host(inside));
+  TRY(close_host_descriptors(inside));
   inside.root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
   return {};
 }
@@ -121,7 +121,7 @@ Result<void> enter_root_for_good(Inside& inside, const plan::EnterRoot& step) {
   // While /proc is the host's.
   sys::exchange_null_streams(sys::find_null_device(inside.root));
   TRY(enter_root(inside, step));
-  return let_go_of_host(inside);
+  return close_host_descriptors(inside);
 }
 
 /// A path may lead to the namespace of the caller, whose settings are the machine's.
@@ -154,7 +154,7 @@ Result<void> join_namespaces(Inside& inside, const plan::Spawn& spawn) {
   return {};
 }
 
-Result<void> be_born_again(Inside& inside, uint64_t namespaces) {
+Result<void> fork_again(Inside& inside, uint64_t namespaces) {
   sys::Cloned child = TRY(sys::clone3(CLONE_PARENT | namespaces, -1));
   if (child.pid == 0) {
     ignore(sys::new_session());  // as in apply()
@@ -176,7 +176,7 @@ Result<void> enter_namespaces(const plan::Plan& plan, Inside& inside, const plan
     inside.time_offsets = TRY(inside.channel.expect_passed(Message::ids_mapped)).passed;
   }
   TRY(join_namespaces(inside, step));
-  if (joins_user_namespace(step)) TRY(be_born_again(inside, created_namespaces(step)));
+  if (joins_user_namespace(step)) TRY(fork_again(inside, created_namespaces(step)));
   if (!changes_user_namespace(step)) return {};
   if (!step.keep_ids) TRY(be_root(plan));
   TRY(sys::forbid_tracing());  // the change may have taken that back
@@ -263,8 +263,8 @@ Result<void> join_container(const plan::Plan& plan, Inside& inside,
     TRY(sys::setns(joined.first_process, joined.namespaces, "of the container"));
   }
   if (joined.root) TRY(sys::change_root(joined.root, "/"));
-  TRY(let_go_of_host(inside));
-  if (joined.twice_born()) TRY(be_born_again(inside, 0));
+  TRY(close_host_descriptors(inside));
+  if (joined.forks_again()) TRY(fork_again(inside, 0));
   if (!step.keep_ids && (joined.namespaces & CLONE_NEWUSER)) TRY(be_root(plan));
   TRY(sys::forbid_tracing());  // a change of identity takes it back
   inside.root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
@@ -436,15 +436,15 @@ int exit_code(const Error& error, Stage stage) {
 }  // namespace
 
 void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel,
-           std::vector<sys::Fd> doors) {
+           std::vector<sys::Fd> tasks_files) {
   Inside inside{prepared, std::move(channel)};
-  for (const auto& door : doors) {
-    auto moved = sys::write_all(door, "0", "tasks");
+  for (const auto& tasks_file : tasks_files) {
+    auto moved = sys::write_all(tasks_file, "0", "tasks");
     if (!moved.ok()) {
       fail(inside, std::move(moved).error().with_context("cannot join the cgroup"), Stage::engine);
     }
   }
-  doors.clear();
+  tasks_files.clear();
   inside.cgroups = prepared.cgroups;
   inside.shared = prepared.born_into.shared;
   sys::reset_signals();
@@ -452,8 +452,8 @@ void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel,
   sys::set_umask(0);
   // A new process leads no group, so it cannot fail. One that will make another needs none: a
   // session costs a scheduling group of the kernel's.
-  bool twice_born = prepared.joined && prepared.joined->twice_born();
-  if (!twice_born) ignore(sys::new_session());
+  bool forks_again = prepared.joined && prepared.joined->forks_again();
+  if (!forks_again) ignore(sys::new_session());
   // What the caller has left open is not the container's; all that we open is closed on exec
   // anyway.
   auto closed = sys::close_on_exec_from(3 + static_cast<unsigned>(prepared.preserve_fds));

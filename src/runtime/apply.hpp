@@ -9,9 +9,9 @@
 namespace berth::runtime {
 
 /// Executes the steps of `plan` that follow Spawn, tells the parent when one fails, and ends the
-/// process then. Before all, it goes through `doors`: CgroupSet::open_doors(). Never returns: the
-/// last step becomes the container's program.
+/// process then. First it moves itself by `tasks_files`, of CgroupSet::open_tasks_files(). Never
+/// returns: the last step becomes the container's program.
 [[noreturn]] void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel,
-                        std::vector<sys::Fd> doors);
+                        std::vector<sys::Fd> tasks_files);
 
 }  // namespace berth::runtime

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: the container's first process, or one of exec. Capabilities: those of whoever called.
+// Runs as: the container's first process, or one of exec. Capabilities: the caller's.
 // Hostile: nothing; the values come from a config that the plan has validated.
 #pragma once
 
@@ -19,7 +19,7 @@ Result<void> set_labels(const plan::SetLabels& step);
 Result<void> set_scheduler(const plan::SetScheduler& step);
 Result<void> set_io_priority(const plan::SetIoPriority& step);
 Result<void> set_memory_policy(const plan::SetMemoryPolicy& step);
-/// Never fails: what may not be had is passed over, and so is memory where whoever called has a
+/// Never fails: what the kernel refuses is left out, and so is memory where the caller has a
 /// policy of his own.
 Result<void> prefer_place(const plan::PreferPlace& step);
 /// Never fails: what the kernel refuses stays as it is.

@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "json/value.hpp"
+#include "oci/config.hpp"
 #include "oci/default_spec.hpp"
 #include "sys/file.hpp"
 #include "sys/identity.hpp"

@@ -88,7 +88,7 @@ Result<void> judge(const UnmetLimit& unmet, Unmet strictly, Log& log);
 ///
 /// Paths: a cgroupsPath, absolute or relative, starts at the mount. Where the caller may not write
 /// there, a v2 directory is made beside the caller's own cgroup instead, or below it where that is
-/// all that he was given (a service with Delegate=, a container): those who are in it move into a
+/// all that was delegated (a service with Delegate=, a container): the processes in it move into a
 /// child "berth-callers", because a cgroup with processes cannot have controlled children. Where a
 /// hierarchy has a `start`, paths begin there and nowhere else. A directory "berth" between mount
 /// and container is made when missing and goes with its last child.
@@ -112,9 +112,9 @@ class CgroupSet {
                                   const oci::Resources& resources, Which which = Which::needed);
 
   /// Lets the processes inside use no devices but those that `rules` allow, and the default ones.
-  /// On the v2 directory this counts at once, whoever is inside; else a v1 directory is made at
-  /// `path`, the one given to create(), that processes have to be added to.
-  /// Gives the reason when the rules cannot be enforced here. Errors: as create().
+  /// On the v2 directory this counts at once, also for processes inside; else a v1 directory is
+  /// made at `path`, the one given to create(), that processes have to be added to. Gives the
+  /// reason when the rules cannot be enforced here. Errors: as create().
   Result<std::optional<UnmetLimit>> restrict_devices(const CgroupLayout& layout,
                                                      const std::string& path,
                                                      const std::vector<oci::DeviceRule>& rules);
@@ -148,7 +148,7 @@ class CgroupSet {
   /// moved there at once; for every other move the kernel waits until no process of the machine
   /// forks or ends: for an RCU grace period.
   /// Errors: denied (a directory that is not ours), not_found.  Source: cgroup_procs_write_start()
-  Result<std::vector<sys::Fd>> open_doors() const;
+  Result<std::vector<sys::Fd>> open_tasks_files() const;
 
   enum class Unified { join, already_inside };
 
@@ -196,9 +196,9 @@ class CgroupSet {
   /// All processes in it and below.
   Result<std::vector<pid_t>> processes() const;
 
-  /// Ends whoever is still inside and removes the directories, children first, waiting up to 2 s
-  /// for dying processes. Those that are gone already are fine; all are tried, the first error is
-  /// returned.
+  /// Kills the processes that are still inside and removes the directories, children first, waiting
+  /// up to 2 s for dying processes. Those that are gone already are fine; all are tried, the first
+  /// error is returned.
   Result<void> remove();
 
   bool empty() const { return directories_.empty(); }

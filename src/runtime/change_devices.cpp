@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "oci/config.hpp"
 #include "runtime/bundle.hpp"
 #include "runtime/find.hpp"
 #include "runtime/mount_table.hpp"

@@ -22,7 +22,7 @@ DeviceChange compare_devices(const std::vector<oci::Device>& before,
                              const std::vector<oci::Device>& after);  ///< Pure.
 
 /// In the bundle beside config.json: a configuration that the container may have the devices of
-/// too, because whoever wanted to give it them was killed.
+/// too, because the process that was giving them was killed.
 inline constexpr const char* kNextConfig = "config.next.json";
 
 /// Gives a running container the devices of `wanted`: linux.devices, and the rules for them. What

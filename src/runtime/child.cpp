@@ -52,26 +52,26 @@ constexpr std::string_view kInCgroup = "in its cgroup";
 Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint64_t namespaces,
                          const CgroupSet& cgroups) {
   auto [ours, theirs] = TRY(sys::socket_pair());
-  auto doors = cgroups.open_doors();
+  auto tasks_files = cgroups.open_tasks_files();
   auto born = bear(namespaces, cgroups.unified_fd());
   if (!born.ok()) return explain(std::move(born).error(), namespaces);
   sys::Cloned& child = born->process;
   if (child.pid == 0) {
     ours.reset();
     apply(plan, prepared, Channel(std::move(theirs)),
-          doors.ok() ? std::move(*doors) : std::vector<sys::Fd>());
+          tasks_files.ok() ? std::move(*tasks_files) : std::vector<sys::Fd>());
   }
   return Child{.process = sys::Process(child.pid, std::move(child.pidfd)),
                .channel = Channel(std::move(ours)),
                .in_cgroup = born->in_cgroup,
-               .moves_itself = doors.ok()};
+               .moves_itself = tasks_files.ok()};
 }
 
 Result<Child> make_child_in(const plan::Plan& plan, Prepared& prepared, const plan::Spawn& spawn,
                             uint64_t namespaces, const CgroupSet& cgroups) {
   auto [ours, theirs] = TRY(sys::socket_pair());
   auto [told, tells] = TRY(sys::socket_pair());
-  auto doors = cgroups.open_doors();
+  auto tasks_files = cgroups.open_tasks_files();
   sys::Cloned between = TRY(sys::clone3(0, -1));
   if (between.pid == 0) {
     told.reset();
@@ -89,7 +89,7 @@ Result<Child> make_child_in(const plan::Plan& plan, Prepared& prepared, const pl
       ours.reset();
       teller = Channel(sys::Fd());
       apply(plan, prepared, Channel(std::move(theirs)),
-            doors.ok() ? std::move(*doors) : std::vector<sys::Fd>());
+            tasks_files.ok() ? std::move(*tasks_files) : std::vector<sys::Fd>());
     }
     // Its parent is ours, and its number is of our pid namespace, in which we still are.
     auto sent = born.ok() ? teller.send(Message::born, born->in_cgroup ? kInCgroup : "",
@@ -108,7 +108,7 @@ Result<Child> make_child_in(const plan::Plan& plan, Prepared& prepared, const pl
                                        std::move(incoming->passed)),
                .channel = Channel(std::move(ours)),
                .in_cgroup = std::string_view(incoming->report.text) == kInCgroup,
-               .moves_itself = doors.ok()};
+               .moves_itself = tasks_files.ok()};
 }
 
 Result<void> add_to_cgroups(const Child& child, const CgroupSet& cgroups) {
@@ -127,7 +127,7 @@ Result<std::optional<Channel::Incoming>> Child::receive() {
   return first;
 }
 
-Result<void> await_second_birth(Child& child) {
+Result<void> await_second_fork(Child& child) {
   while (true) {
     auto incoming = TRY(child.channel.receive());
     if (!incoming) return make_error(Kind::interrupted, "join the container: it has ended");

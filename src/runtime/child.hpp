@@ -50,7 +50,7 @@ Result<void> add_to_cgroups(const Child& child, const CgroupSet& cgroups);
 /// Where the child joins a namespace that counts for its children only, it makes another in its
 /// place: waits to hear of that. The new one may be faster than the news: what it says meanwhile is
 /// kept for receive(). Errors: interrupted (both have ended; why is what receive() gives).
-Result<void> await_second_birth(Child& child);
+Result<void> await_second_fork(Child& child);
 
 /// Makes room in `prepared` for the seccomp program that the plan asks for.
 /// Errors: corrupt, unsupported (a flag that is unknown).

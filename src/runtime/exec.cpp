@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "oci/config.hpp"
 #include "plan/attributes.hpp"
 #include "runtime/bundle.hpp"
 #include "runtime/cgroup_files.hpp"
@@ -282,7 +283,7 @@ Result<void> Executor::spawn() {
 Result<void> Executor::place() {
   // While the child joins the container and is born again.
   FilterSize filter = TRY(write_filter(plan_, prepared_));
-  if (prepared_.joined->twice_born()) TRY(await_second_birth(child_));
+  if (prepared_.joined->forks_again()) TRY(await_second_fork(child_));
   pid_t pid = child_.process.pid();
   auto added = add_to_cgroups(child_, found_->cgroups);
   if (!added.ok() && added.error().sys_errno == EBUSY) {

@@ -54,7 +54,7 @@ Result<bool> shares_pid_namespace(const Found& found);
 /// All processes of a container: those in its cgroup, else those in its pid namespace, else the
 /// first one; empty when it has stopped.
 Result<std::vector<pid_t>> processes_of(const Found& found);
-/// Those of them that are the container's to whoever looks: without the processes of ours that are
+/// Those of them that count as the container's: without the processes of ours that are
 /// in its cgroup because it pays for them, which one can tell where it has its own pid namespace.
 Result<std::vector<pid_t>> shown_processes_of(const Found& found);
 

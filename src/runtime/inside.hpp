@@ -28,7 +28,7 @@ struct Joined {
   int namespaces = 0;     ///< CLONE_NEW* of those that are not ours already
   sys::Fd root;           ///< where it is not that of its mount namespace
   /// A pid namespace counts for children only: the process that has joined it makes another.
-  bool twice_born() const { return (namespaces & CLONE_NEWPID) != 0; }
+  bool forks_again() const { return (namespaces & CLONE_NEWPID) != 0; }
 };
 
 /// A file of the container's state that is laid over one of the image.

@@ -113,7 +113,7 @@ Result<void> map_ids(const plan::Plan& plan, const plan::Spawn& spawn, pid_t pid
 // shares or owns, neighbours with rights over it: root of a joined user namespace, or root without
 // capabilities, who owns each new one (CVE-2016-9962). The child is born like its parent. Only root
 // can map the ids of a process that nobody may look into; the neighbours of others are their own.
-Result<void> refuse_neighbours(const plan::Spawn& spawn) {
+Result<void> forbid_ptrace(const plan::Spawn& spawn) {
   bool maps = !spawn.uid_mappings.empty();
   return maps && sys::effective_uid() != 0 ? Result<void>() : sys::forbid_tracing();
 }
@@ -269,7 +269,7 @@ Result<void> Launcher::restrict_devices(const plan::MakeCgroup& step) {
 }
 
 Result<void> Launcher::spawn() {
-  TRY(refuse_neighbours(spawn_step()));
+  TRY(forbid_ptrace(spawn_step()));
   uint64_t created = joins_user_namespace(spawn_step()) ? 0 : created_namespaces(spawn_step());
   auto make = [&] {
     if (!is_born_into_others(spawn_step())) {
@@ -356,7 +356,7 @@ void name_by_our_number(sys::Process& process) {
 
 Result<void> Launcher::place() {
   if (joins_user_namespace(spawn_step())) {
-    TRY(await_second_birth(child_));
+    TRY(await_second_fork(child_));
     if (is_born_into_others(spawn_step())) name_by_our_number(child_.process);
   }
   pid_t pid = child_.process.pid();

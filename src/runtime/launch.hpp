@@ -25,7 +25,8 @@ namespace berth::runtime {
 /// Whether the caller goes on, or stays with the process to its end.
 enum class Detach { no, yes };
 
-/// Who makes the cgroup: we, systemd, or nobody (the container stays in that of its caller).
+/// What makes the cgroup: this program, systemd, or nothing (the container stays in that of its
+/// caller).
 enum class CgroupManager { cgroupfs, systemd, disabled };
 
 /// What is asked for with create and run.
@@ -49,7 +50,7 @@ struct LaunchRequest {
   /// program may run; for a run that is detached.
   std::optional<uint64_t> gate_fd;
   /// A memfd that gets what a process of the container may do (slurm::Rights and the seccomp
-  /// program) and is sealed before the container runs: for those who join by handles.
+  /// program) and is sealed before the container runs: for processes that join by descriptors.
   std::optional<uint64_t> rights_fd;
   /// Adds to the config of a bundle, before anything is decided, what its caller may have; none:
   /// nothing. The paths are absolute.
@@ -63,7 +64,7 @@ struct LaunchRequest {
   std::function<Result<void>()> decided{};
 };
 
-/// Where the caller learns early that the program runs, and whose fault a failure is.
+/// How the caller learns early that the program runs, and which side a failure is of.
 struct Report {
   sys::Fd fd{};      ///< closed as soon as the program runs
   sys::Fd caller{};  ///< a socket that is told the exit code (int32_t) before all is cleaned up

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime. Capabilities: none is used. Hostile: the texts come from the kernel;
-// mount points in them may be chosen by whoever made the mounts.
+// the process that made the mounts chose the mount points in them.
 #pragma once
 
 #include <string>

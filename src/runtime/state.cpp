@@ -14,6 +14,7 @@
 #include "sys/identity.hpp"
 #include "sys/node.hpp"
 #include "sys/process.hpp"
+#include "sys/remove_tree.hpp"
 
 namespace berth::runtime {
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/text.hpp"
+#include "oci/config.hpp"
 #include "runtime/engine_scope.hpp"
 #include "runtime/scope.hpp"
 #include "sys/file.hpp"

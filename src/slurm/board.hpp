@@ -38,8 +38,8 @@ bool has_children(uint32_t node, uint32_t nodes, uint32_t arity);
 struct Invitation {
   uint16_t port = 0;
   uint32_t arity = kArity;
-  std::string door;  ///< said to the board, so whoever listens in its place learns it: it opens
-                     ///< that alone
+  std::string door;  ///< said to the board, so a process that listens in its place learns it: it
+                     ///< opens that alone
   std::string key;   ///< of the TLS between the nodes, and never sent
 };
 std::string to_text(const Invitation& invitation);
@@ -69,7 +69,7 @@ std::string to_line(const Directions& directions);
 /// Errors: corrupt (another form, an address that is none, more than 32).
 Result<Directions> parse_directions(std::string_view line);
 
-/// Who has come, and who waits for an answer. A guest is a connection.
+/// The connections (guests), and those of them that wait for an answer.
 class Board {
  public:
   using Time = std::chrono::milliseconds;  ///< of a clock that only goes forward
@@ -94,7 +94,7 @@ class Board {
   std::vector<Answer> answers(Time now);
   /// When there may be something to say although nobody comes; nothing: never.
   std::optional<Time> next() const;
-  /// Who has waited longest; nothing: nobody waits.
+  /// The one that has waited longest; nothing: none waits.
   std::optional<int> oldest() const;
 
  private:

@@ -52,10 +52,6 @@ Result<void> make_directories(const Fd& dir, const std::string& path, mode_t mod
 Result<void> remove_entry(const Fd& dir, const std::string& path);
 /// Removes an empty directory; an absent one is fine. unlinkat(2) AT_REMOVEDIR
 Result<void> remove_directory(const Fd& dir, const std::string& path);
-/// rm -rf without following any link and without crossing into a mount; an absent tree is fine.
-/// Directories without write permission are made writable first (image layers have such).
-Result<void> remove_tree(const Fd& dir, const std::string& path);
-
 Result<void> rename(const Fd& from_dir, const std::string& from, const Fd& to_dir,
                     const std::string& to);
 /// Fails with Kind::exists instead of replacing. renameat2(2) RENAME_NOREPLACE
@@ -79,10 +75,10 @@ enum class LockMode { shared, exclusive };
 /// The lock goes with the last descriptor of the open file, so with the death of its owner.
 Result<bool> try_lock(const Fd& fd, LockMode mode, const std::string& name);
 Result<void> wait_lock(const Fd& fd, LockMode mode, const std::string& name);
-/// Gives it back, whoever else has a copy of `fd`.
+/// Releases it, even if another process has a copy of `fd`.
 void unlock(const Fd& fd);
 
-/// Nobody changes the memory file `fd` any more, whoever has it open. It must have been made for
+/// Seals the memory file `fd`: no process can change it any more. It must have been made for
 /// that (MFD_ALLOW_SEALING).  Errors: denied, usage (no such file). fcntl(2) F_ADD_SEALS
 Result<void> seal(const Fd& fd, const std::string& what);
 
@@ -95,28 +91,6 @@ inline constexpr size_t kMostWords = 4096;
 Result<Fd> words_file(const std::string& name);
 /// What it has got, without blanks and lines around it.
 Result<std::string> read_words(const Fd& words);
-
-/// Owns a directory with a random name below `dir`; removes the tree unless released.
-class TempDir {
- public:
-  TempDir() = default;
-  TempDir(TempDir&& other) noexcept;
-  TempDir& operator=(TempDir&& other) noexcept;
-  ~TempDir();
-
-  /// `prefix` starts the name; the directory has mode 0700.
-  static Result<TempDir> make(const Fd& dir, const std::string& prefix);
-
-  const Fd& fd() const { return fd_; }
-  const std::string& name() const { return name_; }
-  /// Gives up ownership: the caller has renamed it.
-  void release() { name_.clear(); }
-
- private:
-  Fd parent_;
-  Fd fd_;
-  std::string name_;
-};
 
 /// `count` random bytes from the kernel as hex. getrandom(2)
 std::string random_hex(size_t count);

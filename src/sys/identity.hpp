@@ -11,7 +11,7 @@
 
 namespace berth::sys {
 
-/// Who this process is.
+/// The ids of this process.
 struct Identity {
   uid_t uid = 0;  ///< real
   gid_t gid = 0;

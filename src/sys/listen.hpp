@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sys/file.hpp"
 #include "sys/socket.hpp"
 
 namespace berth::sys {

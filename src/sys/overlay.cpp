@@ -15,6 +15,7 @@
 #include "sys/mount.hpp"
 #include "sys/namespace.hpp"
 #include "sys/process.hpp"
+#include "sys/remove_tree.hpp"
 
 namespace berth::sys {
 namespace {

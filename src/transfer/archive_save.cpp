@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "image/store.hpp"
 #include "json/fields.hpp"
+#include "sys/remove_tree.hpp"
 #include "sys/stream.hpp"
 #include "transfer/archive.hpp"
 #include "transfer/archive_members.hpp"

@@ -17,6 +17,7 @@
 #include "transfer/cancel.hpp"
 #include "transfer/outer_archive.hpp"
 #include "transfer/output_file.hpp"
+#include "transfer/tar_entry.hpp"
 #include "transfer/tool.hpp"
 #include "transfer/tree_extract.hpp"
 #include "transfer/tree_tar.hpp"

@@ -14,7 +14,7 @@
 #include "base/result.hpp"
 #include "transfer/inflate.hpp"
 #include "transfer/sha256.hpp"
-#include "transfer/unpack.hpp"
+#include "transfer/unpack_options.hpp"
 
 namespace berth::transfer {
 

@@ -21,6 +21,7 @@
 #include "transfer/layers.hpp"
 #include "transfer/tree_record.hpp"
 #include "transfer/tree_tar.hpp"
+#include "transfer/unpack_options.hpp"
 
 namespace berth::transfer {
 

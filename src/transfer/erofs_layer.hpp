@@ -10,7 +10,9 @@
 #include "erofs/writer.hpp"
 #include "sys/fd.hpp"
 #include "transfer/layer_sink.hpp"
+#include "transfer/tar_entry.hpp"
 #include "transfer/tree_record.hpp"
+#include "transfer/unpack_options.hpp"
 
 namespace berth::transfer {
 

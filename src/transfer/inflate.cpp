@@ -217,19 +217,6 @@ class Recognized final : public Inflater {
 
 }  // namespace
 
-Error gzip_error(int code) {
-  switch (code) {
-    case ISAL_INCORRECT_CHECKSUM:
-      return corrupt_stream("gzip", "the checksum does not hold");
-    case ISAL_INVALID_WRAPPER:
-      return corrupt_stream("gzip", "a header is damaged");
-    case ISAL_UNSUPPORTED_METHOD:
-      return corrupt_stream("gzip", "it is not deflate");
-    default:
-      return corrupt_stream("gzip", "the data is damaged");
-  }
-}
-
 std::unique_ptr<Inflater> Inflater::recognize(oci::Compression said, Input input, size_t threads) {
   return std::make_unique<Recognized>(said, std::move(input), threads);
 }

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "transfer/tar.hpp"
-#include "transfer/unpack.hpp"
+#include "transfer/tar_entry.hpp"
+#include "transfer/unpack_options.hpp"
 
 namespace berth::transfer {
 

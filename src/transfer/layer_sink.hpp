@@ -8,7 +8,8 @@
 #include "base/result.hpp"
 #include "transfer/layer_rules.hpp"
 #include "transfer/tar.hpp"
-#include "transfer/unpack.hpp"
+#include "transfer/tar_entry.hpp"
+#include "transfer/unpack_options.hpp"
 
 namespace berth::transfer {
 

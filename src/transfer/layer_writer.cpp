@@ -16,6 +16,7 @@
 #include "sys/io_at.hpp"
 #include "sys/mode.hpp"
 #include "sys/node.hpp"
+#include "sys/remove_tree.hpp"
 #include "sys/tree.hpp"
 #include "sys/xattr.hpp"
 #include "transfer/acl.hpp"

@@ -12,7 +12,9 @@
 #include "sys/piece_writer.hpp"
 #include "sys/user_namespace.hpp"
 #include "transfer/layer_sink.hpp"
+#include "transfer/tar_entry.hpp"
 #include "transfer/tree_record.hpp"
+#include "transfer/unpack_options.hpp"
 
 namespace berth::transfer {
 

@@ -16,6 +16,7 @@
 #include "transfer/inflate_threads.hpp"
 #include "transfer/registry.hpp"
 #include "transfer/unpack.hpp"
+#include "transfer/unpack_options.hpp"
 
 namespace berth::transfer {
 

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "transfer/inflate.hpp"
 #include "transfer/inflate_chunk.hpp"
+#include "transfer/inflater.hpp"
 
 struct inflate_state;  // ISA-L's
 

@@ -1,19 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside registry.cpp only: what a registry answers to a request for a part of a blob.
+// What a registry answers to a request for a part of a blob.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/result.hpp"
 #include "oci/image_spec.hpp"
-#include "transfer/registry.hpp"
+#include "transfer/http.hpp"
 
 namespace berth::transfer {
+
+/// Bytes [begin, end) of a blob, and who takes them.
+struct BlobPart {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  bool answered = false;  ///< for this blob the registry has: that it is gone now is a lost line
+  std::function<Result<void>(std::string_view bytes)> take;  ///< each byte once, in order
+  /// Told before the first byte where the registry gives only the whole blob: `end` is then the end
+  /// of the blob.
+  std::function<Result<void>()> on_whole = {};
+};
+
+/// The first byte of "bytes 100-199/200". Source: RFC 9110 section 14.4.
+std::optional<uint64_t> parse_content_range_start(std::string_view value);
 
 /// The answers that bring a part of a blob: gives on every byte once, in order.
 class PartReader {

@@ -9,6 +9,8 @@
 #include "base/text.hpp"
 #include "image/reference.hpp"
 #include "image/store.hpp"
+#include "match/judge.hpp"
+#include "match/verdict.hpp"
 #include "oci/image_spec.hpp"
 #include "transfer/access.hpp"
 #include "transfer/blob_source.hpp"

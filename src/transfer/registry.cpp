@@ -13,7 +13,6 @@
 #include "json/fields.hpp"
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
-#include "transfer/part_reader.hpp"
 #include "transfer/sha256.hpp"
 
 namespace berth::transfer {
@@ -554,13 +553,6 @@ std::optional<std::chrono::seconds> parse_retry_after(std::string_view value, in
   time_t date = curl_getdate(std::string(value).c_str(), nullptr);
   if (date < 0) return std::nullopt;
   return std::chrono::seconds(std::max<int64_t>(0, date - now));
-}
-
-std::optional<uint64_t> parse_content_range_start(std::string_view value) {
-  constexpr std::string_view kUnit = "bytes ";
-  if (!value.starts_with(kUnit)) return std::nullopt;
-  value.remove_prefix(kUnit.size());
-  return parse_u64(value.substr(0, value.find('-')));
 }
 
 }  // namespace berth::transfer

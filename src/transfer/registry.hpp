@@ -15,6 +15,7 @@
 #include "sys/fd.hpp"
 #include "transfer/auth.hpp"
 #include "transfer/http.hpp"
+#include "transfer/part_reader.hpp"
 
 namespace berth::transfer {
 
@@ -29,17 +30,6 @@ struct Document {
 using ByteProgress = std::function<void(uint64_t bytes)>;
 
 enum class Delivered { uploaded, mounted };
-
-/// Bytes [begin, end) of a blob, and who takes them.
-struct BlobPart {
-  uint64_t begin = 0;
-  uint64_t end = 0;
-  bool answered = false;  ///< for this blob the registry has: that it is gone now is a lost line
-  std::function<Result<void>(std::string_view bytes)> take;  ///< each byte once, in order
-  /// Told before the first byte where the registry gives only the whole blob: `end` is then the end
-  /// of the blob.
-  std::function<Result<void>()> on_whole = {};
-};
 
 /// A client of one repository of one registry (OCI distribution-spec 1.1); any thread may use it
 /// once connect() is over.
@@ -192,8 +182,5 @@ Result<std::optional<std::string>> next_page(const HttpResponse& response);
 
 /// How long a 429 or 503 asks to wait: seconds or an HTTP date, seen at `now` (seconds since 1970).
 std::optional<std::chrono::seconds> parse_retry_after(std::string_view value, int64_t now);
-
-/// The first byte of "bytes 100-199/200". Source: RFC 9110 section 14.4.
-std::optional<uint64_t> parse_content_range_start(std::string_view value);
 
 }  // namespace berth::transfer

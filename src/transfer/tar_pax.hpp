@@ -3,13 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/result.hpp"
-#include "transfer/tar.hpp"
+#include "transfer/tar_entry.hpp"
 
 namespace berth::transfer {
 

@@ -13,6 +13,7 @@
 #include "sys/fd.hpp"
 #include "sys/mode.hpp"
 #include "transfer/tar.hpp"
+#include "transfer/tar_entry.hpp"
 
 namespace berth::transfer {
 

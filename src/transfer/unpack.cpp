@@ -5,6 +5,7 @@
 #include "transfer/cancel.hpp"
 #include "transfer/layer_sink.hpp"
 #include "transfer/tar.hpp"
+#include "transfer/tar_entry.hpp"
 
 namespace berth::transfer {
 

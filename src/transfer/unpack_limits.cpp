@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
-#include "transfer/unpack.hpp"
+#include "transfer/unpack_options.hpp"
 
 namespace berth::transfer {
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "sys/file.hpp"
 #include "transfer/threads.hpp"
 
 namespace berth::transfer {

@@ -9,6 +9,7 @@
 #include "base/result.hpp"
 #include "image/published_facts.hpp"
 #include "match/choose.hpp"
+#include "match/verdict.hpp"
 #include "oci/image_spec.hpp"
 #include "transfer/registry.hpp"
 

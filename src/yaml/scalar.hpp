@@ -9,8 +9,8 @@
 namespace berth::yaml {
 
 /// What a plain scalar means; a text where it means nothing else. A number that does not fit or has
-/// a fraction stays text: whoever wanted a number then says so, and "1.0" is a version more often.
-/// YAML 1.2.2, 10.3.2
+/// a fraction stays text: a reader that wants a number reports it, and "1.0" is a version more
+/// often. YAML 1.2.2, 10.3.2
 json::Value resolve(std::string_view text);
 
 /// What `text` means as "str", "int", "bool" or "null"; nothing when it is no such thing.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "match/choose.hpp"
+#include "match/verdict.hpp"
 #include "node/what_if.hpp"
 
 namespace {

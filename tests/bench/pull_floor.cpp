@@ -18,10 +18,12 @@
 #include "sys/mode.hpp"
 #include "sys/node.hpp"
 #include "sys/piece_writer.hpp"
+#include "sys/remove_tree.hpp"
 #include "sys/tree.hpp"
 #include "transfer/inflate.hpp"
 #include "transfer/sha256.hpp"
 #include "transfer/tar.hpp"
+#include "transfer/tar_entry.hpp"
 
 namespace {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // config.json and all that is decided from it before anything is done: no crash, and what was
 // accepted can be written, read again and described.
+#include "oci/config.hpp"
+
 #include <cstdint>
 
 #include "base/assert.hpp"

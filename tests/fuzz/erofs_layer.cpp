@@ -10,6 +10,9 @@
 #include "support/tar_checksums.hpp"
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
+#include "transfer/tar.hpp"
+#include "transfer/tar_entry.hpp"
+#include "transfer/unpack_options.hpp"
 
 namespace {
 

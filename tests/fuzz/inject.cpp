@@ -5,10 +5,12 @@
 #include <string_view>
 
 #include "base/assert.hpp"
+#include "gpu/grant/cdi_names.hpp"
 #include "gpu/grant/grant.hpp"
 #include "gpu/grant/select.hpp"
 #include "gpu/inject/wish.hpp"
 #include "json/fields.hpp"
+#include "oci/config.hpp"
 #include "oci/edit.hpp"
 
 namespace {

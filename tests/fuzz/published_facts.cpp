@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "match/choose.hpp"
+#include "match/verdict.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace berth;

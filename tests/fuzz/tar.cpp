@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "transfer/tar_entry.hpp"
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace berth;
   if (size == 0) return 0;

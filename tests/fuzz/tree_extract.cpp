@@ -11,6 +11,9 @@
 
 #include "support/tar_checksums.hpp"
 #include "sys/file.hpp"
+#include "sys/remove_tree.hpp"
+#include "transfer/tar.hpp"
+#include "transfer/tar_entry.hpp"
 
 namespace {
 

@@ -9,6 +9,7 @@
 #include "base/assert.hpp"
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
+#include "sys/remove_tree.hpp"
 
 using namespace berth;
 

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "oci/capabilities.hpp"
+#include "oci/config.hpp"
 #include "oci/default_profile.hpp"
 #include "runtime/cgroup.hpp"
 #include "runtime/seccomp.hpp"

@@ -2,7 +2,7 @@
 // Not for people: what `berth` calls for a container that has lost its monitor, because a new one
 // has to be in the container's user namespace.
 #include "cli/berth/common.hpp"
-#include "engine/containers.hpp"
+#include "engine/container/containers.hpp"
 
 namespace berth::cli {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
-#include "engine/start.hpp"
+#include "engine/run/start.hpp"
+#include "engine/state/outcome.hpp"
 
 namespace berth::cli {
 namespace {

@@ -2,7 +2,8 @@
 #include "base/text.hpp"
 #include "cli/berth/bake_text.hpp"
 #include "cli/berth/common.hpp"
-#include "engine/absolute_path.hpp"
+#include "engine/build/bake_request.hpp"
+#include "engine/context/absolute_path.hpp"
 
 namespace berth::cli {
 namespace {

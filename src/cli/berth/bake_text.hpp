@@ -6,7 +6,7 @@
 
 #include "cli/berth/verb.hpp"
 #include "cli/core/live_lines.hpp"
-#include "engine/bake.hpp"
+#include "engine/build/bake.hpp"
 #include "json/value.hpp"
 
 /// What `berth bake` shows.

@@ -3,10 +3,10 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/elsewhere_arguments.hpp"
 #include "cli/berth/flag_values.hpp"
-#include "engine/absolute_path.hpp"
-#include "engine/build_image.hpp"
-#include "engine/build_text.hpp"
-#include "engine/request_text.hpp"
+#include "engine/build/image.hpp"
+#include "engine/build/text.hpp"
+#include "engine/context/absolute_path.hpp"
+#include "engine/request/text.hpp"
 
 namespace berth::cli {
 namespace {

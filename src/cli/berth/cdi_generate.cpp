@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
-#include "engine/absolute_path.hpp"
-#include "engine/cdi.hpp"
+#include "engine/context/absolute_path.hpp"
+#include "engine/gpu/cdi.hpp"
 
 namespace berth::cli {
 namespace {

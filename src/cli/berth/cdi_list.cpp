@@ -2,7 +2,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/core/table.hpp"
-#include "engine/cdi.hpp"
+#include "engine/gpu/cdi.hpp"
 
 namespace berth::cli {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/commit.hpp"
+#include "engine/inspect/commit.hpp"
 
 #include "cli/berth/common.hpp"
 

@@ -3,9 +3,9 @@
 
 #include <ctime>
 
-#include "engine/client_config.hpp"
-#include "engine/moment.hpp"
-#include "engine/request_text.hpp"
+#include "engine/context/client_config.hpp"
+#include "engine/context/moment.hpp"
+#include "engine/request/text.hpp"
 
 namespace berth::cli {
 namespace {

@@ -12,9 +12,9 @@
 #include "cli/berth/verb.hpp"
 #include "cli/core/progress.hpp"
 #include "cli/core/words.hpp"
-#include "engine/filter.hpp"
-#include "engine/run.hpp"
-#include "engine/transfer.hpp"
+#include "engine/context/filter.hpp"
+#include "engine/image/transfer.hpp"
+#include "engine/state/outcome.hpp"
 #include "json/value.hpp"
 
 /// What several verbs share.

@@ -10,6 +10,7 @@
 #include "cli/core/text_width.hpp"
 #include "cli/core/words.hpp"
 #include "cli/template/quote.hpp"
+#include "engine/container/list.hpp"
 
 namespace berth::cli {
 namespace {

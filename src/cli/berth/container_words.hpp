@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/container_query.hpp"
+#include "engine/inspect/container_query.hpp"
 
 /// How docker writes what is known of a container. Pure, but for the time that is given.
 namespace berth::cli {

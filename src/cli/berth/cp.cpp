@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
-#include "engine/copy.hpp"
+#include "engine/files/copy.hpp"
 
 namespace berth::cli {
 namespace {

@@ -2,7 +2,8 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/elsewhere_arguments.hpp"
 #include "cli/berth/request_flags.hpp"
-#include "engine/start.hpp"
+#include "cli/berth/request_options.hpp"
+#include "engine/run/start.hpp"
 
 namespace berth::cli {
 namespace {

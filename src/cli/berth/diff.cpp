@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "engine/changes.hpp"
+#include "engine/files/changes.hpp"
 
 namespace berth::cli {
 namespace {

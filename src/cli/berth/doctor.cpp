@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/doctor.hpp"
+#include "engine/system/doctor.hpp"
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/doctor_text.hpp"
 #include "complaint/complaint.hpp"
-#include "engine/log_end.hpp"
+#include "engine/state/log_end.hpp"
 
 namespace berth::cli {
 namespace {

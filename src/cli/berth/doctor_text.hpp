@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "complaint/complaint.hpp"
-#include "engine/doctor.hpp"
+#include "engine/system/doctor.hpp"
 #include "json/value.hpp"
 
 namespace berth::cli {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "cli/berth/common.hpp"
-#include "engine/run.hpp"
+#include "engine/request/request.hpp"
 
 namespace berth::cli {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/events.hpp"
+#include "engine/inspect/events.hpp"
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/exec.hpp"
+#include "engine/run/exec.hpp"
 
 #include "cli/berth/common.hpp"
 #include "cli/berth/elsewhere_arguments.hpp"
-#include "engine/env_file.hpp"
+#include "engine/request/env_file.hpp"
+#include "engine/state/outcome.hpp"
 
 namespace berth::cli {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // podman's questions for scripts: the status is the answer, and nothing is printed.
 #include "cli/berth/common.hpp"
-#include "engine/containers.hpp"
-#include "engine/images.hpp"
-#include "engine/network_query.hpp"
-#include "engine/volume_query.hpp"
+#include "engine/container/list.hpp"
+#include "engine/container/volume_query.hpp"
+#include "engine/inspect/image_document.hpp"
+#include "engine/network/query.hpp"
 
 namespace berth::cli {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/explain.hpp"
+#include "engine/draft/explain.hpp"
 
 #include "cli/berth/common.hpp"
 #include "cli/berth/explain_run.hpp"
 #include "cli/berth/explain_text.hpp"
-#include "engine/slurm_step.hpp"
+#include "engine/slurm/step.hpp"
 
 namespace berth::cli {
 namespace {

@@ -7,7 +7,8 @@
 #include "cli/core/table.hpp"
 #include "cli/core/text_width.hpp"
 #include "cli/template/listing.hpp"
-#include "engine/gpus.hpp"
+#include "engine/gpu/lease.hpp"
+#include "engine/gpu/list.hpp"
 #include "json/fields.hpp"
 
 namespace berth::cli {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/gpus.hpp"
+#include "engine/gpu/list.hpp"
 
 namespace berth::cli {
 

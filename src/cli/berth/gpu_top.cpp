@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/gpu_top.hpp"
-
 #include <thread>
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/gpu_terms.hpp"
 #include "cli/core/table.hpp"
-#include "engine/user_names.hpp"
+#include "engine/gpu/top.hpp"
+#include "engine/system/user_names.hpp"
 #include "json/value.hpp"
 
 namespace berth::cli {

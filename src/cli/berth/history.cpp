@@ -5,7 +5,7 @@
 #include "cli/berth/common.hpp"
 #include "cli/core/text_width.hpp"
 #include "cli/template/listing.hpp"
-#include "engine/images.hpp"
+#include "engine/image/images.hpp"
 
 namespace berth::cli {
 namespace {

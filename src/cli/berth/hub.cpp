@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/hub.hpp"
+#include "engine/system/hub.hpp"
 
 #include "cli/berth/common.hpp"
 

@@ -2,7 +2,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/template/listing.hpp"
-#include "engine/mounted_images.hpp"
+#include "engine/image/mounted.hpp"
 
 namespace berth::cli {
 namespace {

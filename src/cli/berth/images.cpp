@@ -3,7 +3,7 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/container_words.hpp"
 #include "cli/berth/list_rows.hpp"
-#include "engine/image_query.hpp"
+#include "engine/image/query.hpp"
 
 namespace berth::cli {
 namespace {

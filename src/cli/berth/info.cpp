@@ -5,7 +5,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
-#include "engine/system_info.hpp"
+#include "engine/system/system_info.hpp"
 
 namespace berth::cli {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/inspect.hpp"
+#include "engine/inspect/inspect.hpp"
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
-#include "engine/images.hpp"
-#include "engine/network_query.hpp"
-#include "engine/volume_query.hpp"
+#include "engine/container/volume_query.hpp"
+#include "engine/inspect/image_document.hpp"
+#include "engine/network/query.hpp"
 
 namespace berth::cli {
 namespace {

@@ -2,8 +2,8 @@
 #include <csignal>
 
 #include "cli/berth/common.hpp"
-#include "engine/containers.hpp"
-#include "engine/run.hpp"
+#include "engine/container/containers.hpp"
+#include "engine/request/text.hpp"
 
 namespace berth::cli {
 namespace {

@@ -2,6 +2,7 @@
 #include "cli/berth/list_rows.hpp"
 
 #include "base/text.hpp"
+#include "engine/container/list.hpp"
 
 namespace berth::cli {
 namespace {

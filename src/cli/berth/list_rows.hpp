@@ -4,7 +4,7 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/container_words.hpp"
 #include "cli/template/listing.hpp"
-#include "engine/disk_usage.hpp"
+#include "engine/system/disk_usage.hpp"
 
 /// Rows that `ps`, `images`, `volume ls` and `system df` share, with docker's fields.
 namespace berth::cli {

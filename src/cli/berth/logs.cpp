@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/container/logs.hpp"
+
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "engine/containers.hpp"
 
 namespace berth::cli {
 namespace {

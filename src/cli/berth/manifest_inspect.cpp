@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
-#include "engine/match.hpp"
+#include "engine/node/match.hpp"
 #include "json/value.hpp"
 
 namespace berth::cli {

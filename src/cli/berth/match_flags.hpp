@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/berth/common.hpp"
-#include "engine/match.hpp"
+#include "engine/node/match.hpp"
 
 namespace berth::cli {
 

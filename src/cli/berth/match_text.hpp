@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/match.hpp"
+#include "engine/node/match.hpp"
 #include "json/value.hpp"
 
 /// What `match`, `why`, `why-not` and `what-if` print. Pure.

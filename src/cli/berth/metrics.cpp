@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/metrics.hpp"
+#include "engine/system/metrics.hpp"
 
 #include "cli/berth/common.hpp"
-#include "engine/metrics_server.hpp"
+#include "engine/system/metrics_server.hpp"
 
 namespace berth::cli {
 namespace {

@@ -2,8 +2,8 @@
 #include "cli/berth/namespace_flags.hpp"
 
 #include "cli/berth/flag_values.hpp"
-#include "engine/networks.hpp"
-#include "engine/request_text.hpp"
+#include "engine/network/networks.hpp"
+#include "engine/request/text.hpp"
 
 namespace berth::cli {
 namespace {

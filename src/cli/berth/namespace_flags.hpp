@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cli/berth/request_flags.hpp"
+#include "cli/berth/request_options.hpp"
+#include "cli/berth/verb.hpp"
 
 namespace berth::cli {
 

@@ -3,9 +3,9 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/list_rows.hpp"
 #include "cli/berth/prune.hpp"
-#include "engine/network_connect.hpp"
-#include "engine/network_query.hpp"
-#include "engine/networks.hpp"
+#include "engine/network/connect.hpp"
+#include "engine/network/networks.hpp"
+#include "engine/network/query.hpp"
 
 namespace berth::cli {
 namespace {

@@ -2,7 +2,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/core/table.hpp"
-#include "engine/node.hpp"
+#include "engine/node/node.hpp"
 
 namespace berth::cli {
 namespace {

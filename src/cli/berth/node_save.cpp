@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
-#include "engine/node.hpp"
+#include "engine/node/node.hpp"
 #include "json/fields.hpp"
 
 namespace berth::cli {

@@ -5,7 +5,7 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
 #include "cli/core/table.hpp"
-#include "engine/node.hpp"
+#include "engine/node/node.hpp"
 #include "json/fields.hpp"
 
 namespace berth::cli {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
-#include "engine/containers.hpp"
+#include "engine/container/containers.hpp"
 
 namespace berth::cli {
 namespace {

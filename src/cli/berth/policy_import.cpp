@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "engine/policy.hpp"
+#include "engine/system/policy.hpp"
 
 namespace berth::cli {
 namespace {

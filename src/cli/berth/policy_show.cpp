@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
 #include "cli/core/table.hpp"
-#include "engine/policy.hpp"
+#include "engine/system/policy.hpp"
 #include "json/fields.hpp"
 
 namespace berth::cli {

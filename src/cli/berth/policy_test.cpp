@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/policy.hpp"
+#include "engine/system/policy.hpp"
 
 #include "cli/berth/common.hpp"
 #include "cli/core/table.hpp"

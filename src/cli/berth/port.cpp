@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
-#include "engine/network.hpp"
+#include "engine/network/network.hpp"
 
 namespace berth::cli {
 namespace {

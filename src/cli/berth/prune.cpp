@@ -2,7 +2,7 @@
 #include "cli/berth/prune.hpp"
 
 #include "base/text.hpp"
-#include "engine/build_cache.hpp"
+#include "engine/build/cache.hpp"
 
 namespace berth::cli {
 namespace {

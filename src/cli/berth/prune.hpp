@@ -5,7 +5,8 @@
 #include <vector>
 
 #include "cli/berth/common.hpp"
-#include "engine/prune.hpp"
+#include "engine/state/pruned.hpp"
+#include "engine/system/prune.hpp"
 
 /// What the verbs that prune share.
 namespace berth::cli {

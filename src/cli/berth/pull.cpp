@@ -2,9 +2,9 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/elsewhere_arguments.hpp"
 #include "cli/berth/flag_values.hpp"
-#include "engine/images.hpp"
-#include "engine/match.hpp"
-#include "engine/site_rules.hpp"
+#include "engine/image/images.hpp"
+#include "engine/node/match.hpp"
+#include "engine/site/rules.hpp"
 
 namespace berth::cli {
 namespace {

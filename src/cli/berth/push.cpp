@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
 #include "cli/berth/elsewhere_arguments.hpp"
-#include "engine/images.hpp"
+#include "engine/image/images.hpp"
 
 namespace berth::cli {
 namespace {

@@ -5,39 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "cli/berth/request_options.hpp"
 #include "cli/berth/verb.hpp"
-#include "engine/mpi_launch.hpp"
-#include "engine/network.hpp"
-#include "engine/request.hpp"
 
 /// The flags that describe a container: those of `run` and `create`.
 namespace berth::cli {
-
-/// What the flags fill: members of the request where one value is enough, and what has to wait for
-/// the others or for the caller's directory.
-struct RequestOptions {
-  engine::RunRequest request;
-  engine::RunCall call;
-  std::vector<std::string> environment;
-  std::vector<std::string> env_files;
-  std::optional<std::string> environment_file;  ///< --environment
-  std::vector<std::string> label_files;
-  std::vector<std::string> labels;
-  std::vector<std::string> devices;
-  std::vector<std::string> volumes;
-  std::vector<std::string> mounts;
-  std::vector<std::string> tmpfs;
-  engine::NetworkFlags network;
-  engine::MpiFlags mpi;
-  std::string pull = "missing";
-  std::string gpu_driver;
-  bool immutable = false;
-  bool rootfs = false;
-  std::string runtime;
-  std::string cgroups;                         ///< podman's; no meaning here
-  std::vector<std::string> hooks_directories;  ///< the same
-  bool no_trust = true;                        ///< --disable-content-trust
-};
 
 /// The flags, in the order of the alphabet.
 void add_request_flags(FlagTable& table, RequestOptions& options);

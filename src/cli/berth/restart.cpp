@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
-#include "engine/containers.hpp"
-#include "engine/start.hpp"
+#include "engine/container/containers.hpp"
+#include "engine/container/list.hpp"
+#include "engine/run/start.hpp"
 
 namespace berth::cli {
 namespace {

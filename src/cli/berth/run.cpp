@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/run.hpp"
+#include "engine/run/run.hpp"
 
 #include "cli/berth/common.hpp"
 #include "cli/berth/dry_run.hpp"
 #include "cli/berth/elsewhere_arguments.hpp"
 #include "cli/berth/explain_run.hpp"
 #include "cli/berth/request_flags.hpp"
+#include "cli/berth/request_options.hpp"
+#include "engine/state/outcome.hpp"
 
 namespace berth::cli {
 namespace {

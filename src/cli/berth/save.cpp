@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
-#include "engine/save_squashfs.hpp"
+#include "engine/files/save_squashfs.hpp"
 
 namespace berth::cli {
 namespace {

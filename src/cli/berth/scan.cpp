@@ -4,9 +4,9 @@
 #include "cli/berth/document_format.hpp"
 #include "cli/berth/scan_text.hpp"
 #include "cli/core/table.hpp"
-#include "engine/image_facts.hpp"
-#include "engine/nfd.hpp"
-#include "engine/published_facts.hpp"
+#include "engine/draft/published_facts.hpp"
+#include "engine/image/facts.hpp"
+#include "engine/node/nfd.hpp"
 #include "json/fields.hpp"
 
 namespace berth::cli {

@@ -9,7 +9,7 @@
 #include "cli/berth/work_display.hpp"
 #include "cli/core/text_width.hpp"
 #include "cli/template/listing.hpp"
-#include "engine/registry_search.hpp"
+#include "engine/image/registry_search.hpp"
 
 namespace berth::cli {
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/slurm_bundle.hpp"
-
 #include "cli/berth/common.hpp"
+#include "engine/slurm/bundle.hpp"
 
 namespace berth::cli {
 namespace {

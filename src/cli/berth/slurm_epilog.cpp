@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/removal.hpp"
-#include "engine/slurm_step.hpp"
+#include "engine/slurm/step.hpp"
 
 namespace berth::cli {
 namespace {

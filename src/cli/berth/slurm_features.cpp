@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
-#include "engine/slurm.hpp"
+#include "engine/slurm/slurm.hpp"
 
 namespace berth::cli {
 namespace {

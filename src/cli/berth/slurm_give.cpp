@@ -2,7 +2,7 @@
 // Not for people: what `berth slurm step` starts on a node that has its image already, for those
 // that have not.
 #include "cli/berth/common.hpp"
-#include "engine/job_fetch.hpp"
+#include "engine/slurm/job_fetch.hpp"
 
 namespace berth::cli {
 namespace {

@@ -2,7 +2,7 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/doctor_text.hpp"
 #include "cli/berth/match_text.hpp"
-#include "engine/preflight.hpp"
+#include "engine/node/preflight.hpp"
 
 namespace berth::cli {
 namespace {

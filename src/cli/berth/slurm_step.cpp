@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/slurm_step.hpp"
-
 #include "cli/berth/common.hpp"
-#include "engine/settle.hpp"
+#include "engine/draft/settle.hpp"
+#include "engine/slurm/step.hpp"
+#include "engine/state/outcome.hpp"
 
 namespace berth::cli {
 namespace {

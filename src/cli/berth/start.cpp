@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/start.hpp"
+#include "engine/run/start.hpp"
 
 #include "cli/berth/common.hpp"
+#include "engine/state/outcome.hpp"
 
 namespace berth::cli {
 namespace {

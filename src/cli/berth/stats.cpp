@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/stats.hpp"
+#include "engine/container/stats.hpp"
 
 #include <cstdio>
 #include <map>
@@ -8,8 +8,8 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/template/listing.hpp"
-#include "engine/containers.hpp"
-#include "engine/gpu_use.hpp"
+#include "engine/container/list.hpp"
+#include "engine/gpu/use.hpp"
 
 namespace berth::cli {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
-#include "engine/images.hpp"
+#include "engine/image/images.hpp"
 
 namespace berth::cli {
 namespace {

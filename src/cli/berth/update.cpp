@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/update.hpp"
+#include "engine/run/update.hpp"
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "engine/request_text.hpp"
-#include "engine/run.hpp"
+#include "engine/request/text.hpp"
 
 namespace berth::cli {
 namespace {

@@ -13,9 +13,9 @@
 #include "cli/core/help.hpp"
 #include "cli/core/report.hpp"
 #include "cli/core/terminal.hpp"
-#include "engine/context.hpp"
-#include "engine/network_space.hpp"
-#include "engine/privilege.hpp"
+#include "engine/context/context.hpp"
+#include "engine/context/privilege.hpp"
+#include "engine/network/space.hpp"
 
 namespace berth::cli {
 

@@ -2,7 +2,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/list_rows.hpp"
-#include "engine/volume_query.hpp"
+#include "engine/container/volume_query.hpp"
 
 namespace berth::cli {
 namespace {

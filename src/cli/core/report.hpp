@@ -48,7 +48,7 @@ class Report final : public Log {
   LiveLines* lines_ = nullptr;
 };
 
-/// "src/engine/run.cpp:42": paths of the build machine are cut.
+/// "src/engine/run/run.cpp:42": paths of the build machine are cut.
 std::string place_text(const SourceLocation& where);
 
 }  // namespace berth::cli

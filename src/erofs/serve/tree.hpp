@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an image shows to those who look at it through FUSE: its files, with the owners and the
+// What an image shows through FUSE: its files, with the owners and the
 // marks that mean something where they are.
 #pragma once
 

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "gpu/cdi_hook/root.hpp"
 #include "json/fields.hpp"
+#include "oci/config.hpp"
 #include "oci/runtime_spec.hpp"
 #include "scan/loader_cache.hpp"
 #include "sys/confine.hpp"

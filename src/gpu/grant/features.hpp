@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "gpu/grant/grant.hpp"
+#include "gpu/grant/reason.hpp"
 #include "gpu/grant/request.hpp"
 #include "gpu/inventory/inventory.hpp"
 

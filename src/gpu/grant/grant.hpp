@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "gpu/grant/reason.hpp"
 #include "gpu/grant/request.hpp"
 #include "gpu/grant/select.hpp"
 #include "gpu/grant/user_mounts.hpp"
@@ -33,16 +34,6 @@ struct GrantedFile {
 struct GrantedLink {
   std::string path;
   std::string target;
-};
-
-/// One thing that a container has, or has not, and why: for `--debug`, `berth explain` and
-/// `berth run --explain`.
-struct Reason {
-  std::string kind;       ///< "gpu", "node", "library", "binary", "variable", "requirement", …
-  std::string object;     ///< what it is about: "/dev/nvidia0", "libnvidia-ml.so.1"
-  bool given = true;      ///< whether the container has it
-  std::string why;        ///< "--gpus all", "capability graphics was not asked for"
-  std::string host_path;  ///< where it comes from; empty where that says nothing
 };
 
 /// A file of /proc/driver as the container sees it.

@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "gpu/grant/requirement.hpp"
+#include "gpu/grant/traits.hpp"
 #include "gpu/inventory/inventory.hpp"
 
 namespace berth::gpu {
@@ -46,16 +47,6 @@ struct Features {
 struct NamedRequirement {
   std::string name;
   std::string text;
-};
-
-/// One demand on GPUs that are not named: memory>=40G.
-struct Trait {
-  std::string name;  ///< model, memory, cc, numa, profile
-  Factor::Op op = Factor::Op::equal;
-  std::string value;    ///< as typed
-  uint64_t number = 0;  ///< memory: bytes; numa: the node
-
-  bool operator==(const Trait&) const = default;
 };
 
 /// What a container is to get: the text of --gpus alone, or what choose() made of every source

@@ -9,18 +9,10 @@
 #include "base/result.hpp"
 #include "gpu/grant/occupancy.hpp"
 #include "gpu/grant/request.hpp"
+#include "gpu/grant/selected.hpp"
 #include "gpu/inventory/inventory.hpp"
 
 namespace berth::gpu {
-
-/// A GPU, or one MIG slice or partition of it.
-struct Selected {
-  const Gpu* gpu = nullptr;
-  const MigDevice* slice = nullptr;
-  const Partition* partition = nullptr;
-
-  bool operator==(const Selected&) const = default;
-};
 
 /// What the request names, each once: devices in the order of the request, all and a count in that
 /// of the inventory, or of the job where a limit has one. Of one vendor. A GPU in MIG mode or in
@@ -49,16 +41,6 @@ Vendor vendor_of(const Request& request, const Inventory& inventory);
 /// "MIG-GPU-<uuid>/<gi>/<ci>", a PCI address. Errors: not_found, usage.
 Result<Selected> find_gpu(const std::string& id, Vendor vendor, const Inventory& inventory);
 
-/// "GPU-…", "MIG-…", else "0" or "0:1": as programs and people name it.
-std::string name_of(const Selected& selected);
-
-/// "0", "0:1": as `berth gpu list` counts.
-std::string index_of(const Selected& selected);
-
-/// What stays the same when GPUs are counted anew: "0000:1b:00.0", "0000:1b:00.0/7/0" for a slice,
-/// "0000:1b:00.0/1" for a partition.
-std::string key_of(const Selected& selected);
-
 /// Whose GPUs a CDI name is about: "nvidia.com/gpu=…", "amd.com/gpu=…".
 std::optional<Vendor> vendor_of_cdi_name(std::string_view name);
 
@@ -70,8 +52,5 @@ std::string id_of_cdi_device(std::string_view device);
 /// So does "nvidia.com/gpu=0" for the GPU that it names, for else another name of that GPU would
 /// give it. Names of what the machine does not have, and other CDI names, are passed over.
 std::vector<std::string> keys_of(const std::vector<std::string>& names, const Inventory& inventory);
-
-/// "NVIDIA", "AMD", "Intel".
-std::string_view vendor_name(Vendor vendor);
 
 }  // namespace berth::gpu

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gpu/grant/occupancy.hpp"
-#include "gpu/grant/select.hpp"
+#include "gpu/grant/selected.hpp"
 
 namespace berth::gpu {
 

@@ -2,15 +2,27 @@
 // What is asked of GPUs that are not named: --gpus 2,model=h200,memory>=40G.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
-#include "gpu/grant/select.hpp"
+#include "gpu/grant/requirement.hpp"
+#include "gpu/grant/selected.hpp"
 
 namespace berth::gpu {
+
+/// One demand on GPUs that are not named: memory>=40G.
+struct Trait {
+  std::string name;  ///< model, memory, cc, numa, profile
+  Factor::Op op = Factor::Op::equal;
+  std::string value;    ///< as typed
+  uint64_t number = 0;  ///< memory: bytes; numa: the node
+
+  bool operator==(const Trait&) const = default;
+};
 
 const std::vector<std::string_view>& trait_names();
 

@@ -15,6 +15,7 @@
 #include "sys/identity.hpp"
 #include "sys/io_at.hpp"
 #include "sys/mode.hpp"
+#include "sys/remove_tree.hpp"
 #include "sys/trusted_file.hpp"
 
 namespace berth::gpu {

@@ -17,6 +17,7 @@
 #include "sys/poll.hpp"
 #include "sys/program.hpp"
 #include "sys/reap.hpp"
+#include "sys/remove_tree.hpp"
 #include "sys/signals.hpp"
 #include "sys/tree.hpp"
 

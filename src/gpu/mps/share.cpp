@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "sys/file.hpp"
+#include "sys/remove_tree.hpp"
 
 namespace berth::gpu {
 

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "sys/file.hpp"
 #include "sys/mode.hpp"
+#include "sys/remove_tree.hpp"
 
 namespace berth::gpu {
 namespace {

@@ -12,6 +12,7 @@
 #include "gpu/place/publish.hpp"
 #include "sys/file.hpp"
 #include "sys/mode.hpp"
+#include "sys/remove_tree.hpp"
 #include "sys/stream.hpp"
 #include "sys/tree.hpp"
 

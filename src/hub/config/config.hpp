@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "match/judge.hpp"
+#include "match/run_record.hpp"
 
 namespace berth::hub {
 
@@ -23,13 +23,13 @@ struct Upstream {
   std::vector<std::string> repositories;
 };
 
-/// The node of who logs in by a name.
+/// The node of a client that logs in by a name.
 struct LoginNode {
   std::string name;
   std::string profile;
 };
 
-/// The node of who calls from an address.
+/// The node of a client that calls from an address.
 struct AddressNode {
   std::string network;  ///< "10.1.0.0/16"
   std::string profile;
@@ -68,7 +68,7 @@ struct Config {
   std::string htpasswd;
   bool plain_passwords = false;  ///< passwords may come without TLS, from behind a proxy
   std::string fleet;             ///< directory of profiles
-  std::string usual;             ///< profile of who names none; empty: the index as it is
+  std::string usual;             ///< profile of clients that name none; empty: the index as it is
   std::optional<match::UserLand> user_land;  ///< none: as the policy's driver mode
   Blobs blobs = Blobs::pass;
   LogForm log = LogForm::text;
@@ -85,7 +85,7 @@ struct Flags {
   std::optional<std::string> upstream;
   std::vector<std::string> repositories;  ///< of `upstream`, which has no prefix
   std::optional<std::string> fleet;
-  std::optional<std::string> usual;  ///< profile of who names none
+  std::optional<std::string> usual;  ///< profile of clients that name none
   std::optional<std::string> htpasswd;
   std::optional<std::string> tls_certificate;
   std::optional<std::string> tls_key;

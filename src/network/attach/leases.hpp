@@ -16,8 +16,8 @@ Result<ProcessName> name_process(int pid);
 /// Whether that one lives, and not another one of the same number.
 bool lives(const ProcessName& process);
 
-/// The leases of one state directory, and the lock that whoever changes the network holds. The
-/// directory is its user's alone.
+/// The leases of one state directory, and the lock that a process holds while it changes the
+/// network. The directory is its user's alone.
 class Leases {
  public:
   /// Makes the directory and waits for the lock, which goes with this object.

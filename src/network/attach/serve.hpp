@@ -9,7 +9,8 @@
 
 namespace berth::network {
 
-/// Who a hook is called for: of the state on its standard input (runtime.md "State").
+/// The container that a hook is called for: of the state on its standard input (runtime.md
+/// "State").
 struct HookState {
   std::string id;
   int pid = 0;  ///< 0 after the end

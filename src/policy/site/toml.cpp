@@ -19,7 +19,6 @@ namespace berth::policy {
 #include <toml++/toml.h>
 
 #include "base/text.hpp"
-#include "policy/site/fill.hpp"
 #include "policy/site/toml_letters.hpp"
 
 namespace berth::policy {
@@ -151,16 +150,6 @@ Result<std::vector<TomlEntry>> parse_toml(std::string_view text, std::string_vie
   }
   sort_by_line(out);
   return out;
-}
-
-json::Value alone(const TomlEntry& entry) {
-  json::Value value = entry.value;
-  for (auto name = entry.path.rbegin(); name != entry.path.rend(); ++name) {
-    json::Object object;
-    object.emplace_back(*name, std::move(value));
-    value = json::Value(std::move(object));
-  }
-  return value;
 }
 
 std::string toml_string(std::string_view text) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bake/nfd_document.hpp"
+
 namespace berth::bake {
 namespace {
 
@@ -250,7 +252,7 @@ TEST(Nfd, a_fault_is_one_line_with_its_place_and_the_nearest) {
 TEST(Nfd, hostile_documents_end_somewhere) {
   EXPECT_FALSE(read_nfd("", "n", {}).ok());
   EXPECT_FALSE(read_nfd("[1, 2]", "n", {}).ok());
-  EXPECT_FALSE(read_nfd(std::string(kMaxNfd + 1, ' '), "n", {}).ok());
+  EXPECT_FALSE(read_nfd(std::string(nfd::kMostBytes + 1, ' '), "n", {}).ok());
   EXPECT_FALSE(read_nfd("a: &a [*a]", "n", {}).ok());
   EXPECT_FALSE(read_nfd(std::string(5000, '['), "n", {}).ok());
   std::string many;

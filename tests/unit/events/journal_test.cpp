@@ -11,6 +11,7 @@
 
 #include "events/reader.hpp"
 #include "sys/file.hpp"
+#include "sys/remove_tree.hpp"
 
 namespace berth::events {
 namespace {

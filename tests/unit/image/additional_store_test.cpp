@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "image/layout.hpp"
+#include "image/store.hpp"
 #include "json/fields.hpp"
 #include "support/digests.hpp"
 

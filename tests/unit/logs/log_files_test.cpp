@@ -15,6 +15,7 @@
 #include "logs/writer.hpp"
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
+#include "sys/remove_tree.hpp"
 
 namespace berth::logs {
 namespace {

@@ -9,6 +9,8 @@
 #include <functional>
 #include <random>
 
+#include "match/judge.hpp"
+#include "match/verdict.hpp"
 #include "node/archspec.hpp"
 #include "unit/match/node_of.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "oci/runtime_spec.hpp"
 
 #include <gtest/gtest.h>
 
 #include "json/value.hpp"
+#include "oci/config.hpp"
 
 namespace berth::oci {
 namespace {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "oci/config.hpp"
 #include "runtime/cgroup_limits.hpp"
 
 namespace berth::runtime {

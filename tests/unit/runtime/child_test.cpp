@@ -32,7 +32,7 @@ TEST_F(SecondBirth, is_heard_of_behind_what_the_new_process_said_first) {
   ASSERT_TRUE(other_->send(Message::console).ok());
   ASSERT_TRUE(other_->send(Message::born, {}, 4711).ok());
   ASSERT_TRUE(other_->send(Message::ready).ok());
-  ASSERT_TRUE(await_second_birth(child_).ok());
+  ASSERT_TRUE(await_second_fork(child_).ok());
   EXPECT_EQ(child_.process.pid(), 4711);
   child_.process.release();  // nobody's
   EXPECT_EQ(heard(), Message::console);
@@ -43,7 +43,7 @@ TEST_F(SecondBirth, that_never_came_leaves_the_reason_to_be_heard) {
   ASSERT_TRUE(other_->send(to_report(make_error(Kind::denied, "join"), Stage::engine)).ok());
   other_.reset();
   auto settled = settle(
-      child_, [&] { return await_second_birth(child_); },
+      child_, [&] { return await_second_fork(child_); },
       [&]() -> Result<void> {
         auto incoming = child_.receive();
         if (!incoming.ok() || !*incoming) return make_error(Kind::bug, "nothing was heard");

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "json/fields.hpp"
+#include "oci/config.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -8,6 +8,7 @@
 #include "json/value.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
+#include "sys/remove_tree.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "sys/file.hpp"
+#include "sys/remove_tree.hpp"
 
 namespace berth::runtime {
 namespace {

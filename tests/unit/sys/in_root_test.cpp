@@ -13,6 +13,7 @@
 #include <cstddef>
 
 #include "sys/file.hpp"
+#include "sys/remove_tree.hpp"
 #include "sys/root_walk.hpp"
 
 namespace berth::sys {

@@ -12,6 +12,7 @@
 #include "sys/file.hpp"
 #include "sys/node.hpp"
 #include "sys/regular.hpp"
+#include "sys/remove_tree.hpp"
 
 namespace berth::sys {
 namespace {

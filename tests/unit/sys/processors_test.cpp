@@ -8,6 +8,7 @@
 
 #include "sys/file.hpp"
 #include "sys/node.hpp"
+#include "sys/remove_tree.hpp"
 #include "sys/tree.hpp"
 
 namespace berth::sys {

@@ -10,6 +10,7 @@
 
 #include "sys/file.hpp"
 #include "sys/process.hpp"
+#include "sys/remove_tree.hpp"
 
 namespace berth::sys {
 namespace {

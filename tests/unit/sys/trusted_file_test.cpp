@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "sys/remove_tree.hpp"
+
 namespace berth::sys {
 namespace {
 

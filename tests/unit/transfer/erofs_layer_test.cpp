@@ -14,8 +14,13 @@
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
 #include "sys/mount.hpp"
+#include "sys/remove_tree.hpp"
 #include "transfer/inflate.hpp"
 #include "transfer/layer_writer.hpp"
+#include "transfer/tar.hpp"
+#include "transfer/tar_entry.hpp"
+#include "transfer/unpack.hpp"
+#include "transfer/unpack_options.hpp"
 #include "unit/facts/build.hpp"
 
 namespace berth::transfer {

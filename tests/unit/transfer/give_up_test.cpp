@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "image/store.hpp"
 #include "transfer/sha256.hpp"
 
 namespace berth::transfer {

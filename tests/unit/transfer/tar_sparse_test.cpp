@@ -5,6 +5,7 @@
 
 #include "sparse_tar.hpp"
 #include "transfer/tar.hpp"
+#include "transfer/tar_entry.hpp"
 
 namespace berth::transfer {
 namespace {

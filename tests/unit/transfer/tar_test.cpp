@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "tar_builder.hpp"
+#include "transfer/tar_entry.hpp"
 
 namespace berth::transfer {
 namespace {

@@ -8,7 +8,10 @@
 #include <unistd.h>
 
 #include "sys/file.hpp"
+#include "sys/remove_tree.hpp"
 #include "tar_builder.hpp"
+#include "transfer/tar.hpp"
+#include "transfer/tar_entry.hpp"
 
 namespace berth::transfer {
 namespace {

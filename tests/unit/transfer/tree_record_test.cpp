@@ -8,6 +8,7 @@
 
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
+#include "sys/remove_tree.hpp"
 #include "sys/tree.hpp"
 
 namespace berth::transfer {

@@ -15,6 +15,7 @@
 #include "support/erofs_reader.hpp"
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"
+#include "sys/remove_tree.hpp"
 #include "tar_builder.hpp"
 #include "transfer/acl.hpp"
 #include "transfer/cancel.hpp"
@@ -22,6 +23,7 @@
 #include "transfer/inflate.hpp"
 #include "transfer/layer_writer.hpp"
 #include "transfer/sha256.hpp"
+#include "transfer/unpack_options.hpp"
 #include "unit/facts/build.hpp"
 
 namespace berth::transfer {

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "engine/container/list.hpp"
+
 using namespace berth;
 using namespace berth::cli;
 

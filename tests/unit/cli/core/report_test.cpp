@@ -71,7 +71,7 @@ TEST(Report, puts_warnings_above_the_bars) {
 }
 
 TEST(PlaceText, cuts_the_paths_of_the_build_machine) {
-  EXPECT_EQ(place_text({"/home/me/berth/src/engine/run.cpp", 7}), "src/engine/run.cpp:7");
+  EXPECT_EQ(place_text({"/home/me/berth/src/engine/run/run.cpp", 7}), "src/engine/run/run.cpp:7");
   EXPECT_EQ(place_text({"main.cpp", 7}), "main.cpp:7");
 }
 

@@ -5,6 +5,7 @@
 
 #include "sys/file.hpp"
 #include "sys/mode.hpp"
+#include "sys/remove_tree.hpp"
 
 namespace berth::gpu::cdi {
 namespace {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gpu/grant/grant.hpp"
 #include "unit/gpu/grant/machine.hpp"
 
 namespace berth::gpu {

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace berth {
+
+/// Numbers of processors or of NUMA nodes.
+using Numbers = std::set<unsigned>;
+
+/// "0-2,7", as the kernel writes them. Nothing where the text is no such list, or names more than
+/// 65536.
+std::optional<Numbers> parse_numbers(std::string_view text);
+
+/// "0-2,7".
+std::string to_text(const Numbers& numbers);
+
+}  // namespace berth

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/build/image.hpp"
+
+#include <fcntl.h>
+
+#include "bake/containerfile.hpp"
+#include "base/text.hpp"
+#include "engine/build/bases.hpp"
+#include "engine/build/runner.hpp"
+#include "engine/context/find_in_path.hpp"
+#include "engine/image/images.hpp"
+#include "engine/image/shared_layers.hpp"
+#include "image/reference.hpp"
+#include "json/value.hpp"
+#include "sys/file.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr size_t kMaxBuildFile = size_t{1} << 20;
+constexpr size_t kMaxIndex = size_t{4} << 20;
+
+/// Gives the only image of a layout a name, or none, whatever its builder called it.
+Result<void> name_image(const std::string& layout, const std::string& name) {
+  std::string path = layout + "/index.json";
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxIndex));
+  if (!text) return {};  // a docker-archive, which has its name
+  json::Value index = TRY(json::parse(*text, "index.json"));
+  auto* object = index.get_if<json::Object>();
+  if (object == nullptr) return make_error(Kind::corrupt, "index.json: expected an object");
+  for (auto& [member, value] : *object) {
+    auto* entries = member == "manifests" ? value.get_if<json::Array>() : nullptr;
+    if (entries == nullptr) continue;
+    if (entries->size() != 1) {
+      return make_error(Kind::corrupt,
+                        "index.json: expected one image, got " + std::to_string(entries->size()));
+    }
+    json::Object annotations;
+    if (!name.empty()) annotations.emplace_back("org.opencontainers.image.ref.name", name);
+    entries->front().set("annotations", json::Value(std::move(annotations)));
+  }
+  return sys::replace_file(sys::cwd(), path, json::dump(index), 0600);
+}
+
+Result<void> set_sources(const BuildRequest& request, const std::string& work, BuildJob& job) {
+  job.context = request.context;
+  if (job.context.empty()) {
+    job.context = work + "/nothing";
+    TRY(sys::make_directories(sys::cwd(), job.context, 0700));
+  }
+  // Whether it is a directory, before something is said to be missing there.
+  TRY(sys::open_at(sys::cwd(), job.context, O_RDONLY | O_DIRECTORY));
+  job.file = request.file;
+  if (request.text) {
+    job.file = work + "/Containerfile";
+    TRY(sys::write_file(sys::cwd(), job.file, *request.text, 0600));
+  }
+  if (job.file.empty()) job.file = TRY(find_containerfile(job.context));
+  job.ignore_file = TRY(find_ignore_file(job.context, job.builder));
+  return {};
+}
+
+Result<BuildJob> job_of(const BuildRequest& request, const std::string& work) {
+  BuildJob job;
+  TRY(set_sources(request, work, job));
+  job.extras = request.extras;
+  job.target = request.target;
+  job.platform = request.platform;
+  job.args = request.args;
+  job.labels = request.labels;
+  job.no_cache = request.no_cache;
+  job.quiet = request.quiet;
+  return job;
+}
+
+Result<image::TransferResult> build(const Context& context, const BuildRequest& request,
+                                    const Progress& progress) {
+  for (const std::string& tag : request.tags) {
+    image::Reference name = TRY(image::Reference::parse(tag));
+    if (name.digest()) return make_error(Kind::usage, quote(tag) + ": a digest is no name");
+  }
+  BuildPlace place = TRY(BuildPlace::open(context));
+  BuildJob job = TRY(job_of(request, place.work()));
+  std::string text = TRY(sys::read_file(sys::cwd(), job.file, kMaxBuildFile));
+  auto images = TRY_CTX(bake::base_images(text, job.args),
+                        "cannot read " + (request.text ? "standard input" : quote(job.file)));
+  // Heard from here on: nobody shall find half of what the base images bring.
+  BuildRunner runner = TRY(BuildRunner::make(context));
+  BaseImages bases(context, request.access, request.pull ? BaseFrom::registry : BaseFrom::store);
+  job.bases = TRY(bases.fetch(place, images, request.platform, progress));
+  job.out = place.work() + "/image";
+  std::vector<BuildStep> steps = TRY(build_steps(context, place, job));
+  TRY(runner.start(0, std::move(steps), ""));
+  BuildRunner::Ended ended = TRY(runner.wait());
+  if (ended.error) return *ended.error;
+  image::TransferResult built =
+      TRY(load_built(context, job.out, request.tags.empty() ? "" : request.tags.front(),
+                     job.extras.docker_types ? MediaTypes::docker : MediaTypes::oci));
+  for (size_t i = 1; i < request.tags.size(); ++i) {
+    TRY(tag_image(context, built.image_id, request.tags[i]));
+  }
+  if (!request.id_file.empty()) {
+    TRY(sys::write_file(sys::cwd(), request.id_file, built.image_id));
+  }
+  return built;
+}
+
+}  // namespace
+
+Result<image::TransferResult> build_image(const Context& context, const BuildRequest& request,
+                                          const Progress& progress) {
+  return TRY_CTX(build(context, request, progress),
+                 "cannot build " + quote(request.context.empty() ? "-" : request.context));
+}
+
+Result<image::TransferResult> load_built(const Context& context, const std::string& path,
+                                         const std::string& name, MediaTypes types) {
+  std::string canonical;
+  if (!name.empty()) {
+    image::Reference reference = TRY(image::Reference::parse(name));
+    canonical = reference.canonical();
+  }
+  auto status = TRY(sys::stat_entry(sys::cwd(), path));
+  if (!status) {
+    return make_error(Kind::not_found, "load what was built: nothing was left at its place",
+                      "the command has to write an OCI layout to {out}");
+  }
+  if (S_ISDIR(status->st_mode)) {
+    TRY(lay_out(context, path, types));
+    TRY(share_layers(context, path));
+    TRY(name_image(path, canonical));
+  }
+  image::LoadRequest load;
+  load.input = path;
+  load.quiet = true;
+  return transfer(context, std::move(load), {});
+}
+
+Result<BuildStep> command_step(const Context& context, const CommandJob& job) {
+  BuildStep step;
+  for (const std::string& word : job.words) {
+    constexpr std::string_view kOut = "{out}";
+    std::string filled = word;
+    for (size_t at = filled.find(kOut); at != std::string::npos;
+         at = filled.find(kOut, at + job.out.size())) {
+      filled.replace(at, kOut.size(), job.out);
+    }
+    step.arguments.push_back(std::move(filled));
+  }
+  step.program = step.arguments.front();
+  if (step.program.find('/') == std::string::npos) {
+    step.program = find_in_path(context, step.program);
+  } else if (!step.program.starts_with('/')) {
+    step.program = job.directory + "/" + step.program;
+  }
+  if (step.program.empty()) {
+    return make_error(Kind::not_found, "find " + quote(job.words.front()) + " in PATH");
+  }
+  step.working_directory = job.directory;
+  step.environment.push_back("BERTH_OUT=" + job.out);
+  for (const auto& [name, value] : job.variables) step.environment.push_back(name + "=" + value);
+  return step;
+}
+
+}  // namespace berth::engine

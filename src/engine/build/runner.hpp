@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/build/steps.hpp"
+#include "engine/context/context.hpp"
+#include "sys/process.hpp"
+
+namespace berth::engine {
+
+/// Builds that run side by side. What a signal or a lost owner interrupts is ended with all of its
+/// processes.
+class BuildRunner {
+ public:
+  /// From now on SIGINT, SIGTERM and SIGHUP are heard by wait() alone.
+  static Result<BuildRunner> make(const Context& context);
+  BuildRunner(BuildRunner&&) = default;
+  BuildRunner& operator=(BuildRunner&&) = default;
+  ~BuildRunner() { end_all(); }
+
+  /// `log`: a file that gets all that the programs print; empty: our stderr.
+  /// Errors: not_found, denied, io.
+  Result<void> start(size_t key, std::vector<BuildStep> steps, const std::string& log);
+  size_t running() const { return builds_.size(); }
+
+  struct Ended {
+    size_t key = 0;
+    std::optional<Error> error;  ///< of the step that failed
+  };
+  /// The next one that ends.  Errors: interrupted (a signal: all of them are over), io.
+  Result<Ended> wait();
+  /// Errors: interrupted, when a signal has come since.
+  Result<void> check_signals();
+
+ private:
+  struct Build {
+    size_t key = 0;
+    std::deque<BuildStep> steps;  // the first one runs
+    std::string log;
+    sys::Fd output;
+    sys::Process process;
+  };
+  BuildRunner() = default;
+  Result<void> start_step(Build& build);
+  /// Nothing: it goes on.
+  std::optional<Ended> advance(Build& build, const sys::ExitStatus& status);
+  void end_all();
+
+  const Context* context_ = nullptr;
+  sys::Fd signals_;
+  std::list<Build> builds_;
+};
+
+}  // namespace berth::engine

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/container/container_volumes.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/text.hpp"
+#include "engine/container/list.hpp"
+#include "engine/container/volumes.hpp"
+#include "engine/image/layer_view.hpp"
+#include "engine/state/directory.hpp"
+#include "sys/file.hpp"
+
+namespace berth::engine {
+namespace {
+
+/// Each takes a directory, a record and a mount: what an image may ask for has an end.
+constexpr size_t kMostVolumesOfImage = 256;
+
+bool is_mounted_on(const RunRequest& request, const std::string& destination) {
+  auto is_there = [&](const auto& mount) { return mount.destination == destination; };
+  return std::any_of(request.volumes.begin(), request.volumes.end(), is_there) ||
+         std::any_of(request.tmpfs.begin(), request.tmpfs.end(), is_there);
+}
+
+Result<RunRequest> kept_request(const Context& context, const ContainerSummary& container) {
+  Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
+  std::string path = container_files(context.paths, container.id, lifetime) + "/" + kRequestFile;
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxRequest));
+  if (!text) {
+    return make_error(Kind::unsupported,
+                      "container " + quote(container.name) + " keeps no list of its volumes",
+                      "-d when it is started, or without --rm");
+  }
+  return parse_run_request(*text);
+}
+
+// "NAME", "NAME:ro", "NAME:rw"; z and Z change nothing of what the other container has.
+Result<void> take_from(const Context& context, const std::string& text, RunRequest& request) {
+  size_t colon = text.find(':');
+  std::string mode = colon == std::string::npos ? "" : text.substr(colon + 1);
+  if (mode != "" && mode != "ro" && mode != "rw" && mode != "z" && mode != "Z") {
+    return make_error(Kind::usage, "invalid mode: " + escape_controls(mode) +
+                                       " for --volumes-from " + quote(text));
+  }
+  ContainerSummary container = TRY(get_container(context, text.substr(0, colon)));
+  RunRequest other = TRY_CTX(kept_request(context, container), "--volumes-from " + quote(text));
+  for (Volume& volume : other.volumes) {
+    if (is_mounted_on(request, volume.destination)) continue;
+    volume.read_only |= mode == "ro";
+    request.volumes.push_back(std::move(volume));
+  }
+  return {};
+}
+
+Result<void> check_places(const RunRequest& request) {
+  std::vector<std::string> places;
+  for (const Volume& volume : request.volumes) places.push_back(volume.destination);
+  for (const Tmpfs& tmpfs : request.tmpfs) places.push_back(tmpfs.destination);
+  std::sort(places.begin(), places.end());
+  auto twice = std::adjacent_find(places.begin(), places.end());
+  if (twice == places.end()) return {};
+  return make_error(Kind::usage, "Duplicate mount point: " + *twice);
+}
+
+/// What an image says is foreign: a path that is none is passed over.
+std::optional<std::string> place_of(const std::string& declared) {
+  std::string path = declared;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  bool good = path.starts_with('/') && path != "/" && (path + "/").find("/../") == path.npos &&
+              path.find('\0') == path.npos;
+  return good ? std::optional<std::string>(path) : std::nullopt;
+}
+
+}  // namespace
+
+Result<void> complete_volumes(const Context& context, const oci::ContainerDefaults& image,
+                              RunRequest& request) {
+  TRY(check_places(request));
+  for (const std::string& other : request.volumes_from) TRY(take_from(context, other, request));
+  if (image.volumes.size() > kMostVolumesOfImage) {
+    return make_error(Kind::denied,
+                      "the image asks for " + std::to_string(image.volumes.size()) +
+                          " volumes; at most " + std::to_string(kMostVolumesOfImage) + " are made",
+                      "an image of its files alone: berth image mount IMAGE DIR, and berth import "
+                      "DIR NAME");
+  }
+  for (const auto& [declared, nothing] : image.volumes) {
+    auto place = place_of(declared);
+    if (!place || is_mounted_on(request, *place)) continue;
+    Volume volume;
+    volume.destination = std::move(*place);
+    volume.anonymous = true;
+    request.volumes.push_back(std::move(volume));
+  }
+  for (Volume& volume : request.volumes) {
+    if (volume.anonymous && volume.name.empty()) volume.name = sys::random_hex(32);
+  }
+  return {};
+}
+
+Result<void> provide_volumes(const Context& context, const RunRequest& request,
+                             const std::string& id, const std::vector<std::string>& layers) {
+  bool any = std::any_of(request.volumes.begin(), request.volumes.end(),
+                         [](const Volume& volume) { return !volume.name.empty(); });
+  if (!any) return {};
+  LayerView view = TRY(LayerView::open(layers));
+  for (const Volume& volume : request.volumes) {
+    if (volume.name.empty()) continue;
+    VolumeRecord wish;
+    wish.name = volume.name;
+    wish.labels = volume.labels;
+    wish.anonymous = volume.anonymous;
+    if (volume.anonymous) wish.container = id;
+    wish.goes_with_it = volume.anonymous && request.remove;
+    TRY_CTX(make_volume(context, std::move(wish)), "cannot make volume " + quote(volume.name));
+    if (volume.no_copy) continue;
+    TRY_CTX(fill_volume(context, volume, view), "cannot fill volume " + quote(volume.name));
+  }
+  return {};
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/context/context.hpp"
+#include "engine/request/request.hpp"
+#include "oci/image_spec.hpp"
+
+/// The volumes of one container, from what was asked for to what is mounted.
+namespace berth::engine {
+
+/// Completes the volumes of `request` for a new container: those of --volumes-from, those that
+/// `image` declares and that nothing else is mounted at, names for those that have none.
+/// Errors: not_found (a container of --volumes-from), usage (a place twice).
+Result<void> complete_volumes(const Context& context, const oci::ContainerDefaults& image,
+                              RunRequest& request);
+
+/// Makes the volumes of `request` that are missing, and fills those that are empty with what the
+/// image has in their place: `layers`, highest first. Once for container `id`, whose config is
+/// written.  Errors: those of make_volume() and fill_volume().
+Result<void> provide_volumes(const Context& context, const RunRequest& request,
+                             const std::string& id, const std::vector<std::string>& layers);
+
+}  // namespace berth::engine

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/container/launch.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+
+#include <array>
+#include <iterator>
+
+#include "base/text.hpp"
+#include "engine/container/relay.hpp"
+#include "engine/request/request.hpp"
+#include "json/fields.hpp"
+#include "network/request.hpp"
+#include "oci/limit_flags.hpp"
+#include "slurm/hold.hpp"
+#include "sys/file.hpp"
+#include "sys/poll.hpp"
+#include "sys/process.hpp"
+#include "sys/protected_program.hpp"
+#include "sys/signals.hpp"
+#include "sys/socket.hpp"
+#include "sys/stream.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr size_t kMaxReport = size_t{64} << 10;
+
+struct ReportFields {
+  std::string kind;
+  int sys_errno = 0;
+  std::string what;
+  std::string hint;
+  std::vector<std::string> context;
+  std::string stage;
+};
+template <class V>
+void fields(V& v, ReportFields& r) {
+  v.required("kind", r.kind);
+  v.optional("errno", r.sys_errno);
+  v.required("what", r.what);
+  v.optional("hint", r.hint);
+  v.optional("context", r.context);
+  v.optional("stage", r.stage);
+}
+
+// People know a container by its name or by the start of its id, and do not see that one with a
+// monitor is created and started in two steps.
+void use_words_of_people(std::string& text, const std::string& id, const std::string& label) {
+  size_t at = text.find(id);
+  if (at == std::string::npos) return;
+  text.replace(at, id.size(), label);
+  for (std::string_view step : {"cannot create container ", "cannot start container "}) {
+    if (text.starts_with(step)) text.replace(0, step.size(), "cannot run container ");
+  }
+}
+
+// Keys of the terminal were sent to its whole foreground group: berth-runtime has them already.
+// Gives whether one of them asks for an end.
+Result<bool> pass_on(const sys::Fd& signals, const sys::Process& child) {
+  bool asked = false;
+  while (auto received = TRY(sys::read_signal(signals))) {
+    asked = asked || asks_for_end(received->number);
+    if (received->from_kernel || received->number == SIGPIPE) continue;
+    ignore(child.signal(received->number));  // it may have ended in this moment
+  }
+  return asked;
+}
+
+void add_held(const LaunchOptions& options, std::vector<std::string>& words) {
+  if (options.pmi_descriptor) words.insert(words.end(), {"--preserve-fds", "1"});
+  if (!options.held) return;
+  words.insert(words.end(),
+               {"--preserve-fds", "1", "--rights-fd", std::to_string(slurm::kRightsFile)});
+}
+
+}  // namespace
+
+Error network_error(Error error) {
+  // "the createRuntime hook failed with exit code 1: '/…/berth-network': {…}", of
+  // runtime/hooks.cpp.
+  constexpr std::string_view kBefore = "/berth-network': ";
+  size_t at = error.what.find(kBefore);
+  if (at == std::string::npos) return error;
+  auto told = network::read_failure(std::string_view(error.what).substr(at + kBefore.size()));
+  return told ? std::move(*told) : std::move(error);
+}
+
+Result<Ended> ended_with(std::string_view report_text, const std::string& id,
+                         const std::string& label) {
+  Report report = TRY(parse_report(report_text));
+  use_words_of_people(report.error.what, id, label);
+  for (std::string& level : report.error.context) use_words_of_people(level, id, label);
+  if (!report.command) return std::move(report.error);
+  int status = report.status();
+  return Ended{status, std::move(report.error), std::nullopt};
+}
+
+Result<bool> ReportReader::read() {
+  std::array<char, 4096> chunk;
+  size_t count = TRY(sys::read_some(fd_, chunk, "report of berth-runtime"));
+  text_.append(chunk.data(), count);
+  if (count == 0) fd_.reset();
+  say_warnings();
+  if (text_.size() > kMaxReport) {
+    return make_error(Kind::corrupt, "report of berth-runtime: more than 64 KiB");
+  }
+  return !fd_;
+}
+
+/// Those that are there whole, or will not be longer.
+void ReportReader::say_warnings() {
+  while (text_.starts_with('w')) {
+    size_t end = text_.find('\n');
+    if (end == text_.npos && fd_) return;
+    end = std::min(end, text_.size());
+    log_.warn(text_.substr(1, end - 1));
+    text_.erase(0, end + 1);
+  }
+}
+
+Result<void> ReportReader::read_to_end() {
+  while (fd_) TRY(read());
+  return {};
+}
+
+std::string runtime_program(const Context& context) {
+  return context.paths.libexec + "/berth-runtime";
+}
+
+std::string runtime_root(const Context& context) {
+  return context.paths.state + "/runtime";
+}
+
+int Report::status() const {
+  if (!command) return 125;
+  return error.kind == Kind::not_found ? 127 : 126;
+}
+
+Result<Report> parse_report(std::string_view text) {
+  auto fields = TRY(json::read<ReportFields>(text, "report of berth-runtime"));
+  Report report;
+  report.error.kind = kind_from_name(fields.kind);
+  report.error.sys_errno = fields.sys_errno;
+  report.error.what = oci::name_flags(std::move(fields.what));
+  report.error.hint = oci::name_flags(std::move(fields.hint));
+  report.error.context = std::move(fields.context);
+  report.error = network_error(std::move(report.error));
+  report.command = fields.stage == "command";
+  return report;
+}
+
+Result<Foreground> Foreground::open(const Context& context, const std::string& id,
+                                    const std::string& bundle, const LaunchOptions& options) {
+  // Whoever has number 3 in this process has it all the while: none of what is made now, and kept
+  // open for berth-runtime, may be in the place of the launcher's socket there.
+  sys::Fd third;
+  if (options.pmi_descriptor) {
+    sys::Fd borrowed(*options.pmi_descriptor);
+    auto copy = sys::duplicate(borrowed);
+    borrowed.release();
+    third = TRY(std::move(copy));
+  }
+  auto [ours, theirs] = TRY(sys::socket_pair());
+  std::vector<std::string> words = {"run", "--caller-fd", std::to_string(theirs.get())};
+  add_held(options, words);
+  words.insert(words.end(), {"--bundle", bundle, id});
+  Foreground front = TRY(start(context, std::move(words), theirs, options));
+  front.id_ = id;
+  front.caller_ = std::move(ours);
+  return front;
+}
+
+Result<Foreground> Foreground::open_exec(const Context& context, const std::string& id,
+                                         std::vector<std::string> words,
+                                         const LaunchOptions& options) {
+  std::vector<std::string> first = {"exec"};
+  add_held(options, first);
+  words.insert(words.begin(), first.begin(), first.end());
+  Foreground front = TRY(start(context, std::move(words), sys::Fd(), options));
+  front.id_ = id;
+  return front;
+}
+
+Result<Foreground> Foreground::start(const Context& context, std::vector<std::string> words,
+                                     const sys::Fd& kept, const LaunchOptions& options) {
+  Foreground front(TRY(Relay::open(options.interactive ? Input::given : Input::none,
+                                   options.terminal ? Guard::no : Guard::yes)),
+                   context.log);
+  front.label_ = options.label;
+  std::vector<int> received = sys::forwardable_signals();
+  received.push_back(SIGPIPE);  // a container that reads no more must not end us
+  front.signals_ = TRY(sys::receive_signals(received));
+  sys::Pipe report = TRY(sys::make_pipe());
+  // As berth-runtime would do it by itself, but then it would be executed twice.
+  auto program = TRY(sys::protect_program(runtime_program(context)));
+  sys::SpawnOptions spawn;
+  spawn.program = program ? sys::fd_path(*program) : runtime_program(context);
+  if (program) spawn.env = sys::environment_beside(context.paths.libexec);
+  spawn.args = {"berth-runtime", "--root",      runtime_root(context),
+                "--decided",     "--report-fd", std::to_string(report.write.get())};
+  spawn.args.insert(spawn.args.end(), std::make_move_iterator(words.begin()),
+                    std::make_move_iterator(words.end()));
+  spawn.keep = {report.write.get()};
+  if (kept) spawn.keep.push_back(kept.get());
+  if (options.held) spawn.keep.insert(spawn.keep.end(), {slurm::kHoldSocket, slurm::kRightsFile});
+  if (options.pmi_descriptor) {
+    spawn.third = *options.pmi_descriptor;
+    spawn.keep.push_back(kPmiDescriptor);
+  }
+  front.relay_.give_to(spawn);
+  front.child_ = TRY(sys::spawn(spawn));
+  front.relay_.given();
+  front.report_ = std::move(report.read);
+  return front;
+}
+
+// When it has ended already, its status and its report say why.
+void Foreground::announce() const {
+  ignore(sys::send_message(caller_, "d", 1, sys::Fd()));
+}
+
+Result<Ended> Foreground::run(const Stages& stages) {
+  if (caller_) ignore(sys::send_message(caller_, "g", 1, sys::Fd()));  // as in announce()
+  ReportReader reader(std::move(report_), *log_);
+  std::optional<Result<void>> delivered;
+  std::vector<pollfd> entries;
+  while (true) {
+    entries = {{signals_.get(), POLLIN, 0},
+               {child_.pidfd().get(), POLLIN, 0},
+               {reader.fd(), POLLIN, 0},
+               {caller_.get(), POLLIN, 0}};
+    size_t first = entries.size();
+    if (!delivered) relay_.add_to(entries);
+    TRY(sys::poll(entries, std::nullopt));
+    if (entries[0].revents != 0) asked_ = TRY(pass_on(signals_, child_)) || asked_;
+    if (!delivered) relay_.serve(entries, first);
+    if (entries[2].revents != 0 && TRY(reader.read()) && reader.text().empty()) stages.started();
+    std::optional<int> code;
+    if (entries[3].revents != 0) code = TRY(hear_exit());
+    if (code) {
+      delivered = relay_.finish(signals_);
+      stages.exited(*code);
+    }
+    if (entries[1].revents != 0) break;
+  }
+  sys::ExitStatus status = TRY(child_.wait());
+  TRY(reader.read_to_end());
+  if (!delivered) delivered = relay_.finish(signals_);
+  if (!reader.text().empty()) return ended_with(reader.text(), id_, label_);
+  Ended ended{status.shell_code(), std::nullopt, std::nullopt};
+  if (!delivered->ok()) ended.stream_error = std::move(*delivered).error();
+  if (ended.status != 0) ended.printed = relay_.printed();
+  ended.asked = asked_;
+  return ended;
+}
+
+// berth-runtime still cleans up for half a millisecond then, which is time for our own.
+Result<std::optional<int>> Foreground::hear_exit() {
+  int32_t code = 0;
+  sys::Received received = TRY(sys::receive_message(caller_, &code, sizeof code));
+  caller_.reset();  // it says nothing more
+  if (received.size != sizeof code) return std::optional<int>();
+  return std::optional<int>(code);
+}
+
+Result<std::string> call_reporting(const Context& context, std::vector<std::string> words) {
+  sys::Pipe report = TRY(sys::make_pipe());
+  sys::Fd null = TRY(sys::open_at(sys::cwd(), "/dev/null", O_RDWR | O_NOCTTY));
+  sys::SpawnOptions spawn;
+  spawn.program = runtime_program(context);
+  spawn.args = {"berth-runtime", "--root", runtime_root(context), "--report-fd",
+                std::to_string(report.write.get())};
+  spawn.args.insert(spawn.args.end(), std::make_move_iterator(words.begin()),
+                    std::make_move_iterator(words.end()));
+  spawn.in = spawn.out = spawn.err = &null;
+  spawn.keep = {report.write.get()};
+  sys::Process process = TRY(sys::spawn(spawn));
+  report.write.reset();
+  ReportReader reader(std::move(report.read), context.log);
+  TRY(reader.read_to_end());
+  sys::ExitStatus status = TRY(process.wait());
+  if (status.shell_code() == 0 || !reader.text().empty()) return reader.text();
+  return make_error(Kind::io, "berth-runtime: status " + std::to_string(status.shell_code()));
+}
+
+Result<std::string> call_runtime(const Context& context, std::vector<std::string> words,
+                                 std::string_view input) {
+  constexpr std::chrono::seconds kDeadline{30};
+  sys::Pipe report = TRY(sys::make_pipe());
+  sys::SpawnOptions spawn;
+  spawn.program = runtime_program(context);
+  spawn.args = {"berth-runtime", "--root", runtime_root(context), "--report-fd",
+                std::to_string(report.write.get())};
+  spawn.args.insert(spawn.args.end(), words.begin(), words.end());
+  spawn.keep = {report.write.get()};
+  auto output = TRY(sys::run_command(spawn, input, kDeadline));
+  report.write.reset();
+  ReportReader reader(std::move(report.read), context.log);
+  TRY(reader.read_to_end());
+  if (output.status.shell_code() == 0) return std::move(output.out);
+  if (!reader.text().empty()) {
+    Report told = TRY(parse_report(reader.text()));
+    return std::move(told.error);
+  }
+  Kind kind = output.status.signal != 0 ? Kind::interrupted : Kind::io;
+  return make_error(kind, "berth-runtime " + words[0] + ": status " +
+                              std::to_string(output.status.shell_code()) + ": " +
+                              escape_controls(trim(output.err)));
+}
+
+}  // namespace berth::engine

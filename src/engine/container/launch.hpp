@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "engine/container/relay.hpp"
+#include "engine/context/context.hpp"
+#include "sys/fd.hpp"
+#include "sys/process.hpp"
+
+namespace berth::engine {
+
+/// How berth-runtime is to be started for a container whose bundle lies in its directory.
+struct LaunchOptions {
+  bool interactive = false;
+  bool terminal = false;
+  std::string label;  ///< what errors call the container instead of its id
+  bool held = false;  ///< our descriptors of slurm/hold.hpp are for its first process
+  std::optional<int> pmi_descriptor = std::nullopt;  ///< as RunCall has it
+};
+
+/// How the command of a foreground container ended, or why it could not be started.
+struct Ended {
+  int status = 0;                      ///< 126 or 127 with `command_error`
+  std::optional<Error> command_error;  ///< the command, not Berth, is at fault
+  std::optional<Error> stream_error;   ///< what cut short a stream that we copied
+  std::string printed = {};            ///< the last of it, as far as it came through us
+  bool asked = false;                  ///< somebody told us to end
+};
+
+/// What is done meanwhile; each is called at most once, from run().
+struct Stages {
+  std::function<void()> started;           ///< the command runs
+  std::function<void(int status)> exited;  ///< nobody uses the container's files any more
+};
+
+/// A container in front of us. berth-runtime is executed first and waits, because its start takes
+/// about as long as it takes to decide what it is to do, and reading that takes as long as it takes
+/// to write down the rest.
+class Foreground {
+ public:
+  /// Executes berth-runtime for container `id`, whose bundle will lie in `bundle`. When this object
+  /// is dropped before run(), it ends without having made anything.
+  /// Errors: io.
+  static Result<Foreground> open(const Context& context, const std::string& id,
+                                 const std::string& bundle, const LaunchOptions& options);
+
+  /// Executes `berth-runtime exec` with `words`, for one more process in container `id`; run()
+  /// stays with it.  Errors: io.
+  static Result<Foreground> open_exec(const Context& context, const std::string& id,
+                                      std::vector<std::string> words, const LaunchOptions& options);
+
+  /// The config of the bundle is written: berth-runtime decides what is to be done.
+  void announce() const;
+
+  /// Runs the container, whose bundle is whole now, with our standard streams to its end. Signals
+  /// that processes send to us are passed on; a key of the terminal reaches berth-runtime by
+  /// itself. When this process dies the container is killed.
+  /// Errors: those of berth-runtime, interrupted.
+  Result<Ended> run(const Stages& stages);
+
+ private:
+  Foreground(Relay relay, Log& log) : log_(&log), relay_(std::move(relay)) {}
+  static Result<Foreground> start(const Context& context, std::vector<std::string> words,
+                                  const sys::Fd& kept, const LaunchOptions& options);
+  /// Nothing when berth-runtime ended without a word.
+  Result<std::optional<int>> hear_exit();
+
+  Log* log_;
+  std::string id_;
+  std::string label_;
+  sys::Fd signals_;
+  sys::Fd report_;
+  sys::Fd caller_;  ///< berth-runtime's end of it is --caller-fd
+  Relay relay_;
+  sys::Process child_;
+  bool asked_ = false;
+};
+
+/// Where berth-runtime keeps the state of what runs: one entry per container, named by its id.
+std::string runtime_root(const Context& context);
+
+/// Calls `berth-runtime VERB… ID` and gives what it printed.
+/// Errors: its own, with kind; not_found when it does not know the container; interrupted (it was
+/// killed, or has taken too long).
+Result<std::string> call_runtime(const Context& context, std::vector<std::string> words,
+                                 std::string_view input = "");
+
+std::string runtime_program(const Context& context);  ///< absolute path
+
+/// Reads the report pipe until every writer has closed it, then logs the warnings that precede the
+/// report.
+class ReportReader {
+ public:
+  ReportReader(sys::Fd fd, Log& log) : fd_(std::move(fd)), log_(log) {}
+
+  int fd() const { return fd_.get(); }  ///< -1 once it has ended
+  const std::string& text() const { return text_; }
+
+  /// True when this was the end.
+  Result<bool> read();
+  Result<void> read_to_end();
+
+ private:
+  void say_warnings();
+
+  sys::Fd fd_;
+  Log& log_;
+  std::string text_;
+};
+
+/// What a report says of a container that did not start; errors call it `label` instead of `id`.
+/// Errors: the reported one, unless it is the command's.
+Result<Ended> ended_with(std::string_view report, const std::string& id, const std::string& label);
+
+/// Calls `berth-runtime WORD…` with nothing on its standard streams, and gives its report, which is
+/// empty where it did its work.  Errors: io.
+Result<std::string> call_reporting(const Context& context, std::vector<std::string> words);
+
+/// The JSON object that berth-runtime writes to --report-fd when it could not do its work, behind
+/// its warnings.
+struct Report {
+  Error error;
+  bool command = false;  ///< the command of the container could not be executed
+  int status() const;    ///< 125, or 126 and 127 for a command
+};
+/// Errors: corrupt.
+Result<Report> parse_report(std::string_view text);
+
+/// An error of berth-runtime about a hook of ours becomes what berth-network has said; others stay.
+Error network_error(Error error);
+
+}  // namespace berth::engine

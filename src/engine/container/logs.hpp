@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "engine/context/context.hpp"
+
+namespace berth::engine {
+
+struct LogOptions {
+  bool follow = false;
+  std::optional<uint64_t> tail;     ///< only the last entries
+  std::optional<int64_t> since_ns;  ///< since 1970; only entries that are not older
+  std::optional<int64_t> until_ns;  ///< only entries that are not newer; ends `follow`
+};
+enum class Stream { out, error };
+/// One piece of output in the order it was written.
+struct LogPiece {
+  Stream stream = Stream::out;
+  std::string_view text;
+  int64_t time_ns = 0;  ///< since 1970
+
+  /// RFC 3339 with nine digits after the seconds.
+  std::string time() const;
+};
+/// Calls `sink` for what the container has written; with `follow` until it ends.
+/// A piece is a line, or a part of one that is longer than 16 KiB, as docker has them.
+/// Errors: not_found, unsupported (it ran in the foreground, or with --log-driver none), io.
+Result<void> container_logs(const Context& context, std::string_view reference,
+                            const LogOptions& options,
+                            const std::function<void(const LogPiece&)>& sink);
+
+}  // namespace berth::engine

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/container/sweep.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <set>
+#include <vector>
+
+#include "base/text.hpp"
+#include "engine/container/launch.hpp"
+#include "engine/container/volumes.hpp"
+#include "engine/container/watch.hpp"
+#include "engine/context/moment.hpp"
+#include "engine/state/directory.hpp"
+#include "engine/state/journal.hpp"
+#include "gpu/mps/join.hpp"
+#include "monitor/protocol.hpp"
+#include "sys/file.hpp"
+#include "sys/identity.hpp"
+#include "sys/process.hpp"
+#include "sys/remove_tree.hpp"
+
+namespace berth::engine {
+namespace {
+
+/// How long a container may be in the making without anybody holding its lock: the instant between
+/// two system calls of its owner.
+constexpr int64_t kUnfinishedSeconds = 60;
+
+Result<void> adopt_from_outside(const Context& context, const std::string& id) {
+  constexpr std::chrono::seconds kAdoptDeadline{10};
+  sys::SpawnOptions spawn;
+  spawn.program = context.paths.libexec + "/berth";
+  spawn.args = {"berth", "--root", context.paths.root, "--state", context.paths.state, "adopt", id};
+  auto output = TRY(sys::run_command(spawn, "", kAdoptDeadline));
+  // It has said what there is to say.
+  if (!trim(output.err).empty()) context.log.warn(escape_controls(trim(output.err)));
+  return {};
+}
+
+bool is_recent(int64_t modified) {
+  int64_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  return now - modified < kUnfinishedSeconds;
+}
+
+/// Whoever makes a container writes its record within a moment; longer ago he was killed.
+bool may_be_in_the_making(const ContainerDirectory& directory) {
+  auto status = sys::stat_fd(directory.fd(), directory.id());
+  return !status.ok() || is_recent(status->st_mtime);
+}
+
+/// Whether a container that runs without a monitor gets one. That has to be in the container's user
+/// namespace, so an ordinary user's sweep leaves it to end_orphans().
+enum class Adopt { no, yes };
+
+/// As it was asked to be, where that can still be read.
+Watch watch_of(const ContainerDirectory& directory, const record::Container& record) {
+  auto text = sys::read_file(directory.files_fd(), kRequestFile);
+  auto request = text.ok() ? parse_run_request(*text) : Result<RunRequest>(text.error());
+  if (request.ok()) return watch_of(directory, *request);
+  return {directory, record.terminal, record.interactive, record.remove};
+}
+
+/// What those who were with it have left, so that nobody is with it any more.
+Result<void> end_of_life(const Context& context, const std::string& id) {
+  TRY(end_leftovers(context, id));
+  ignore(sys::remove_tree(sys::cwd(), monitor_directory(context.paths, id)));
+  return {};
+}
+
+/// A container whose lock nobody holds.
+Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Adopt adopt) {
+  ContainerFiles files = TRY(directory.read());
+  const std::string& id = directory.id();
+  if (files.damage) return end_leftovers(context, id);
+  if (!files.record) {
+    if (may_be_in_the_making(directory)) return {};
+    TRY(end_leftovers(context, id));
+    return directory.remove();
+  }
+  const record::Container& record = *files.record;
+  // The name is what a container is given last, and what it gives up first when it is removed.
+  bool whole = TRY(is_name_of(context.paths.root, record.name, id));
+  if (whole) directory.settled();
+  bool at_rest = files.exit ? !record.remove : record.prepared && !files.start;
+  // Who starts it makes the monitor's directory first, and may be killed right then.
+  if (whole && at_rest) return end_of_life(context, id);
+  if (files.start && !files.exit && is_alive_now(*files.start)) {
+    if (adopt == Adopt::no) return {};
+    context.log.warn("container " + quote(record.name) +
+                     " had lost its monitor; it has a new one, but what it writes is lost until "
+                     "it is started again, ignoring");
+    return watch_orphan(context, watch_of(directory, record), *files.start);
+  }
+  TRY(end_of_life(context, id));
+  bool ran = files.start || !record.watched;
+  if (record.remove || !ran || !whole) {
+    TRY(directory.remove());
+    remove_volumes_of(context, id);
+    return {};
+  }
+  emit_container_event(context.paths, id, "die");
+  return directory.append(record::Exit{std::nullopt, nanoseconds_now()});
+}
+
+std::string sweep_mark(const Context& context) {
+  return context.paths.state + "/swept";
+}
+
+/// What is in the state directory is of the boot in which all containers were looked at.
+bool is_swept_boot(const Context& context) {
+  auto mark = sys::read_file_if_exists(sys::cwd(), sweep_mark(context), 64);
+  auto boot = sys::boot_id();
+  return mark.ok() && boot.ok() && *mark == *boot;
+}
+
+void note_sweep(const Context& context) {
+  auto boot = sys::boot_id();
+  if (!boot.ok() || is_swept_boot(context)) return;
+  ignore(sys::write_file(sys::cwd(), sweep_mark(context), *boot, 0600));
+}
+
+/// The containers that a sweep has to look at. Those that may have lost their owner, were never
+/// finished or are half removed have something in the state directory; a thousand others would cost
+/// every start as many system calls. Once after each boot all are looked at.
+Result<std::set<std::string>> suspects(const Context& context) {
+  std::set<std::string> ids;
+  if (!is_swept_boot(context)) {
+    std::vector<std::string> all = TRY(container_ids(context.paths.root));
+    ids.insert(all.begin(), all.end());
+  }
+  for (const std::string& place :
+       {context.paths.state + "/monitors", runtime_root(context),
+        context.paths.state + "/containers", unsettled_directory(context.paths)}) {
+    auto entries = sys::list_directory(sys::cwd(), place);
+    if (entries.ok()) ids.insert(entries->begin(), entries->end());
+  }
+  return ids;
+}
+
+/// What berth-runtime keeps of a container that berth has removed already: it tells how a
+/// foreground container ended before it takes the cgroup away, and may be killed in between.
+void end_forgotten(const Context& context, const std::string& id) {
+  constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+  auto entry = sys::open_if_exists(sys::cwd(), runtime_root(context) + "/" + id, kDirectory);
+  if (!entry.ok() || !*entry) return;
+  auto free = sys::try_lock(**entry, sys::LockMode::exclusive, id);
+  if (!free.ok() || !*free) return;  // who made it is about to
+  entry->reset();
+  // Without --force: one that runs is somebody else's.
+  auto ended = call_runtime(context, {"delete", id});
+  if (!ended.ok()) context.log.debug("end what is left of " + id + ": " + to_line(ended.error()));
+}
+
+/// What was to become a container, or was one: whoever makes one leaves its mark first.
+void drop_mark(const Context& context, const std::string& id) {
+  std::string mark = unsettled_directory(context.paths) + "/" + id;
+  auto status = sys::stat_entry(sys::cwd(), mark);
+  if (!status.ok() || !*status || is_recent((*status)->st_mtime)) return;
+  ignore(sys::remove_directory(sys::cwd(), mark));
+}
+
+}  // namespace
+
+bool is_alive_now(const record::Start& start) {
+  auto boot = sys::boot_id();
+  if (!boot.ok() || *boot != start.boot_id) return false;
+  auto ticks = sys::process_start_time(static_cast<pid_t>(start.pid));
+  return ticks.ok() && *ticks == start.start_ticks;
+}
+
+Result<void> end_leftovers(const Context& context, const std::string& id) {
+  if (!TRY(sys::stat_entry(sys::cwd(), runtime_root(context) + "/" + id))) return {};
+  TRY(call_runtime(context, {"delete", "--force", id}));
+  return {};
+}
+
+void recover(const Context& context, const std::string& id) {
+  if (context.identity == Identity::root || sys::effective_uid() == 0) {
+    auto taken = ContainerDirectory::take_over(context.paths, id);
+    if (taken.ok() && *taken) {
+      Adopt adopt = context.identity == Identity::root ? Adopt::yes : Adopt::no;
+      auto swept = sweep_one(context, **taken, adopt);
+      if (!swept.ok()) context.log.warn(to_line(swept.error()) + ", ignoring");
+    }
+  } else {
+    // An ordinary user who has entered no user namespace, as for `ps`.
+    auto adopted = adopt_from_outside(context, id);
+    if (!adopted.ok()) context.log.warn(to_line(adopted.error()) + ", ignoring");
+  }
+}
+
+Result<void> adopt(const Context& context, const std::string& id) {
+  auto taken = TRY(ContainerDirectory::take_over(context.paths, id));
+  return taken ? sweep_one(context, *taken, Adopt::yes) : Result<void>();
+}
+
+void tell_adoptions(const Context& context) {
+  const std::string monitors = context.paths.state + "/monitors";
+  auto ids = sys::list_directory(sys::cwd(), monitors);
+  if (!ids.ok()) return;  // nothing was ever watched
+  for (const std::string& id : *ids) {
+    // A container is made before its monitor's directory, and removed after it.
+    auto container = sys::stat_entry(sys::cwd(), container_path(context.paths, id));
+    if (container.ok() && !*container) ignore(sys::remove_tree(sys::cwd(), monitors + "/" + id));
+    std::string mark = monitors + "/" + id + "/" + monitor::kAdoptedFile;
+    auto found = sys::stat_entry(sys::cwd(), mark);
+    if (!found.ok() || !*found) continue;
+    if (!sys::remove_entry(sys::cwd(), mark).ok()) continue;
+    auto files = read_container(context.paths, id);
+    bool known = files.ok() && files->record;
+    context.log.warn("the monitor of container " +
+                     quote(known ? files->record->name : id.substr(0, 12)) +
+                     " was killed; it has a new one, which goes on with its log, ignoring");
+  }
+}
+
+void end_orphans(const Context& context) {
+  auto ids = sys::list_directory(sys::cwd(), runtime_root(context));
+  if (!ids.ok()) return;  // nothing has ever run
+  for (const std::string& id : *ids) {
+    auto taken = ContainerDirectory::take_over(context.paths, id);
+    if (!taken.ok() && taken.error().kind == Kind::not_found) end_forgotten(context, id);
+    if (!taken.ok() || !*taken) continue;  // not ours, or it has an owner
+    auto files = (*taken)->read();
+    bool lives = files.ok() && files->start && !files->exit && is_alive_now(*files->start);
+    taken->reset();
+    // Its monitor has to be in its user namespace, which this process is about to leave behind.
+    auto ended = lives ? adopt_from_outside(context, id) : end_leftovers(context, id);
+    if (!ended.ok()) context.log.debug("end orphans: " + to_line(ended.error()));
+  }
+}
+
+void sweep(const Context& context) {
+  auto ids = suspects(context);
+  if (!ids.ok()) return;  // nothing to clean, or nothing that we may read
+  Adopt adopt = context.identity == Identity::root ? Adopt::yes : Adopt::no;
+  for (const std::string& id : *ids) {
+    auto taken = ContainerDirectory::take_over(context.paths, id);
+    if (!taken.ok() && taken.error().kind == Kind::not_found) {
+      drop_mark(context, id);
+      end_forgotten(context, id);
+    }
+    if (!taken.ok() || !*taken) continue;  // it has an owner, or another process was faster
+    auto swept = sweep_one(context, **taken, adopt);
+    if (!swept.ok()) {
+      context.log.warn("cannot clean up container " + id.substr(0, 12) + ": " +
+                       to_line(swept.error()) + ", ignoring");
+    }
+  }
+  tell_adoptions(context);
+  sweep_volumes(context);
+  gpu::mend_shares(context.paths.state, context.paths.libexec + "/berth-mps");
+  note_sweep(context);
+}
+
+}  // namespace berth::engine

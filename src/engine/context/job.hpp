@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "engine/context/context.hpp"
+
+namespace berth::engine {
+
+/// Whether the caller is in a job of a batch scheduler, as gpu::find_job() tells by its variables.
+bool is_in_job(const Environment& environment);
+
+}  // namespace berth::engine

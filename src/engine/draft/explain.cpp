@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/draft/explain.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
+#include <unordered_set>
+
+#include "base/text.hpp"
+#include "engine/container/list.hpp"
+#include "engine/draft/explain_driver.hpp"
+#include "engine/draft/reason.hpp"
+#include "gpu/grant/reasons.hpp"
+#include "sys/file.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr const char* kExplanationFile = "explain";
+constexpr size_t kMaxExplained = size_t{4} << 20;
+constexpr std::string_view kSource = "source", kItem = "item";
+
+/// Appends one line; a control character in foreign text would be another line or member.
+void append_line(std::string& out, std::string_view kind,
+                 std::initializer_list<std::string_view> members) {
+  out += kind;
+  for (std::string_view member : members) {
+    out += '\t';
+    out += escape_controls(member);
+  }
+  out += '\n';
+}
+
+std::string_view word_of(bool value) {
+  return value ? "yes" : "no";
+}
+
+/// Why a mount is there that no item tells about.
+std::string why_mounted(const std::string& destination, const std::string& why) {
+  if (destination == "/etc/ld.so.cache" || destination.starts_with("/etc/ld-musl-")) {
+    return "with it the loader finds the driver's libraries";
+  }
+  if (scan::is_in_driver_place(destination + "/")) return "the directory of the driver's files";
+  if (destination.starts_with("/proc/driver/nvidia")) return "shows granted GPUs alone";
+  return why;
+}
+
+/// Adds what `edits` bring and no item tells yet, with `why` where its place says nothing better.
+void add_edits(const oci::ContainerEdits& edits, const std::string& why, Explanation& explanation) {
+  std::unordered_set<std::string_view> known;
+  known.reserve(explanation.items.size());
+  for (const gpu::Reason& item : explanation.items) known.insert(item.object);
+  std::vector<gpu::Reason> added;  // apart from those that are looked at
+  auto add = [&](const char* kind, const std::string& object, std::string reason,
+                 const std::string& from) {
+    if (known.contains(object)) return;
+    added.push_back({kind, object, true, std::move(reason), from});
+  };
+  for (const oci::DeviceNode& node : edits.device_nodes) {
+    add("node", node.path, why, node.host_path == node.path ? "" : node.host_path);
+  }
+  for (const oci::Mount& mount : edits.mounts) {
+    add("mount", mount.destination, why_mounted(mount.destination, why), mount.source);
+  }
+  for (const oci::Link& link : edits.links) add("link", link.path, "leads to " + link.target, "");
+  for (const std::string& variable : edits.env) add("variable", variable, why, "");
+  for (uint32_t gid : edits.additional_gids) {
+    add("group", std::to_string(gid), "a node is open to that group alone", "");
+  }
+  for (const oci::NetDeviceEdit& device : edits.net_devices) {
+    add("interface", device.name, why, device.host_name);
+  }
+  std::move(added.begin(), added.end(), std::back_inserter(explanation.items));
+}
+
+}  // namespace
+
+bool Explanation::granted() const {
+  return std::any_of(items.begin(), items.end(), [](const gpu::Reason& item) {
+    return item.given && item.kind != "requirement" && item.kind != "capabilities" &&
+           item.kind != "driver-mode" && item.kind != kRootItem && item.kind != kRuleItem &&
+           !item.kind.starts_with(kMpiItems);
+  });
+}
+
+bool Explanation::asks_nothing() const {
+  return sources.empty() && std::all_of(items.begin(), items.end(), [](const gpu::Reason& item) {
+           return item.kind == kRootItem || item.kind == kRuleItem ||
+                  item.kind.starts_with(kMpiItems);
+         });
+}
+
+Explanation explain(Evidence evidence, const oci::Spec& spec) {
+  Explanation out{std::move(evidence.sources), {}};
+  auto mode = driver_mode(evidence);
+  auto loads = loaded_libcuda(evidence, spec);
+  gpu::complete_reasons(evidence.inventory, evidence.grant);
+  out.items = std::move(evidence.grant.reasons);
+  if (mode) out.items.insert(out.items.begin(), std::move(*mode));
+  add_edits(evidence.placed, "of the driver", out);
+  add_edits(evidence.cdi, "CDI device " + join(evidence.cdi_names, ", "), out);
+  oci::ContainerEdits by_hand;
+  by_hand.device_nodes = std::move(evidence.by_hand);
+  add_edits(by_hand, "given by its path, which brings no driver files; --gpus does", out);
+  for (const oci::DeviceNode& node : evidence.kept_back) {
+    out.items.push_back({"node", node.path, false, "policy, or the job, withholds it", ""});
+  }
+  if (loads) out.items.push_back(std::move(*loads));
+  for (policy::Verdict& rule : evidence.rules) {
+    out.items.push_back({kRuleItem, std::move(rule.rule), rule.applied, std::move(rule.why),
+                         std::move(rule.place)});
+  }
+  std::move(evidence.mpi.begin(), evidence.mpi.end(), std::back_inserter(out.items));
+  if (evidence.root) out.items.push_back(std::move(*evidence.root));
+  return out;
+}
+
+std::string write_explanation(const Explanation& explanation) {
+  std::string out;
+  out.reserve(explanation.items.size() * 160);
+  for (const gpu::Verdict& source : explanation.sources) {
+    append_line(out, kSource, {word_of(source.used), source.source, source.text, source.why});
+  }
+  for (const gpu::Reason& item : explanation.items) {
+    append_line(out, kItem,
+                {word_of(item.given), item.kind, item.object, item.why, item.host_path});
+  }
+  return out;
+}
+
+Result<Explanation> parse_explanation(std::string_view text) {
+  Explanation out;
+  size_t number = 0;
+  for (std::string_view line : split(text, '\n')) {
+    ++number;
+    if (line.empty()) continue;
+    auto parts = split(line, '\t');
+    bool flag = parts.size() > 1 && parts[1] == "yes";
+    if (parts.size() == 5 && parts[0] == kSource) {
+      out.sources.push_back(
+          {std::string(parts[2]), std::string(parts[3]), flag, std::string(parts[4])});
+    } else if (parts.size() == 6 && parts[0] == kItem) {
+      out.items.push_back({std::string(parts[2]), std::string(parts[3]), flag,
+                           std::string(parts[4]), std::string(parts[5])});
+    } else {
+      return make_error(Kind::corrupt, std::string(kExplanationFile) + ": line " +
+                                           std::to_string(number) + ": no such line");
+    }
+  }
+  return out;
+}
+
+Result<void> keep(const Explanation& explanation, const sys::Fd& files) {
+  if (explanation.empty()) return {};
+  return sys::write_file(files, kExplanationFile, write_explanation(explanation), 0600);
+}
+
+Result<Explained> explain_container(const Context& context, std::string_view reference) {
+  ContainerSummary container = TRY(get_container(context, reference));
+  Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
+  std::string path =
+      container_files(context.paths, container.id, lifetime) + "/" + kExplanationFile;
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxExplained));
+  Explained out{container.id, container.name, container.image, {}};
+  if (text) out.explanation = TRY(parse_explanation(*text));
+  auto files = read_container(context.paths, container.id);
+  if (!files.ok() || !files->exit) return out;
+  out.status = files->exit->exit_code;
+  out.reason = reason_of_container(context, container.id, *files->exit);
+  return out;
+}
+
+}  // namespace berth::engine

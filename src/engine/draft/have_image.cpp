@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/draft/have_image.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "base/text.hpp"
+#include "engine/container/list.hpp"
+#include "engine/draft/image_mounts.hpp"
+#include "engine/image/file.hpp"
+#include "engine/image/rootfs.hpp"
+#include "engine/image/store.hpp"
+#include "engine/node/match.hpp"
+#include "engine/site/rules.hpp"
+
+namespace berth::engine {
+namespace {
+
+Error no_such_image(const std::string& name) {
+  return make_error(Kind::not_found, "no such image: " + name, "berth pull " + name);
+}
+
+/// udocker and enroot run containers by their names.
+Error no_such_registry_image(const Context& context, const std::string& reference, Error error) {
+  auto container = get_container(context, reference);
+  if (!container.ok() || container->name != reference) return error;
+  error.hint = quote(reference) + " is a container here: berth start -a " + reference +
+               ", or berth exec " + reference + " COMMAND";
+  return error;
+}
+
+GpuWish wish_of(const RunRequest& request) {
+  return {.driver_mode = request.gpu_driver,
+          .needs_gpus = request.gpus && *request.gpus != "none",
+          .other_command = request.entrypoint || !request.command.empty()};
+}
+
+Result<void> pull_image(const Context& context, const RunRequest& request, const RunCall& call,
+                        bool local, const Progress& progress) {
+  image::PullRequest pull;
+  pull.reference = request.image;
+  pull.force = call.force;
+  pull.strict = call.strict;
+  if (!local) judge_by_this_node(context, wish_of(request), pull);
+  pull.platform = call.platform;
+  pull.access = call.registry;
+  pull.quiet = call.quiet;
+  pull.local = local;
+  TRY(transfer(context, std::move(pull), progress));
+  return {};
+}
+
+/// Forgets an image that is not for the platform that was asked for: it is pulled then, as docker
+/// does, or where nothing may be pulled that is the error. Gives what is wrong with it, or "".
+Result<std::string> check_platform(const RunCall& call, const std::string& reference,
+                                   std::optional<image::Image>& found) {
+  if (!call.platform) return std::string();
+  oci::Platform wish = TRY(oci::parse_platform(*call.platform));
+  if (!found) return std::string();
+  const oci::ImageConfig& config = found->config;
+  std::string os = config.os.empty() ? "linux" : config.os;
+  oci::Platform here{config.architecture, os, {}, {}, config.variant};
+  auto named = oci::parse_platform(os + "/" + config.architecture);  // "aarch64" is arm64
+  if (named.ok()) here.architecture = named->architecture;
+  bool fits = here.os == wish.os && here.architecture == wish.architecture &&
+              (wish.variant.empty() || here.variant.empty() || here.variant == wish.variant);
+  if (fits) return std::string();
+  // An id is that of one platform, and of nothing at a registry.
+  std::string id = found->id.text();
+  bool by_id = id.starts_with(reference) || id.substr(id.find(':') + 1).starts_with(reference);
+  found.reset();
+  std::string wrong = "image " + quote(reference) + " is here for " +
+                      escape_controls(oci::platform_text(here)) + ", not for " +
+                      oci::platform_text(wish);
+  if (call.pull != PullPolicy::never && !by_id) return wrong;
+  return make_error(Kind::not_found, std::move(wrong), "--pull missing");
+}
+
+/// Pulls those that the store lacks. What an image needs of a machine does not count: it is read.
+Result<void> pull_image_mounts(const Context& context, const image::Store& store,
+                               const RunRequest& request, const RunCall& call,
+                               const Progress& progress) {
+  RunCall loose = call;
+  loose.force = true;
+  loose.strict = false;
+  for (const ImageMount& mount : request.image_mounts) {
+    if (mount.is_file) continue;
+    RunRequest other;
+    other.image = mount.source;
+    TRY_CTX(find_or_pull_image(context, store, other, loose, progress), cannot_mount(mount));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<image::Image> find_or_pull_image(const Context& context, const image::Store& store,
+                                        const RunRequest& request, const RunCall& call,
+                                        const Progress& progress) {
+  const std::string& reference = request.image;
+  std::optional<image::Image> found;
+  std::string other_platform;  // that the image which is here is for
+  if (is_of_store(request)) {
+    if (call.pull != PullPolicy::always) {
+      found = TRY(find_present_image(store, reference));
+      if (!found) TRY(check_no_image_file(reference));
+    }
+    other_platform = TRY(check_platform(call, reference, found));
+    TRY(check_registry(context, request, found ? &*found : nullptr));
+  }
+  TRY(pull_image_mounts(context, store, request, call, progress));
+  if (request.rootfs) return no_image();
+  if (request.image_file) return describe_image_file(request.image);
+  if (found && found->unpacked()) {
+    if (!call.force) TRY(judge_present(context, wish_of(request), *found, call.strict));
+    return std::move(*found);
+  }
+  if (!found && call.pull == PullPolicy::never) return no_such_image(reference);
+  auto pulled = pull_image(context, request, call, found.has_value(), progress);
+  if (!pulled.ok()) {
+    Error error = no_such_registry_image(context, reference, std::move(pulled).error());
+    if (!other_platform.empty()) return std::move(error).with_context(std::move(other_platform));
+    return error;
+  }
+  image::Image image = TRY(store.get_image(reference));
+  if (call.strict && !call.force) {
+    TRY(judge_present(context, wish_of(request), image, call.strict));
+  } else if (!call.force) {
+    TRY(judge_unpacked(context, wish_of(request), image, Telling::refuse));
+  }
+  return image;
+}
+
+Result<image::Image> image_of(const Context& context, const record::Container& record,
+                              const RunRequest& request) {
+  if (request.image_file) return describe_image_file(request.image);
+  image::Store store = TRY(open_store(context));
+  if (request.rootfs) return no_image();
+  image::Image image = TRY(store.get_image(record.image_id));
+  store.note_used(image.manifest_digest);
+  return image;
+}
+
+}  // namespace berth::engine

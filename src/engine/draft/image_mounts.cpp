@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/draft/image_mounts.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "engine/image/store.hpp"
+
+namespace berth::engine {
+namespace {
+
+Result<image::Image> get_image(const image::Store& store, const ImageMount& mount) {
+  return store.get_image(mount.id.empty() ? mount.source : mount.id);
+}
+
+/// Highest first.
+Result<std::vector<std::string>> layers_of(const image::Store& store, const ImageMount& mount) {
+  if (mount.is_file) return std::vector<std::string>{mount.source};
+  image::Image image = TRY(get_image(store, mount));
+  std::vector<std::string> layers = image.layer_directories();
+  std::reverse(layers.begin(), layers.end());
+  if (!layers.empty()) return layers;
+  return make_error(Kind::usage, "it has no files");
+}
+
+Result<oci::Mount> make_mount(const Context& context, const image::Store& store,
+                              const ImageMount& mount, const LayerView& view) {
+  if (TRY(view.look_up(mount.destination)) == LayerView::Type::other) {
+    return make_error(Kind::usage, "the place in the image is no directory");
+  }
+  oci::Mount made;
+  made.destination = mount.destination;
+  made.type = "overlay";
+  made.source = "overlay";
+  made.options = {"ro", "nosuid", "nodev"};
+  for (const std::string& layer : TRY(layers_of(store, mount))) {
+    made.options.push_back("lowerdir+=" + layer);
+  }
+  if (context.identity != Identity::root) made.options.emplace_back("userxattr");
+  return made;
+}
+
+}  // namespace
+
+Result<std::vector<image::Image>> fix_image_mounts(const image::Store& store, RunRequest& request) {
+  std::vector<image::Image> images;
+  for (ImageMount& mount : request.image_mounts) {
+    if (mount.is_file) continue;
+    images.push_back(TRY_CTX(get_image(store, mount), cannot_mount(mount)));
+    mount.id = images.back().id.text();
+  }
+  return images;
+}
+
+Result<std::vector<oci::Mount>> make_image_mounts(const Context& context, const RunRequest& request,
+                                                  const LayerView& view) {
+  std::vector<oci::Mount> mounts;
+  if (request.image_mounts.empty()) return mounts;
+  image::Store store = TRY(open_store(context));
+  for (const ImageMount& mount : request.image_mounts) {
+    mounts.push_back(TRY_CTX(make_mount(context, store, mount, view), cannot_mount(mount)));
+  }
+  return mounts;
+}
+
+std::string cannot_mount(const ImageMount& mount) {
+  return "cannot mount image " + quote(mount.source) + " at " + quote(mount.destination);
+}
+
+}  // namespace berth::engine

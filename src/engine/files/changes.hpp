@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/context/context.hpp"
+#include "image/transfer_protocol.hpp"
+#include "scan/loader_cache.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::engine {
+
+/// What a container's own layer did to a path of its image.
+struct PathChange {
+  char kind = 'C';   ///< 'A' added, 'C' changed, 'D' deleted
+  std::string path;  ///< absolute
+  bool operator==(const PathChange&) const = default;
+};
+
+/// In docker's order: by name, a directory before what is in it.
+/// Errors: not_found, unsupported (its root is a directory of the host), io.
+Result<std::vector<PathChange>> container_changes(const Context& context,
+                                                  std::string_view reference);
+
+/// The same of an upper directory and the layers below it, highest first. All are foreign, and
+/// `upper` may change meanwhile: no link is followed.
+/// `kind`: which attributes are the overlay's own. `added`: what the container's loader cache was
+/// given beyond the image's, which is no change of the container's.
+/// Shape: at most 400 directories deep.
+/// Source: kernel overlayfs.rst "whiteouts and opaque directories".
+Result<std::vector<PathChange>> layer_changes(const sys::Fd& upper,
+                                              const std::vector<sys::Fd>& lower,
+                                              image::OverlayXattr kind,
+                                              const std::vector<scan::LoaderEntry>& added = {});
+
+/// What differs between a tree and the layers that it was copied from, in the same order. A change
+/// is told by owner, mode, size and time: one that kept all of them is not seen.
+Result<std::vector<PathChange>> copy_changes(const sys::Fd& copy, const std::vector<sys::Fd>& lower,
+                                             image::OverlayXattr kind,
+                                             const std::vector<scan::LoaderEntry>& added = {});
+
+/// Makes a container's own layer of those differences in the empty directory `upper`, on the file
+/// system of `copy`: files are links to those of the copy. Nobody else writes to `upper`.
+/// Errors: usage (deeper than 400 directories), denied, io.
+Result<void> make_layer_of_copy(const sys::Fd& copy, const std::vector<PathChange>& changes,
+                                const sys::Fd& upper);
+
+}  // namespace berth::engine

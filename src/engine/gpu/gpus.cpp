@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/gpu/gpus.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/text.hpp"
+#include "engine/context/job.hpp"
+#include "engine/gpu/cdi.hpp"
+#include "engine/gpu/host_devices.hpp"
+#include "engine/gpu/list.hpp"
+#include "engine/gpu/mps.hpp"
+#include "engine/gpu/placement.hpp"
+#include "engine/image/lowest_layer.hpp"
+#include "engine/image/rootfs.hpp"
+#include "engine/request/environment.hpp"
+#include "engine/state/configs.hpp"
+#include "gpu/grant/cdi_names.hpp"
+#include "gpu/grant/environment.hpp"
+#include "gpu/grant/grant.hpp"
+#include "gpu/grant/out_of_reach.hpp"
+#include "gpu/grant/visible.hpp"
+#include "gpu/inventory/access.hpp"
+#include "gpu/place/finish.hpp"
+#include "gpu/place/place.hpp"
+#include "oci/edit.hpp"
+#include "policy/file.hpp"
+#include "sys/file.hpp"
+#include "sys/file_system.hpp"
+
+namespace berth::engine {
+namespace {
+
+/// The mounts of /dev/null that ask for devices, as names.
+std::vector<std::string> volume_devices(const RunRequest& request) {
+  std::vector<std::string> out;
+  for (const Volume& volume : request.volumes) {
+    bool asks = volume.source == "/dev/null" && volume.destination.starts_with(gpu::kVolumeDevices);
+    if (asks) out.push_back(volume.destination.substr(gpu::kVolumeDevices.size()));
+  }
+  return out;
+}
+
+Result<gpu::Machine> look_at_machine(const Context& context, const policy::Gpu& policy) {
+  return gpu::look_for_denied(TRY(inventory_of(context, policy, gpu::Refresh::if_stale)));
+}
+
+void withdraw(const std::vector<std::string>& names, oci::Spec& spec) {
+  if (!spec.process) return;
+  std::erase_if(spec.process->env, [&](const std::string& entry) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return entry.starts_with(name + "="); });
+  });
+}
+
+void warn_of(const std::vector<std::string>& lines, const Context& context) {
+  for (const std::string& line : lines) context.log.warn(line);
+}
+
+// A container that has ended still has its bundle, to be started from. The one that is being made,
+// `own`, has none yet.
+bool is_volume_of_another(const Paths& paths, const std::string& own, const std::string& volume) {
+  auto users = containers_with(paths, "/" + volume + "/");
+  if (users.ok()) std::erase(*users, own);
+  return !users.ok() || !users->empty();
+}
+
+/// The host's own root has the driver's files in their places already.
+bool has_own_driver(const RunRequest& request) {
+  if (!request.rootfs || request.gpu_driver) return false;
+  auto host = is_host_root(*request.rootfs);
+  return host.ok() && *host;
+}
+
+std::string mode_from(const RunRequest& request, const policy::Gpu& site) {
+  if (request.gpu_driver) return "a flag says so";
+  if (has_own_driver(request)) return "the root is the host's own, which has them";
+  return site.driver_mode == policy::DriverMode::bind ? "the default" : "the policy says so";
+}
+
+// Of the machine's root nodes are made anew. A node that is bound stays closed to whom it is
+// closed, and what then fails in the container does not say why.
+void warn_of_closed_nodes(const Context& context, const std::vector<gpu::Node>& nodes) {
+  if (context.identity == Identity::root) return;
+  for (const gpu::Node& node : nodes) {
+    // Screens are closed to most users as a rule, which keeps nobody from computing.
+    if (node.path.starts_with("/dev/dri/")) continue;
+    // A capability is only ever read.
+    int mode = node.path.starts_with("/dev/nvidia-caps/") ? R_OK : R_OK | W_OK;
+    if (node.host_path.empty() || sys::check_access(sys::cwd(), node.host_path, mode).ok())
+      continue;
+    context.log.warn("this user may not open " + quote(node.host_path) +
+                     ", giving it nevertheless; see 'berth doctor gpu'");
+    return;
+  }
+}
+
+/// Whether GPUs are wished for, and there are any.
+bool wants_gpus(const Context& context, const gpu::Choice& choice,
+                const gpu::Inventory& inventory) {
+  if (choice.request.want == gpu::Request::Want::none) return false;
+  if (!choice.by_scheduler_alone || !inventory.gpus.empty()) return true;
+  context.log.warn(choice.request.source +
+                   " says that this job has GPUs, but this machine has none, ignoring");
+  return false;
+}
+
+/// Places the container beside its GPUs, unless somebody has said where it is to run. Users have no
+/// cpusets as a rule, and in a batch job the limit is the job's.
+Result<void> bind_beside(const Context& context, const gpu::Choice& choice,
+                         const gpu::Inventory& inventory,
+                         const std::vector<gpu::Selected>& selected, const RunRequest& request,
+                         oci::Spec& spec, Evidence& evidence) {
+  bool named = !request.limits.cpuset_cpus.empty() || !request.limits.cpuset_mems.empty();
+  if (named || selected.empty() || !request.gpus_bind || !choice.site.bind) return {};
+  NumaNodes nodes = TRY(numa_nodes_of(inventory));
+  std::string status = TRY(sys::read_file(sys::cwd(), "/proc/self/status"));
+  auto placement = place_beside(selected, nodes, parse_allowed(status));
+  if (!placement) return {};
+  bool limits =
+      context.identity == Identity::root && has_cpusets() && !is_in_job(context.environment);
+  set_placement(*placement, limits ? KeptBy::cpuset : KeptBy::affinity, spec);
+  std::string by = limits ? "by a cpuset" : "by affinity";
+  evidence.grant.reasons.push_back({"processors",
+                                    placement->cpus,
+                                    true,
+                                    "beside its GPUs, " + by + "; --gpus-bind=false for all",
+                                    {}});
+  return {};
+}
+
+/// The flags that limit what a container has of its GPUs; empty: none.
+std::string limits_of(const RunRequest& request) {
+  if (!request.gpu_cores) return request.gpu_memory ? "--gpu-memory" : "";
+  return request.gpu_memory ? "--gpu-cores, --gpu-memory" : "--gpu-cores";
+}
+
+/// What is given by other ways than --gpus has no limit.
+Result<void> check_limited(const RunRequest& request, const std::vector<std::string>& beside) {
+  if (limits_of(request).empty() || beside.empty()) return {};
+  return make_error(Kind::unsupported,
+                    limits_of(request) + ": a GPU is given by its CDI name or its path",
+                    "--gpus device=");
+}
+
+/// By the kernel, of the GPUs that were chosen.
+Result<void> add_memory_limit(const GpuMemory& wanted, const MemoryRegions& regions,
+                              const std::vector<gpu::Selected>& selected, oci::Spec& spec) {
+  auto files = TRY(limit_gpu_memory(wanted, selected, regions));
+  if (!spec.linux_.resources) spec.linux_.resources.emplace();
+  spec.linux_.resources->unified.merge(files);
+  return {};
+}
+
+std::string text_of(const gpu::MpsLimits& limits) {
+  std::vector<std::string> parts;
+  if (limits.cores_percent)
+    parts.push_back(std::to_string(*limits.cores_percent) + "% of the cores");
+  if (limits.memory_bytes) {
+    parts.push_back(std::to_string(*limits.memory_bytes >> 20) + " MiB of the memory");
+  }
+  return "each program is kept to " + join(parts, " and ") + " by NVIDIA's MPS";
+}
+
+/// Makes the container compute through its share of MPS, which then runs.
+Result<void> add_mps(const Context& context, const MpsPlan& plan, const LeasedGpus& leased,
+                     const gpu::Inventory& inventory, Leasing leasing, oci::Spec& spec,
+                     Evidence& evidence) {
+  if (!leased.share) return {};
+  const std::string& name = leased.share_name;
+  add_share(gpu::place_of(context.paths.state, name), spec);
+  evidence.grant.reasons.push_back({"mps", name, true, text_of(leased.share->limits), {}});
+  if (leasing != Leasing::take) return {};
+  return start_share(context, plan, *leased.share, leased.selected, inventory, leased.lease);
+}
+
+bool names_gpu_node(const RunRequest& request) {
+  auto nodes = nodes_by_hand(request);
+  return nodes.ok() && std::any_of(nodes->begin(), nodes->end(), is_gpu_node);
+}
+
+gpu::RealPath real_path_of(const ImageLook& look) {
+  return [&view = look.view](const std::string& path) {
+    auto real = view.real_path(path);
+    if (!real.ok()) return path;
+    return std::move(*real);
+  };
+}
+
+Result<void> add_granted(const Context& context, const gpu::Choice& choice,
+                         const gpu::Inventory& inventory,
+                         const std::vector<gpu::Selected>& selected, const ImageLook& look,
+                         oci::Spec& spec, DriverCopies& copies, Evidence& evidence) {
+  if (choice.request.want == gpu::Request::Want::none) return {};
+  scan::DriverFiles image = TRY_CTX(driver_files_of(context, look, *spec.process),
+                                    "cannot look for driver files in the image");
+  gpu::GrantOptions grant_options;
+  grant_options.mode = choice.site.driver_mode;
+  grant_options.image = &image;
+  grant_options.forward_compatibility = choice.site.forward_compatibility;
+  grant_options.real_path = real_path_of(look);
+  grant_options.user_mounts = gpu::user_mounts(spec, grant_options.real_path);
+  grant_options.selected = &selected;
+  gpu::Grant grant = TRY(gpu::make_grant(choice.request, inventory, grant_options));
+  gpu::leave_out_denied(grant);
+  for (const gpu::Reason& reason : grant.reasons) {
+    context.log.debug(reason.kind + " " + reason.object + ": " + reason.why);
+  }
+  if (grant.synthetic) context.log.warn("the driver tree is synthetic: these are no real GPUs");
+  warn_of(grant.warnings, context);
+  warn_of_closed_nodes(context, grant.nodes);
+  gpu::PlaceOptions options;
+  options.state_dir = context.paths.state;
+  options.volume_dir = context.paths.root + "/driver-volumes";
+  options.keeps_volume = [&](const std::string& name) {
+    return is_volume_of_another(context.paths, look.container, name);
+  };
+  options.musl = image.musl;
+  gpu::Placement placed = TRY(gpu::place(grant, options));
+  if (!choice.site.additional_gids) placed.edits.additional_gids.clear();
+  copies = {std::move(placed.copies), std::move(placed.copied_links)};
+  add_lowest_layer(placed.placeholder_layer, spec);
+  oci::apply(placed.edits, spec);
+  evidence.grant = std::move(grant);
+  evidence.placed = std::move(placed.edits);
+  evidence.mode_from = mode_from(look.request, choice.site);
+  evidence.image = std::move(image);
+  return {};
+}
+
+}  // namespace
+
+Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& request,
+                                const oci::ContainerDefaults& image,
+                                const std::vector<std::string>& capabilities) {
+  bool may_do_all =
+      std::find(capabilities.begin(), capabilities.end(), "CAP_SYS_ADMIN") != capabilities.end();
+  policy::Gpu policy = TRY(gpu_policy_of(context));
+  gpu::Sources sources;
+  sources.gpus = request.gpus;
+  sources.devices = request.devices;
+  sources.volumes = volume_devices(request);
+  sources.image = image.env;
+  sources.typed = environment_of(request);
+  // A variable of the site is its own word only where variables mean anything.
+  bool counts = policy.environment == policy::GpuEnvironment::grant ||
+                (policy.environment == policy::GpuEnvironment::privileged && may_do_all);
+  if (!counts) sources.typed = without_site_selection(request);
+  sources.inherited = request.inherited;
+  sources.labels = image.labels;
+  sources.caller = context.environment.entries();
+  sources.program = request.program;
+  sources.privileged = may_do_all;
+  sources.nodes_by_hand = request.security.privileged || !request.host_devices.empty();
+  gpu::Choice choice = TRY(gpu::choose(sources, policy));
+  // People type NVIDIA's CDI names whether or not somebody has written files for them.
+  bool nvidia = std::any_of(choice.cdi_names.begin(), choice.cdi_names.end(), [](const auto& name) {
+    return gpu::vendor_of_cdi_name(name) == gpu::Vendor::nvidia;
+  });
+  if (nvidia && TRY(has_no_cdi_gpus(context))) {
+    gpu::take_plain_gpus(choice.cdi_names, {}, "--device", choice.request);
+  }
+  choice.site.driver_mode = request.gpu_driver.value_or(policy.driver_mode);
+  if (has_own_driver(request)) choice.site.driver_mode = policy::DriverMode::none;
+  for (const gpu::Verdict& verdict : choice.verdicts) {
+    context.log.debug(verdict.source + " '" + verdict.text +
+                      (verdict.used ? "': counts: " : "': does not count: ") + verdict.why);
+  }
+  for (const std::string& warning : choice.warnings) context.log.warn(warning);
+  return choice;
+}
+
+Result<void> add_host_nodes(const Context& context, const RunRequest& request,
+                            const gpu::Choice& choice, oci::Spec& spec, Evidence& evidence) {
+  if (!request.security.privileged && request.host_devices.empty()) return {};
+  std::vector<oci::DeviceNode> named = TRY(nodes_by_hand(request));
+  std::vector<oci::DeviceNode> nodes;
+  if (request.security.privileged) nodes = TRY(all_nodes(context.identity));
+  bool gpus = std::any_of(named.begin(), named.end(), is_gpu_node) ||
+              std::any_of(nodes.begin(), nodes.end(), is_gpu_node);
+  if (gpus) {
+    gpu::Machine machine = TRY(look_at_machine(context, choice.site));
+    std::vector<gpu::Node> withheld = gpu::nodes_out_of_reach(choice, machine);
+    auto refused = take_out(named, withheld);
+    if (!refused.empty()) {
+      return make_error(Kind::denied,
+                        "--device " + refused.front().host_path +
+                            ": the policy of this machine, or the job, withholds it",
+                        "berth policy show");
+    }
+    evidence.kept_back = take_out(nodes, withheld);
+  }
+  oci::ContainerEdits edits;
+  edits.device_nodes = std::move(nodes);
+  for (oci::DeviceNode& node : named) edits.device_nodes.push_back(std::move(node));
+  oci::apply(edits, spec);
+  // The rule of --privileged allows all: what is kept back is denied after it.
+  for (const oci::DeviceNode& node : evidence.kept_back) {
+    if (context.identity != Identity::root) break;
+    spec.linux_.resources->devices.push_back({false, node.type, node.major, node.minor, "rwm"});
+  }
+  std::copy_if(edits.device_nodes.begin(), edits.device_nodes.end(),
+               std::back_inserter(evidence.by_hand), is_gpu_node);
+  return {};
+}
+
+Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, const ImageLook& look,
+                                Leasing leasing, oci::Spec& spec, DriverCopies& copies,
+                                Evidence& evidence) {
+  evidence.sources = choice.verdicts;
+  withdraw(choice.withdrawn, spec);
+  gpu::HeldLease lease;
+  const auto& cdi = choice.cdi_names;
+  bool by_name = std::any_of(cdi.begin(), cdi.end(), [](const std::string& name) {
+    return gpu::vendor_of_cdi_name(name).has_value();
+  });
+  bool by_path = names_gpu_node(look.request);
+  // What nodes alone give is the driver's to number.
+  bool by_nodes = by_path || look.request.security.privileged;
+  if (!choice.grants() && !by_nodes) warn_of(gpu::stale_selections(choice.request, {}), context);
+  const std::optional<GpuMemory>& memory = look.request.gpu_memory;
+  bool limited = limits_of(look.request).empty();
+  if (!choice.grants() && !by_path && limited) return lease;
+  bool counts = choice.request.want != gpu::Request::Want::none || !choice.request.limits.empty() ||
+                !choice.site.never.empty();
+  if (counts || by_name || by_path) {
+    gpu::Machine machine = TRY(look_at_machine(context, choice.site));
+    if (counts) TRY(gpu::narrow(choice, machine));
+    std::vector<std::string> beside = keys_beside(look.request, choice, machine.ours);
+    if (wants_gpus(context, choice, machine.ours) || !beside.empty()) {
+      TRY(check_limited(look.request, beside));
+      MpsPlan mps = TRY(plan_mps(context, look.request, choice.site, machine.ours, spec));
+      LeasedGpus leased = TRY(lease_gpus(context, look.request, look.container, choice.request,
+                                         choice.site, machine.ours, beside, mps, leasing));
+      choice.request = std::move(leased.request);
+      TRY(add_granted(context, choice, machine.ours, leased.selected, look, spec, copies,
+                      evidence));
+      TRY(bind_beside(context, choice, machine.ours, leased.selected, look.request, spec,
+                      evidence));
+      // Before a start nobody knows whose GPUs these are: --gpus from:.
+      bool unknown = leasing == Leasing::nothing && leased.selected.empty();
+      gpu::MpsLimits by_mps = limits_by_mps(mps, leased.selected);
+      if (memory && !by_mps.memory_bytes && !unknown) {
+        TRY(add_memory_limit(*memory, mps.regions, leased.selected, spec));
+      }
+      if (by_mps != gpu::MpsLimits()) TRY(check_mps(look.request, by_mps, machine.ours));
+      TRY(add_mps(context, mps, leased, machine.ours, leasing, spec, evidence));
+      limited = true;
+      lease = std::move(leased.lease);
+    }
+    evidence.inventory = std::move(machine.ours);
+  }
+  if (!limited) {
+    return make_error(Kind::usage, limits_of(look.request) + ": no GPU is asked for", "--gpus 1");
+  }
+  if (!choice.cdi_names.empty()) {
+    bool image = choice.site.driver_mode == policy::DriverMode::image;
+    CdiParts parts = image ? CdiParts::nodes : CdiParts::all;
+    evidence.cdi = TRY(add_cdi_devices(context, choice.cdi_names, parts, real_path_of(look), spec));
+    evidence.cdi_names = std::move(choice.cdi_names);
+  }
+  return lease;
+}
+
+Result<void> check_nodes(const ImageLook& look, const oci::Spec& spec) {
+  if (look.request.security.privileged) return {};
+  return gpu::check_devices(spec.linux_.devices, gpu::user_mounts(spec, real_path_of(look)),
+                            gpu::is_host_device);
+}
+
+}  // namespace berth::engine

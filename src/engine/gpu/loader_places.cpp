@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/gpu/loader_places.hpp"
+
+#include <fcntl.h>
+
+#include <set>
+#include <vector>
+
+#include "engine/image/lowest_layer.hpp"
+#include "gpu/place/publish.hpp"
+#include "oci/edit.hpp"
+#include "scan/loader_cache.hpp"
+#include "sys/file.hpp"
+
+namespace berth::engine {
+namespace {
+
+Result<void> make_places(const sys::Fd& directory, const std::vector<scan::LibraryLink>& links) {
+  std::set<std::string> made;
+  auto write = [&](std::string_view path, std::string_view text) -> Result<void> {
+    std::string below(path.substr(1));
+    TRY(gpu::make_parents(directory, below, made));
+    return sys::write_file(directory, below, text, 0644);
+  };
+  TRY(write("/etc/ld.so.cache", ""));  // where it is bound: a root that cannot be written to
+  TRY(write(scan::kLoaderConfiguration, ""));
+  TRY(write(scan::kMainConfiguration, scan::kMainConfigurationText));
+  for (const scan::LibraryLink& link : links) {
+    std::string below = link.path.substr(1);
+    TRY(gpu::make_parents(directory, below, made));
+    TRY(sys::make_symlink(link.target, directory, below));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> add_loader_places(const Context& context, oci::Spec& spec) {
+  auto lines = spec.annotations.find(std::string(oci::kLoaderCacheAnnotation));
+  if (lines == spec.annotations.end() &&
+      !spec.annotations.contains(std::string(oci::kCompatAnnotation))) {
+    return {};
+  }
+  auto links = scan::default_links(loader_entries_of(spec));
+  std::string content = "loader places\n";
+  for (const auto& link : links) content += link.path + "\t" + link.target + "\n";
+  const std::string directory = context.paths.state + "/loader";
+  TRY(sys::make_directories(sys::cwd(), directory, 0700));
+  sys::Fd parent = TRY(sys::open_at(sys::cwd(), directory, O_RDONLY | O_DIRECTORY));
+  std::string name = "places-" + gpu::key_of_text(content);
+  auto fill = [&](const sys::Fd& made) { return make_places(made, links); };
+  TRY_CTX(gpu::publish_directory(parent, name, fill), "cannot prepare the loader's mount points");
+  add_lowest_layer(directory + "/" + name, spec);
+  return {};
+}
+
+std::vector<scan::LoaderEntry> loader_entries_of(const oci::Spec& spec) {
+  std::vector<scan::LoaderEntry> entries;
+  auto lines = spec.annotations.find(std::string(oci::kLoaderCacheAnnotation));
+  if (lines == spec.annotations.end()) return entries;
+  for (const auto& line : oci::loader_entries_of(lines->second)) {
+    entries.push_back({line.soname, line.path, line.flags});
+  }
+  return entries;
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/image/images.hpp"
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "engine/context/time_text.hpp"
+#include "engine/image/facts.hpp"
+#include "engine/image/mounted.hpp"
+#include "engine/image/store.hpp"
+#include "engine/state/journal.hpp"
+#include "json/fields.hpp"
+
+namespace berth::engine {
+namespace {
+
+Error no_image_error(std::string_view reference) {
+  return make_error(Kind::not_found, "no such image: " + escape_controls(reference),
+                    "berth images");
+}
+
+ImageSummary summary_of(const image::Image& image, const image::Reference* reference) {
+  ImageSummary summary;
+  summary.repository = reference != nullptr ? reference->familiar_name() : "<none>";
+  summary.tag = reference != nullptr && !reference->tag().empty() ? reference->tag() : "<none>";
+  summary.digest = image.target.empty() ? "" : image.target.text();
+  summary.id = image.id.text();
+  summary.created_at = parse_time(image.config.created).value_or(0);
+  summary.size = image.size;
+  summary.labels = image.config.config.labels;
+  summary.read_only = !image.store.empty();
+  return summary;
+}
+
+}  // namespace
+
+Result<std::vector<ImageSummary>> list_images(const Context& context) {
+  image::Store store = TRY(open_store(context));
+  std::vector<std::string> damaged;
+  std::vector<ImageSummary> summaries;
+  for (const image::Image& image : TRY(store.list(&damaged))) {
+    for (const image::Reference& reference : image.references) {
+      summaries.push_back(summary_of(image, &reference));
+    }
+    if (image.references.empty()) summaries.push_back(summary_of(image, nullptr));
+  }
+  for (const std::string& text : damaged) context.log.warn(text + ", ignoring");
+  return summaries;
+}
+
+Result<std::vector<std::string>> tags_of(const Context& context, std::string_view repository) {
+  image::Reference wanted = TRY(image::Reference::parse(repository));
+  if (repository.find_first_of(":@", repository.rfind('/') + 1) != repository.npos) {
+    return make_error(Kind::usage, "tag can't be used with --all-tags/-a");
+  }
+  image::Store store = TRY(open_store(context));
+  std::vector<std::string> damaged;
+  std::vector<std::string> references;
+  for (const image::Image& image : TRY(store.list(&damaged))) {
+    for (const image::Reference& reference : image.references) {
+      bool same = reference.registry() == wanted.registry() &&
+                  reference.repository() == wanted.repository();
+      if (same && !reference.tag().empty()) references.push_back(reference.familiar());
+    }
+  }
+  std::sort(references.begin(), references.end());
+  if (!references.empty()) return references;
+  return make_error(Kind::not_found,
+                    "An image does not exist locally with the tag: " + wanted.familiar_name(),
+                    "berth images");
+}
+
+Result<RemovedImage> remove_image(const Context& context, std::string_view reference,
+                                  RemoveImageOptions options) {
+  image::Store store = TRY(open_store(context));
+  auto image = TRY(store.find_image(reference));
+  if (!image) return no_image_error(reference);
+  const std::string id = image->id.text();
+  std::string mounted = mounted_at(id);
+  // By one of several names the image stays.
+  auto named = image::Reference::parse(reference);
+  bool by_name =
+      named.ok() && std::ranges::find(image->references, *named) != image->references.end();
+  bool stays = by_name && image->references.size() > 1;
+  if (!mounted.empty() && !stays) {
+    return make_error(Kind::busy,
+                      "remove image " + quote(reference) + ": it is mounted at " + quote(mounted),
+                      "berth image unmount " + mounted);
+  }
+  image::Removal removal = TRY(store.remove(reference, image::RemoveOptions{options.force}));
+  if (removal.kept) {
+    context.log.warn("cannot tell what nothing needs any more: " + to_line(*removal.kept) +
+                     "; keeping all layers, ignoring");
+  }
+  RemovedImage removed;
+  for (const image::Reference& name : removal.untagged) removed.untagged.push_back(name.familiar());
+  for (const Digest& digest : removal.deleted) removed.deleted.push_back(digest.text());
+  for (size_t i = 0; i < removed.untagged.size(); ++i)
+    emit_image_event(context.paths, "untag", id, id);
+  if (removed.deleted.empty()) return removed;
+  forget_facts(context, *image);
+  emit_image_event(context.paths, "delete", id, id);
+  return removed;
+}
+
+std::string familiar(std::string_view reference) {
+  auto parsed = image::Reference::parse(reference);
+  if (!parsed.ok() || !reference.starts_with("docker.io/")) return std::string(reference);
+  size_t name_end = reference.find_first_of(":@", reference.rfind('/'));
+  return parsed->familiar_name() +
+         std::string(name_end == reference.npos ? "" : reference.substr(name_end));
+}
+
+Result<void> tag_image(const Context& context, std::string_view source, std::string_view target) {
+  image::Store store = TRY(open_store(context));
+  image::Reference name = TRY(image::Reference::parse(target));
+  if (name.digest()) {
+    return make_error(Kind::usage, "a digest cannot be a name: " + quote(target));
+  }
+  image::Image image = TRY(get_image(store, source));
+  TRY(store.tag(image, name));
+  emit_image_event(context.paths, "tag", image.id.text(), name.familiar());
+  return {};
+}
+
+Result<std::vector<HistoryEntry>> image_history(const Context& context,
+                                                std::string_view reference) {
+  image::Store store = TRY(open_store(context));
+  image::Image image = TRY(get_image(store, reference));
+  std::vector<HistoryEntry> entries;
+  size_t layer = 0;
+  for (const oci::History& step : image.config.history) {
+    HistoryEntry entry;
+    entry.created_at = parse_time(step.created).value_or(0);
+    entry.created_by = step.created_by;
+    entry.comment = step.comment;
+    if (!step.empty_layer && layer < image.layers.size()) entry.size = image.layers[layer++].bytes;
+    entries.insert(entries.begin(), std::move(entry));
+  }
+  // An image without a history still has layers.
+  for (; layer < image.layers.size(); ++layer) {
+    HistoryEntry entry;
+    entry.size = image.layers[layer].bytes;
+    entries.insert(entries.begin(), std::move(entry));
+  }
+  if (!entries.empty()) entries.front().image_id = image.id.text();
+  return entries;
+}
+
+}  // namespace berth::engine

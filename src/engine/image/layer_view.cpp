@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/image/layer_view.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <deque>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/text.hpp"
+#include "sys/copy_tree.hpp"
+#include "sys/file.hpp"
+#include "sys/io_at.hpp"
+#include "sys/layer.hpp"
+#include "sys/regular.hpp"
+#include "sys/tree.hpp"
+#include "sys/xattr.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr int kMaxLinks = 40;  // the kernel's limit for one path
+
+bool is_whiteout(const struct stat& status) {
+  return S_ISCHR(status.st_mode) && status.st_rdev == makedev(0, 0);
+}
+
+// "y" is opaque; "x" only says that whiteouts below may be marked by attributes.
+Result<bool> is_opaque(const sys::Fd& directory) {
+  for (const char* key : {"trusted.overlay.opaque", "user.overlay.opaque"}) {
+    auto value = TRY(sys::read_attribute(directory, key));
+    if (value && *value == "y") return true;
+  }
+  return false;
+}
+
+void push_front(std::deque<std::string>& pending, std::string_view path) {
+  auto parts = split(path, '/');
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    if (!part->empty() && *part != ".") pending.emplace_front(*part);
+  }
+}
+
+}  // namespace
+
+struct LayerView::Entry {
+  Type type = Type::absent;
+  Directory directory;  ///< of a directory
+  sys::Fd parent;       ///< of another thing: the layer's directory that holds it
+  std::string name;
+  std::string path;  ///< absolute, without a link in it
+  uint64_t size = 0;
+  uint64_t number = 0;  ///< of the file in its layer
+  uint64_t links = 0;   ///< names that it has there
+  size_t layer = 0;
+  bool link = false;
+  bool regular = false;
+};
+
+Result<LayerView> LayerView::open(const std::vector<std::string>& layers) {
+  LayerView view;
+  for (const std::string& layer : layers) {
+    sys::Layer opened = TRY(sys::open_layer(layer));
+    view.layers_.push_back(std::move(opened.root));
+  }
+  return view;
+}
+
+Result<LayerView::Directory> LayerView::root() const {
+  Directory directory;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    directory.push_back({TRY(sys::duplicate(layers_[i])), i});
+  }
+  return directory;
+}
+
+Result<LayerView::Entry> LayerView::look_in(const Directory& directory, const std::string& name) {
+  Entry entry;
+  for (const auto& [layer, index] : directory) {
+    auto status = TRY(sys::stat_entry(layer, name));
+    if (!status) continue;
+    if (is_whiteout(*status)) break;
+    if (!S_ISDIR(status->st_mode)) {
+      // Below a directory it is hidden; above everything it is what the container sees.
+      if (entry.type != Type::absent) break;
+      entry.type = Type::other;
+      entry.parent = TRY(sys::duplicate(layer));
+      entry.name = name;
+      entry.link = S_ISLNK(status->st_mode);
+      entry.regular = S_ISREG(status->st_mode);
+      entry.layer = index;
+      entry.size = static_cast<uint64_t>(status->st_size);
+      entry.number = status->st_ino;
+      entry.links = status->st_nlink;
+      break;
+    }
+    entry.type = Type::directory;
+    sys::Fd part = TRY(sys::open_at(layer, name, O_DIRECTORY | O_NOFOLLOW | O_RDONLY));
+    bool opaque = TRY(is_opaque(part));
+    entry.directory.push_back({std::move(part), index});
+    if (opaque) break;
+  }
+  return entry;
+}
+
+/// Where a path has led: what is there, and its parts without links.
+struct LayerView::Walked {
+  Entry entry;
+  std::vector<std::string> names;
+};
+
+Result<LayerView::Walked> LayerView::walk(std::string_view path) const {
+  std::deque<std::string> pending;
+  push_front(pending, path);
+  std::vector<Directory> stack;  // the directories from the root to here, for ".."
+  stack.push_back(TRY(root()));
+  Walked walked;
+  auto& names = walked.names;  // of the directories on the stack but the root
+  int links = 0;
+  while (!pending.empty()) {
+    std::string name = std::move(pending.front());
+    pending.pop_front();
+    if (name == "..") {
+      if (stack.size() == 1) continue;
+      stack.pop_back();
+      names.pop_back();
+      continue;
+    }
+    Entry entry = TRY(look_in(stack.back(), name));
+    if (entry.type == Type::directory) {
+      stack.push_back(std::move(entry.directory));
+      names.push_back(std::move(name));
+    } else if (entry.link && ++links <= kMaxLinks) {
+      std::string target = TRY(sys::read_link(entry.parent, name));
+      if (target.starts_with('/')) {
+        stack.erase(stack.begin() + 1, stack.end());
+        names.clear();
+      }
+      push_front(pending, target);
+    } else {
+      // A circle leads nowhere, and nothing is below what is no directory.
+      bool is_last = pending.empty() && !entry.link;
+      names.push_back(std::move(name));
+      for (std::string& rest : pending) {
+        if (rest != "..") {
+          names.push_back(std::move(rest));
+        } else if (!names.empty()) {
+          names.pop_back();
+        }
+      }
+      if (is_last) walked.entry = std::move(entry);
+      return walked;
+    }
+  }
+  walked.entry.type = Type::directory;
+  walked.entry.directory = std::move(stack.back());
+  return walked;
+}
+
+Result<LayerView::Entry> LayerView::resolve(std::string_view path) const {
+  Walked walked = TRY(walk(path));
+  walked.entry.path = "/" + join(walked.names, "/");
+  return std::move(walked.entry);
+}
+
+Result<std::string> LayerView::real_path(std::string_view path) const {
+  Walked walked = TRY(walk(path));
+  return "/" + join(walked.names, "/");
+}
+
+Result<LayerView::Type> LayerView::look_up(std::string_view path) const {
+  Entry entry = TRY(resolve(path));
+  return entry.type;
+}
+
+Result<std::optional<LayerView::File>> LayerView::find_file(std::string_view path) const {
+  Entry entry = TRY(resolve(path));
+  if (!entry.regular) return std::optional<File>();
+  return std::optional<File>(File{std::move(entry.path), entry.size});
+}
+
+Result<std::string> LayerView::read_at(std::string_view path, uint64_t offset,
+                                       size_t length) const {
+  Entry entry = TRY(resolve(path));
+  if (!entry.regular) return std::string();
+  auto file = TRY(sys::find_regular(entry.parent, entry.name));
+  if (!file) return std::string();
+  return sys::read_at(*file, offset, length, std::string(path));
+}
+
+Result<std::vector<std::string>> LayerView::list(std::string_view path) const {
+  constexpr size_t kMaxNames = 4096;
+  Entry entry = TRY(resolve(path));
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  if (entry.type != Type::directory) return names;
+  for (const auto& [layer, index] : entry.directory) {
+    auto listed = sys::list_directory(layer, ".", kMaxNames);
+    if (!listed.ok()) continue;  // more than anybody looks for
+    for (std::string& name : *listed) {
+      if (!seen.insert(name).second) continue;
+      auto status = TRY(sys::stat_entry(layer, name));
+      if (status && !is_whiteout(*status)) names.push_back(std::move(name));
+    }
+  }
+  return names;
+}
+
+Result<std::vector<std::optional<size_t>>> LayerView::layers_of(
+    std::string_view directory, const std::vector<std::string>& names) const {
+  std::vector<std::optional<size_t>> found(names.size());
+  Directory here = TRY(root());
+  for (std::string_view part : split(directory, '/')) {
+    if (part.empty()) continue;
+    Entry entry = TRY(look_in(here, std::string(part)));
+    if (entry.type != Type::directory) return found;
+    here = std::move(entry.directory);
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    Entry entry = TRY(look_in(here, names[i]));
+    if (entry.regular) found[i] = entry.layer;
+  }
+  return found;
+}
+
+struct LayerView::Copy {
+  const sys::Fd& root;
+  Sharing sharing = Sharing::nothing;
+  /// By layer and number, the name in the copy that a file of several names got first.
+  std::map<std::pair<size_t, uint64_t>, std::string> first = {};
+};
+
+Result<void> LayerView::copy_other(Copy& copy, const Entry& entry, const sys::Fd& to,
+                                   const std::string& path) {
+  // What cannot be linked (another file system, too many names) is copied.
+  if (copy.sharing == Sharing::files && entry.regular &&
+      sys::make_hard_link(entry.parent, entry.name, to, entry.name).ok()) {
+    return {};
+  }
+  if (copy.sharing != Sharing::nothing && entry.regular && entry.links > 1) {
+    auto [known, is_new] = copy.first.emplace(std::pair(entry.layer, entry.number), path);
+    if (!is_new && sys::make_hard_link(copy.root, known->second, to, entry.name).ok()) return {};
+  }
+  return sys::copy_entry(entry.parent, to, entry.name);
+}
+
+Result<void> LayerView::copy_directory(Copy& copy, const Directory& from, const sys::Fd& to,
+                                       const std::string& name, int depth) {
+  constexpr int kMostDepth = 128;
+  if (depth > kMostDepth) return make_error(Kind::usage, "copy " + quote(name) + ": too deep");
+  std::set<std::string> seen;
+  for (const auto& [layer, index] : from) {
+    for (const std::string& one : TRY(sys::list_directory(layer, "."))) {
+      if (!seen.insert(one).second) continue;
+      Entry entry = TRY(look_in(from, one));
+      std::string path = name.empty() ? one : name + "/" + one;
+      if (entry.type == Type::other) TRY(copy_other(copy, entry, to, path));
+      if (entry.type != Type::directory) continue;
+      TRY(sys::make_directory(to, one, 0700));
+      sys::Fd below = TRY(sys::open_at(to, one, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+      TRY(copy_directory(copy, entry.directory, below, path, depth + 1));
+    }
+  }
+  return sys::copy_directory_metadata(from.front().fd, to, name);
+}
+
+Result<void> LayerView::copy_tree(std::string_view path, const sys::Fd& to, Sharing sharing) const {
+  Entry entry = TRY(resolve(path));
+  if (entry.type != Type::directory || entry.directory.empty()) return {};
+  Copy copy{to, sharing};
+  return copy_directory(copy, entry.directory, to, "", 1);
+}
+
+Result<std::optional<std::string>> LayerView::read_file(std::string_view path,
+                                                        size_t max_bytes) const {
+  Entry entry = TRY(resolve(path));
+  if (!entry.regular) return std::optional<std::string>();
+  auto file = TRY(sys::find_regular(entry.parent, entry.name));
+  if (!file) return std::optional<std::string>();
+  std::string text = TRY(sys::read_all(*file, std::string(path), max_bytes));
+  return std::optional<std::string>(std::move(text));
+}
+
+}  // namespace berth::engine

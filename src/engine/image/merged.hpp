@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers merged as overlay merges them, to compare something with them. They are
+// foreign: no link is followed.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "image/transfer_protocol.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::engine {
+
+inline constexpr int kMaxLayerDepth = 400;  ///< directories
+
+/// A directory as the layers that it is merged from, highest first.
+using Merged = std::vector<sys::Fd>;
+
+/// What overlay says by attributes. Those of the other kind are a program's inside.
+class OverlayAttributes {
+ public:
+  explicit OverlayAttributes(image::OverlayXattr kind);
+  Result<bool> opaque(const sys::Fd& directory) const;
+  Result<bool> whiteout(const sys::Fd& file) const;
+
+ private:
+  std::string space_;
+};
+
+/// Whether the entry `name` of a layer hides what is below: a device 0:0, or an empty file that is
+/// marked.
+Result<bool> is_whiteout(const OverlayAttributes& attributes, const sys::Fd& layer,
+                         const std::string& name, const struct stat& status);
+
+/// What layers show under a name.
+struct Below {
+  std::optional<struct stat> status;  ///< none: nothing
+  Merged directory;                   ///< of a directory
+};
+Result<Below> look_below(const OverlayAttributes& attributes, const Merged& layers,
+                         const std::string& name);
+
+}  // namespace berth::engine

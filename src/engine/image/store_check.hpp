@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/result.hpp"
+#include "engine/context/context.hpp"
+#include "image/transfer_protocol.hpp"
+
+namespace berth::engine {
+
+enum class Repair { no, yes };
+
+/// Looks at everything in the store; with Repair::yes removes what is damaged and what nothing
+/// needs, but nothing that a container uses.  Errors: those of berth-transfer.
+Result<image::CheckReport> check_store(const Context& context, Repair repair);
+
+}  // namespace berth::engine

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/inspect/commit.hpp"
+
+#include <fcntl.h>
+
+#include <optional>
+
+#include "base/text.hpp"
+#include "engine/container/containers.hpp"
+#include "engine/container/list.hpp"
+#include "engine/container/root_view.hpp"
+#include "engine/files/changes.hpp"
+#include "engine/gpu/loader_cache.hpp"
+#include "engine/gpu/loader_places.hpp"
+#include "engine/image/merged.hpp"
+#include "engine/image/store.hpp"
+#include "engine/image/transfer.hpp"
+#include "engine/inspect/container_document.hpp"
+#include "engine/state/directory.hpp"
+#include "engine/state/journal.hpp"
+#include "sys/file.hpp"
+#include "sys/layer.hpp"
+#include "sys/remove_tree.hpp"
+
+namespace berth::engine {
+namespace {
+
+/// A foreground container of --rm keeps no request: its image's defaults are what is known.
+Result<RunRequest> committed_request(const Context& context, const ContainerSummary& container) {
+  Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
+  std::string path = container_files(context.paths, container.id, lifetime) + "/" + kRequestFile;
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxRequest));
+  if (!text) return RunRequest();
+  return parse_run_request(*text);
+}
+
+/// Freezes a running container until this is dropped.
+class Pause {
+ public:
+  Pause(const Context& context, const ContainerSummary& container) : context_(context) {
+    if (container.state != ContainerState::running) return;
+    auto paused = pause_container(context, container.id);
+    if (paused.ok()) {
+      id_ = container.id;
+    } else {
+      context.log.warn(to_line(paused.error()) +
+                       "; what it writes meanwhile may be torn, ignoring");
+    }
+  }
+  Pause(const Pause&) = delete;
+  Pause& operator=(const Pause&) = delete;
+  ~Pause() {
+    if (id_.empty()) return;
+    auto thawed = unpause_container(context_, id_);
+    if (!thawed.ok()) context_.log.warn(to_line(thawed.error()) + ", ignoring");
+  }
+
+ private:
+  const Context& context_;
+  std::string id_;
+};
+
+image::OverlayXattr overlay_kind(const Context& context) {
+  return context.identity == Identity::root ? image::OverlayXattr::trusted
+                                            : image::OverlayXattr::user;
+}
+
+/// What a container did to its image, as a directory.
+struct OwnLayer {
+  sys::Fd upper;                       ///< of an overlay
+  std::optional<sys::TempDir> made{};  ///< for this commit, of a root that is a copy
+  Merged below{};                      ///< the layers of that copy
+  const sys::Fd& directory() const { return made ? made->fd() : upper; }
+};
+
+Result<OwnLayer> own_layer(const Context& context, const ContainerSummary& container) {
+  auto copy = TRY(open_copy(context, container));
+  if (!copy) return OwnLayer{TRY(open_upper(context, container))};
+  // Beside the copy, so that its files can be linked; with the container it would go at the latest.
+  sys::Fd directory = TRY(sys::open_at(sys::cwd(), container_path(context.paths, container.id),
+                                       O_RDONLY | O_DIRECTORY));
+  OwnLayer layer;
+  layer.made = TRY(sys::TempDir::make(directory, "commit-"));
+  auto added = loader_entries_of(TRY(read_config(context, container)));
+  auto changes = TRY(copy_changes(copy->root, copy->layers, overlay_kind(context), added));
+  TRY(make_layer_of_copy(copy->root, changes, layer.made->fd()));
+  layer.below = std::move(copy->layers);
+  return layer;
+}
+
+Result<Merged> image_layers(const Context& context, const ContainerSummary& container) {
+  Merged layers;
+  for (const std::string& path : TRY(lower_layers(context, container))) {
+    sys::Layer opened = TRY(sys::open_layer(path));
+    layers.push_back(std::move(opened.root));
+  }
+  return layers;
+}
+
+/// What of the loader cache is no part of an image: where the driver is in this container. Gives
+/// what holds the bytes that take the file's place.
+Result<sys::Fd> leave_out_driver(const Context& context, const ContainerSummary& container,
+                                 const OwnLayer& layer, image::CommitRequest& commit) {
+  auto added = loader_entries_of(TRY(read_config(context, container)));
+  if (added.empty()) return sys::Fd();
+  auto etc = sys::open_at(layer.directory(), "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!etc.ok()) return sys::Fd();  // the container has made another thing of it, or nothing
+  Merged below = layer.below.empty() ? TRY(image_layers(context, container)) : Merged();
+  OverlayAttributes attributes(overlay_kind(context));
+  Below image = TRY(look_below(attributes, layer.below.empty() ? below : layer.below, "etc"));
+  OwnCache cache = TRY(judge_loader_cache(*etc, image.directory, added));
+  // A directory that hides the image's has to have all that it shows.
+  if (cache.unchanged && TRY(attributes.opaque(*etc))) {
+    cache = TRY(judge_loader_cache(*etc, Merged(), added));
+  }
+  if (cache.unchanged) commit.left_out.emplace_back("etc/ld.so.cache");
+  if (!cache.without) return sys::Fd();
+  auto bytes = TRY(sys::memory_file("ld.so.cache", *cache.without));
+  commit.loader_cache = descriptor_name(bytes);
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::string> commit_container(const Context& context, std::string_view reference,
+                                     const CommitOptions& options) {
+  ContainerSummary container = TRY(get_container(context, reference));
+  if (container.image_id.empty()) {
+    return make_error(Kind::unsupported,
+                      "container " + quote(container.name) +
+                          " has no image: its root is a "
+                          "directory or file of the host",
+                      "berth import it");
+  }
+  image::Store store = TRY(open_store(context));
+  image::Image base = TRY(store.get_image(container.image_id));
+  ContainerFacts facts;
+  facts.command = container.command;
+  facts.request = TRY(committed_request(context, container));
+  facts.image_config = base.config;
+
+  image::CommitRequest commit;
+  commit.base = container.image_id;
+  commit.reference = options.reference;
+  commit.config = container_defaults(facts);
+  commit.changes = options.changes;
+  commit.author = options.author;
+  commit.message = options.message;
+  commit.created_by = join(commit.config.cmd, " ");
+  std::optional<Pause> pause;
+  if (options.pause) pause.emplace(context, container);
+  OwnLayer layer = TRY(own_layer(context, container));
+  commit.tree = descriptor_name(layer.directory());
+  sys::Fd cache = TRY(leave_out_driver(context, container, layer, commit));
+  image::TransferResult made = TRY(transfer(context, std::move(commit), {}));
+  emit_container_event(
+      context.paths, container.id, "commit",
+      {{"comment", options.message}, {"imageID", made.image_id}, {"imageRef", options.reference}});
+  return made.image_id;
+}
+
+}  // namespace berth::engine

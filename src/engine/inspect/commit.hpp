@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/context/context.hpp"
+
+namespace berth::engine {
+
+struct CommitOptions {
+  std::string reference;             ///< empty: the image gets no name
+  std::vector<std::string> changes;  ///< "CMD […]", "ENV K=V", … as in a Dockerfile
+  std::string author;
+  std::string message;
+  bool pause = true;  ///< nothing in the container changes meanwhile
+};
+
+/// Makes an image of a container: its image's layers, its own, and what was asked of it as
+/// defaults. Gives "sha256:…" of the image.
+/// Errors: not_found (container, its image), usage (a change, a name), io.
+Result<std::string> commit_container(const Context& context, std::string_view reference,
+                                     const CommitOptions& options);
+
+}  // namespace berth::engine

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "engine/inspect/container_facts.hpp"
+
+namespace berth::engine {
+
+/// "HostConfig" of `inspect`: what was asked of the host for the container. Pure.
+json::Value host_config(const ContainerFacts& facts);
+
+/// "SOURCE:DESTINATION[:OPTIONS]" of one -v.
+std::string bind_text(const Volume& volume);
+
+}  // namespace berth::engine

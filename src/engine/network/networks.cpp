@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/network/networks.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/text.hpp"
+#include "engine/network/leases.hpp"
+#include "engine/request/text.hpp"
+#include "engine/state/journal.hpp"
+#include "json/fields.hpp"
+#include "network/ipv4.hpp"
+#include "network/mac.hpp"
+#include "network/rules.hpp"
+#include "sys/file.hpp"
+#include "sys/net_link.hpp"
+
+namespace berth::engine {
+namespace {
+
+constexpr std::string_view kRecordSuffix = ".json";
+constexpr size_t kMaxNetwork = size_t{1} << 20;
+constexpr size_t kMaxNetworkName = 200;
+
+std::string networks_directory(const Context& context) {
+  return context.paths.root + "/networks";
+}
+
+bool is_name_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         c == '.' || c == '-';
+}
+
+bool is_network_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxNetworkName && name[0] != '_' && name[0] != '.' &&
+         name[0] != '-' && std::all_of(name.begin(), name.end(), is_name_character);
+}
+
+/// Words of --network, which would hide it.
+bool is_word_of_ours(std::string_view name) {
+  return parse_network(name).ok() || name == "container";
+}
+
+Result<sys::Fd> lock_networks(const Context& context) {
+  std::string path = networks_directory(context);
+  TRY(sys::make_directories(sys::cwd(), path, 0700));
+  sys::Fd lock = TRY(sys::open_at(sys::cwd(), path + "/lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  TRY(sys::wait_lock(lock, sys::LockMode::exclusive, path + "/lock"));
+  return lock;
+}
+
+Error overlaps(const network::Subnet& wanted, const std::string& whose) {
+  return make_error(
+      Kind::usage,
+      "Pool overlaps with other one on this address space: " + wanted.text() + " with " + whose,
+      "another --subnet, or none for one that is free");
+}
+
+/// Subnets where packets of this machine, and of a user's networks, go already.
+struct Ways {
+  std::vector<network::Subnet> routes;
+  std::optional<network::Subnet> outside;  ///< between a user's networks and the host, while held
+};
+Result<Ways> look_at_ways(const Context& context) {
+  Ways ways;
+  auto links = TRY(sys::NetLinks::open());
+  for (const sys::Route& route : TRY(links.routes())) {
+    auto base = network::from_bytes(route.destination);
+    if (base && route.prefix_length != 0) ways.routes.push_back({*base, route.prefix_length});
+  }
+  auto holder = TRY(find_holder(context));
+  if (holder) ways.outside = network::parse_subnet(holder->subnet);
+  return ways;
+}
+
+Result<network::Subnet> settle_subnet(const Context& context, const NetworkRecord& wish,
+                                      const std::vector<NetworkRecord>& others) {
+  const Ways ways = TRY(look_at_ways(context));
+  std::vector<network::Subnet> taken;
+  for (const NetworkRecord& one : others) {
+    if (auto subnet = network::parse_subnet(one.subnet)) taken.push_back(*subnet);
+  }
+  if (wish.subnet.empty()) {
+    taken.insert(taken.end(), ways.routes.begin(), ways.routes.end());
+    if (ways.outside) taken.push_back(*ways.outside);
+    auto chosen = network::choose_named_subnet(taken);
+    if (chosen) return *chosen;
+    return make_error(Kind::unsupported,
+                      "could not find an available, non-overlapping IPv4 address pool",
+                      "--subnet 10.1.2.0/24");
+  }
+  auto subnet = network::parse_subnet(wish.subnet);
+  if (!subnet || subnet->prefix_length < 8 || subnet->prefix_length > 30) {
+    return make_error(Kind::usage,
+                      "invalid subnet " + quote(wish.subnet) + ": expected ADDRESS/8 to ADDRESS/30",
+                      "--subnet 10.1.2.0/24");
+  }
+  for (const NetworkRecord& one : others) {
+    auto other = network::parse_subnet(one.subnet);
+    if (other && other->overlaps(*subnet)) {
+      return overlaps(*subnet, one.subnet + " of network " + one.name);
+    }
+  }
+  for (const network::Subnet& route : ways.routes) {
+    if (route.overlaps(*subnet)) return overlaps(*subnet, "a route of this host, " + route.text());
+  }
+  if (ways.outside && ways.outside->overlaps(*subnet)) {
+    return overlaps(*subnet,
+                    ways.outside->text() + ", the way out of your networks while one runs");
+  }
+  return *subnet;
+}
+
+Result<network::Subnet> settle_range(const std::string& wish, const network::Subnet& subnet) {
+  auto range = network::parse_subnet(wish);
+  bool is_inside =
+      range && range->prefix_length >= subnet.prefix_length && subnet.contains(range->base);
+  if (is_inside) return *range;
+  return make_error(Kind::usage, "no matching subnet for range " + quote(wish),
+                    "a part of " + subnet.text());
+}
+
+Result<void> settle_addresses(const Context& context, NetworkRecord& wish,
+                              const std::vector<NetworkRecord>& others) {
+  if (wish.subnet.empty() && (!wish.gateway.empty() || !wish.range.empty())) {
+    return make_error(Kind::usage, "every ip-range or gateway must have a corresponding subnet",
+                      "--subnet");
+  }
+  network::Subnet subnet = TRY(settle_subnet(context, wish, others));
+  wish.subnet = subnet.text();
+  if (!wish.range.empty()) wish.range = TRY(settle_range(wish.range, subnet)).text();
+  if (wish.gateway.empty()) wish.gateway = network::text_of(subnet.base + 1);
+  auto gateway = network::parse_ipv4(wish.gateway);
+  bool is_inside =
+      gateway && subnet.contains(*gateway) && *gateway != subnet.base && *gateway != subnet.last();
+  if (is_inside) return {};
+  return make_error(Kind::usage, "no matching subnet for gateway " + quote(wish.gateway));
+}
+
+/// Ids differ in their first digits, of which interfaces are named.
+std::string make_network_id(const std::vector<NetworkRecord>& others) {
+  while (true) {
+    std::string id = sys::random_hex(32);
+    auto begins_so = [&](const NetworkRecord& one) {
+      return one.id.compare(0, network::kNetworkDigits, id, 0, network::kNetworkDigits) == 0;
+    };
+    if (std::none_of(others.begin(), others.end(), begins_so)) return id;
+  }
+}
+
+Result<std::optional<NetworkRecord>> read_network_record(const Context& context,
+                                                         const std::string& name) {
+  std::string path = networks_directory(context) + "/" + name + std::string(kRecordSuffix);
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxNetwork));
+  if (!text) return std::optional<NetworkRecord>();
+  auto record = TRY(json::read<NetworkRecord>(*text, "network " + quote(name)));
+  return std::optional<NetworkRecord>(std::move(record));
+}
+
+struct Records {
+  std::vector<NetworkRecord> good;
+  std::vector<Error> damage;  ///< of those that cannot be read
+};
+Result<Records> read_records(const Context& context) {
+  Records records;
+  auto directory =
+      TRY(sys::open_if_exists(sys::cwd(), networks_directory(context), O_RDONLY | O_DIRECTORY));
+  if (!directory) return records;
+  for (const std::string& file : TRY(sys::list_directory(*directory, "."))) {
+    if (!file.ends_with(kRecordSuffix)) continue;
+    auto record = read_network_record(context, file.substr(0, file.size() - kRecordSuffix.size()));
+    // One that is removed meanwhile is none.
+    if (!record.ok()) {
+      records.damage.push_back(std::move(record).error());
+    } else if (*record) {
+      records.good.push_back(std::move(**record));
+    }
+  }
+  return records;
+}
+
+Error no_network(std::string_view reference) {
+  const std::string name = escape_controls(reference.substr(0, 255));
+  return make_error(
+      Kind::not_found, "network " + name + " not found",
+      is_network_name(reference) ? "berth network create " + name : "berth network ls");
+}
+
+}  // namespace
+
+Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish) {
+  if (!is_network_name(wish.name)) {
+    return make_error(Kind::usage, "invalid network name " + quote(wish.name.substr(0, 255)) +
+                                       ": only [a-zA-Z0-9][a-zA-Z0-9_.-]* is allowed");
+  }
+  if (wish.driver != "bridge") {
+    return make_error(Kind::unsupported,
+                      "network driver " + quote(wish.driver) + ": there is bridge alone",
+                      "--driver bridge, or berth run --network host");
+  }
+  if (is_word_of_ours(wish.name)) {
+    return make_error(Kind::denied,
+                      "operation is not permitted on predefined " + wish.name + " network",
+                      "another name");
+  }
+  sys::Fd lock = TRY(lock_networks(context));
+  Records records = TRY(read_records(context));
+  const std::vector<NetworkRecord>& others = records.good;
+  if (wish.subnet.empty() && !records.damage.empty()) {
+    return std::move(records.damage.front())
+        .with_context("cannot choose a subnet beside an unknown one")
+        .with_hint("--subnet 10.1.2.0/24, or remove that file of " + networks_directory(context));
+  }
+  for (const NetworkRecord& one : others) {
+    if (one.name != wish.name) continue;
+    return make_error(Kind::exists, "network with name " + wish.name + " already exists");
+  }
+  TRY(settle_addresses(context, wish, others));
+  wish.id = make_network_id(others);
+  wish.created_ns =
+      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  sys::Fd directory =
+      TRY(sys::open_at(sys::cwd(), networks_directory(context), O_RDONLY | O_DIRECTORY));
+  TRY(sys::replace_file(directory, wish.name + std::string(kRecordSuffix), json::write(wish), 0600,
+                        sys::Sync::yes));
+  emit_event(context.paths,
+             {"network", "create", wish.id, {{"name", wish.name}, {"type", "bridge"}}});
+  return wish;
+}
+
+Result<std::vector<NetworkRecord>> list_networks(const Context& context) {
+  Records records = TRY(read_records(context));
+  for (const Error& error : records.damage) {
+    context.log.warn("cannot read a network: " + to_line(error) + ", ignoring");
+  }
+  return std::move(records.good);
+}
+
+const std::vector<NetworkRecord>& usual_networks() {
+  static const std::vector<NetworkRecord> usual = [] {
+    std::vector<NetworkRecord> made(3);
+    const char* const words[] = {"bridge", "host", "none"};
+    const char* const drivers[] = {"bridge", "host", "null"};
+    // The same everywhere: they are not made.
+    const char* const ids[] = {"b1d6eb0a5c71", "0057b0a5c710", "404eb0a5c710"};
+    for (size_t i = 0; i < made.size(); ++i) {
+      made[i].name = words[i];
+      made[i].driver = drivers[i];
+      made[i].id = ids[i] + std::string(52, '0');
+    }
+    return made;
+  }();
+  return usual;
+}
+
+Result<std::optional<NetworkRecord>> find_network(const Context& context,
+                                                  std::string_view reference) {
+  if (is_network_name(reference)) {
+    auto named = TRY(read_network_record(context, std::string(reference)));
+    if (named) return named;
+  }
+  auto all = TRY(read_records(context)).good;
+  all.insert(all.end(), usual_networks().begin(), usual_networks().end());
+  std::optional<NetworkRecord> found;
+  for (NetworkRecord& one : all) {
+    if (one.name == reference) return std::optional<NetworkRecord>(std::move(one));
+  }
+  for (NetworkRecord& one : all) {
+    if (reference.empty() || !one.id.starts_with(reference)) continue;
+    if (found) {
+      return make_error(
+          Kind::usage,
+          "network " + escape_controls(reference) + " is ambiguous: several ids begin so",
+          "berth network ls --no-trunc");
+    }
+    found = std::move(one);
+  }
+  return found;
+}
+
+Result<NetworkRecord> remove_network(const Context& context, std::string_view reference) {
+  // Before it is looked for: another of its name may be made meanwhile.
+  sys::Fd lock = TRY(lock_networks(context));
+  auto found = TRY(find_network(context, reference));
+  if (!found) {
+    return make_error(Kind::not_found,
+                      "No such network: " + escape_controls(reference.substr(0, 255)),
+                      "berth network ls");
+  }
+  if (found->created_ns == 0) {
+    return make_error(Kind::denied,
+                      found->name + " is a pre-defined network and cannot be removed");
+  }
+  for (const auto& [container, lease] : list_leases(context)) {
+    for (const network::Endpoint& one : lease.endpoints) {
+      if (one.network != found->id) continue;
+      return make_error(Kind::busy,
+                        "error while removing network: network " + found->name + " id " +
+                            found->id + " has active endpoints",
+                        "berth stop " + container.substr(0, 12));
+    }
+  }
+  sys::Fd directory =
+      TRY(sys::open_at(sys::cwd(), networks_directory(context), O_RDONLY | O_DIRECTORY));
+  TRY(sys::remove_entry(directory, found->name + std::string(kRecordSuffix)));
+  emit_event(context.paths,
+             {"network", "destroy", found->id, {{"name", found->name}, {"type", "bridge"}}});
+  return std::move(*found);
+}
+
+Result<network::Attachment> attachment_of(const Context& context, const JoinedNetwork& joined,
+                                          const std::optional<std::string>& name,
+                                          const std::string& id) {
+  network::Attachment made;
+  made.name = joined.name;
+  made.mac = joined.mac;
+  if (joined.name == kDefaultNetwork) return made;
+  auto record = TRY(find_network(context, joined.name));
+  if (!record) return no_network(joined.name);
+  made.network = record->id;
+  made.name = record->name;
+  made.subnet = record->subnet;
+  made.gateway = record->gateway;
+  made.range = record->range;
+  made.internal = record->internal;
+  made.address = joined.address;
+  if (name) made.names.push_back(*name);
+  made.names.insert(made.names.end(), joined.aliases.begin(), joined.aliases.end());
+  made.names.push_back(id.substr(0, 12));
+  return made;
+}
+
+Result<std::vector<network::Attachment>> attachments_of(const Context& context,
+                                                        const RunRequest& request,
+                                                        const std::string& id) {
+  std::vector<network::Attachment> made;
+  for (const JoinedNetwork& one : request.networks) {
+    made.push_back(TRY(attachment_of(context, one, request.name, id)));
+  }
+  return made;
+}
+
+Result<void> check_network_alias(std::string_view alias) {
+  bool good = !alias.empty() && alias.size() <= 253 &&
+              std::all_of(alias.begin(), alias.end(), is_name_character);
+  if (good) return {};
+  return make_error(Kind::usage, "expected a name of letters, digits, '.', '_' and '-', not " +
+                                     quote(alias.substr(0, 255)));
+}
+
+Result<std::string> read_mac(std::string_view text) {
+  return network::mac_text(TRY(network::parse_mac(text)));
+}
+
+Result<JoinedNetwork> parse_joined_network(const Context& context, std::string_view text) {
+  JoinedNetwork joined;
+  if (text.find('=') == text.npos) {
+    joined.name = text;
+  } else {
+    for (std::string_view part : split(text, ',')) {
+      size_t equals = std::min(part.find('='), part.size());
+      std::string_view key = part.substr(0, equals);
+      std::string value(part.substr(std::min(equals + 1, part.size())));
+      if (key == "name") {
+        joined.name = value;
+      } else if (key == "alias") {
+        TRY_CTX(check_network_alias(value), "--network " + quote(text));
+        joined.aliases.push_back(std::move(value));
+      } else if (key == "ip") {
+        joined.address = value;
+      } else if (key == "mac-address") {
+        joined.mac = TRY_CTX(read_mac(value), "--network " + quote(text));
+      } else {
+        return make_error(Kind::usage, "--network " + quote(text) +
+                                           ": expected name=, alias=, ip= and mac-address= "
+                                           "alone");
+      }
+    }
+  }
+  bool is_default = parse_network(joined.name).ok() && joined.name != "host" &&
+                    joined.name != "none" && joined.name != "pasta" && joined.name != "slirp4netns";
+  if (is_default) {
+    joined.name = kDefaultNetwork;
+    return joined;
+  }
+  if (is_word_of_ours(joined.name) || joined.name.starts_with("container:")) {
+    return make_error(Kind::usage, "network " + quote(joined.name) + " goes with no other one",
+                      "one --network alone");
+  }
+  auto record = TRY(find_network(context, joined.name));
+  if (!record) return no_network(joined.name);
+  joined.name = record->name;
+  return joined;
+}
+
+}  // namespace berth::engine

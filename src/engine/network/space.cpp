@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/network/space.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "engine/container/list.hpp"
+#include "engine/context/privilege.hpp"
+#include "engine/network/helper.hpp"
+#include "engine/network/leases.hpp"
+#include "engine/network/network.hpp"
+#include "engine/network/networks.hpp"
+#include "json/fields.hpp"
+#include "sys/file.hpp"
+
+namespace berth::engine {
+namespace {
+
+bool is_named(const JoinedNetwork& joined) {
+  return joined.name != kDefaultNetwork;
+}
+
+bool asks_for_networks(const Context& context, const NetworkUse& use) {
+  bool asked = std::any_of(use.networks.begin(), use.networks.end(), [&](const auto& text) {
+    // What is wrong with it is said when it is read again.
+    auto joined = parse_joined_network(context, text);
+    return joined.ok() && is_named(*joined);
+  });
+  return asked || std::any_of(use.containers.begin(), use.containers.end(), [&](const auto& name) {
+           auto request = request_of(context, name);
+           return request &&
+                  std::any_of(request->networks.begin(), request->networks.end(), is_named);
+         });
+}
+
+/// The place of the networks as it was left.
+struct NetworkPlace {
+  std::optional<network::ProcessName> process;  ///< one that has the user namespace
+  bool held = false;                            ///< it is the holder
+  size_t stranded = 0;                          ///< containers whose holder was killed
+};
+
+Result<NetworkPlace> look_at_place(const Context& context) {
+  NetworkPlace place;
+  if (auto holder = TRY(find_holder(context))) {
+    place.process = holder->process;
+    place.held = true;
+    return place;
+  }
+  // Their namespace is still the one to be in.
+  for (const auto& [id, lease] : list_leases(context)) {
+    if (lease.outside.empty()) continue;
+    place.process = lease.holder;
+    ++place.stranded;
+  }
+  return place;
+}
+
+Result<Identity> enter_space(const network::ProcessName& process) {
+  return TRY_CTX(settle_beside(process.pid, process.start_time),
+                 "cannot join the user namespace of the networks");
+}
+
+}  // namespace
+
+Result<std::optional<Identity>> settle_among_networks(const Context& context,
+                                                      const NetworkUse& use) {
+  if (context.identity == Identity::root || in_foreign_namespace())
+    return std::optional<Identity>();
+  bool starts = asks_for_networks(context, use);
+  if (!starts && !use.running) return std::optional<Identity>();
+  TRY(make_directories(context.paths));
+  const std::string path = network_directory(context);
+  TRY(sys::make_directories(sys::cwd(), path, 0700));
+  sys::Fd directory = TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  // Of two first starts one makes it, and the other one joins.
+  sys::Fd lock =
+      TRY(sys::open_at(directory, network::kHolderLock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  TRY(sys::wait_lock(lock, sys::LockMode::exclusive, path + "/" + network::kHolderLock));
+  NetworkPlace place = TRY(look_at_place(context));
+  for (int attempt = 0; place.held || (place.process && !starts); ++attempt) {
+    auto joined = enter_space(*place.process);
+    bool has_ended = !joined.ok() && joined.error().kind == Kind::not_found;
+    if (!has_ended || attempt > 0) return std::optional<Identity>(TRY(std::move(joined)));
+    place = TRY(look_at_place(context));  // it was killed since the first look
+  }
+  if (!starts) return std::optional<Identity>();
+  network::Request request = TRY(holder_request(context));
+  Context inside = context;
+  inside.identity =
+      TRY(place.process ? enter_space(*place.process) : settle(Needs::user_namespace, context.log));
+  if (place.stranded > 0) {
+    context.log.warn("the holder of the networks was killed: " + std::to_string(place.stranded) +
+                     " running containers had lost them, making them anew");
+  }
+  TRY(call_network(inside, {"provide", json::write(request)}));
+  return std::optional<Identity>(inside.identity);
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/node/node.hpp"
+
+#include "engine/gpu/list.hpp"
+#include "gpu/inventory/driver_root.hpp"
+#include "node/file/load.hpp"
+#include "node/gather/gather.hpp"
+
+namespace berth::engine {
+
+Result<node::Profile> this_node(const Context& context) {
+  gpu::Inventory inventory = TRY(list_gpus(context, gpu::Refresh::if_stale));
+  auto root = TRY(gpu::DriverRoot::open(inventory.driver_root));
+  return node::gather(root, inventory);
+}
+
+Result<node::Profile> node_of(const Context& context, const std::optional<std::string>& file) {
+  if (!file) return this_node(context);
+  return node::load_profile(*file);
+}
+
+Result<void> save_node(const Context& context, const std::string& file) {
+  TRY(node::form_of(file));  // before the machine is looked at
+  return node::save_profile(TRY(this_node(context)), file);
+}
+
+Result<std::vector<node::Difference>> compare_node(const Context& context,
+                                                   const std::string& file) {
+  node::ProfileText profile = TRY(node::read_text(file));
+  node::Profile written = TRY(node::read_written(profile.text, profile.form, file));
+  return node::differences(written, TRY(this_node(context)));
+}
+
+}  // namespace berth::engine

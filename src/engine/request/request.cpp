@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/request/request.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/text.hpp"
+#include "engine/context/context.hpp"
+#include "json/fields.hpp"
+
+namespace berth::engine {
+namespace {
+
+template <class T, size_t N>
+using Words = std::array<std::pair<T, std::string_view>, N>;
+
+constexpr Words<Relabel, 3> kRelabels{
+    {{Relabel::none, "none"}, {Relabel::shared, "shared"}, {Relabel::own, "own"}}};
+constexpr Words<Network, 6> kNetworks{{{Network::none, "none"},
+                                       {Network::host, "host"},
+                                       {Network::container, "container"},
+                                       {Network::bridge, "bridge"},
+                                       {Network::pasta, "pasta"},
+                                       {Network::slirp4netns, "slirp4netns"}}};
+constexpr Words<Restart, 4> kRestarts{{{Restart::no, "no"},
+                                       {Restart::on_failure, "on-failure"},
+                                       {Restart::always, "always"},
+                                       {Restart::unless_stopped, "unless-stopped"}}};
+constexpr Words<LogDriver, 3> kLogDrivers{
+    {{LogDriver::json_file, "json-file"}, {LogDriver::local, "local"}, {LogDriver::none, "none"}}};
+using ModeKind = NamespaceMode::Kind;
+constexpr Words<ModeKind, 6> kNamespaceModes{{{ModeKind::usual, ""},
+                                              {ModeKind::own, "private"},
+                                              {ModeKind::host, "host"},
+                                              {ModeKind::none, "none"},
+                                              {ModeKind::shareable, "shareable"},
+                                              {ModeKind::keep_id, "keep-id"}}};
+constexpr std::string_view kContainerPrefix = "container:";
+
+template <class T, size_t N>
+std::string word_of(const T& value, const Words<T, N>& words) {
+  for (const auto& [one, word] : words) {
+    if (one == value) return std::string(word);
+  }
+  return "";
+}
+
+template <class T, size_t N>
+Result<T> value_of(std::string_view text, const Words<T, N>& words) {
+  std::string known;
+  for (const auto& [value, word] : words) {
+    if (word == text) return value;
+    if (word.empty()) continue;
+    known += (known.empty() ? "'" : " or '") + std::string(word) + "'";
+  }
+  return make_error(Kind::usage, "expected " + known + ", got " + quote(text));
+}
+
+}  // namespace
+
+std::string to_json_text(const Relabel& relabel) {
+  return word_of(relabel, kRelabels);
+}
+Result<Relabel> from_json_text(std::string_view text, std::type_identity<Relabel>) {
+  return value_of(text, kRelabels);
+}
+std::string to_json_text(const Network& network) {
+  return word_of(network, kNetworks);
+}
+Result<Network> from_json_text(std::string_view text, std::type_identity<Network>) {
+  return value_of(text, kNetworks);
+}
+std::string to_json_text(const Restart& restart) {
+  return word_of(restart, kRestarts);
+}
+Result<Restart> from_json_text(std::string_view text, std::type_identity<Restart>) {
+  return value_of(text, kRestarts);
+}
+std::string to_json_text(const LogDriver& driver) {
+  return word_of(driver, kLogDrivers);
+}
+Result<LogDriver> from_json_text(std::string_view text, std::type_identity<LogDriver>) {
+  return value_of(text, kLogDrivers);
+}
+
+std::string to_json_text(const NamespaceMode& mode) {
+  if (mode.kind == ModeKind::container) return std::string(kContainerPrefix) + mode.container;
+  std::string ids;
+  if (mode.uid) ids += ",uid=" + std::to_string(*mode.uid);
+  if (mode.gid) ids += ",gid=" + std::to_string(*mode.gid);
+  if (!ids.empty()) ids[0] = ':';
+  return word_of(mode.kind, kNamespaceModes) + ids;
+}
+
+namespace {
+
+/// "uid=N,gid=N"
+Result<NamespaceMode> parse_kept_ids(std::string_view text) {
+  constexpr uint64_t kMostId = (uint64_t{1} << 31) - 1;
+  NamespaceMode mode;
+  mode.kind = ModeKind::keep_id;
+  for (std::string_view word : split(text, ',')) {
+    auto id = parse_u64(word.substr(std::min<size_t>(word.size(), 4)));
+    bool uid = word.starts_with("uid=");
+    if (!id || *id > kMostId || (!uid && !word.starts_with("gid="))) {
+      return make_error(Kind::usage,
+                        "keep-id: expected uid=NUMBER or gid=NUMBER, got " + quote(word));
+    }
+    (uid ? mode.uid : mode.gid) = static_cast<uint32_t>(*id);
+  }
+  return mode;
+}
+
+}  // namespace
+
+Result<NamespaceMode> from_json_text(std::string_view text, std::type_identity<NamespaceMode>) {
+  NamespaceMode mode;
+  constexpr std::string_view kKeepIdPrefix = "keep-id:";
+  if (text.starts_with(kKeepIdPrefix)) return parse_kept_ids(text.substr(kKeepIdPrefix.size()));
+  if (text.starts_with(kContainerPrefix) && text.size() > kContainerPrefix.size()) {
+    mode.kind = ModeKind::container;
+    mode.container = text.substr(kContainerPrefix.size());
+    return mode;
+  }
+  mode.kind = TRY(value_of(text, kNamespaceModes));
+  return mode;
+}
+
+void settle(RunRequest& request, const Environment& caller) {
+  request.inherited.clear();
+  for (const std::string& entry : request.environment) {
+    if (entry.find('=') != std::string::npos) continue;
+    if (auto value = caller.get(entry)) {
+      request.inherited.push_back(entry + "=" + std::string(*value));
+    }
+  }
+}
+
+std::string joined_container(const RunRequest& request) {
+  if (request.network == Network::container) return request.network_container;
+  for (const auto* mode : {&request.pid, &request.ipc, &request.uts, &request.cgroupns}) {
+    if (mode->kind == ModeKind::container) return mode->container;
+  }
+  return "";
+}
+
+bool names_home(const std::vector<std::string>& environment) {
+  return std::any_of(environment.begin(), environment.end(),
+                     [](const std::string& entry) { return entry.starts_with("HOME="); });
+}
+
+bool keeps_groups(const RunRequest& request) {
+  const auto& groups = request.group_add;
+  return std::find(groups.begin(), groups.end(), "keep-groups") != groups.end();
+}
+
+Result<RunRequest> parse_run_request(std::string_view text) {
+  auto request = json::read<RunRequest>(text, kRequestFile, {.unique_names = true});
+  // A word that a flag may not have is the user's fault, in the file it is damage.
+  if (!request.ok()) {
+    Error error = std::move(request).error();
+    error.kind = Kind::corrupt;
+    return error;
+  }
+  return request;
+}
+
+}  // namespace berth::engine

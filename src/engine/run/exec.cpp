@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/run/exec.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "engine/container/launch.hpp"
+#include "engine/container/list.hpp"
+#include "engine/container/root_view.hpp"
+#include "engine/draft/reason.hpp"
+#include "engine/image/rootfs_choice.hpp"
+#include "engine/request/keep_id.hpp"
+#include "engine/request/request.hpp"
+#include "engine/state/journal.hpp"
+#include "oci/capabilities.hpp"
+#include "oci/user.hpp"
+#include "sys/credentials.hpp"
+#include "sys/file.hpp"
+#include "sys/process.hpp"
+#include "sys/regular.hpp"
+
+namespace berth::engine {
+namespace {
+
+// Docker's statuses: of flags that mean nothing, and of a command that cannot start.
+constexpr int kRequestRefused = 125;
+constexpr int kCommandRefused = 126;
+
+constexpr size_t kMaxExecAccountFile = size_t{4} << 20;
+
+/// As the first process of the running container has it.
+Result<sys::Fd> root_of(int64_t pid) {
+  std::string path = "/proc/" + std::to_string(pid) + "/root";
+  return sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY);
+}
+
+/// A file in there: no link leads out.
+Result<std::string> read_inside(int64_t pid, const std::string& path) {
+  sys::Fd root = TRY(root_of(pid));
+  auto text = sys::read_regular_in_root(root, path, kMaxExecAccountFile);
+  return text.ok() ? std::move(*text).value_or("") : std::string();
+}
+
+/// Adds the flags for the user that -u names: ids, the groups that list the user and those of
+/// --group-add, and HOME unless the container was started with a HOME.
+Result<void> add_user(const Context& context, const ContainerSummary& container,
+                      const ExecRequest& request, std::vector<std::string>& words) {
+  if (!request.user) return {};
+  std::string passwd = TRY(read_inside(*container.pid, "/etc/passwd"));
+  std::string group = TRY(read_inside(*container.pid, "/etc/group"));
+  oci::ContainerUser user = TRY(oci::resolve_user(*request.user, passwd, group));
+  if (context.identity != Identity::single) {
+    if (!TRY(has_ids(user))) return no_such_ids(*request.user);
+    TRY(leave_out_groups(context, user));
+  }
+  auto run = saved_request(context, container);
+  for (const std::string& wish :
+       run && !keeps_groups(*run) ? run->group_add : std::vector<std::string>()) {
+    // The file is the container's by now, which must not keep anybody from being let in.
+    auto added = oci::add_groups({wish}, group, user);
+    if (!added.ok()) context.log.warn("--group-add: " + to_line(added.error()) + ", ignoring");
+  }
+  words.insert(words.end(), {"--user", std::to_string(user.uid) + ":" + std::to_string(user.gid)});
+  // setgroups is off in a namespace of one id.
+  if (context.identity == Identity::single) user.additional_gids.clear();
+  for (uint32_t gid : user.additional_gids) {
+    words.insert(words.end(), {"--additional-gids", std::to_string(gid)});
+  }
+  if (!run || !names_home(run->environment)) {
+    words.insert(words.end(), {"--env", "HOME=" + user.home});
+  }
+  return {};
+}
+
+Result<void> add_environment(const Context& context, const ExecRequest& request,
+                             std::vector<std::string>& words) {
+  if (request.terminal) words.insert(words.end(), {"--env", "TERM=xterm"});
+  for (const std::string& entry : request.environment) {
+    size_t equals = entry.find('=');
+    std::string name = entry.substr(0, equals);
+    if (name.empty()) {
+      return make_error(Kind::usage, "invalid environment variable: " + quote(entry));
+    }
+    if (equals != std::string::npos) {
+      words.insert(words.end(), {"--env", entry});
+    } else if (auto value = context.environment.get(name)) {
+      words.insert(words.end(), {"--env", name + "=" + std::string(*value)});
+    } else {
+      words.insert(words.end(), {"--env", name});  // takes it away
+    }
+  }
+  return {};
+}
+
+/// Whether the container has this machine's directory at the same path.
+bool is_seen_inside(int64_t pid, const std::string& directory) {
+  auto here = sys::stat_entry(sys::cwd(), directory);
+  auto root = root_of(pid);
+  if (!here.ok() || !*here || !root.ok()) return false;
+  auto opened = sys::open_in_root(*root, directory, O_PATH | O_DIRECTORY);
+  if (!opened.ok()) return false;
+  auto there = sys::stat_fd(*opened, directory);
+  return there.ok() && there->st_dev == (*here)->st_dev && there->st_ino == (*here)->st_ino;
+}
+
+/// What all ranks of a node read the PMIx of their launcher keeps in files of a directory. A
+/// container that was there before the launcher may not have it, and its ranks would end: they are
+/// told to ask by messages. Source: OpenPMIx 4 to 6, src/mca/gds: "hash" is in each of them.
+void add_pmix_store(const ContainerSummary& container, const ExecRequest& request,
+                    std::vector<std::string>& words) {
+  const Environment told(request.environment);
+  auto directory = told.get_filled("PMIX_SERVER_TMPDIR");
+  if (!directory || told.get("PMIX_MCA_gds")) return;
+  if (is_seen_inside(*container.pid, std::string(*directory))) return;
+  words.insert(words.end(), {"--env", "PMIX_MCA_gds=hash"});
+}
+
+Result<void> add_rights(const Context& context, const ContainerSummary& container,
+                        const ExecRequest& request, std::vector<std::string>& words) {
+  if (!request.privileged) return {};
+  oci::Spec spec = TRY(read_config(context, container));
+  if (spec.root.readonly && rootfs_driver_of(spec) == RootfsDriver::copy) {
+    // Whoever may mount could write to them.
+    return make_error(Kind::denied,
+                      "--privileged: the files of container " + container.name +
+                          " may be those of the image itself (--read-only, root by copy)",
+                      "a container without --read-only");
+  }
+  sys::CapabilitySets held = TRY(sys::capabilities());
+  for (std::string_view name : oci::capability_names()) {
+    auto number = oci::capability_number(name);
+    if (number && (held.permitted >> *number & 1) != 0) {
+      words.insert(words.end(), {"--cap", std::string(name)});
+    }
+  }
+  return {};
+}
+
+Result<void> check_command(const ExecRequest& request) {
+  std::string directory = request.workdir.value_or("");
+  if (!directory.empty() && directory[0] != '/') {
+    return make_error(Kind::usage, "working directory " + quote(directory) + ": not absolute",
+                      "berth exec -w /" + escape_controls(directory));
+  }
+  if (!request.command.empty() && request.command[0].empty()) {
+    return make_error(Kind::usage, "the command is an empty string");
+  }
+  return {};
+}
+
+Result<ContainerSummary> get_running(const Context& context, std::string_view reference) {
+  ContainerSummary summary = TRY(get_container(context, reference));
+  if (summary.state == ContainerState::paused) {
+    return make_error(Kind::usage,
+                      "Container " + summary.name + " is paused, unpause the container before exec",
+                      "berth unpause " + summary.name);
+  }
+  if (summary.state != ContainerState::running || !summary.pid) {
+    return make_error(Kind::usage, "Container " + summary.name + " is not running",
+                      "berth start " + summary.name);
+  }
+  return summary;
+}
+
+/// What `events` tells of one exec, with the words of docker.
+class Told {
+ public:
+  Told(const Context& context, const std::string& id, const ExecRequest& request)
+      : context_(context), id_(id), words_(": " + join(request.command, " ")) {}
+
+  void started() const {
+    emit_container_event(context_.paths, id_, "exec_create" + words_, {{"execID", exec_}});
+    emit_container_event(context_.paths, id_, "exec_start" + words_, {{"execID", exec_}});
+  }
+  void ended(int status) const {
+    emit_container_event(context_.paths, id_, "exec_die",
+                         {{"execID", exec_}, {"exitCode", std::to_string(status)}});
+  }
+
+ private:
+  const Context& context_;
+  const std::string& id_;
+  std::string exec_ = sys::random_hex(32);
+  std::string words_;
+};
+
+Result<RunOutcome> run_behind(const Context& context, const ContainerSummary& container,
+                              std::vector<std::string> words) {
+  words.insert(words.begin(), {"exec", "--detach"});
+  std::string report = TRY(call_reporting(context, std::move(words)));
+  if (report.empty()) return RunOutcome{container.id, 0, std::nullopt, std::nullopt};
+  Ended ended = TRY(ended_with(report, container.id, container.name));
+  return RunOutcome{container.id, ended.status, std::move(ended.command_error), std::nullopt};
+}
+
+}  // namespace
+
+Result<RunOutcome> exec(const Context& context, std::string_view reference,
+                        const ExecRequest& request) {
+  ContainerSummary container = TRY(get_running(context, reference));
+  auto refused = [&](int status, Error error) {
+    return RunOutcome{container.id, status, std::move(error), std::nullopt};
+  };
+  std::vector<std::string> words;
+  if (auto made = add_user(context, container, request, words); !made.ok()) {
+    return refused(kCommandRefused, std::move(made.error()));
+  }
+  if (auto made = add_environment(context, request, words); !made.ok()) {
+    return refused(kRequestRefused, std::move(made.error()));
+  }
+  add_pmix_store(container, request, words);
+  if (auto made = check_command(request); !made.ok()) {
+    return refused(kCommandRefused, std::move(made.error()));
+  }
+  TRY(add_rights(context, container, request, words));
+  if (!request.workdir.value_or("").empty()) {
+    words.insert(words.end(), {"--cwd", *request.workdir});
+  }
+  if (request.terminal && request.detach) {
+    context.log.warn("-t: nobody holds the terminal of what runs in the background, ignoring");
+  } else if (request.terminal) {
+    words.emplace_back("--tty");
+  }
+  words.push_back(container.id);
+  words.insert(words.end(), request.command.begin(), request.command.end());
+  Told told(context, container.id, request);
+  if (request.detach) {
+    RunOutcome outcome = TRY(run_behind(context, container, std::move(words)));
+    if (!outcome.command_error) told.started();
+    return outcome;
+  }
+  Foreground front = TRY(
+      Foreground::open_exec(context, container.id, std::move(words),
+                            {request.interactive, request.terminal, container.name, request.held}));
+  Ended ended = TRY(front.run({[&] { told.started(); }, [](int) {}}));
+  if (!ended.command_error) told.ended(ended.status);
+  RunOutcome outcome{container.id, ended.status, std::move(ended.command_error),
+                     std::move(ended.stream_error)};
+  auto root = outcome.command_error ? root_of(*container.pid) : sys::Fd();
+  if (root.ok() && *root) outcome.reason = reason_in_root(*outcome.command_error, *root);
+  return outcome;
+}
+
+}  // namespace berth::engine

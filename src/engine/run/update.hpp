@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "engine/context/context.hpp"
+#include "engine/request/limits.hpp"
+#include "engine/request/request.hpp"
+#include "sys/fd.hpp"
+
+namespace berth::engine {
+
+/// What is to be changed of a container; a member that is not set stays as it is.
+struct Changes {
+  Limits limits;
+  std::optional<RestartPolicy> restart;
+  std::optional<std::string> gpus;  ///< the text of --gpus
+};
+
+/// `changes` over `limits`. Pure.
+Limits merge_limits(Limits limits, const Limits& changes);
+
+/// Changes a running container at once, and what its next start will be. Nothing is changed after
+/// an error.
+/// Errors: not_found, usage (limits that make no sense together, in docker's words; --restart of a
+/// container that removes itself; GPUs and limits of a running one together), those of
+/// update_gpus() and of berth-runtime, io.
+Result<void> update_container(const Context& context, std::string_view reference,
+                              const Changes& changes);
+
+}  // namespace berth::engine

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/site/rules.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.hpp"
+#include "engine/request/process.hpp"
+#include "engine/site/effects.hpp"
+#include "engine/site/environment_file.hpp"
+#include "engine/site/facts.hpp"
+#include "image/reference.hpp"
+#include "oci/edit.hpp"
+#include "policy/file.hpp"
+#include "slurm/hold.hpp"
+
+namespace berth::engine {
+namespace {
+
+using policy::Given;
+using Strings = std::vector<std::string>;
+
+Result<policy::Compiled> read_policy(const Context& context) {
+  return TRY_CTX(policy::read_compiled(context.paths.config),
+                 "cannot read the policy of this machine");
+}
+
+Result<std::vector<policy::PlacedRule>> rules_of(const Context& context) {
+  return std::move(TRY(read_policy(context)).rules);
+}
+
+/// Where an image is from, as `registries` names it. What was made here is localhost's: its name
+/// proves nothing.
+Result<Strings> places_of(const RunRequest& request, const image::Image* image) {
+  if (image == nullptr) return Strings{TRY(image::Reference::parse(request.image)).place()};
+  Strings out;
+  for (const image::Reference& source : image->sources) out.push_back(source.place());
+  if (!out.empty()) return out;
+  for (const image::Reference& name : image->references) {
+    out.push_back("localhost/" + name.repository());
+  }
+  if (out.empty()) out.emplace_back("localhost/");
+  return out;
+}
+
+/// A step's tasks have the job's variables as well: names those that may not come back that way,
+/// `outside` among them unless the request has one.
+void tell_decided(const Strings& outside, RunRequest& request) {
+  std::set<std::string> names(outside.begin(), outside.end());
+  for (const std::string& entry : request.environment) {
+    bool taken_away = entry.find('=') == std::string::npos;
+    if (taken_away) names.insert(entry);
+    if (!taken_away) names.erase(std::string(variable_name(entry)));
+  }
+  Strings& forced = request.site.forced_environment;
+  for (const std::string& entry : forced) names.insert(std::string(variable_name(entry)));
+  if (names.empty()) return;
+  forced.push_back(std::string(slurm::kDecidedVariable) + "=" +
+                   join(Strings(names.begin(), names.end()), ","));
+}
+
+}  // namespace
+
+Result<Strings> node_variables(const Context& context) {
+  policy::Compiled compiled = TRY(read_policy(context));
+  Strings out;
+  for (std::string& name : compiled.policy.slurm.node_variables) {
+    if (name != "default") {
+      out.push_back(std::move(name));
+      continue;
+    }
+    const Strings& usual = policy::variables_of_a_machine();
+    out.insert(out.end(), usual.begin(), usual.end());
+  }
+  return out;
+}
+
+Result<RunRequest> complete_request(const Context& context, const RunRequest& asked,
+                                    const image::Image& image) {
+  RunRequest request = asked;
+  const oci::ContainerDefaults& defaults = image.config.config;
+  TRY(complete_variables(context.environment, defaults.env, request));
+  std::vector<policy::PlacedRule> rules = TRY(rules_of(context));
+  if (!rules.empty()) {
+    policy::Facts facts = TRY(facts_of(context, request, &image, policy::needs_of(rules)));
+    policy::Outcome outcome = policy::evaluate(rules, facts);
+    TRY(apply_effects(context, outcome.effects, defaults, outcome.verdicts, request));
+    request.site.verdicts = std::move(outcome.verdicts);
+  }
+  if (request.labels.contains(kStepLabel)) {
+    tell_decided(TRY(node_variables(context)), request);
+  }
+  return request;
+}
+
+Result<void> check_registry(const Context& context, const RunRequest& request,
+                            const image::Image* image) {
+  std::vector<policy::PlacedRule> rules = TRY(rules_of(context));
+  // One that stops by what only the image can tell would have to be guessed at.
+  std::erase_if(rules, [](const auto& placed) {
+    const policy::Rule& rule = placed.rule;
+    return rule.registries.empty() && (!rule.stop || policy::asks_image(rule));
+  });
+  if (std::all_of(rules.begin(), rules.end(),
+                  [](const auto& placed) { return placed.rule.registries.empty(); })) {
+    return {};
+  }
+  policy::Facts facts = TRY(facts_of(context, request, image, policy::needs_of(rules)));
+  policy::Effects effects = policy::evaluate(rules, facts).effects;
+  return check_places(effects.registries, request, image);
+}
+
+Result<void> check_places(const std::vector<Given>& registries, const RunRequest& request,
+                          const image::Image* image) {
+  if (registries.empty() || !is_of_store(request)) return {};
+  const Strings places = TRY(places_of(request, image));
+  Strings allowed;
+  for (const Given& given : registries) {
+    for (const std::string& place : places) {
+      if (policy::matches(given.text, place)) return {};
+    }
+    allowed.push_back(given.text);
+  }
+  bool made_here = image != nullptr && image->sources.empty();
+  return make_error(Kind::denied,
+                    (made_here ? "the site takes no images that were made or loaded here"
+                               : "the site takes no images from " + quote(places.front())) +
+                        " (rule " + quote(registries.front().rule) + ")",
+                    (made_here ? "berth pull, from " : "") + ("one of " + join(allowed, ", ")));
+}
+
+Result<void> check_registry(const Context& context, const std::string& name,
+                            const image::Image* image) {
+  RunRequest request;
+  request.image = name;
+  return check_registry(context, request, image);
+}
+
+void add_site_hooks(const RunRequest& request, oci::Spec& spec) {
+  for (const policy::SiteHook& hook : request.site.hooks) {
+    oci::append_hook(hook.stage, {hook.path, hook.args, hook.env, hook.timeout}, spec.hooks);
+  }
+}
+
+}  // namespace berth::engine

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace berth::engine {
+
+struct Pruned {
+  std::vector<std::string> names;  ///< in the order of their removal
+  uint64_t bytes = 0;              ///< that the disk has back
+};
+
+}  // namespace berth::engine

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/context/context.hpp"
+#include "hub/config/config.hpp"
+#include "image/transfer_protocol.hpp"
+
+/// `berth hub`: a registry front for clients that are not Berth.
+namespace berth::engine {
+
+struct HubRequest {
+  std::optional<std::string> config;  ///< none: hub.toml of the site's directory, if it is there
+  hub::Flags flags;
+  image::RegistryAccess access;  ///< which `flags` have not
+  bool check = false;            ///< reads all files, listens for a moment, and ends
+};
+
+/// Becomes berth-hub, so that signals and the exit status are the hub's own; returns only to say
+/// why not. Errors: usage, corrupt, not_found (the file, what hub::check() refuses, no program).
+Error become_hub(const Context& context, const HubRequest& request);
+
+}  // namespace berth::engine

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "gpu/inventory/inventory.hpp"
+
+namespace berth::gpu {
+
+/// A GPU, or one MIG slice or partition of it.
+struct Selected {
+  const Gpu* gpu = nullptr;
+  const MigDevice* slice = nullptr;
+  const Partition* partition = nullptr;
+
+  bool operator==(const Selected&) const = default;
+};
+
+/// "GPU-…", "MIG-…", else "0" or "0:1": as programs and people name it.
+std::string name_of(const Selected& selected);
+
+/// "0", "0:1": as `berth gpu list` counts.
+std::string index_of(const Selected& selected);
+
+/// What stays the same when GPUs are counted anew: "0000:1b:00.0", "0000:1b:00.0/7/0" for a slice,
+/// "0000:1b:00.0/1" for a partition.
+std::string key_of(const Selected& selected);
+
+/// "NVIDIA", "AMD", "Intel".
+std::string_view vendor_name(Vendor vendor);
+
+}  // namespace berth::gpu

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/result.hpp"
+#include "oci/edit.hpp"
+#include "oci/runtime_spec.hpp"
+#include "plan/mount_options.hpp"
+#include "plan/systemd_scope.hpp"
+
+/// What will be done to start a container, decided before anything is done: `berth run --dry-run`
+/// prints the very list that berth-runtime executes.
+namespace berth::plan {
+
+/// What the plan depends on beside the bundle.
+struct HostFacts {
+  bool user_namespace = false;   ///< not the initial one: device nodes are bound, not made
+  bool tty_group_mapped = true;  ///< gid 5 exists here, for devpts
+  bool has_cgroups = true;
+  bool apparmor = false;  ///< these three: in the kernel and switched on
+  bool selinux = false;
+  bool resctrl = false;
+};
+
+/// Which container, and where its bundle is.
+struct Container {
+  std::string id;
+  std::string bundle;        ///< absolute directory
+  bool await_start = false;  ///< `create`: stop before the program until `start`
+  bool make_cgroup = true;   ///< or stay in that of the caller
+  bool of_engine = false;    ///< the annotations are our engine's, and no image's
+  bool new_keyring = true;   ///< or the session keyring of the caller
+  SystemdManager systemd = SystemdManager::none;  ///< which systemd makes the cgroup, if any
+  std::optional<SystemdScope> scope{};  ///< what systemd is to make instead of linux.cgroupsPath
+};
+
+// Steps up to Spawn are done by berth-runtime itself, those after it by the container's first
+// process. Paths of the container are absolute inside it; all others are the host's.
+
+/// A device of the container by the name that the host has for it.
+struct HostNode {
+  std::string path;
+  std::string type;  ///< "c", "b"
+  uint32_t major = 0;
+  uint32_t minor = 0;
+};
+struct MakeCgroup {
+  std::string path;  ///< linux.cgroupsPath, or "/berth-<id>"; empty where that names the `scope`
+  oci::Resources resources;
+  std::optional<uint32_t> owner{};      ///< cgroup_owner()
+  std::optional<SystemdScope> scope{};  ///< systemd makes it around the first process
+  std::vector<HostNode> nodes{};        ///< with `scope`: what linux.devices names
+  bool below_caller = false;  ///< `path` begins at the caller's own cgroups, not at their roots
+};
+struct Spawn {
+  std::vector<std::string> created;    ///< spec names of the new namespaces
+  std::vector<oci::Namespace> joined;  ///< those with a path
+  std::vector<oci::IdMapping> uid_mappings;
+  std::vector<oci::IdMapping> gid_mappings;
+  bool keep_ids = false;  ///< those of the caller, until SetIdentity; else root of a user namespace
+};
+/// Goes into the namespaces that a running container's first process is in, for exec; stands where
+/// Spawn does in the plan of a container.
+struct JoinContainer {
+  bool keep_ids = false;
+};
+/// The clocks of a new time namespace, as nanoseconds that are added to the host's.
+struct EnterTimeNamespace {
+  std::map<std::string, oci::TimeOffset> offsets;
+};
+/// The control group of the processor's caches and memory bandwidth.
+struct JoinResctrl {
+  std::string group;  ///< "" stands for the root group
+  std::vector<std::string> schemata;
+  bool monitoring = false;
+};
+/// An empty session keyring, so that the caller's keys are not the container's. keyctl(2)
+struct MakeKeyring {};
+struct IsolateMounts {};
+struct EnterCgroupNamespace {};
+struct MountOverlayRoot {
+  std::string target;              ///< host directory that the root is attached to
+  std::vector<std::string> lower;  ///< highest first
+  std::string upper;               ///< empty: read-only
+  std::string work;
+  std::vector<std::string> options;  ///< the file system's other ones ("userxattr")
+  MountAttributes attributes;
+  bool served = false;  ///< by fuse-overlayfs, where the kernel's overlay is none for this user
+};
+struct BindRoot {
+  std::string path;
+};
+/// The layers of an image as data, read-only: one layer alone as it is, more as an overlay.
+struct MountLayers {
+  std::string target;
+  std::vector<std::string> lower;    ///< highest first
+  std::vector<std::string> options;  ///< as of MountOverlayRoot
+  MountAttributes attributes;
+};
+/// How the ids of a mount are translated.
+struct IdMap {
+  std::vector<oci::IdMapping> uids;
+  std::vector<oci::IdMapping> gids;
+  std::string user_namespace;  ///< the host's path of one that has the maps; empty: those above
+  bool recursive = false;
+  std::string member;  ///< "mounts[3].options", for errors
+};
+/// One with an id map is made by berth-runtime itself, which has the rights over the file system.
+struct MountFilesystem {
+  std::string type;
+  std::string source;
+  std::string target;
+  std::vector<std::string> data;  ///< "size=65536k"
+  MountAttributes attributes;
+  bool exact = false;    ///< refuse a symbolic link anywhere in `target`
+  bool copy_up = false;  ///< begin with what lies in the target
+  std::optional<IdMap> id_map{};
+};
+struct MountBind {
+  std::string source;
+  std::string target;
+  bool recursive = false;
+  MountAttributes attributes;
+  std::optional<IdMap> id_map{};
+  bool peer = false;  ///< what is mounted below it in the container appears on the host, too
+  BindLinks links{};
+};
+/// Changes what is mounted already.
+struct ChangeMount {
+  std::string target;
+  MountAttributes attributes;
+  bool super_block = false;  ///< also the file system itself, for every mount of it
+  std::string type{};
+  std::string source{};
+  std::vector<std::string> data{};
+};
+struct MountCgroups {
+  std::string target;
+  bool unified = false;  ///< that of version 2 alone
+  MountAttributes attributes;
+  bool without_unified = false;  ///< no half of version 2 beside those of version 1
+};
+struct MakeNode {
+  std::string path;
+  std::string type;  ///< "c", "b", "p"
+  uint32_t major = 0;
+  uint32_t minor = 0;
+  uint32_t mode = 0;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+};
+struct BindNode {
+  std::string source;  ///< the host's node; must be `type` `major`:`minor`
+  std::string path;
+  std::string type;
+  uint32_t major = 0;
+  uint32_t minor = 0;
+};
+struct MakeLink {
+  std::string path;
+  std::string text;
+};
+/// As `ln -sf`: what else has the name is replaced, but for a directory.
+struct ReplaceLink {
+  std::string path;
+  std::string text;
+};
+/// Places the container's own of those files with which a dynamic loader finds libraries: glibc's
+/// cache, what ldconfig makes that of and, where the image has musl, musl's list of directories.
+struct PlaceLoaderFiles {
+  /// The cache becomes a file of the root, which ldconfig replaces as any other. Else, and where
+  /// the root cannot have it, it is a file of the container's state, bound read-only.
+  bool in_root = true;
+};
+/// Writes them: what the image's say, with `entries` and, where it fits, a compat package of the
+/// image. Reads what the image holds, so it comes when the process has no more rights than the
+/// image's program.
+struct FillLoaderFiles {
+  std::vector<oci::LoaderLine> entries;
+  std::optional<oci::CompatRequest> compat;
+};
+struct MakeConsole {
+  std::optional<oci::ConsoleSize> size;
+  bool named = true;  ///< it is '/dev/console' too
+};
+struct MaskPaths {
+  std::vector<std::string> paths;
+};
+struct MakeReadonly {
+  std::vector<std::string> paths;
+};
+struct MovedInterface {
+  std::string from;
+  std::string to;  ///< a name, or a pattern as "eth%d"
+};
+/// berth-runtime moves them while the container's process waits here.
+struct MoveInterfaces {
+  std::vector<MovedInterface> interfaces;
+};
+struct RaiseLoopback {};
+struct SetSysctl {
+  std::string key;  ///< with dots
+  std::string value;
+  std::string space;  ///< the namespace that it belongs to: "network"
+};
+struct SetHostname {
+  std::string name;
+};
+struct SetDomainname {
+  std::string name;
+};
+struct SetOomScore {
+  int score = 0;
+};
+struct RunHooks {
+  std::string stage;  ///< spec name: "createRuntime"
+  std::vector<oci::Hook> hooks;
+};
+struct EnterRoot {
+  bool readonly = false;
+  std::string directory;  ///< to be made while that can be done: the process begins there
+  std::optional<PropagationChange> propagation;
+};
+/// Security labels that the program gets at its execve.
+struct SetLabels {
+  std::string apparmor;  ///< a profile, or empty
+  std::string selinux;   ///< a context, or empty
+};
+struct SetScheduler {
+  std::string name;     ///< "SCHED_BATCH"
+  uint32_t policy = 0;  ///< the rest as sched_setattr(2) takes it
+  uint64_t flags = 0;
+  int32_t nice = 0;
+  uint32_t priority = 0;
+  uint64_t runtime = 0;
+  uint64_t deadline = 0;
+  uint64_t period = 0;
+};
+struct SetIoPriority {
+  std::string name;  ///< "IOPRIO_CLASS_BE"
+  int io_class = 0;
+  int level = 0;
+};
+struct SetMemoryPolicy {
+  std::string name;  ///< "MPOL_BIND"
+  int mode = 0;      ///< with MPOL_F_*
+  std::vector<unsigned> nodes;
+};
+struct SetPersonality {
+  std::string name;  ///< "LINUX32"
+  unsigned long persona = 0;
+};
+/// The processors to run on, once in the cgroup; for exec.
+struct SetAffinity {
+  std::vector<unsigned> processors;
+};
+/// Run on all processors of the cpuset, whatever the caller is bound to; once in the cgroup, for
+/// exec too.
+struct ResetAffinity {};
+/// Where to run and to take memory, as far as it may; once in the cgroup, for exec too. Either may
+/// be empty.
+struct PreferPlace {
+  std::vector<unsigned> processors;
+  std::vector<unsigned> memory_nodes;
+};
+/// The root of a container without mounts of its own: a directory of a mount namespace that others
+/// are in too.
+struct EnterSharedRoot {
+  std::string path;             ///< a directory there
+  std::string mount_namespace;  ///< the namespace, by path; empty: the caller's
+};
+struct SetRlimit {
+  std::string type;
+  int resource = 0;
+  uint64_t soft = 0;
+  uint64_t hard = 0;
+};
+/// Bit n stands for capability n of linux/capability.h.
+struct SetCapabilities {
+  uint64_t bounding = 0;
+  uint64_t effective = 0;
+  uint64_t permitted = 0;
+  uint64_t inheritable = 0;
+  uint64_t ambient = 0;
+};
+struct LimitCapabilities {
+  uint64_t bounding = 0;
+};
+struct SetIdentity {
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  std::vector<uint32_t> groups;
+  bool keep_groups = false;  ///< those of the caller instead, which may have no id here
+};
+enum class Missing { made, refused };
+struct EnterDirectory {
+  std::string path;
+  /// For the first process, as docker has it. For exec a slip would leave an empty directory.
+  Missing missing = Missing::made;
+};
+struct SetUmask {
+  uint32_t mask = 0;
+};
+struct ForbidNewPrivileges {};
+struct LoadSeccomp {
+  oci::Seccomp profile;
+  bool refuse_unknown = false;  ///< system calls
+};
+/// After identity and directory, before the filter: what is looked for must not depend on the calls
+/// that a profile allows.
+struct FindProgram {
+  std::string name;
+  std::string path;  ///< the PATH of the container
+};
+/// Sets HOME where the environment has none or an empty one: to the user's home directory in the
+/// root's /etc/passwd, as runc and crun do.
+struct FindHome {
+  uint32_t uid = 0;
+};
+struct AwaitStart {};
+struct Execute {
+  std::vector<std::string> args;
+  std::vector<std::string> env;
+};
+
+using Step = std::variant<
+    MakeCgroup, Spawn, JoinContainer, EnterTimeNamespace, JoinResctrl, SetLabels, SetScheduler,
+    SetIoPriority, SetMemoryPolicy, SetPersonality, SetAffinity, ResetAffinity, PreferPlace,
+    MakeKeyring, EnterSharedRoot, IsolateMounts, EnterCgroupNamespace, MountOverlayRoot, BindRoot,
+    MountLayers, MountFilesystem, MountBind, ChangeMount, MountCgroups, MakeNode, BindNode,
+    MakeLink, ReplaceLink, PlaceLoaderFiles, FillLoaderFiles, MakeConsole, MaskPaths, MakeReadonly,
+    MoveInterfaces, RaiseLoopback, SetSysctl, SetHostname, SetDomainname, SetOomScore, RunHooks,
+    EnterRoot, SetRlimit, LimitCapabilities, SetCapabilities, SetIdentity, EnterDirectory, SetUmask,
+    ForbidNewPrivileges, LoadSeccomp, FindProgram, FindHome, AwaitStart, Execute>;
+
+struct Plan {
+  std::vector<Step> steps;            ///< in the order of execution
+  std::vector<std::string> warnings;  ///< each ends with "ignoring"
+};
+
+/// The first step of type T, or null.
+template <class T>
+const T* find(const Plan& plan) {
+  for (const auto& step : plan.steps) {
+    if (const auto* found = std::get_if<T>(&step)) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace berth::plan
