@@ -64,7 +64,8 @@ Result<std::string> end_container(const Context& context, std::string_view refer
   }
   if (!*taken) {
     auto files = TRY(find_files(context, id));
-    // An owner that has written the exit is about to let go, and who only looks does so at once.
+    // An owner that has written the exit is about to release the lock, and a reader does so at
+    // once.
     bool ending =
         files && (files->exit || !files->owned) && state_of(*files) != ContainerState::restarting;
     if (!ending && !options.force) {
@@ -132,7 +133,7 @@ Result<void> kill_container(const Context& context, std::string_view reference, 
                       "cannot kill container " + quote(reference) + ": container is not running");
   }
   const std::string& id = files.record->id;
-  // Whoever ends it does not want it back.
+  // A container that a person ends is not restarted.
   bool ends = number == SIGKILL || number == SIGTERM || number == files.record->stop_signal;
   if (ends) TRY(mark_stopped(context.paths, id));
   TRY(send_signal(context, id, number));
@@ -203,7 +204,7 @@ Result<void> rename_container(const Context& context, std::string_view reference
   }
   const std::string& root = context.paths.root;
   TRY(reserve_name(root, wish, id));
-  // The old name goes last: whoever is killed in between leaves a container of two names.
+  // The old name goes last: a rename that is killed in between leaves a container of two names.
   auto written = append_to_record(context.paths, id, json::write(record::Name{wish}));
   if (!written.ok()) {
     ignore(release_name(root, wish, id));

@@ -15,7 +15,7 @@
 namespace berth::engine {
 
 // Processes of a container may have other ids than its user. From a user namespace of our own we
-// could not signal them: the kernel lets their user do it from outside, as the one who made theirs.
+// could not signal them: the kernel lets their user do it from outside, who has made theirs.
 // So removing has two steps, and a verb enters its namespace between the two.
 
 struct EndOptions {

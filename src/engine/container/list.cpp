@@ -16,7 +16,7 @@
 namespace berth::engine {
 namespace {
 
-/// It was started, and nobody who could see its end has it any more.
+/// It was started, and no process is left that could see its end.
 bool is_lost(const ContainerFiles& files) {
   return !files.owned && files.start && !files.exit;
 }

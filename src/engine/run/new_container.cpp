@@ -57,7 +57,7 @@ std::string choose_name(const RunRequest& request, const std::string& id, size_t
   return attempt < 8 ? name : name + "_" + id.substr(0, 6 + attempt);
 }
 
-// The record comes first: whoever is killed between the two leaves no name that nobody can tell.
+// The record comes first: a process that is killed between the two leaves no name without a record.
 Result<void> take_name(const Context& context, const RunRequest& request,
                        ContainerDirectory& directory, record::Container& record) {
   const size_t last = request.name ? 1 : 16;
