@@ -111,7 +111,7 @@ LAYERS = {
     # What berth does, in rooms: each may include those of its list, and none leads back.
     "engine/context": "base json sys policy/site image gpu/grant gpu/inventory",
     # What is asked for, and the texts that it is asked in.
-    "engine/request": "base json sys oci plan mpi policy edf gpu/grant gpu/inventory image network engine/context",
+    "engine/request": "base json sys oci plan mpi policy gpu/grant gpu/inventory image network engine/context",
     # The files of a container.
     "engine/state": "base json sys complaint record events engine/context engine/request",
     # The store of images, and what goes to berth-transfer.
@@ -128,26 +128,30 @@ LAYERS = {
     # The site's rules, and environment definition files.
     "engine/site": "base sys oci policy edf slurm image gpu/grant "
                    "engine/context engine/request engine/image engine/gpu engine/node",
-    # What a new container will be, decided and not yet made.
-    "engine/draft": "base sys oci scan mpi policy complaint record node node/gather match image monitor/protocol.hpp "
+    # An image of a registry, where the site's rules and this node let it be used.
+    "engine/pull": "base oci image record engine/context engine/request engine/image engine/container engine/node "
+                   "engine/site",
+    # What a new container will be: resolved, then decided, and not yet made.
+    "engine/decide": "base sys oci scan mpi policy edf complaint record node node/gather match image "
                     "gpu/inventory gpu/grant gpu/place engine/context engine/request engine/state engine/image "
-                    "engine/container engine/network engine/gpu engine/node engine/site",
+                    "engine/container engine/network engine/gpu engine/node engine/site engine/pull",
     # Making, starting and changing it.
-    "engine/run": "base json sys oci plan record image gpu/grant gpu/ledger engine/context engine/request engine/state "
-                  "engine/image engine/container engine/gpu engine/site engine/draft",
+    "engine/run": "base json sys oci plan record image monitor/protocol.hpp gpu/grant gpu/ledger engine/context "
+                  "engine/request engine/state engine/image engine/container engine/network engine/gpu engine/site "
+                  "engine/pull engine/decide",
     # What lies in containers: copied, compared, saved.
     "engine/files": "base sys scan image engine/context engine/state engine/image engine/container engine/gpu "
-                    "engine/draft",
+                    "engine/decide",
     # What is said of containers, images and events.
     "engine/inspect": "base json sys oci events network engine/context engine/request engine/state engine/image "
                       "engine/container engine/network engine/gpu engine/files",
     "engine/build": "base json sys oci node/file match bake image engine/context engine/request engine/state "
-                    "engine/image engine/node engine/site engine/draft",
+                    "engine/image engine/node engine/site engine/decide",
     "engine/slurm": "base sys oci image slurm engine/context engine/request engine/state engine/image "
-                    "engine/container engine/gpu engine/node engine/site engine/draft engine/run engine/files",
+                    "engine/container engine/gpu engine/node engine/site engine/pull engine/decide engine/run engine/files",
     # About the whole machine: its use, health, metrics, policy.
     "engine/system": "base json sys policy policy/site doctor image hub/config engine/context engine/state "
-                     "engine/image engine/container engine/network engine/gpu engine/node engine/site engine/draft "
+                     "engine/image engine/container engine/network engine/gpu engine/node engine/site engine/decide "
                      "engine/inspect engine/build",
     "cli/core": "base json",
     # docker's --format: templates and the lists that are printed by them.

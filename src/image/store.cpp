@@ -462,7 +462,7 @@ Result<std::vector<Image>> Store::list(std::vector<std::string>* damaged) const 
 
 /// Those of an image of an additional store, so that a record of ours has them whatever becomes of
 /// that store. The caller holds the lock: nobody collects them before something names them.
-Result<void> Store::copy_documents(const Image& image) {
+Result<void> Store::copy_documents(const Image& image) const {
   mode_t readers = TRY(readers_of(dir_, "blobs/sha256"));
   for (const Digest& digest : {image.target, image.manifest_digest, image.id}) {
     if (TRY(owns_blob(digest))) continue;
@@ -550,7 +550,8 @@ Result<Removal> Store::remove(std::string_view name, RemoveOptions options) {
   return removal;
 }
 
-Result<void> Store::mark_used(const std::string& container_id, const std::vector<Image>& images) {
+Result<void> Store::mark_used(const std::string& container_id,
+                              const std::vector<Image>& images) const {
   StoreLock lock = TRY(this->lock(sys::LockMode::shared));
   std::string lines;
   for (const Image& image : images) lines += image.manifest_digest.text() + "\n";

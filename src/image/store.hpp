@@ -125,7 +125,7 @@ class Store {
   /// Says that the container's directory containers/`container_id` needs the layers of `images`,
   /// in a file "image" in it, a line for each; the use ends with the directory.
   /// Errors: not_found (one was removed in this moment: look it up again).
-  Result<void> mark_used(const std::string& container_id, const std::vector<Image>& images);
+  Result<void> mark_used(const std::string& container_id, const std::vector<Image>& images) const;
 
   /// Notes that the image is used now. One system call and no lock; where the store cannot be
   /// written nothing is noted.
@@ -174,7 +174,7 @@ class Store {
                                          Scope scope) const;
   Result<std::optional<Image>> look_up(std::string_view name, Scope scope) const;
   Result<bool> owns_blob(const Digest& digest) const;
-  Result<void> copy_documents(const Image& image);
+  Result<void> copy_documents(const Image& image) const;
   Result<void> copy_origins(const Image& image) const;
   Result<void> wait_for_other_machines() const;
 

@@ -341,4 +341,8 @@ std::string write_spec(const Spec& spec) {
   return json::write(spec);
 }
 
+std::string write_process(const Process& process) {
+  return json::write(process);
+}
+
 }  // namespace berth::oci

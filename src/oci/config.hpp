@@ -23,5 +23,6 @@ Result<Resources> parse_resources(std::string_view text, std::string_view name);
 
 /// Writes `spec` as compact JSON, the kept unknown members included.
 std::string write_spec(const Spec& spec);
+std::string write_process(const Process& process);
 
 }  // namespace berth::oci

@@ -10,6 +10,7 @@
 
 #include "base/text.hpp"
 #include "oci/config.hpp"
+#include "oci/process_changes.hpp"
 #include "plan/attributes.hpp"
 #include "runtime/bundle.hpp"
 #include "runtime/cgroup_files.hpp"
@@ -27,49 +28,6 @@ namespace berth::runtime {
 namespace {
 
 constexpr size_t kMaxDocument = size_t{16} << 20;
-
-// A name alone takes the variable away.
-void change_environment(std::vector<std::string>& env, const std::vector<std::string>& changes) {
-  for (const std::string& change : changes) {
-    if (change.find('=') == std::string::npos) {
-      std::erase_if(env, [&](const std::string& entry) { return entry.starts_with(change + "="); });
-    } else {
-      env.push_back(change);
-    }
-  }
-}
-
-oci::Process changed(oci::Process process, const ExecRequest& request) {
-  const ProcessChanges& changes = request.changes;
-  process.args = changes.args;
-  process.terminal = request.terminal;
-  process.console_size.reset();
-  if (changes.cwd) process.cwd = *changes.cwd;
-  change_environment(process.env, changes.env);
-  if (changes.uid) {
-    // Another user: nothing of the former one's groups, which may be root's.
-    process.user.uid = *changes.uid;
-    process.user.gid = changes.gid.value_or(0);
-    process.user.additional_gids.clear();
-  }
-  auto& groups = process.user.additional_gids;
-  groups.insert(groups.end(), changes.additional_gids.begin(), changes.additional_gids.end());
-  if (!changes.capabilities.empty() && !process.capabilities) process.capabilities.emplace();
-  for (const auto& name : changes.capabilities) {
-    // Not the inheritable ones: they would come back in every program with file capabilities
-    // (CVE-2022-29162).
-    process.capabilities->bounding.push_back(name);
-    process.capabilities->effective.push_back(name);
-    process.capabilities->permitted.push_back(name);
-    const auto& inheritable = process.capabilities->inheritable;
-    bool lasts = std::find(inheritable.begin(), inheritable.end(), name) != inheritable.end();
-    if (lasts) process.capabilities->ambient.push_back(name);
-  }
-  if (!changes.apparmor_profile.empty()) process.apparmor_profile = changes.apparmor_profile;
-  if (!changes.selinux_label.empty()) process.selinux_label = changes.selinux_label;
-  if (changes.no_new_privileges) process.no_new_privileges = true;
-  return process;
-}
 
 // What a document leaves out is the container's, as runc has it.
 oci::Process completed(oci::Process process, const oci::Process& container) {
@@ -97,13 +55,13 @@ Result<oci::Spec> read_spec(const State& state, const ExecRequest& request) {
   oci::Spec spec = std::move(bundle.spec);
   oci::Process own = spec.process.value_or(oci::Process{});
   if (request.process_file.empty()) {
-    spec.process = changed(std::move(own), request);
+    spec.process = oci::with_changes(std::move(own), request.changes);
     add_groups(state, *spec.process);
     return spec;
   }
   std::string document = TRY(sys::read_file(sys::cwd(), request.process_file, kMaxDocument));
   oci::Process process = TRY(oci::parse_process(document, request.process_file));
-  process.terminal = process.terminal || request.terminal;
+  process.terminal = process.terminal || request.changes.terminal;
   spec.process = completed(std::move(process), own);
   add_groups(state, *spec.process);
   return spec;

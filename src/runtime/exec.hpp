@@ -10,6 +10,7 @@
 
 #include "base/log.hpp"
 #include "base/result.hpp"
+#include "oci/process_changes.hpp"
 #include "runtime/activation.hpp"
 #include "runtime/container.hpp"
 #include "runtime/launch.hpp"
@@ -17,26 +18,11 @@
 
 namespace berth::runtime {
 
-/// What exec changes of the process in the container's config.
-struct ProcessChanges {
-  std::vector<std::string> args;
-  std::optional<std::string> cwd;
-  std::vector<std::string> env;   ///< added behind the container's
-  std::optional<uint32_t> uid{};  ///< without one, user and groups are the config's
-  std::optional<uint32_t> gid{};
-  std::vector<uint32_t> additional_gids{};
-  std::vector<std::string> capabilities{};  ///< "CAP_NET_ADMIN", added
-  std::string apparmor_profile;
-  std::string selinux_label;
-  bool no_new_privileges = false;
-};
-
 /// What is asked for with exec.
 struct ExecRequest {
   std::string id;
   std::string process_file;  ///< a process document; empty: the config's process with `changes`
-  ProcessChanges changes;
-  bool terminal = false;
+  oci::ProcessChanges changes;
   std::string pid_file;
   std::string console_socket;
   std::string pidfd_socket;

@@ -15,13 +15,12 @@ FlagTable create_flags(RequestOptions& o) {
   return table;
 }
 
-Result<int> run_create(Session& session, const RequestOptions& given,
+Result<int> run_create(Session& session, const RequestOptions& o,
                        std::vector<std::string> arguments) {
-  RequestOptions o = given;
-  TRY(read_request(session, std::move(arguments), o));
+  engine::Asked asked = TRY(read_request(session, o, std::move(arguments)));
   TransferDisplay display(session, Stream::err, Direction::pull, o.call.quiet);
   std::string id =
-      TRY(engine::create_container(session.context, o.request, o.call, display.progress()));
+      TRY(engine::create_container(session.context, std::move(asked), display.progress()));
   print(session, id + "\n");
   return 0;
 }

@@ -32,10 +32,9 @@ std::string to_text(const plan::Plan& plan) {
 
 }  // namespace
 
-Result<int> dry_run(Session& session, const engine::RunRequest& request,
-                    const engine::RunCall& call, TransferDisplay& display,
+Result<int> dry_run(Session& session, engine::Asked asked, TransferDisplay& display,
                     std::string_view format) {
-  plan::Plan plan = TRY(engine::plan_run(session.context, request, call, display.progress()));
+  plan::Plan plan = TRY(engine::plan_run(session.context, std::move(asked), display.progress()));
   display.finish();
   if (format == "json") {
     print_json(session, to_json(plan));

@@ -4,13 +4,13 @@
 #include <string_view>
 
 #include "cli/berth/common.hpp"
-#include "engine/request/request.hpp"
+#include "engine/decide/asked.hpp"
 
 namespace berth::cli {
 
-/// Prints the steps that `request` would take, as numbered lines or as
+/// Prints the steps that the container would take, as numbered lines or as
 /// {"steps": [{"name", "text", "members"}], "warnings": []}.
-Result<int> dry_run(Session& session, const engine::RunRequest& request,
-                    const engine::RunCall& call, TransferDisplay& display, std::string_view format);
+Result<int> dry_run(Session& session, engine::Asked asked, TransferDisplay& display,
+                    std::string_view format);
 
 }  // namespace berth::cli

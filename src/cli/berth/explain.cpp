@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/explain.hpp"
+#include "engine/decide/explain.hpp"
 
 #include "cli/berth/common.hpp"
 #include "cli/berth/explain_run.hpp"
 #include "cli/berth/explain_text.hpp"
+#include "engine/run/dry_run.hpp"
 #include "engine/slurm/step.hpp"
 
 namespace berth::cli {
@@ -37,11 +38,10 @@ Result<int> run_explain(Session& session, const ExplainOptions& o,
 
 }  // namespace
 
-Result<int> explain_run(Session& session, const engine::RunRequest& request,
-                        const engine::RunCall& call, TransferDisplay& display,
+Result<int> explain_run(Session& session, engine::Asked asked, TransferDisplay& display,
                         std::string_view format) {
   engine::Explained explained =
-      TRY(engine::explain_run(session.context, request, call, display.progress()));
+      TRY(engine::explain_run(session.context, std::move(asked), display.progress()));
   display.finish();
   show(session, explained, format);
   return 0;

@@ -4,13 +4,12 @@
 #include <string_view>
 
 #include "cli/berth/common.hpp"
-#include "engine/request/request.hpp"
+#include "engine/decide/asked.hpp"
 
 namespace berth::cli {
 
-/// Prints what `request` would get of GPUs and why, as `berth explain` does; starts nothing.
-Result<int> explain_run(Session& session, const engine::RunRequest& request,
-                        const engine::RunCall& call, TransferDisplay& display,
+/// Prints what the container would get of GPUs and why, as `berth explain` does; starts nothing.
+Result<int> explain_run(Session& session, engine::Asked asked, TransferDisplay& display,
                         std::string_view format);
 
 }  // namespace berth::cli

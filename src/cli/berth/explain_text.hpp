@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "engine/draft/explain.hpp"
+#include "engine/decide/explain.hpp"
 #include "json/value.hpp"
 
 namespace berth::cli {

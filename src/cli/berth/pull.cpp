@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/pull/pull.hpp"
+
 #include "cli/berth/common.hpp"
 #include "cli/berth/elsewhere_arguments.hpp"
 #include "cli/berth/flag_values.hpp"
 #include "engine/image/images.hpp"
-#include "engine/node/match.hpp"
-#include "engine/site/rules.hpp"
 
 namespace berth::cli {
 namespace {
@@ -40,19 +40,18 @@ Result<int> run_pull(Session& session, const PullOptions& o, std::vector<std::st
   if (!o.memory_budget.empty()) {
     request.memory_budget = TRY(engine::parse_memory_budget("--memory-budget", o.memory_budget));
   }
-  TRY(engine::check_registry(session.context, request.reference, nullptr));
-  engine::judge_by_this_node(session.context, {}, request);
-  image::TransferResult pulled =
-      TRY(transfer_shown(session, request, Stream::out, Direction::pull, request.quiet));
-  if (!request.force) TRY(engine::judge_pulled(session.context, pulled.reference, request.strict));
-  if (request.quiet) {
+  TransferDisplay display(session, Stream::out, Direction::pull, request.quiet);
+  engine::Pulled pulled =
+      TRY(engine::pull(session.context, {.request = std::move(request)}, display.progress()));
+  display.finish();
+  if (o.request.quiet) {
     print(session, pulled.reference + "\n");
     return 0;
   }
-  bool news = pulled.status == "downloaded";
-  print(session, "Digest: " + pulled.digest + "\nStatus: " +
-                     (news ? "Downloaded newer image for " : "Image is up to date for ") +
-                     engine::familiar(pulled.reference) + "\n" + pulled.reference + "\n");
+  print(session,
+        "Digest: " + pulled.digest + "\nStatus: " +
+            (pulled.downloaded ? "Downloaded newer image for " : "Image is up to date for ") +
+            engine::familiar(pulled.reference) + "\n" + pulled.reference + "\n");
   return 0;
 }
 

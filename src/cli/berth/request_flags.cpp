@@ -11,12 +11,10 @@
 #include "cli/berth/flag_values.hpp"
 #include "cli/berth/namespace_flags.hpp"
 #include "engine/context/absolute_path.hpp"
-#include "engine/draft/settle.hpp"
 #include "engine/image/file.hpp"
 #include "engine/network/default_network.hpp"
 #include "engine/request/env_file.hpp"
 #include "engine/request/hooks_directory.hpp"
-#include "engine/request/keep_id.hpp"
 #include "engine/request/security.hpp"
 #include "engine/request/text.hpp"
 #include "engine/run/run.hpp"
@@ -458,9 +456,10 @@ std::string network_footnote(const engine::Environment& environment, const std::
          usual->source + ").\n";
 }
 
-Result<void> read_request(const Session& session, std::vector<std::string> arguments,
-                          RequestOptions& o) {
-  engine::RunRequest& request = o.request;
+Result<engine::Asked> read_request(const Session& session, RequestOptions o,
+                                   std::vector<std::string> arguments) {
+  engine::Asked asked;
+  engine::RunRequest& request = asked.request = std::move(o.request);
   edf::Definition definition = TRY(read_definition(session, o));
   TRY(name_image(definition, o, arguments));
   if (o.rootfs) {
@@ -493,22 +492,23 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
   request.environment = TRY(read_entries(o.env_files, o.environment));
   TRY(read_labels(o, request));
   TRY(read_devices(o, request));
-  TRY(engine::read_network(session.context, o.network, request));
-  engine::keep_own_id(session.context, request);
   TRY(read_gpu_driver(o, request));
   TRY(read_mounts(session, o, request));
   if (o.environment_file) {
     TRY(engine::add_definition(definition, session.working_directory, session.context.log,
                                request));
   }
-  TRY(engine::settle_mpi(session.context, o.mpi, o.network, request, o.call));
   auto& seccomp = request.security.seccomp;
   // The profile is kept, not its path: the file may be another one at the next start.
   if (seccomp && *seccomp != "unconfined") seccomp = TRY(engine::read_profile(*seccomp));
-  o.request.strict_limits = o.call.strict;
+  request.strict_limits = o.call.strict;
   if (o.pull == "always") o.call.pull = engine::PullPolicy::always;
   if (o.pull == "never") o.call.pull = engine::PullPolicy::never;
-  return engine::settle(session.context, request);
+  asked.call = std::move(o.call);
+  asked.network = std::move(o.network);
+  asked.mpi = std::move(o.mpi);
+  asked.variables = std::move(definition.variables);
+  return asked;
 }
 
 }  // namespace berth::cli

@@ -7,6 +7,7 @@
 
 #include "cli/berth/request_options.hpp"
 #include "cli/berth/verb.hpp"
+#include "engine/decide/asked.hpp"
 
 /// The flags that describe a container: those of `run` and `create`.
 namespace berth::cli {
@@ -239,11 +240,10 @@ std::string network_footnote(const engine::Environment& environment, const std::
 /// The container whose namespaces the flags name, or "": Command::beside.
 std::string container_beside(const RequestOptions& options);
 
-/// Completes `options.request` and `options.call` by the flags that are more than text;
-/// `arguments`: the image, where no environment file names it, and the command. Nothing of the
-/// machine is looked at but the files that flags name, and the containers. Errors: usage,
-/// not_found, and those of opening such a file.
-Result<void> read_request(const Session& session, std::vector<std::string> arguments,
-                          RequestOptions& options);
+/// What the flags and `arguments` ask for: the image, where no environment file names it, and the
+/// command. Reads the files that flags name, and nothing else of the machine.
+/// Errors: usage, not_found, and those of opening such a file.
+Result<engine::Asked> read_request(const Session& session, RequestOptions options,
+                                   std::vector<std::string> arguments);
 
 }  // namespace berth::cli

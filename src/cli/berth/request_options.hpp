@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/draft/mpi_launch.hpp"
+#include "engine/decide/mpi_launch.hpp"
 #include "engine/network/network.hpp"
 #include "engine/request/request.hpp"
 

@@ -37,21 +37,20 @@ FlagTable run_flags(RunOptions& o) {
   return table;
 }
 
-Result<int> run_container(Session& session, const RunOptions& given,
+Result<int> run_container(Session& session, const RunOptions& o,
                           std::vector<std::string> arguments) {
-  RunOptions o = given;
-  TRY(read_request(session, std::move(arguments), o));
-  const engine::RunRequest& request = o.request;
+  engine::Asked asked = TRY(read_request(session, o, std::move(arguments)));
+  const engine::RunRequest& request = asked.request;
   bool talks = request.terminal && !o.call.detach && !o.dry_run && !o.explain;
   if (talks && request.interactive && !session.terminal.input_is_terminal()) {
     return make_error(Kind::usage, "'--tty' with '--interactive' needs a terminal on stdin",
                       "berth run -i, without -t");
   }
   TransferDisplay display(session, Stream::err, Direction::pull, o.call.quiet);
-  if (o.explain) return explain_run(session, request, o.call, display, o.format);
-  if (o.dry_run) return dry_run(session, request, o.call, display, o.format);
+  if (o.explain) return explain_run(session, std::move(asked), display, o.format);
+  if (o.dry_run) return dry_run(session, std::move(asked), display, o.format);
   engine::RunOutcome outcome =
-      TRY(engine::run(session.context, request, o.call, display.progress()));
+      TRY(engine::run(session.context, std::move(asked), display.progress()));
   if (outcome.command_error) session.report.error(*outcome.command_error);
   if (outcome.stream_error) {
     session.report.error(*outcome.stream_error);

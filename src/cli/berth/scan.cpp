@@ -4,7 +4,7 @@
 #include "cli/berth/document_format.hpp"
 #include "cli/berth/scan_text.hpp"
 #include "cli/core/table.hpp"
-#include "engine/draft/published_facts.hpp"
+#include "engine/decide/published_facts.hpp"
 #include "engine/image/facts.hpp"
 #include "engine/node/nfd.hpp"
 #include "json/fields.hpp"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
-#include "engine/draft/settle.hpp"
 #include "engine/slurm/step.hpp"
 #include "engine/state/outcome.hpp"
 
@@ -33,15 +32,12 @@ Result<int> run_slurm_step(Session& session, const SlurmStepOptions& given,
   engine::SlurmStep step = given.step;
   step.of_job = given.scope == "job";
   step.directory = session.working_directory;
-  engine::RunRequest request = TRY(engine::slurm_container(session.context, step));
-  TRY(engine::settle(session.context, request));
-  engine::RunCall call;
-  call.held = command.empty();
-  request.command = std::move(command);
+  engine::Asked asked = TRY(engine::slurm_container(session.context, step));
+  auto work = command.empty() ? engine::hold_slurm_step : engine::run_slurm_task;
+  asked.request.command = std::move(command);
   TransferDisplay display(session, Stream::err, Direction::pull, false);
-  auto work = call.held ? engine::hold_slurm_step : engine::run_slurm_task;
   engine::RunOutcome outcome =
-      TRY(work(session.context, step, std::move(request), call, display.progress()));
+      TRY(work(session.context, step, std::move(asked), display.progress()));
   if (outcome.command_error) session.report.error(*outcome.command_error);
   return outcome.status;
 }

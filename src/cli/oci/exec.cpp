@@ -24,7 +24,7 @@ Result<uint32_t> read_id(std::string_view text) {
   return make_error(Kind::usage, "expected a number up to 4294967294");
 }
 
-ReadValue read_user(runtime::ProcessChanges& changes) {
+ReadValue read_user(berth::oci::ProcessChanges& changes) {
   return [&changes](std::string_view text) -> Result<void> {
     size_t colon = text.find(':');
     changes.uid = TRY(read_id(text.substr(0, colon)));
@@ -33,14 +33,14 @@ ReadValue read_user(runtime::ProcessChanges& changes) {
   };
 }
 
-ReadValue add_group(runtime::ProcessChanges& changes) {
+ReadValue add_group(berth::oci::ProcessChanges& changes) {
   return [&changes](std::string_view text) -> Result<void> {
     changes.additional_gids.push_back(TRY(read_id(text)));
     return {};
   };
 }
 
-ReadValue add_capability(runtime::ProcessChanges& changes) {
+ReadValue add_capability(berth::oci::ProcessChanges& changes) {
   return [&changes](std::string_view text) -> Result<void> {
     std::vector<std::string> unknown;
     berth::oci::capability_bits({std::string(text)}, unknown);
@@ -54,7 +54,7 @@ ReadValue add_capability(runtime::ProcessChanges& changes) {
 
 FlagTable exec_flags(ExecOptions& o) {
   runtime::ExecRequest& r = o.request;
-  runtime::ProcessChanges& c = r.changes;
+  berth::oci::ProcessChanges& c = r.changes;
   return {
       {"process",
        'p',
@@ -64,7 +64,7 @@ FlagTable exec_flags(ExecOptions& o) {
        {},
        Complete::file},
       {"detach", 'd', "", "Leave the process to itself", &o.detach},
-      {"tty", 't', "", "Give it a terminal", &r.terminal},
+      {"tty", 't', "", "Give it a terminal", &c.terminal},
       {"user", 'u', "UID[:GID]", "Run it as this user, in numbers", read_user(c)},
       {"additional-gids", 'g', "GID", "Add a supplementary group", add_group(c)},
       {"env", 'e', "K[=V]", "Add an environment variable, or take one away", &c.env},

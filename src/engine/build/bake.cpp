@@ -11,7 +11,7 @@
 #include "engine/build/bake_plan.hpp"
 #include "engine/build/image.hpp"
 #include "engine/build/runner.hpp"
-#include "engine/draft/published_facts.hpp"
+#include "engine/decide/published_facts.hpp"
 #include "engine/image/images.hpp"
 #include "engine/image/store.hpp"
 #include "engine/node/facts_trust.hpp"

@@ -18,11 +18,17 @@ namespace {
 /// Each takes a directory, a record and a mount: what an image may ask for has an end.
 constexpr size_t kMostVolumesOfImage = 256;
 
-bool is_mounted_on(const RunRequest& request, const std::string& destination) {
-  auto is_there = [&](const auto& mount) { return mount.destination == destination; };
-  return std::any_of(request.volumes.begin(), request.volumes.end(), is_there) ||
-         std::any_of(request.tmpfs.begin(), request.tmpfs.end(), is_there);
-}
+/// What is mounted so far.
+struct Mounted {
+  std::vector<Volume> volumes;
+  const std::vector<Tmpfs>& tmpfs;
+
+  bool has(const std::string& destination) const {
+    auto is_there = [&](const auto& mount) { return mount.destination == destination; };
+    return std::any_of(volumes.begin(), volumes.end(), is_there) ||
+           std::any_of(tmpfs.begin(), tmpfs.end(), is_there);
+  }
+};
 
 Result<RunRequest> kept_request(const Context& context, const ContainerSummary& container) {
   Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
@@ -37,7 +43,7 @@ Result<RunRequest> kept_request(const Context& context, const ContainerSummary& 
 }
 
 // "NAME", "NAME:ro", "NAME:rw"; z and Z change nothing of what the other container has.
-Result<void> take_from(const Context& context, const std::string& text, RunRequest& request) {
+Result<void> take_from(const Context& context, const std::string& text, Mounted& mounted) {
   size_t colon = text.find(':');
   std::string mode = colon == std::string::npos ? "" : text.substr(colon + 1);
   if (mode != "" && mode != "ro" && mode != "rw" && mode != "z" && mode != "Z") {
@@ -47,9 +53,9 @@ Result<void> take_from(const Context& context, const std::string& text, RunReque
   ContainerSummary container = TRY(get_container(context, text.substr(0, colon)));
   RunRequest other = TRY_CTX(kept_request(context, container), "--volumes-from " + quote(text));
   for (Volume& volume : other.volumes) {
-    if (is_mounted_on(request, volume.destination)) continue;
+    if (mounted.has(volume.destination)) continue;
     volume.read_only |= mode == "ro";
-    request.volumes.push_back(std::move(volume));
+    mounted.volumes.push_back(std::move(volume));
   }
   return {};
 }
@@ -75,10 +81,11 @@ std::optional<std::string> place_of(const std::string& declared) {
 
 }  // namespace
 
-Result<void> complete_volumes(const Context& context, const oci::ContainerDefaults& image,
-                              RunRequest& request) {
+Result<std::vector<Volume>> volumes_of(const Context& context, const oci::ContainerDefaults& image,
+                                       const RunRequest& request) {
   TRY(check_places(request));
-  for (const std::string& other : request.volumes_from) TRY(take_from(context, other, request));
+  Mounted mounted{request.volumes, request.tmpfs};
+  for (const std::string& other : request.volumes_from) TRY(take_from(context, other, mounted));
   if (image.volumes.size() > kMostVolumesOfImage) {
     return make_error(Kind::denied,
                       "the image asks for " + std::to_string(image.volumes.size()) +
@@ -88,16 +95,16 @@ Result<void> complete_volumes(const Context& context, const oci::ContainerDefaul
   }
   for (const auto& [declared, nothing] : image.volumes) {
     auto place = place_of(declared);
-    if (!place || is_mounted_on(request, *place)) continue;
+    if (!place || mounted.has(*place)) continue;
     Volume volume;
     volume.destination = std::move(*place);
     volume.anonymous = true;
-    request.volumes.push_back(std::move(volume));
+    mounted.volumes.push_back(std::move(volume));
   }
-  for (Volume& volume : request.volumes) {
+  for (Volume& volume : mounted.volumes) {
     if (volume.anonymous && volume.name.empty()) volume.name = sys::random_hex(32);
   }
-  return {};
+  return std::move(mounted.volumes);
 }
 
 Result<void> provide_volumes(const Context& context, const RunRequest& request,

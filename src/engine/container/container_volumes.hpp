@@ -12,11 +12,11 @@
 /// The volumes of one container, from what was asked for to what is mounted.
 namespace berth::engine {
 
-/// Completes the volumes of `request` for a new container: those of --volumes-from, those that
-/// `image` declares and that nothing else is mounted at, names for those that have none.
+/// All volumes of a new container: those of `request`, those of --volumes-from, those that `image`
+/// declares and that nothing else is mounted at; each without a name gets one.
 /// Errors: not_found (a container of --volumes-from), usage (a place twice).
-Result<void> complete_volumes(const Context& context, const oci::ContainerDefaults& image,
-                              RunRequest& request);
+Result<std::vector<Volume>> volumes_of(const Context& context, const oci::ContainerDefaults& image,
+                                       const RunRequest& request);
 
 /// Makes the volumes of `request` that are missing, and fills those that are empty with what the
 /// image has in their place: `layers`, highest first. Once for container `id`, whose config is

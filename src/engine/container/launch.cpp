@@ -12,6 +12,7 @@
 #include "engine/request/request.hpp"
 #include "json/fields.hpp"
 #include "network/request.hpp"
+#include "oci/config.hpp"
 #include "oci/limit_flags.hpp"
 #include "slurm/hold.hpp"
 #include "sys/file.hpp"
@@ -173,12 +174,13 @@ Result<Foreground> Foreground::open(const Context& context, const std::string& i
 }
 
 Result<Foreground> Foreground::open_exec(const Context& context, const std::string& id,
-                                         std::vector<std::string> words,
+                                         const oci::Process& process,
                                          const LaunchOptions& options) {
-  std::vector<std::string> first = {"exec"};
-  add_held(options, first);
-  words.insert(words.begin(), first.begin(), first.end());
-  Foreground front = TRY(start(context, std::move(words), sys::Fd(), options));
+  sys::Fd document = TRY(process_document(process));
+  std::vector<std::string> words = {"exec"};
+  add_held(options, words);
+  words.insert(words.end(), {"--process", sys::fd_path(document), id});
+  Foreground front = TRY(start(context, std::move(words), document, options));
   front.id_ = id;
   return front;
 }
@@ -221,39 +223,47 @@ void Foreground::announce() const {
   ignore(sys::send_message(caller_, "d", 1, sys::Fd()));
 }
 
-Result<Ended> Foreground::run(const Stages& stages) {
+Result<bool> Foreground::start() {
   if (caller_) ignore(sys::send_message(caller_, "g", 1, sys::Fd()));  // as in announce()
-  ReportReader reader(std::move(report_), *log_);
-  std::optional<Result<void>> delivered;
-  std::vector<pollfd> entries;
-  while (true) {
-    entries = {{signals_.get(), POLLIN, 0},
-               {child_.pidfd().get(), POLLIN, 0},
-               {reader.fd(), POLLIN, 0},
-               {caller_.get(), POLLIN, 0}};
-    size_t first = entries.size();
-    if (!delivered) relay_.add_to(entries);
-    TRY(sys::poll(entries, std::nullopt));
-    if (entries[0].revents != 0) asked_ = TRY(pass_on(signals_, child_)) || asked_;
-    if (!delivered) relay_.serve(entries, first);
-    if (entries[2].revents != 0 && TRY(reader.read()) && reader.text().empty()) stages.started();
-    std::optional<int> code;
-    if (entries[3].revents != 0) code = TRY(hear_exit());
-    if (code) {
-      delivered = relay_.finish(signals_);
-      stages.exited(*code);
-    }
-    if (entries[1].revents != 0) break;
-  }
+  reader_.emplace(std::move(report_), *log_);
+  while (!runs_ && !ended_ && reader_->fd() >= 0) TRY(serve());
+  return runs_;
+}
+
+Result<std::optional<int>> Foreground::exited() {
+  while (!code_ && !ended_) TRY(serve());
+  return code_;
+}
+
+Result<Ended> Foreground::end() {
+  while (!ended_) TRY(serve());
   sys::ExitStatus status = TRY(child_.wait());
-  TRY(reader.read_to_end());
-  if (!delivered) delivered = relay_.finish(signals_);
-  if (!reader.text().empty()) return ended_with(reader.text(), id_, label_);
+  TRY(reader_->read_to_end());
+  if (!delivered_) delivered_ = relay_.finish(signals_);
+  if (!reader_->text().empty()) return ended_with(reader_->text(), id_, label_);
   Ended ended{status.shell_code(), std::nullopt, std::nullopt};
-  if (!delivered->ok()) ended.stream_error = std::move(*delivered).error();
+  if (!delivered_->ok()) ended.stream_error = std::move(*delivered_).error();
   if (ended.status != 0) ended.printed = relay_.printed();
   ended.asked = asked_;
   return ended;
+}
+
+Result<void> Foreground::serve() {
+  std::vector<pollfd> entries = {{signals_.get(), POLLIN, 0},
+                                 {child_.pidfd().get(), POLLIN, 0},
+                                 {reader_->fd(), POLLIN, 0},
+                                 {caller_.get(), POLLIN, 0}};
+  size_t first = entries.size();
+  if (!delivered_) relay_.add_to(entries);
+  TRY(sys::poll(entries, std::nullopt));
+  if (entries[0].revents != 0) asked_ = TRY(pass_on(signals_, child_)) || asked_;
+  if (!delivered_) relay_.serve(entries, first);
+  // Its report has ended without a word: the command was executed.
+  if (entries[2].revents != 0 && TRY(reader_->read())) runs_ = reader_->text().empty();
+  if (entries[3].revents != 0) code_ = TRY(hear_exit());
+  if (code_ && !delivered_) delivered_ = relay_.finish(signals_);
+  ended_ = entries[1].revents != 0;
+  return {};
 }
 
 // berth-runtime still cleans up for half a millisecond then, which is time for our own.
@@ -265,7 +275,12 @@ Result<std::optional<int>> Foreground::hear_exit() {
   return std::optional<int>(code);
 }
 
-Result<std::string> call_reporting(const Context& context, std::vector<std::string> words) {
+Result<sys::Fd> process_document(const oci::Process& process) {
+  return sys::memory_file("process", oci::write_process(process));
+}
+
+Result<std::string> call_reporting(const Context& context, std::vector<std::string> words,
+                                   const sys::Fd& kept) {
   sys::Pipe report = TRY(sys::make_pipe());
   sys::Fd null = TRY(sys::open_at(sys::cwd(), "/dev/null", O_RDWR | O_NOCTTY));
   sys::SpawnOptions spawn;
@@ -275,7 +290,7 @@ Result<std::string> call_reporting(const Context& context, std::vector<std::stri
   spawn.args.insert(spawn.args.end(), std::make_move_iterator(words.begin()),
                     std::make_move_iterator(words.end()));
   spawn.in = spawn.out = spawn.err = &null;
-  spawn.keep = {report.write.get()};
+  spawn.keep = {report.write.get(), kept.get()};
   sys::Process process = TRY(sys::spawn(spawn));
   report.write.reset();
   ReportReader reader(std::move(report.read), context.log);

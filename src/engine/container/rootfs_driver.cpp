@@ -34,16 +34,6 @@ Sharing sharing_of(const RunRequest& request) {
 
 }  // namespace
 
-Result<void> choose_rootfs_driver(const Context& context, RunRequest& request) {
-  if (request.rootfs) return {};
-  RootfsChoice choice = TRY(rootfs_choice(context));
-  if (!choice.cost.empty()) context.log.warn(choice.reason + ": " + choice.cost);
-  if (choice.reason.empty()) return {};
-  request.rootfs_driver = choice.driver;
-  request.rootfs_reason = choice.reason;
-  return {};
-}
-
 void use_rootfs_driver(const RunRequest& request, const std::string& directory, oci::Spec& spec) {
   RootfsDriver driver = request.rootfs_driver.value_or(RootfsDriver::overlay);
   auto root = std::find_if(spec.mounts.begin(), spec.mounts.end(), is_root);

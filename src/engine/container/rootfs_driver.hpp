@@ -16,10 +16,6 @@
 
 namespace berth::engine {
 
-/// Settles `rootfs_driver` and `rootfs_reason` of a request for a new container by that. Warns
-/// where it costs something.  Errors: the same.
-Result<void> choose_rootfs_driver(const Context& context, RunRequest& request);
-
 /// Turns the root of `spec`, an overlay, into what the driver of `request` makes. `directory`: of
 /// the container, absolute. Pure.
 void use_rootfs_driver(const RunRequest& request, const std::string& directory, oci::Spec& spec);

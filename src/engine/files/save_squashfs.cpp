@@ -11,7 +11,7 @@
 #include "engine/context/moment.hpp"
 #include "engine/context/source_date.hpp"
 #include "engine/context/time_text.hpp"
-#include "engine/draft/bundle.hpp"
+#include "engine/decide/decide.hpp"
 #include "engine/image/store.hpp"
 #include "engine/image/transfer.hpp"
 #include "image/foreign.hpp"
@@ -110,7 +110,7 @@ Result<void> save(const Context& context, const std::string& reference, const st
   TRY(sys::leave_mount_namespace());
   sys::Fd empty = TRY(make_top());
   // Over any directory: nobody but us sees it.
-  std::string somewhere = TRY(placeholder_layer(context.paths.root));
+  std::string somewhere = TRY(mountpoint_layer(context.paths.root));
   Layers layers = TRY(open_layers(image));
   sys::Fd plain = TRY(mount_below(context, std::move(layers), empty, somewhere));
   sys::Fd place = TRY(make_top());
@@ -147,7 +147,7 @@ Result<sys::Fd> complete(const Context& context, const ContainerSummary& contain
   TRY(sys::copy_directory_metadata(plain, top, "/"));
   Layers lower;
   lower.push_back({std::move(plain), false});
-  std::string somewhere = TRY(placeholder_layer(context.paths.root));
+  std::string somewhere = TRY(mountpoint_layer(context.paths.root));
   return mount_below(context, std::move(lower), place, somewhere);
 }
 

@@ -253,14 +253,6 @@ Result<void> judge_unpacked(const Context& context, const GpuWish& wish, const i
   return {};
 }
 
-Result<void> judge_pulled(const Context& context, const std::string& reference, bool strict) {
-  image::Store store = TRY(open_store(context));
-  auto image = TRY(store.find_image_named(reference));
-  if (!image) return {};  // somebody has removed it meanwhile
-  if (strict) return judge_present(context, {}, *image, strict);
-  return judge_unpacked(context, {}, *image, Telling::warn);
-}
-
 Result<void> judge_present(const Context& context, const GpuWish& wish, const image::Image& image,
                            bool strict) {
   if (!strict) {

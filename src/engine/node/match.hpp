@@ -86,10 +86,6 @@ enum class Telling {
 Result<void> judge_unpacked(const Context& context, const GpuWish& wish, const image::Image& image,
                             Telling telling);
 
-/// The same for an image that was pulled under this name, if it is still there; with `strict` as
-/// judge_present().
-Result<void> judge_pulled(const Context& context, const std::string& reference, bool strict);
-
 /// For one that has been there: an error where it was remembered that it does not run, and that is
 /// still so. Costs a look at a file that is mostly not there. With `strict` it is judged in any
 /// case, and whatever is no pass is an error.

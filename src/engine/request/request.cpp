@@ -127,14 +127,16 @@ Result<NamespaceMode> from_json_text(std::string_view text, std::type_identity<N
   return mode;
 }
 
-void settle(RunRequest& request, const Environment& caller) {
-  request.inherited.clear();
-  for (const std::string& entry : request.environment) {
+std::vector<std::string> inherited_variables(const std::vector<std::string>& environment,
+                                             const Environment& caller) {
+  std::vector<std::string> inherited;
+  for (const std::string& entry : environment) {
     if (entry.find('=') != std::string::npos) continue;
     if (auto value = caller.get(entry)) {
-      request.inherited.push_back(entry + "=" + std::string(*value));
+      inherited.push_back(entry + "=" + std::string(*value));
     }
   }
+  return inherited;
 }
 
 std::string joined_container(const RunRequest& request) {

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "edf/definition.hpp"
 #include "engine/request/gpu_memory.hpp"
 #include "engine/request/limits.hpp"
 #include "engine/request/mpi_request.hpp"
@@ -223,14 +222,14 @@ void fields(V& v, JoinedNetwork& j) {
   v.optional("mac", j.mac);
 }
 
-/// A container as `berth run` and `berth create` were asked for it; the members are named as the
-/// flags. Complete after settle() (settle.hpp): nothing then depends on the caller's directory or
-/// environment.
+/// What a container is asked to be; the members are named as the flags. An Asked
+/// (decide/asked.hpp) has one in which names are still names; in a Resolved (decide/resolve.hpp),
+/// and so in request.json, nothing depends on the caller's directory or environment.
 struct RunRequest {
   std::string image;                  ///< empty with `rootfs`
   bool image_file = false;            ///< `image` is the absolute path of a squashfs or SIF
   std::optional<std::string> rootfs;  ///< absolute: a directory of the host instead of an image
-  std::optional<RootfsDriver> rootfs_driver;  ///< of choose_rootfs_driver(); none: overlay
+  std::optional<RootfsDriver> rootfs_driver;  ///< none: overlay
   std::string rootfs_reason;                  ///< why it is another one
   std::vector<std::string> command;           ///< empty: the image's
 
@@ -253,16 +252,13 @@ struct RunRequest {
   /// "K=V" of the one who created the container, for the names in `environment`. A name that has no
   /// entry here takes the variable away.
   std::vector<std::string> inherited;
-  /// Of an environment file, until the image is known: complete_request() makes entries of
-  /// `environment` of them before anything is saved.
-  std::map<std::string, edf::Text> variables;
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> annotations;
 
   std::vector<Volume> volumes;
   std::vector<Tmpfs> tmpfs;
   std::vector<ImageMount> image_mounts;
-  std::vector<std::string> volumes_from;  ///< as typed; settle() adds their volumes above
+  std::vector<std::string> volumes_from;  ///< as typed; resolve() adds their volumes above
 
   Network network = Network::none;
   bool network_asked = false;           ///< the user has said so: a default does not count
@@ -309,7 +305,7 @@ struct RunRequest {
   RestartPolicy restart;
   Health health;
   LogSettings log;
-  SiteShare site;  ///< of complete_request()
+  SiteShare site;  ///< of apply_rules()
   bool operator==(const RunRequest&) const = default;
 };
 /// Whether its image lies in the store.
@@ -407,7 +403,7 @@ inline constexpr const char* kStepLabel = "dev.berth.slurm.step";
 
 enum class PullPolicy { missing, always, never };
 
-/// What is of one call of `berth run` and not of its container: it is not saved.
+/// What one call of `berth run` says and its container does not keep.
 struct RunCall {
   bool detach = false;
   PullPolicy pull = PullPolicy::missing;
@@ -431,9 +427,9 @@ struct RunCall {
 };
 inline constexpr int kPmiDescriptor = 3;
 
-/// A part of settle() in settle.hpp: takes the values of variables that are passed on by
-/// name from `caller`.
-void settle(RunRequest& request, const Environment& caller);
+/// The values that `caller` has for the names alone of `environment`: "NAME=value".
+std::vector<std::string> inherited_variables(const std::vector<std::string>& environment,
+                                             const Environment& caller);
 
 /// Reads a kRequestFile. Errors: corrupt (no such document, a member that this Berth does not
 /// know).

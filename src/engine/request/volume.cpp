@@ -351,4 +351,8 @@ Result<AnyMount> parse_mount(std::string_view text) {
   return MountParser(text).parse();
 }
 
+std::string cannot_mount(const ImageMount& mount) {
+  return "cannot mount image " + quote(mount.source) + " at " + quote(mount.destination);
+}
+
 }  // namespace berth::engine

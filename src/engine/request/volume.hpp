@@ -100,4 +100,7 @@ Result<AnyMount> parse_mount(std::string_view text);
 /// "DST[:option,option…]".  Errors: usage.
 Result<Tmpfs> parse_tmpfs(std::string_view text);
 
+/// "cannot mount image 'alpine' at '/data'".
+std::string cannot_mount(const ImageMount& mount);
+
 }  // namespace berth::engine

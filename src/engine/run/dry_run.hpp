@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "base/result.hpp"
+#include "engine/context/context.hpp"
+#include "engine/decide/asked.hpp"
+#include "engine/decide/explain.hpp"
 #include "engine/image/transfer.hpp"
-#include "engine/request/request.hpp"
 #include "plan/plan.hpp"
 
+/// What run() would decide, printed instead of carried out. Nothing is started and nothing stays,
+/// but images that were missing.  Errors: as run().
 namespace berth::engine {
 
-/// What run() would make the runtime do; nothing is started and nothing stays (an image that is
-/// missing is pulled).
-/// Errors: as run().
-Result<plan::Plan> plan_run(const Context& context, const RunRequest& request, const RunCall& call,
-                            const Progress& progress);
+/// What berth-runtime would execute.
+Result<plan::Plan> plan_run(const Context& context, Asked asked, const Progress& progress);
+
+/// What the container would be given of GPUs, and why.
+Result<Explained> explain_run(const Context& context, Asked asked, const Progress& progress);
 
 }  // namespace berth::engine

@@ -9,12 +9,13 @@
 #include "engine/container/launch.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/root_view.hpp"
-#include "engine/draft/reason.hpp"
+#include "engine/decide/reason.hpp"
 #include "engine/image/rootfs_choice.hpp"
 #include "engine/request/keep_id.hpp"
 #include "engine/request/request.hpp"
 #include "engine/state/journal.hpp"
 #include "oci/capabilities.hpp"
+#include "oci/process_changes.hpp"
 #include "oci/user.hpp"
 #include "sys/credentials.hpp"
 #include "sys/file.hpp"
@@ -43,10 +44,10 @@ Result<std::string> read_inside(int64_t pid, const std::string& path) {
   return text.ok() ? std::move(*text).value_or("") : std::string();
 }
 
-/// Adds the flags for the user that -u names: ids, the groups that list the user and those of
-/// --group-add, and HOME unless the container was started with a HOME.
+/// The user that -u names: ids, the groups that list the user and those of --group-add, and HOME
+/// unless the container was started with a HOME.
 Result<void> add_user(const Context& context, const ContainerSummary& container,
-                      const ExecRequest& request, std::vector<std::string>& words) {
+                      const ExecRequest& request, oci::ProcessChanges& changes) {
   if (!request.user) return {};
   std::string passwd = TRY(read_inside(*container.pid, "/etc/passwd"));
   std::string group = TRY(read_inside(*container.pid, "/etc/group"));
@@ -62,21 +63,17 @@ Result<void> add_user(const Context& context, const ContainerSummary& container,
     auto added = oci::add_groups({wish}, group, user);
     if (!added.ok()) context.log.warn("--group-add: " + to_line(added.error()) + ", ignoring");
   }
-  words.insert(words.end(), {"--user", std::to_string(user.uid) + ":" + std::to_string(user.gid)});
+  changes.uid = user.uid;
+  changes.gid = user.gid;
   // setgroups is off in a namespace of one id.
-  if (context.identity == Identity::single) user.additional_gids.clear();
-  for (uint32_t gid : user.additional_gids) {
-    words.insert(words.end(), {"--additional-gids", std::to_string(gid)});
-  }
-  if (!run || !names_home(run->environment)) {
-    words.insert(words.end(), {"--env", "HOME=" + user.home});
-  }
+  if (context.identity != Identity::single) changes.additional_gids = user.additional_gids;
+  if (!run || !names_home(run->environment)) changes.env.push_back("HOME=" + user.home);
   return {};
 }
 
 Result<void> add_environment(const Context& context, const ExecRequest& request,
-                             std::vector<std::string>& words) {
-  if (request.terminal) words.insert(words.end(), {"--env", "TERM=xterm"});
+                             oci::ProcessChanges& changes) {
+  if (request.terminal) changes.env.emplace_back("TERM=xterm");
   for (const std::string& entry : request.environment) {
     size_t equals = entry.find('=');
     std::string name = entry.substr(0, equals);
@@ -84,11 +81,11 @@ Result<void> add_environment(const Context& context, const ExecRequest& request,
       return make_error(Kind::usage, "invalid environment variable: " + quote(entry));
     }
     if (equals != std::string::npos) {
-      words.insert(words.end(), {"--env", entry});
+      changes.env.push_back(entry);
     } else if (auto value = context.environment.get(name)) {
-      words.insert(words.end(), {"--env", name + "=" + std::string(*value)});
+      changes.env.push_back(name + "=" + std::string(*value));
     } else {
-      words.insert(words.end(), {"--env", name});  // takes it away
+      changes.env.push_back(name);  // takes it away
     }
   }
   return {};
@@ -109,18 +106,17 @@ bool is_seen_inside(int64_t pid, const std::string& directory) {
 /// container that was there before the launcher may not have it, and its ranks would end: they are
 /// told to ask by messages. Source: OpenPMIx 4 to 6, src/mca/gds: "hash" is in each of them.
 void add_pmix_store(const ContainerSummary& container, const ExecRequest& request,
-                    std::vector<std::string>& words) {
-  const Environment told(request.environment);
-  auto directory = told.get_filled("PMIX_SERVER_TMPDIR");
-  if (!directory || told.get("PMIX_MCA_gds")) return;
+                    oci::ProcessChanges& changes) {
+  const Environment asked(request.environment);
+  auto directory = asked.get_filled("PMIX_SERVER_TMPDIR");
+  if (!directory || asked.get("PMIX_MCA_gds")) return;
   if (is_seen_inside(*container.pid, std::string(*directory))) return;
-  words.insert(words.end(), {"--env", "PMIX_MCA_gds=hash"});
+  changes.env.emplace_back("PMIX_MCA_gds=hash");
 }
 
-Result<void> add_rights(const Context& context, const ContainerSummary& container,
-                        const ExecRequest& request, std::vector<std::string>& words) {
+Result<void> add_rights(const ContainerSummary& container, const oci::Spec& spec,
+                        const ExecRequest& request, oci::ProcessChanges& changes) {
   if (!request.privileged) return {};
-  oci::Spec spec = TRY(read_config(context, container));
   if (spec.root.readonly && rootfs_driver_of(spec) == RootfsDriver::copy) {
     // Whoever may mount could write to them.
     return make_error(Kind::denied,
@@ -132,7 +128,7 @@ Result<void> add_rights(const Context& context, const ContainerSummary& containe
   for (std::string_view name : oci::capability_names()) {
     auto number = oci::capability_number(name);
     if (number && (held.permitted >> *number & 1) != 0) {
-      words.insert(words.end(), {"--cap", std::string(name)});
+      changes.capabilities.emplace_back(name);
     }
   }
   return {};
@@ -164,10 +160,10 @@ Result<ContainerSummary> get_running(const Context& context, std::string_view re
   return summary;
 }
 
-/// What `events` tells of one exec, with the words of docker.
-class Told {
+/// The events of one exec, in the words of docker.
+class ExecEvents {
  public:
-  Told(const Context& context, const std::string& id, const ExecRequest& request)
+  ExecEvents(const Context& context, const std::string& id, const ExecRequest& request)
       : context_(context), id_(id), words_(": " + join(request.command, " ")) {}
 
   void started() const {
@@ -187,9 +183,10 @@ class Told {
 };
 
 Result<RunOutcome> run_behind(const Context& context, const ContainerSummary& container,
-                              std::vector<std::string> words) {
-  words.insert(words.begin(), {"exec", "--detach"});
-  std::string report = TRY(call_reporting(context, std::move(words)));
+                              const oci::Process& process) {
+  sys::Fd document = TRY(process_document(process));
+  std::string report = TRY(call_reporting(
+      context, {"exec", "--detach", "--process", sys::fd_path(document), container.id}, document));
   if (report.empty()) return RunOutcome{container.id, 0, std::nullopt, std::nullopt};
   Ended ended = TRY(ended_with(report, container.id, container.name));
   return RunOutcome{container.id, ended.status, std::move(ended.command_error), std::nullopt};
@@ -203,39 +200,38 @@ Result<RunOutcome> exec(const Context& context, std::string_view reference,
   auto refused = [&](int status, Error error) {
     return RunOutcome{container.id, status, std::move(error), std::nullopt};
   };
-  std::vector<std::string> words;
-  if (auto made = add_user(context, container, request, words); !made.ok()) {
+  oci::ProcessChanges changes;
+  changes.args = request.command;
+  if (auto made = add_user(context, container, request, changes); !made.ok()) {
     return refused(kCommandRefused, std::move(made.error()));
   }
-  if (auto made = add_environment(context, request, words); !made.ok()) {
+  if (auto made = add_environment(context, request, changes); !made.ok()) {
     return refused(kRequestRefused, std::move(made.error()));
   }
-  add_pmix_store(container, request, words);
+  add_pmix_store(container, request, changes);
   if (auto made = check_command(request); !made.ok()) {
     return refused(kCommandRefused, std::move(made.error()));
   }
-  TRY(add_rights(context, container, request, words));
-  if (!request.workdir.value_or("").empty()) {
-    words.insert(words.end(), {"--cwd", *request.workdir});
-  }
+  const oci::Spec spec = TRY(read_config(context, container));
+  TRY(add_rights(container, spec, request, changes));
+  if (!request.workdir.value_or("").empty()) changes.cwd = request.workdir;
   if (request.terminal && request.detach) {
     context.log.warn("-t: nobody holds the terminal of what runs in the background, ignoring");
-  } else if (request.terminal) {
-    words.emplace_back("--tty");
   }
-  words.push_back(container.id);
-  words.insert(words.end(), request.command.begin(), request.command.end());
-  Told told(context, container.id, request);
+  changes.terminal = request.terminal && !request.detach;
+  const oci::Process process = oci::with_changes(spec.process.value_or(oci::Process()), changes);
+  ExecEvents events(context, container.id, request);
   if (request.detach) {
-    RunOutcome outcome = TRY(run_behind(context, container, std::move(words)));
-    if (!outcome.command_error) told.started();
+    RunOutcome outcome = TRY(run_behind(context, container, process));
+    if (!outcome.command_error) events.started();
     return outcome;
   }
   Foreground front = TRY(
-      Foreground::open_exec(context, container.id, std::move(words),
+      Foreground::open_exec(context, container.id, process,
                             {request.interactive, request.terminal, container.name, request.held}));
-  Ended ended = TRY(front.run({[&] { told.started(); }, [](int) {}}));
-  if (!ended.command_error) told.ended(ended.status);
+  if (TRY(front.start())) events.started();
+  Ended ended = TRY(front.end());
+  if (!ended.command_error) events.ended(ended.status);
   RunOutcome outcome{container.id, ended.status, std::move(ended.command_error),
                      std::move(ended.stream_error)};
   auto root = outcome.command_error ? root_of(*container.pid) : sys::Fd();

@@ -5,19 +5,17 @@
 
 #include <chrono>
 
-#include "base/rollback.hpp"
 #include "engine/container/container_volumes.hpp"
-#include "engine/container/rootfs_driver.hpp"
 #include "engine/container/sweep.hpp"
 #include "engine/container/volumes.hpp"
 #include "engine/context/moment.hpp"
 #include "engine/context/name.hpp"
-#include "engine/draft/explain.hpp"
-#include "engine/draft/image_mounts.hpp"
+#include "engine/decide/explain.hpp"
 #include "engine/request/text.hpp"
+#include "engine/run/bundle.hpp"
 #include "engine/state/journal.hpp"
+#include "record/record.hpp"
 #include "sys/file.hpp"
-#include "sys/umask.hpp"
 
 namespace berth::engine {
 namespace {
@@ -30,13 +28,13 @@ uint64_t parse_hex(std::string_view digits) {
   return value;
 }
 
-record::Container make_record(const RunRequest& request, const Draft& draft,
+record::Container make_record(const RunRequest& request, const Decision& decision,
                               const image::Image& image, Owner owner) {
   record::Container record;
-  record.id = draft.id;
+  record.id = decision.id;
   record.image = request.rootfs.value_or(request.image);
   if (!image.id.empty()) record.image_id = image.id.text();
-  record.command = draft.command;
+  record.command = decision.command;
   record.created_ns = nanoseconds_now();
   record.remove = request.remove;
   record.prepared = owner == Owner::nobody;
@@ -57,21 +55,8 @@ std::string choose_name(const RunRequest& request, const std::string& id, size_t
   return attempt < 8 ? name : name + "_" + id.substr(0, 6 + attempt);
 }
 
-// The record comes first: a process that is killed between the two leaves no name without a record.
-Result<void> take_name(const Context& context, const RunRequest& request,
-                       ContainerDirectory& directory, record::Container& record) {
-  const size_t last = request.name ? 1 : 16;
-  for (size_t attempt = 0;; ++attempt) {
-    record.name = choose_name(request, record.id, attempt);
-    TRY(directory.write(record));
-    auto reserved = directory.reserve(record.name);
-    if (reserved.ok() || reserved.error().kind != Kind::exists || attempt == last) return reserved;
-    if (request.name) sweep(context);  // its container may have lost its owner
-  }
-}
-
-// Later events of it are told by its id alone.
-void tell_created(const Context& context, const RunRequest& request, const image::Image& image,
+// Later events have its id alone.
+void emit_created(const Context& context, const RunRequest& request, const image::Image& image,
                   const record::Container& record) {
   std::map<std::string, std::string> attributes = image.config.config.labels;
   for (const auto& [name, value] : request.labels) attributes[name] = value;
@@ -89,61 +74,83 @@ std::string make_container_id() {
   }
 }
 
-Result<NewContainer> NewContainer::make(const Context& context, const RunRequest& asked,
-                                        image::Store& store, const image::Image& image,
-                                        const std::string& id, Owner owner, const Making& making) {
-  RunRequest request = asked;
-  TRY(complete_volumes(context, image.config.config, request));
-  TRY(choose_rootfs_driver(context, request));
-  NewContainer made;
-  made.directory = TRY(ContainerDirectory::create(context.paths, id, lifetime_of(request)));
-  Rollback undo;
-  undo.add([&] {
-    if (making.abandoned) making.abandoned();
-    remove_quietly(context, made.directory);
-  });
-  if (making.directory_made) TRY(making.directory_made(made.directory));
-  std::vector<image::Image> used = TRY(fix_image_mounts(store, request));
-  if (is_of_store(request)) used.push_back(image);
-  Leasing leasing = owner == Owner::nobody ? Leasing::nothing : Leasing::take;
-  made.draft = TRY(draft_container(context, request, image, id, leasing));
-  TRY(write_config(made.draft, made.directory));
-  if (making.config_written) making.config_written();
-  if (!used.empty()) TRY(store.mark_used(id, used));
-  made.record = make_record(request, made.draft, image, owner);
+NewContainer::NewContainer(const Context& context, const Resolved& resolved, Owner owner,
+                           ContainerDirectory directory)
+    : context_(&context), resolved_(&resolved), owner_(owner), directory_(std::move(directory)) {}
+
+NewContainer::NewContainer(NewContainer&& other) noexcept
+    : context_(other.context_),
+      resolved_(other.resolved_),
+      owner_(other.owner_),
+      directory_(std::move(other.directory_)),
+      owned_(std::exchange(other.owned_, false)) {}
+
+NewContainer::~NewContainer() {
+  remove();
+}
+
+Result<NewContainer> NewContainer::begin(const Context& context, const Resolved& resolved,
+                                         Owner owner) {
+  const Lifetime lifetime = lifetime_of(resolved.request());
+  return NewContainer(
+      context, resolved, owner,
+      TRY(ContainerDirectory::create(context.paths, make_container_id(), lifetime)));
+}
+
+// The outcome of the container is what counts: a later command sweeps what stays.
+void NewContainer::remove() {
+  if (!std::exchange(owned_, false)) return;
+  const std::string id = directory_.id();
+  auto removed = directory_.remove();
+  if (!removed.ok()) context_->log.warn(to_line(removed.error()) + ", ignoring");
+  remove_volumes_of(*context_, id);
+}
+
+Result<void> NewContainer::write(const Decision& decision) {
+  const RunRequest& request = resolved_->request();
+  const image::Image& image = resolved_->image();
+  TRY(resolved_->mark_used(id()));
+  record::Container record = make_record(request, decision, image, owner_);
   const std::string& signal = image.config.config.stop_signal;
   if (!request.stop_signal && !signal.empty() && !parse_signal(signal).ok()) {
-    context.log.warn("the image's stop signal " + quote(signal) +
-                     " is no signal, using SIGTERM instead");
+    context_->log.warn("the image's stop signal " + quote(signal) +
+                       " is no signal, using SIGTERM instead");
   }
-  // Whoever starts it again decides by it, which nobody does when it is gone with its caller;
-  // --volumes-from another container asks for the volumes of both.
-  // exec asks for the groups and the HOME that were given.
-  bool exec_asks = !request.group_add.empty() || names_home(request.environment);
-  // network connect asks for its networks.
-  bool keeps = !request.volumes.empty() || !request.networks.empty() || exec_asks;
-  if (made.record.watched || keeps) {
-    TRY(sys::write_file(made.directory.files_fd(), kRequestFile, json::write(request), 0600));
-  }
-  TRY(take_name(context, request, made.directory, made.record));
-  tell_created(context, request, image, made.record);
-  TRY(provide_volumes(context, request, id, made.draft.layers));
-  TRY(write_files(request, made.draft, made.directory));
-  undo.commit();
-  return made;
+  TRY(write_request());
+  TRY(take_name(record));
+  emit_created(*context_, request, image, record);
+  TRY(provide_volumes(*context_, request, id(), decision.layers));
+  return write_files(request, decision, directory_);
 }
 
-// The outcome of the container is what counts; what stays is swept by the next command.
-void remove_quietly(const Context& context, ContainerDirectory& directory) {
-  auto removed = directory.remove();
-  if (!removed.ok()) context.log.warn(to_line(removed.error()) + ", ignoring");
-  remove_volumes_of(context, directory.id());
+// The next start decides by it, and a container that goes with its caller has none. Others read it
+// of that one, too: --volumes-from asks for its volumes, exec for its groups and HOME, network
+// connect for its networks.
+Result<void> NewContainer::write_request() {
+  const RunRequest& request = resolved_->request();
+  bool is_read = !request.volumes.empty() || !request.networks.empty() ||
+                 !request.group_add.empty() || names_home(request.environment);
+  if (owner_ == Owner::caller && !is_read) return {};
+  return sys::write_file(directory_.files_fd(), kRequestFile, json::write(request), 0600);
 }
 
-void save_explanation(const Context& context, Draft& draft, const sys::Fd& files) {
-  auto kept = keep(explain(std::move(draft.evidence), draft.spec), files);
+// The record comes first: a process that is killed between the two leaves no name without a record.
+Result<void> NewContainer::take_name(record::Container& record) {
+  const RunRequest& request = resolved_->request();
+  const size_t last = request.name ? 1 : 16;
+  for (size_t attempt = 0;; ++attempt) {
+    record.name = choose_name(request, record.id, attempt);
+    TRY(directory_.write(record));
+    auto reserved = directory_.reserve(record.name);
+    if (reserved.ok() || reserved.error().kind != Kind::exists || attempt == last) return reserved;
+    if (request.name) sweep(*context_);  // its container may have lost its owner
+  }
+}
+
+void save_explanation(const Context& context, Decision& decision, const sys::Fd& files) {
+  auto kept = keep(explain(std::move(decision.evidence), decision.spec), files);
   if (!kept.ok()) {
-    context.log.warn("cannot keep what 'berth explain' tells: " + to_line(kept.error()) +
+    context.log.warn("cannot keep what 'berth explain' prints: " + to_line(kept.error()) +
                      ", ignoring");
   }
 }

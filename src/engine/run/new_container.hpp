@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <string>
+#include <utility>
 
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
-#include "engine/draft/bundle.hpp"
+#include "engine/decide/decision.hpp"
+#include "engine/decide/resolve.hpp"
 #include "engine/request/request.hpp"
 #include "engine/state/directory.hpp"
-#include "image/store.hpp"
-#include "record/record.hpp"
 
 namespace berth::engine {
 
@@ -25,36 +24,43 @@ enum class Owner {
   nobody,   ///< yet: `create`
 };
 
-/// Callbacks for the stages of making a container; any of them may be empty.
-struct Making {
-  /// The directory is there, and nothing is in it.
-  std::function<Result<void>(const ContainerDirectory&)> directory_made = {};
-  /// berth-runtime can read the bundle's config.
-  std::function<void()> config_written = {};
-  /// The container cannot be made. Called before the directory is removed: a process that was told
-  /// of it (the monitor) has to end first.
-  std::function<void()> abandoned = {};
+/// A container in the making: its directory, whose lock this process holds, until keep(). Dropped
+/// before that it leaves nothing.
+class NewContainer {
+ public:
+  /// Makes the directory, with an id of its own.  Errors: denied, io.
+  static Result<NewContainer> begin(const Context& context, const Resolved& resolved, Owner owner);
+  NewContainer(NewContainer&& other) noexcept;
+  NewContainer& operator=(NewContainer&&) = delete;
+  ~NewContainer();
+
+  const std::string& id() const { return directory_.id(); }
+  const ContainerDirectory& directory() const { return directory_; }
+
+  /// Writes the rest, after write_config(): its record, its name, the request for the next start,
+  /// its volumes and files.
+  /// Errors: exists (the name), not_found (a socket to mount), unsupported, denied, io.
+  Result<void> write(const Decision& decision);
+
+  void keep() { owned_ = false; }
+  /// Now, instead of when this object is dropped.
+  void remove();
+
+ private:
+  NewContainer(const Context& context, const Resolved& resolved, Owner owner,
+               ContainerDirectory directory);
+  Result<void> write_request();
+  Result<void> take_name(record::Container& record);
+
+  const Context* context_;
+  const Resolved* resolved_;
+  Owner owner_;
+  ContainerDirectory directory_;
+  bool owned_ = true;
 };
 
-/// A container that is made and not started. This process holds its lock.
-struct NewContainer {
-  ContainerDirectory directory;
-  record::Container record;
-  Draft draft;
-
-  /// Decides everything and writes it down, for a request of complete_request(). On failure nothing
-  /// of it is left.
-  /// Errors: not_found (user, working directory), exists (the name), usage, denied, unsupported.
-  static Result<NewContainer> make(const Context& context, const RunRequest& request,
-                                   image::Store& store, const image::Image& image,
-                                   const std::string& id, Owner owner, const Making& making = {});
-};
-
-/// The outcome of the container is what counts; what stays is swept by the next command.
-void remove_quietly(const Context& context, ContainerDirectory& directory);
-
-/// What `berth explain` tells is kept in `files`, with those of the container's directory. Nobody's
-/// container fails because of it.
-void save_explanation(const Context& context, Draft& draft, const sys::Fd& files);
+/// Keeps what `berth explain` prints of `decision` in `files`, those of the container's directory.
+/// A failure is a warning: no container fails because of it.
+void save_explanation(const Context& context, Decision& decision, const sys::Fd& files);
 
 }  // namespace berth::engine

@@ -1,33 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/run.hpp"
 
-#include "base/rollback.hpp"
+#include <utility>
+
 #include "engine/container/attach.hpp"
-#include "engine/container/container_volumes.hpp"
 #include "engine/container/containers.hpp"
 #include "engine/container/health.hpp"
 #include "engine/container/launch.hpp"
-#include "engine/container/rootfs_driver.hpp"
 #include "engine/container/sweep.hpp"
 #include "engine/container/watch.hpp"
 #include "engine/context/moment.hpp"
-#include "engine/draft/bundle.hpp"
-#include "engine/draft/explain.hpp"
-#include "engine/draft/have_image.hpp"
-#include "engine/draft/reason.hpp"
-#include "engine/draft/settle.hpp"
-#include "engine/image/store.hpp"
+#include "engine/decide/decide.hpp"
+#include "engine/decide/reason.hpp"
+#include "engine/decide/resolve.hpp"
 #include "engine/request/cid_file.hpp"
-#include "engine/run/dry_run.hpp"
+#include "engine/run/bundle.hpp"
 #include "engine/run/new_container.hpp"
 #include "engine/run/start.hpp"
-#include "engine/site/rules.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"
-#include "plan/plan.hpp"
 #include "record/record.hpp"
-#include "sys/host_facts.hpp"
-#include "sys/umask.hpp"
 
 namespace berth::engine {
 namespace {
@@ -39,52 +31,53 @@ RunOutcome outcome_of(const std::string& id, Ended ended) {
 
 /// A container of this call alone: nobody detaches from it, its output is nobody else's, and it is
 /// gone with its caller. It needs no monitor (docs/decisions/0008).
-bool is_of_this_call(const RunRequest& request, const RunCall& call, const image::Image& image) {
+bool is_of_this_call(const Resolved& resolved) {
+  const RunRequest& request = resolved.request();
+  const RunCall& call = resolved.call();
   // Of a container in front of us all streams are ours.
   bool shows_all = is_attached(call, "stdout") && is_attached(call, "stderr");
-  // Somebody has to run a check of its health.
+  // The monitor runs health checks.
   return request.remove && !request.terminal && !call.detach && shows_all &&
-         !health_check(request.health, image.config.config);
+         !health_check(request.health, resolved.image().config.config);
 }
 
-Result<RunOutcome> run_in_front(const Context& context, const RunRequest& request,
-                                const RunCall& call, image::Store& store, const image::Image& image,
-                                CidFile& cid_file) {
-  const std::string id = make_container_id();
-  LaunchOptions options{request.interactive, request.terminal,
-                        request.name.value_or(id.substr(0, 12)), call.held, call.pmi_descriptor};
-  Foreground front =
-      TRY(Foreground::open(context, id, bundle_path(context.paths, request, id), options));
-  Making making;
-  making.config_written = [&] { front.announce(); };
-  NewContainer made =
-      TRY(NewContainer::make(context, request, store, image, id, Owner::caller, making));
-  Rollback undo;  // after what it refers to
-  undo.add([&] { remove_quietly(context, made.directory); });
+Result<void> check_launcher(const Resolved& resolved) {
+  if (!resolved.call().pmi_descriptor || is_of_this_call(resolved)) return {};
+  return make_error(Kind::usage,
+                    "PMI_FD: the launcher's socket is given to a container that goes with its "
+                    "command alone",
+                    "--rm, without -t, -d and a health check");
+}
+
+/// With berth-runtime, which `front` has started, as its only owner.
+Result<RunOutcome> carry_out(const Context& context, const Resolved& resolved, Decision decision,
+                             NewContainer& made, Foreground& front, CidFile& cid_file) {
+  const std::string id = made.id();
+  TRY(write_config(decision, made.directory()));
+  front.announce();
+  TRY(made.write(decision));
   TRY(cid_file.write(id));
-  Stages stages;
-  stages.started = [&] {
+  if (TRY(front.start())) {
     emit_container_event(context.paths, id, "attach");
     emit_container_event(context.paths, id, "start");
-    save_explanation(context, made.draft, made.directory.files_fd());
+    save_explanation(context, decision, made.directory().files_fd());
     sweep(context);
-  };
-  bool exited = false;
-  stages.exited = [&](int status) {
-    exited = true;
+  }
+  auto finish = [&](int status) {
     emit_container_event(context.paths, id, "die", {{"exitCode", std::to_string(status)}});
     // For those who wait; it is gone in a moment.
-    ignore(made.directory.append(record::Exit{status, nanoseconds_now()}));
-    if (call.ended) call.ended(id);
-    undo.commit();
-    remove_quietly(context, made.directory);
+    ignore(made.directory().append(record::Exit{status, nanoseconds_now()}));
+    if (resolved.call().ended) resolved.call().ended(id);
+    made.remove();
   };
-  Ended ended = TRY(front.run(stages));
-  if (!exited && !ended.command_error) {
+  std::optional<int> status = TRY(front.exited());
+  if (status) finish(*status);
+  Ended ended = TRY(front.end());
+  if (!status && !ended.command_error) {
     // berth-runtime was killed: what it would have cleaned up falls to us.
     auto cleaned = call_runtime(context, {"delete", "--force", id});
     if (!cleaned.ok()) context.log.warn(to_line(cleaned.error()) + ", ignoring");
-    stages.exited(ended.status);
+    finish(ended.status);
   }
   auto reason =
       ended.command_error ? std::nullopt : reason_of({ended.status, ended.asked}, ended.printed);
@@ -93,119 +86,82 @@ Result<RunOutcome> run_in_front(const Context& context, const RunRequest& reques
   return outcome;
 }
 
-Result<RunOutcome> run_watched(const Context& context, const RunRequest& request,
-                               const RunCall& call, image::Store& store, const image::Image& image,
-                               CidFile& cid_file) {
-  std::string keys = TRY(detach_keys_of(call.detach_keys));
-  const std::string id = make_container_id();
-  const AttachOptions attach = attach_options(request, call, keys);
-  sys::Fd client;
-  std::optional<WatchedStart> start;
-  Making making;
-  making.directory_made = [&](const ContainerDirectory& directory) -> Result<void> {
-    Watch watch = watch_of(directory, request);
-    watch.health = health_check(request.health, image.config.config);
-    auto slowed = slowed_check(request.health, image.config.config);
-    if (slowed) context.log.warn(*slowed);
-    if (!call.detach) client = TRY(attach_early(watch, attach));
-    start = TRY(WatchedStart::open(context, std::move(watch)));
-    return {};
-  };
-  making.config_written = [&] { start->announce(); };
-  // The monitor writes into the directory: it ends before that is removed.
-  making.abandoned = [&] { start.reset(); };
-  NewContainer made =
-      TRY(NewContainer::make(context, request, store, image, id, Owner::monitor, making));
-  Rollback undo;  // after what it refers to
-  undo.add([&] {
-    start.reset();
-    remove_quietly(context, made.directory);
-  });
+Result<RunOutcome> run_in_front(const Context& context, const Resolved& resolved,
+                                CidFile& cid_file) {
+  NewContainer made = TRY(NewContainer::begin(context, resolved, Owner::caller));
+  const RunRequest& request = resolved.request();
+  LaunchOptions options{request.interactive, request.terminal,
+                        request.name.value_or(made.id().substr(0, 12)), resolved.call().held,
+                        resolved.call().pmi_descriptor};
+  // Before the decision: berth-runtime starts while it is made.
+  Foreground front = TRY(Foreground::open(context, made.id(),
+                                          bundle_path(context.paths, request, made.id()), options));
+  Decision decision = TRY(decide(context, resolved, made.id(), Leasing::take));
+  return carry_out(context, resolved, std::move(decision), made, front, cid_file);
+}
+
+/// With berth-monitor, which `start` has started, as its owner; `client`, of attach_early(), is
+/// ours where we attach.
+Result<RunOutcome> carry_out(const Context& context, Decision decision, NewContainer& made,
+                             WatchedStart& start, sys::Fd client, const AttachOptions& attach,
+                             CidFile& cid_file) {
+  const std::string id = made.id();
+  TRY(write_config(decision, made.directory()));
+  start.announce();
+  TRY(made.write(decision));
   TRY(cid_file.write(id));
   // Now, because the monitor may remove the directory while we would write into it.
-  save_explanation(context, made.draft, made.directory.files_fd());
-  start->go();
+  save_explanation(context, decision, made.directory().files_fd());
+  start.go();
   sweep(context);  // while the container is made
-  if (!call.detach) {
-    return run_attached(context, id, std::move(*start), std::move(client), attach, [&] {
-      undo.commit();
-      made.draft.lease.leave();
-    });
-  }
-  auto failed = TRY(start->wait());
+  if (client) emit_container_event(context.paths, id, "attach");
+  auto failed = TRY(start.wait());
   if (failed) return outcome_of(id, std::move(*failed));
-  undo.commit();
-  made.draft.lease.leave();
+  made.keep();
+  decision.lease.leave();
+  if (client) return stay_with(context, id, std::move(client), attach);
   return RunOutcome{id, 0, std::nullopt, std::nullopt};
+}
+
+Result<RunOutcome> run_watched(const Context& context, const Resolved& resolved,
+                               CidFile& cid_file) {
+  const RunRequest& request = resolved.request();
+  const RunCall& call = resolved.call();
+  std::string keys = TRY(detach_keys_of(call.detach_keys));
+  const AttachOptions attach = attach_options(request, call, keys);
+  NewContainer made = TRY(NewContainer::begin(context, resolved, Owner::monitor));
+  Watch watch = watch_of(made.directory(), request);
+  const oci::ContainerDefaults& defaults = resolved.image().config.config;
+  watch.health = health_check(request.health, defaults);
+  auto slowed = slowed_check(request.health, defaults);
+  if (slowed) context.log.warn(*slowed);
+  sys::Fd client;
+  if (!call.detach) client = TRY(attach_early(watch, attach));
+  // Before the decision: monitor and berth-runtime start while it is made. Behind the container:
+  // they end before its directory is removed, into which the monitor writes.
+  WatchedStart start = TRY(WatchedStart::open(context, std::move(watch)));
+  Decision decision = TRY(decide(context, resolved, made.id(), Leasing::take));
+  return carry_out(context, std::move(decision), made, start, std::move(client), attach, cid_file);
 }
 
 }  // namespace
 
-Result<RunOutcome> run(const Context& context, const RunRequest& asked, const RunCall& call,
-                       const Progress& progress) {
-  TRY(check_request(asked));
-  TRY(check_call(asked, call));
-  CidFile cid_file = TRY(CidFile::create(call.cid_file));
-  // Modes below are meant as they are written: the container's root shows them.
-  sys::set_umask(022);
-  image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
-  if (call.replace && asked.name) TRY(remove_replaced(context, *asked.name));
-  const RunRequest request = TRY(complete_request(context, asked, image));
-  bool in_front = is_of_this_call(request, call, image);
-  if (call.pmi_descriptor && !in_front) {
-    return make_error(Kind::usage,
-                      "PMI_FD: the launcher's socket is given to a container that goes with its "
-                      "command alone",
-                      "--rm, without -t, -d and a health check");
-  }
-  RunOutcome outcome = TRY(in_front ? run_in_front(context, request, call, store, image, cid_file)
-                                    : run_watched(context, request, call, store, image, cid_file));
+Result<RunOutcome> run(const Context& context, Asked asked, const Progress& progress) {
+  CidFile cid_file = TRY(CidFile::create(asked.call.cid_file));
+  const Resolved resolved = TRY(resolve(context, std::move(asked), progress));
+  const RunRequest& request = resolved.request();
+  TRY(check_launcher(resolved));
+  if (resolved.call().replace && request.name) TRY(remove_replaced(context, *request.name));
+  RunOutcome outcome = TRY(is_of_this_call(resolved) ? run_in_front(context, resolved, cid_file)
+                                                     : run_watched(context, resolved, cid_file));
   if (outcome.command_error) {
-    outcome.reason = reason_of_command(*outcome.command_error, image, request.volumes);
+    outcome.reason = reason_of_command(*outcome.command_error, resolved.image(), request.volumes);
   }
   bool own_command = request.command.empty() && !request.entrypoint && is_of_store(request);
   if (outcome.reason && own_command) {
-    outcome.reason = with_needs(context, image, std::move(*outcome.reason));
+    outcome.reason = with_needs(context, resolved.image(), std::move(*outcome.reason));
   }
   return outcome;
-}
-
-Result<plan::Plan> plan_run(const Context& context, const RunRequest& asked, const RunCall& call,
-                            const Progress& progress) {
-  TRY(check_request(asked));
-  sys::set_umask(022);
-  image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
-  RunRequest request = TRY(complete_request(context, asked, image));
-  TRY(complete_volumes(context, image.config.config, request));
-  TRY(choose_rootfs_driver(context, request));
-  const std::string id = make_container_id();
-  Draft draft = TRY(draft_container(context, request, image, id, Leasing::look));
-
-  plan::Container container;
-  container.id = id;
-  container.bundle = bundle_path(context.paths, request, id);
-  container.await_start = call.detach;
-  plan::HostFacts facts;
-  facts.user_namespace = context.identity != Identity::root;
-  facts.tty_group_mapped = sys::is_group_mapped(5);
-  facts.has_cgroups = sys::has_cgroups();
-  return plan::make(draft.spec, container, facts);
-}
-
-Result<Explained> explain_run(const Context& context, const RunRequest& asked, const RunCall& call,
-                              const Progress& progress) {
-  TRY(check_request(asked));
-  sys::set_umask(022);
-  image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
-  RunRequest request = TRY(complete_request(context, asked, image));
-  TRY(complete_volumes(context, image.config.config, request));
-  TRY(choose_rootfs_driver(context, request));
-  Draft draft = TRY(draft_container(context, request, image, make_container_id(), Leasing::look));
-  return Explained{"", request.name.value_or(""), request.rootfs.value_or(request.image),
-                   explain(std::move(draft.evidence), draft.spec)};
 }
 
 }  // namespace berth::engine

@@ -3,8 +3,8 @@
 
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
+#include "engine/decide/asked.hpp"
 #include "engine/image/transfer.hpp"
-#include "engine/request/request.hpp"
 #include "engine/state/outcome.hpp"
 
 namespace berth::engine {
@@ -15,7 +15,6 @@ namespace berth::engine {
 /// On failure nothing of the container is left.
 /// Errors: not_found (image, user, working directory), exists (the name), usage, denied,
 /// unsupported, and those of pulling and of berth-runtime.
-Result<RunOutcome> run(const Context& context, const RunRequest& request, const RunCall& call,
-                       const Progress& progress);
+Result<RunOutcome> run(const Context& context, Asked asked, const Progress& progress);
 
 }  // namespace berth::engine

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "base/rollback.hpp"
 #include "base/text.hpp"
 #include "engine/container/container_volumes.hpp"
 #include "engine/container/containers.hpp"
@@ -15,22 +14,19 @@
 #include "engine/container/list.hpp"
 #include "engine/container/sweep.hpp"
 #include "engine/context/moment.hpp"
-#include "engine/draft/bundle.hpp"
-#include "engine/draft/have_image.hpp"
-#include "engine/draft/reason.hpp"
-#include "engine/draft/settle.hpp"
-#include "engine/image/store.hpp"
+#include "engine/decide/decide.hpp"
+#include "engine/decide/reason.hpp"
+#include "engine/decide/resolve.hpp"
 #include "engine/request/cid_file.hpp"
 #include "engine/request/detach_keys.hpp"
+#include "engine/run/bundle.hpp"
 #include "engine/run/new_container.hpp"
-#include "engine/site/rules.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"
 #include "record/record.hpp"
 #include "sys/file.hpp"
 #include "sys/process.hpp"
 #include "sys/socket.hpp"
-#include "sys/umask.hpp"
 
 namespace berth::engine {
 namespace {
@@ -54,41 +50,6 @@ std::optional<sys::Fd> reconnect(const Context& context, const std::string& id,
     std::this_thread::sleep_for(kStartPoll);
   }
   return std::nullopt;
-}
-
-Result<RunOutcome> stay_to_the_end(const Context& context, const std::string& id, sys::Fd socket,
-                                   const AttachOptions& options) {
-  // Before it can be gone: --rm removes it, but not what we hold open.
-  auto awaited = ExitWaiter::open(context.paths, id);
-  Attached attached = TRY(stay_attached(context, std::move(socket), options));
-  while (attached.lost) {
-    auto again = reconnect(context, id, options);
-    if (!again) break;
-    context.log.warn("the monitor of container " + id.substr(0, 12) +
-                     " was killed: what the container wrote meanwhile is in its log, ignoring");
-    attached = TRY(stay_attached(context, std::move(*again), options));
-  }
-  RunOutcome outcome{id, 0, std::nullopt, std::move(attached.stream_error)};
-  if (attached.detached) {
-    emit_container_event(context.paths, id, "detach");
-    outcome.detached = true;
-    return outcome;
-  }
-  if (!attached.status && awaited.ok()) {
-    auto exit = awaited->wait();
-    if (exit.ok() && exit->exit) attached.status = exit->exit->exit_code;
-  }
-  if (!attached.status) {
-    return make_error(Kind::not_found, "container " + quote(id.substr(0, 12)) +
-                                           " lost its owner: its exit status is not known");
-  }
-  outcome.status = *attached.status;
-  outcome.reason = reason_of({outcome.status, attached.asked}, attached.printed);
-  if (!outcome.reason || !awaited.ok()) return outcome;
-  auto files = awaited->look();
-  bool stopped = files.ok() && files->exit && (files->exit->stopped || files->exit->oom_killed);
-  if (stopped) outcome.reason.reset();
-  return outcome;
 }
 
 /// A container that was taken from nobody to be started.
@@ -131,34 +92,15 @@ Result<RunRequest> read_request(const ContainerDirectory& directory) {
   return parse_run_request(text);
 }
 
-/// What a container that is started again is made of.
-struct Origin {
-  RunRequest request;
-  image::Image image;
-};
-Result<Origin> origin_of(const Context& context, const Startable& startable) {
-  const record::Container& record = *startable.files.record;
-  RunRequest request = TRY(read_request(startable.directory));
-  image::Image image = TRY(image_of(context, record, request));
-  request.name = record.name;
-  return Origin{std::move(request), std::move(image)};
+/// What the container of `startable` was asked to be when it was made.
+Result<Resolved> resolved_of(const Context& context, const Startable& startable) {
+  return resolve_saved(context, *startable.files.record, TRY(read_request(startable.directory)));
 }
 
-void add_reason(const image::Image& image, const RunRequest& request, RunOutcome& outcome) {
+void add_reason(const Resolved& resolved, RunOutcome& outcome) {
   if (!outcome.command_error) return;
-  outcome.reason = reason_of_command(*outcome.command_error, image, request.volumes);
-}
-
-/// Decides and writes again what the container was asked to be. Gives the lease of its GPUs.
-Result<gpu::HeldLease> draft_again(const Context& context, const Startable& startable,
-                                   const Origin& origin, const WatchedStart& start) {
-  Draft draft = TRY(draft_container(context, origin.request, origin.image,
-                                    startable.files.record->id, Leasing::take));
-  TRY(write_config(draft, startable.directory));
-  start.announce();
-  TRY(write_files(origin.request, draft, startable.directory));
-  save_explanation(context, draft, startable.directory.files_fd());
-  return std::move(draft.lease);
+  outcome.reason =
+      reason_of_command(*outcome.command_error, resolved.image(), resolved.request().volumes);
 }
 
 // As docker does: a container that could not be started says why.
@@ -181,20 +123,8 @@ Result<RunOutcome> attach_to(const Context& context, const std::string& id,
   }
   ignore(greet_monitor(*socket, options));  // one that has hung up has said why
   emit_container_event(context.paths, id, "attach");
-  return TRY_CTX(stay_to_the_end(context, id, std::move(*socket), options),
+  return TRY_CTX(stay_with(context, id, std::move(*socket), options),
                  "cannot attach to container " + quote(record.name));
-}
-
-/// What a container's files are made of, from the one that it was to the one that it is to be.
-void keep_root(const RunRequest& was, RunRequest& request) {
-  request.image = was.image;
-  request.image_file = was.image_file;
-  request.rootfs = was.rootfs;
-  request.rootfs_driver = was.rootfs_driver;
-  request.rootfs_reason = was.rootfs_reason;
-  for (const Volume& volume : was.volumes) {
-    if (volume.anonymous) request.volumes.push_back(volume);
-  }
 }
 
 record::Start start_record(const Context& context, const std::string& id) {
@@ -247,42 +177,59 @@ Result<sys::Fd> attach_early(Watch& watch, const AttachOptions& options) {
   return std::move(ours);
 }
 
-Result<RunOutcome> run_attached(const Context& context, const std::string& id, WatchedStart start,
-                                sys::Fd socket, const AttachOptions& options,
-                                const std::function<void()>& started) {
-  emit_container_event(context.paths, id, "attach");
-  auto failed = TRY(start.wait());
-  if (failed) {
-    return RunOutcome{id, failed->status, std::move(failed->command_error), std::nullopt};
+Result<RunOutcome> stay_with(const Context& context, const std::string& id, sys::Fd socket,
+                             const AttachOptions& options) {
+  // Before it can be gone: --rm removes it, but not what we hold open.
+  auto awaited = ExitWaiter::open(context.paths, id);
+  Attached attached = TRY(stay_attached(context, std::move(socket), options));
+  while (attached.lost) {
+    auto again = reconnect(context, id, options);
+    if (!again) break;
+    context.log.warn("the monitor of container " + id.substr(0, 12) +
+                     " was killed: what the container wrote meanwhile is in its log, ignoring");
+    attached = TRY(stay_attached(context, std::move(*again), options));
   }
-  started();
-  return stay_to_the_end(context, id, std::move(socket), options);
+  RunOutcome outcome{id, 0, std::nullopt, std::move(attached.stream_error)};
+  if (attached.detached) {
+    emit_container_event(context.paths, id, "detach");
+    outcome.detached = true;
+    return outcome;
+  }
+  if (!attached.status && awaited.ok()) {
+    auto exit = awaited->wait();
+    if (exit.ok() && exit->exit) attached.status = exit->exit->exit_code;
+  }
+  if (!attached.status) {
+    return make_error(Kind::not_found, "container " + quote(id.substr(0, 12)) +
+                                           " lost its owner: its exit status is not known");
+  }
+  outcome.status = *attached.status;
+  outcome.reason = reason_of({outcome.status, attached.asked}, attached.printed);
+  if (!outcome.reason || !awaited.ok()) return outcome;
+  auto files = awaited->look();
+  bool stopped = files.ok() && files->exit && (files->exit->stopped || files->exit->oom_killed);
+  if (stopped) outcome.reason.reset();
+  return outcome;
 }
 
-Result<std::string> create_container(const Context& context, const RunRequest& asked,
-                                     const RunCall& call, const Progress& progress) {
-  TRY(check_request(asked));
-  TRY(check_call(asked, call));
-  CidFile cid_file = TRY(CidFile::create(call.cid_file));
-  // Modes below are meant as they are written: the container's root shows them.
-  sys::set_umask(022);
-  image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull_image(context, store, asked, call, progress));
-  if (call.replace && asked.name) TRY(remove_replaced(context, *asked.name));
-  const RunRequest request = TRY(complete_request(context, asked, image));
-  const std::string id = make_container_id();
-  NewContainer made = TRY(NewContainer::make(context, request, store, image, id, Owner::nobody));
-  Rollback undo;  // after what it refers to
-  undo.add([&] { remove_quietly(context, made.directory); });
-  TRY(cid_file.write(id));
-  save_explanation(context, made.draft, made.directory.files_fd());
-  undo.commit();
-  return id;
+Result<std::string> create_container(const Context& context, Asked asked,
+                                     const Progress& progress) {
+  CidFile cid_file = TRY(CidFile::create(asked.call.cid_file));
+  const Resolved resolved = TRY(resolve(context, std::move(asked), progress));
+  const auto& name = resolved.request().name;
+  if (resolved.call().replace && name) TRY(remove_replaced(context, *name));
+  NewContainer made = TRY(NewContainer::begin(context, resolved, Owner::nobody));
+  Decision decision = TRY(decide(context, resolved, made.id(), Leasing::nothing));
+  TRY(write_config(decision, made.directory()));
+  TRY(made.write(decision));
+  TRY(cid_file.write(made.id()));
+  save_explanation(context, decision, made.directory().files_fd());
+  made.keep();
+  return made.id();
 }
 
 Result<RunOutcome> start_container(const Context& context, std::string_view reference,
                                    const StartOptions& options) {
-  sys::set_umask(022);
   std::string keys = TRY(detach_keys_of(options.detach_keys));
   ContainerSummary summary = TRY(get_container(context, reference));
   auto startable = TRY(take_to_start(context, summary.id));
@@ -299,74 +246,67 @@ Result<RunOutcome> start_container(const Context& context, std::string_view refe
   how.detach_keys = keys;
   if (!startable) return attach_to(context, summary.id, *files.record, how);
 
-  Origin origin = TRY(origin_of(context, *startable));
-  Watch watch = watch_of(startable->directory, origin.request);
-  watch.health = health_check(origin.request.health, origin.image.config.config);
+  const Resolved resolved = TRY(resolved_of(context, *startable));
+  const RunRequest& request = resolved.request();
+  const ContainerDirectory& directory = startable->directory;
+  Watch watch = watch_of(directory, request);
+  watch.health = health_check(request.health, resolved.image().config.config);
   sys::Fd client;
   if (attach) client = TRY(attach_early(watch, how));
   WatchedStart start = TRY(WatchedStart::open(context, std::move(watch)));
-  gpu::HeldLease lease = TRY(draft_again(context, *startable, origin, start));
+  Decision decision = TRY(decide(context, resolved, summary.id, Leasing::take));
+  TRY(write_config(decision, directory));
+  start.announce();
+  TRY(write_files(request, decision, directory));
+  save_explanation(context, decision, directory.files_fd());
   start.go();
-  RunOutcome outcome{summary.id, 0, std::nullopt, std::nullopt};
-  if (attach) {
-    bool runs = false;
-    outcome = TRY(run_attached(context, summary.id, std::move(start), std::move(client), how, [&] {
-      runs = true;
-      lease.leave();
-    }));
-    if (!runs) keep_failure(*startable, {outcome.status, outcome.command_error, std::nullopt});
-    add_reason(origin.image, origin.request, outcome);
+  if (attach) emit_container_event(context.paths, summary.id, "attach");
+  auto failed = TRY(start.wait());
+  if (failed) {
+    keep_failure(*startable, *failed);
+    RunOutcome outcome{summary.id, failed->status, std::move(failed->command_error), std::nullopt};
+    add_reason(resolved, outcome);
     return outcome;
   }
-  auto failed = TRY(start.wait());
-  if (!failed) lease.leave();
-  if (!failed) return outcome;
-  keep_failure(*startable, *failed);
-  outcome.status = failed->status;
-  outcome.command_error = std::move(failed->command_error);
-  add_reason(origin.image, origin.request, outcome);
-  return outcome;
+  decision.lease.leave();
+  if (attach) return stay_with(context, summary.id, std::move(client), how);
+  return RunOutcome{summary.id, 0, std::nullopt, std::nullopt};
 }
 
-Result<RunOutcome> start_held(const Context& context, std::string_view reference,
-                              RunRequest request) {
-  sys::set_umask(022);
+Result<RunOutcome> start_held(const Context& context, std::string_view reference, Asked asked) {
   ContainerSummary summary = TRY(get_container(context, reference));
   auto startable = TRY(take_to_start(context, summary.id));
   if (!startable) {
     return make_error(Kind::busy, "container " + quote(summary.name) + " runs already");
   }
-  Origin origin = TRY(origin_of(context, *startable));
-  keep_root(origin.request, request);
-  request = TRY(complete_request(context, request, origin.image));
-  request.remove = origin.request.remove;
-  request.name = summary.name;
+  const Resolved was = TRY(resolved_of(context, *startable));
+  const Resolved resolved = TRY(resolve_again(context, was, std::move(asked)));
+  const RunRequest& request = resolved.request();
   const std::string& id = summary.id;
   Foreground front = TRY(Foreground::open(context, id, bundle_path(context.paths, request, id),
                                           {.label = summary.name, .held = true}));
   const ContainerDirectory& directory = startable->directory;
   TRY(sys::replace_file(directory.files_fd(), kRequestFile, json::write(request), 0600));
-  Draft draft = TRY(draft_container(context, request, origin.image, id, Leasing::take));
-  TRY(write_config(draft, directory));
+  Decision decision = TRY(decide(context, resolved, id, Leasing::take));
+  TRY(write_config(decision, directory));
   front.announce();
-  TRY(provide_volumes(context, request, draft.id, draft.layers));
-  TRY(write_files(request, draft, directory));
-  save_explanation(context, draft, directory.files_fd());
-  Stages stages;
-  stages.started = [&] {
+  TRY(provide_volumes(context, request, id, decision.layers));
+  TRY(write_files(request, decision, directory));
+  save_explanation(context, decision, directory.files_fd());
+  if (TRY(front.start())) {
     emit_container_event(context.paths, id, "start");
     ignore(directory.append(start_record(context, id)));
     sweep(context);
-  };
-  stages.exited = [&](int status) {
-    emit_container_event(context.paths, id, "die", {{"exitCode", std::to_string(status)}});
-    ignore(directory.append(record::Exit{status, nanoseconds_now()}));
-  };
-  Ended ended = TRY(front.run(stages));
+  }
+  if (auto status = TRY(front.exited())) {
+    emit_container_event(context.paths, id, "die", {{"exitCode", std::to_string(*status)}});
+    ignore(directory.append(record::Exit{*status, nanoseconds_now()}));
+  }
+  Ended ended = TRY(front.end());
   if (ended.command_error) keep_failure(*startable, ended);
   RunOutcome outcome{id, ended.status, std::move(ended.command_error),
                      std::move(ended.stream_error)};
-  add_reason(origin.image, request, outcome);
+  add_reason(resolved, outcome);
   return outcome;
 }
 

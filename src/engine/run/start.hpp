@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include "engine/container/attach.hpp"
 #include "engine/container/watch.hpp"
 #include "engine/context/context.hpp"
+#include "engine/decide/asked.hpp"
 #include "engine/image/transfer.hpp"
 #include "engine/request/request.hpp"
 #include "engine/state/outcome.hpp"
@@ -20,8 +20,7 @@ namespace berth::engine {
 
 /// Makes a container that waits for its first start, and gives its id. On failure nothing is left.
 /// Errors: those of run() but for starting.
-Result<std::string> create_container(const Context& context, const RunRequest& asked,
-                                     const RunCall& call, const Progress& progress);
+Result<std::string> create_container(const Context& context, Asked asked, const Progress& progress);
 
 struct StartOptions {
   bool attach = false;       ///< stay with it to its end
@@ -37,10 +36,8 @@ Result<RunOutcome> start_container(const Context& context, std::string_view refe
                                    const StartOptions& options);
 
 /// Starts a container that stays, and does not run, in front of this process for the tasks of a
-/// step (RunCall.held). It is what `request` says but for its root, its name and its volumes
-/// without a name, which stay what they are.  Errors: as start_container(), busy (it runs).
-Result<RunOutcome> start_held(const Context& context, std::string_view reference,
-                              RunRequest request);
+/// step (RunCall.held), as resolve_again() has it.  Errors: as start_container(), busy (it runs).
+Result<RunOutcome> start_held(const Context& context, std::string_view reference, Asked asked);
 
 struct AttachRequest {
   bool input = true;  ///< where the container's standard input is open
@@ -69,11 +66,10 @@ AttachOptions attach_options(const RunRequest& request, const RunCall& call,
 /// Our end of a connection to a monitor that is still to be started.  Errors: io.
 Result<sys::Fd> attach_early(Watch& watch, const AttachOptions& options);
 
-/// Stays with a container that is being started, after WatchedStart::go(), with us at `socket`, of
-/// attach_early(), from its first byte on. `started` is called when the command runs.
-/// Errors: those of WatchedStart::wait().
-Result<RunOutcome> run_attached(const Context& context, const std::string& id, WatchedStart start,
-                                sys::Fd socket, const AttachOptions& options,
-                                const std::function<void()>& started);
+/// Stays with a running container, with us at `socket`, of attach_early() or connect_to_monitor(),
+/// to its end or until the detach keys are typed. A monitor that was killed is waited for.
+/// Errors: not_found (its exit status is lost), io.
+Result<RunOutcome> stay_with(const Context& context, const std::string& id, sys::Fd socket,
+                             const AttachOptions& options);
 
 }  // namespace berth::engine

@@ -10,9 +10,10 @@
 
 #include "base/text.hpp"
 #include "engine/container/launch.hpp"
-#include "engine/draft/bundle.hpp"
-#include "engine/draft/have_image.hpp"
+#include "engine/decide/decide.hpp"
+#include "engine/decide/resolve.hpp"
 #include "engine/gpu/placement.hpp"
+#include "engine/run/bundle.hpp"
 #include "engine/run/new_container.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/state/layout.hpp"
@@ -108,8 +109,8 @@ class GpuUpdate {
   Result<void> apply();
   Result<void> carry_out();
   Result<void> put_back();
-  Result<void> settle();
-  Result<void> settle_lease();
+  Result<void> keep_lease();
+  Result<void> write_lease();
   void move_beside();
 
   const Context& context_;
@@ -119,7 +120,7 @@ class GpuUpdate {
   oci::Spec before_;
   std::optional<oci::Spec> left_;  ///< what somebody wanted who was killed
   oci::Spec after_;
-  Draft draft_;
+  Decision decision_;
   gpu::HeldLease lease_;
   State state_ = State::before;
 };
@@ -148,15 +149,15 @@ Result<void> GpuUpdate::run(const RunRequest& wanted) {
   auto note = TRY(read_lease_note(context_, wanted, container_.id));
   pid_ = TRY(first_process_of(context_, container_.id));
   ContainerFiles known = TRY(read_container(context_.paths, container_.id));
-  image::Image image = TRY(image_of(context_, *known.record, wanted));
-  draft_ = TRY(draft_container(context_, wanted, image, container_.id, Leasing::change));
-  lease_ = std::move(draft_.lease);
+  const Resolved resolved = TRY(resolve_saved(context_, *known.record, wanted));
+  decision_ = TRY(decide(context_, resolved, container_.id, Leasing::change));
+  lease_ = std::move(decision_.lease);
   if (!lease_ && note) lease_ = TRY(give_up(context_, *note));
   auto applied = apply();
-  auto settled = settle();
-  if (!applied.ok() && !settled.ok()) context_.log.warn(to_line(settled.error()) + ", ignoring");
+  auto kept = keep_lease();
+  if (!applied.ok() && !kept.ok()) context_.log.warn(to_line(kept.error()) + ", ignoring");
   if (applied.ok()) move_beside();
-  return applied.ok() ? settled : applied;
+  return applied.ok() ? kept : applied;
 }
 
 Result<void> GpuUpdate::apply() {
@@ -168,7 +169,7 @@ Result<void> GpuUpdate::apply() {
     TRY(ledger.set_life(lease_, std::move(life)));
   }
   oci::Cpu all = TRY(all_places());
-  after_ = TRY(with_devices_of(before_, draft_.spec, all));
+  after_ = TRY(with_devices_of(before_, decision_.spec, all));
   // Written first: there is room for it, and who is killed leaves word.
   oci::Spec next = left_ ? with_all_devices(after_, *left_) : after_;
   TRY(sys::replace_file(files_, in_bundle(kNextConfig), oci::write_spec(next), 0600));
@@ -192,7 +193,7 @@ Result<void> GpuUpdate::carry_out() {
   }
   TRY(sys::replace_file(files_, in_bundle(kConfig), oci::write_spec(after_), 0600));
   state_ = State::after;
-  save_explanation(context_, draft_, files_);
+  save_explanation(context_, decision_, files_);
   return sys::remove_entry(files_, in_bundle(kNextConfig));
 }
 
@@ -207,14 +208,14 @@ Result<void> GpuUpdate::put_back() {
 
 // The old and the new ones are the container's until somebody knows better, also when the ledger
 // cannot be written.
-Result<void> GpuUpdate::settle() {
+Result<void> GpuUpdate::keep_lease() {
   if (!lease_) return {};
-  auto settled = state_ == State::unknown ? Result<void>() : settle_lease();
+  auto written = state_ == State::unknown ? Result<void>() : write_lease();
   if (state_ != State::before) lease_.leave();
-  return settled;
+  return written;
 }
 
-Result<void> GpuUpdate::settle_lease() {
+Result<void> GpuUpdate::write_lease() {
   gpu::Ledger ledger = TRY(gpu::Ledger::open(lease_.note().ledger, context_.paths.state));
   if (lease_.is_widened()) {
     auto how =

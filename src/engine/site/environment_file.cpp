@@ -229,27 +229,25 @@ Result<void> add_definition(const edf::Definition& definition, const std::string
     TRY_CTX(add_device(device.text, request), device.place);
   }
   TRY(add_annotations(definition.annotations, log, request));
-  request.variables = definition.variables;
   return {};
 }
 
-Result<void> complete_variables(const Environment& caller, const std::vector<std::string>& image,
-                                RunRequest& request) {
-  if (request.variables.empty()) return {};
+Result<std::vector<std::string>> expand_variables(
+    const Environment& caller, const std::vector<std::string>& image,
+    const std::map<std::string, edf::Text>& variables) {
+  std::vector<std::string> entries;
+  if (variables.empty()) return entries;
   Environment of_image(image);
   auto look_up = [&](std::string_view name) {
     auto value = of_image.get(name);
     return value ? value : caller.get(name);
   };
-  std::vector<std::string> entries;
-  for (const auto& [name, text] : request.variables) {
+  for (const auto& [name, text] : variables) {
     std::string value = TRY_CTX(edf::expand(text.text, look_up), text.place);
     // A name alone, of which the caller gives no value, takes the variable away.
     entries.push_back(value.empty() ? name : name + "=" + value);
   }
-  request.environment.insert(request.environment.begin(), entries.begin(), entries.end());
-  request.variables.clear();
-  return {};
+  return entries;
 }
 
 }  // namespace berth::engine

@@ -3,6 +3,7 @@
 // docs/environment-files.md
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,17 +25,18 @@ Result<edf::Definition> read_environment_file(const Environment& caller, const s
 /// Errors: usage (no such name).
 Result<std::string> image_of(const edf::Definition& definition);
 
-/// Adds to `request` what a definition says and no flag has said. Relative paths are below
-/// `working_directory`. What asks for CSCS's own hooks is told to `log`.
-/// Errors: usage (no command, a mount, a device), and those of find_image_file(); each behind its
-/// place.
+/// Adds to `request` what a definition says, but its variables, and no flag has said. Relative
+/// paths are below `working_directory`. What asks for CSCS's own hooks is told to `log`. Errors:
+/// usage (no command, a mount, a device), and those of find_image_file(); each behind its place.
 Result<void> add_definition(const edf::Definition& definition, const std::string& working_directory,
                             Log& log, RunRequest& request);
 
-/// Turns the variables of a definition into entries of `request.environment`, before those of the
-/// flags. What they refer to is in `image` ("K=V"), or else the caller's.
+/// The variables of a definition as entries of an environment: "NAME=value", or "NAME" where the
+/// value is empty, which takes the variable away. References in them mean variables of `image`
+/// ("K=V"), or else the caller's.
 /// Errors: usage (neither has such a variable), behind its place.
-Result<void> complete_variables(const Environment& caller, const std::vector<std::string>& image,
-                                RunRequest& request);
+Result<std::vector<std::string>> expand_variables(
+    const Environment& caller, const std::vector<std::string>& image,
+    const std::map<std::string, edf::Text>& variables);
 
 }  // namespace berth::engine

@@ -7,7 +7,6 @@
 #include "base/text.hpp"
 #include "engine/request/process.hpp"
 #include "engine/site/effects.hpp"
-#include "engine/site/environment_file.hpp"
 #include "engine/site/facts.hpp"
 #include "image/reference.hpp"
 #include "oci/edit.hpp"
@@ -75,16 +74,13 @@ Result<Strings> node_variables(const Context& context) {
   return out;
 }
 
-Result<RunRequest> complete_request(const Context& context, const RunRequest& asked,
-                                    const image::Image& image) {
-  RunRequest request = asked;
-  const oci::ContainerDefaults& defaults = image.config.config;
-  TRY(complete_variables(context.environment, defaults.env, request));
+Result<RunRequest> apply_rules(const Context& context, RunRequest request,
+                               const image::Image& image) {
   std::vector<policy::PlacedRule> rules = TRY(rules_of(context));
   if (!rules.empty()) {
     policy::Facts facts = TRY(facts_of(context, request, &image, policy::needs_of(rules)));
     policy::Outcome outcome = policy::evaluate(rules, facts);
-    TRY(apply_effects(context, outcome.effects, defaults, outcome.verdicts, request));
+    TRY(apply_effects(context, outcome.effects, image.config.config, outcome.verdicts, request));
     request.site.verdicts = std::move(outcome.verdicts);
   }
   if (request.labels.contains(kStepLabel)) {

@@ -14,12 +14,11 @@
 
 namespace berth::engine {
 
-/// `asked`, now that its image is known: with the variables of an environment file, and with what
-/// the site's rules give. Once for each container; before anything of it is there.
-/// Errors: denied (a rule refuses it), those of policy::read_compiled() and of what the texts of
-/// rules mean on this machine, behind the name of the rule.
-Result<RunRequest> complete_request(const Context& context, const RunRequest& asked,
-                                    const image::Image& image);
+/// `request` with what the site's rules give. Once for each container; before anything of it is
+/// there.  Errors: denied (a rule refuses it), those of policy::read_compiled() and of what the
+/// texts of rules mean on this machine, behind the name of the rule.
+Result<RunRequest> apply_rules(const Context& context, RunRequest request,
+                               const image::Image& image);
 
 /// Whether the rules let the image of `request`, which is one of the store, be used: `image` by
 /// what it was pulled as, and without it, before the pull, by its name. Others are not asked about:

@@ -12,11 +12,11 @@
 #include "engine/container/root_view.hpp"
 #include "engine/context/absolute_path.hpp"
 #include "engine/context/name.hpp"
-#include "engine/draft/have_image.hpp"
-#include "engine/draft/mpi_launch.hpp"
+#include "engine/decide/mpi_launch.hpp"
 #include "engine/files/save_squashfs.hpp"
 #include "engine/image/file.hpp"
 #include "engine/image/store.hpp"
+#include "engine/pull/have_image.hpp"
 #include "engine/request/process.hpp"
 #include "engine/run/exec.hpp"
 #include "engine/run/run.hpp"
@@ -298,40 +298,38 @@ Result<void> check_use(const slurm::Name& name, const std::optional<ContainerSum
 
 /// A pull takes long, and nobody knows this process but by the step's socket: it ends when there
 /// is no step any more. `job` answers other nodes from then on.
-Result<void> pull_for_step(const Context& context, const RunRequest& request, const RunCall& call,
-                           const Progress& progress, JobFetch& job) {
+Result<void> pull_for_step(const Context& context, const Asked& asked, const Progress& progress,
+                           JobFetch& job) {
+  const RunRequest& request = asked.request;
   if (request.image.empty()) return {};
   sys::SignalOnHangup ended(slurm::kHoldSocket, SIGTERM);
   image::Store store = TRY(open_store(context));
-  RunCall asking = call;
+  RunCall call = asked.call;
   // Before other nodes are given anything.
   if (is_of_store(request)) {
     auto here = TRY(find_present_image(store, request.image));
     TRY(check_registry(context, request, here ? &*here : nullptr));
   }
   job = JobFetch::begin(context, store, request, call.registry);
-  job.add_to(asking.registry);
-  TRY(find_or_pull_image(context, store, request, asking, progress));
+  job.add_to(call.registry);
+  TRY(have_image(context, store, request, call, progress));
   return {};
 }
 
-/// The variables of the task in the container, where the image has none: not those that Berth or
-/// the image says better, of GPUs and of locales that the image may not have.
-Result<void> add_variables_of_task(const Context& context, const image::Image& image,
-                                   RunRequest& request) {
+/// The variables of a task that its container has where nothing else says them: not those that
+/// Berth or the image says better, of GPUs and of locales that the image may not have.
+Result<std::vector<std::string>> variables_of_task(const Context& context) {
   const std::vector<std::string> outside = TRY(node_variables(context));
-  std::vector<std::string_view> kept = {"LANG", "LANGUAGE", "LC_ALL"};
-  kept.insert(kept.end(), outside.begin(), outside.end());
-  kept.insert(kept.end(), slurm::kVisible.begin(), slurm::kVisible.end());
-  for (const std::string& entry : image.config.config.env) kept.push_back(variable_name(entry));
-  for (const std::string& entry : request.environment) kept.push_back(variable_name(entry));
-  std::vector<std::string> added;
+  std::vector<std::string_view> kept_back = {"LANG", "LANGUAGE", "LC_ALL"};
+  kept_back.insert(kept_back.end(), outside.begin(), outside.end());
+  kept_back.insert(kept_back.end(), slurm::kVisible.begin(), slurm::kVisible.end());
+  std::vector<std::string> variables;
   for (const std::string& entry : context.environment.entries()) {
-    bool is_new = std::find(kept.begin(), kept.end(), variable_name(entry)) == kept.end();
-    if (is_new) added.push_back(entry);
+    bool is_kept_back =
+        std::find(kept_back.begin(), kept_back.end(), variable_name(entry)) != kept_back.end();
+    if (!is_kept_back) variables.push_back(entry);
   }
-  request.environment.insert(request.environment.end(), added.begin(), added.end());
-  return {};
+  return variables;
 }
 
 /// One more berth-hold in a container that another step holds.
@@ -356,22 +354,23 @@ Result<RunOutcome> join_running(const Context& context, const SlurmStep& step,
   return exec(context, container.id, request);
 }
 
-Result<RunOutcome> hold_named(const Context& context, const SlurmStep& step, RunRequest request,
-                              const RunCall& call, const Progress& progress) {
+Result<RunOutcome> hold_named(const Context& context, const SlurmStep& step, Asked asked,
+                              const Progress& progress) {
   slurm::Name name = TRY(slurm::parse_name(*step.asked.value(Key::name)));
   const std::string whole = container_name(step, name);
   auto found = TRY(find_named(context, whole));
-  TRY(check_use(name, found, !request.image.empty()));
+  TRY(check_use(name, found, !asked.request.image.empty()));
   bool runs = found && is_alive(found->state);
-  request.name = whole;
+  asked.request.name = whole;
   if (!found) {
-    RunCall making = call;
-    making.held = false;
-    TRY(create_container(context, request, making, progress));
+    Asked making = asked;
+    making.call.held = false;
+    TRY(create_container(context, std::move(making), progress));
   }
+  const auto ended = asked.call.ended;
   RunOutcome outcome = TRY(runs ? join_running(context, step, *found)
-                                : start_held(context, whole, std::move(request)));
-  if (call.ended && !outcome.command_error) call.ended(outcome.id);
+                                : start_held(context, whole, std::move(asked)));
+  if (ended && !outcome.command_error) ended(outcome.id);
   return outcome;
 }
 
@@ -390,16 +389,18 @@ std::string slurm_reference(std::string_view image) {
   return reference;
 }
 
-Result<RunRequest> slurm_container(const Context& context, const SlurmStep& step) {
+Result<Asked> slurm_container(const Context& context, const SlurmStep& step) {
   std::string output = TRY(save_place(step));
   if (!output.empty()) TRY(check_save(output));
-  RunRequest request;
+  Asked asked;
+  RunRequest& request = asked.request;
   const edf::Definition definition = TRY(read_definition(context, step));
   TRY(add_image(step, definition, request));
   request.command = {kHoldPlace};
   if (const std::string* workdir = step.asked.value(Key::workdir)) request.workdir = *workdir;
   TRY(add_node_mounts(context, step, request));
   TRY(add_definition(definition, step.directory, context.log, request));
+  asked.variables = definition.variables;
   TRY(add_asked_mounts(step, request));
   TRY(add_namespaces(context, step, request));
   TRY(add_mpi_mode(context.environment, step, request));
@@ -416,7 +417,7 @@ Result<RunRequest> slurm_container(const Context& context, const SlurmStep& step
     auto value = context.environment.get(name);
     if (value) request.environment.push_back(name + "=" + std::string(*value));
   }
-  return request;
+  return asked;
 }
 
 Result<std::string> container_of_step(const Context& context, const std::string& job) {
@@ -457,28 +458,27 @@ std::string joined_by(const SlurmStep& step) {
   return may_join ? container_name(step, *name) : "";
 }
 
-Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step,
-                                   RunRequest request, const RunCall& call,
+Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step, Asked asked,
                                    const Progress& progress) {
-  request.volumes.push_back(bound(context.paths.libexec + "/berth-hold", kHoldPlace, true));
-  request.command = {kHoldPlace};
+  asked.call.held = true;
+  asked.request.volumes.push_back(bound(context.paths.libexec + "/berth-hold", kHoldPlace, true));
+  asked.request.command = {kHoldPlace};
   JobFetch job;  // to the end of the step
-  TRY(pull_for_step(context, request, call, progress, job));
+  TRY(pull_for_step(context, asked, progress, job));
   // What an entrypoint leaves running nobody else would end.
   auto orphans = TRY(sys::Orphans::adopt());
   std::optional<sys::SignalOnHangup> ended(std::in_place, slurm::kHoldSocket, SIGTERM);
   std::string output = TRY(save_place(step));
   std::optional<Error> fault;
-  RunCall holding = call;
   if (!output.empty()) {
-    holding.ended = [&](const std::string& id) {
+    asked.call.ended = [&](const std::string& id) {
       auto saved = save_container_squashfs(context, id, output);
       if (!saved.ok()) fault = std::move(saved).error();
     };
   }
   bool named = step.asked.value(Key::name) != nullptr;
-  auto outcome = named ? hold_named(context, step, std::move(request), holding, progress)
-                       : run(context, request, holding, progress);
+  auto outcome = named ? hold_named(context, step, std::move(asked), progress)
+                       : run(context, std::move(asked), progress);
   orphans.end();
   ended.reset();
   job.finish();
@@ -486,8 +486,8 @@ Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step
   return outcome;
 }
 
-Result<RunOutcome> run_slurm_task(const Context& context, const SlurmStep& step, RunRequest request,
-                                  const RunCall& call, const Progress& progress) {
+Result<RunOutcome> run_slurm_task(const Context& context, const SlurmStep& step, Asked asked,
+                                  const Progress& progress) {
   for (Key key : {Key::name, Key::save}) {
     if (step.asked.value(key) == nullptr) continue;
     return make_error(Kind::unsupported,
@@ -495,12 +495,10 @@ Result<RunOutcome> run_slurm_task(const Context& context, const SlurmStep& step,
                       "unset PYXIS_CONTAINER_NAME PYXIS_CONTAINER_SAVE, or --container-image of "
                       "spank_berth.so");
   }
-  image::Store store = TRY(open_store(context));
-  image::Image image = TRY(find_or_pull_image(context, store, request, call, progress));
-  TRY(add_variables_of_task(context, image, request));
-  if (request.name) request.name = name_of_task(context, step);
-  request.interactive = true;
-  return run(context, request, call, progress);
+  asked.fallback_environment = TRY(variables_of_task(context));
+  if (asked.request.name) asked.request.name = name_of_task(context, step);
+  asked.request.interactive = true;
+  return run(context, std::move(asked), progress);
 }
 
 }  // namespace berth::engine

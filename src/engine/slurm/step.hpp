@@ -8,8 +8,8 @@
 
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
+#include "engine/decide/asked.hpp"
 #include "engine/image/transfer.hpp"
-#include "engine/request/request.hpp"
 #include "engine/state/outcome.hpp"
 #include "slurm/options.hpp"
 
@@ -27,22 +27,20 @@ struct SlurmStep {
 
 /// What `berth run` would be asked for the container of `step`. Nothing is pulled or made yet.
 /// Errors: usage, not_found (an image's file, a mount's source, what saving needs), denied.
-Result<RunRequest> slurm_container(const Context& context, const SlurmStep& step);
+Result<Asked> slurm_container(const Context& context, const SlurmStep& step);
 
-/// Makes or finds the container that `step` asks for, holds it to the end of the step, with
-/// `request` of slurm_container(), and saves it then where that was asked for. `call` says that it
-/// is held.
+/// Makes or finds the container that `step` asks for, with `asked` of slurm_container(), holds it
+/// to the end of the step, and saves it then where that was asked for.
 /// Errors: not_found, exists, usage (what a name's use asks for is not so), and those of run(),
 /// start_held() and save_container_squashfs().
-Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step,
-                                   RunRequest request, const RunCall& call,
+Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step, Asked asked,
                                    const Progress& progress);
 
-/// Runs one task of `step` in a container of its own, with `request` of slurm_container(), which
-/// has its command by now, and with the caller's variables where the image has none. Errors:
+/// Runs one task of `step` in a container of its own, with `asked` of slurm_container(), which has
+/// its command by now, and with the caller's variables where the image has none. Errors:
 /// unsupported (what was asked for needs a container that stays), and those of run().
-Result<RunOutcome> run_slurm_task(const Context& context, const SlurmStep& step, RunRequest request,
-                                  const RunCall& call, const Progress& progress);
+Result<RunOutcome> run_slurm_task(const Context& context, const SlurmStep& step, Asked asked,
+                                  const Progress& progress);
 
 /// The container that a step without a name for it has on this node: "12.0" gives the one that is
 /// called "pyxis_12.0-NODE". Where several nodes have one store it is that of SLURMD_NODENAME, or

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/text.hpp"
-#include "engine/draft/settle.hpp"
+#include "engine/decide/check.hpp"
 #include "engine/image/file.hpp"
 #include "engine/image/rootfs.hpp"
 #include "engine/image/store.hpp"
@@ -226,7 +226,7 @@ Result<PolicyAnswer> try_policy(const Context& context, const PolicyTrial& trial
   request.command = trial.command;
   request.gpus = trial.gpus;
   request.environment = trial.environment;
-  settle(request, context.environment);
+  request.inherited = inherited_variables(request.environment, context.environment);
   std::optional<image::Image> image = known_image(context, request);
   policy::Needs needs = policy::needs_of(compiled.rules);
   if (!trial.features.empty()) needs.node = false;

@@ -210,11 +210,8 @@ TEST(RunRequest, is_refused_where_its_file_is_damaged_or_of_another_berth) {
 }
 
 TEST(RunRequest, keeps_the_values_of_variables_that_were_passed_on_by_name) {
-  RunRequest request;
-  request.environment = {"HERE", "GONE", "SET=1"};
-  settle(request, Environment({"HERE=tea", "SET=2", "OTHER=3"}));
-  EXPECT_THAT(request.inherited, ElementsAre("HERE=tea"));
-  EXPECT_THAT(request.environment, ElementsAre("HERE", "GONE", "SET=1"));
+  const Environment caller({"HERE=tea", "SET=2", "OTHER=3"});
+  EXPECT_THAT(inherited_variables({"HERE", "GONE", "SET=1"}, caller), ElementsAre("HERE=tea"));
 }
 
 }  // namespace

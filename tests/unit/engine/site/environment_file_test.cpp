@@ -145,23 +145,19 @@ TEST(EnvironmentFile, says_that_hooks_are_not_there) {
 
 TEST(EnvironmentFile, asks_the_image_before_the_caller_for_variables) {
   Environment caller({"PATH=/host", "NODE=n1"});
-  RunRequest request;
-  request.environment = {"A=flag"};
-  request.variables = {{"A", {"file", "a.toml:2"}},
-                       {"GONE", {"", "a.toml:3"}},
-                       {"NOTHING", {"${NONE:-}", "a.toml:4"}},
-                       {"PATH", {"${PATH}:/custom/bin", "a.toml:5"}},
-                       {"WHERE", {"${NODE}", "a.toml:6"}}};
-  ASSERT_TRUE(complete_variables(caller, {"PATH=/image"}, request).ok());
-  EXPECT_THAT(request.environment, ElementsAre("A=file", "GONE", "NOTHING",
-                                               "PATH=/image:/custom/bin", "WHERE=n1", "A=flag"));
-  EXPECT_THAT(request.variables, IsEmpty());
+  auto entries = expand_variables(caller, {"PATH=/image"},
+                                  {{"A", {"file", "a.toml:2"}},
+                                   {"GONE", {"", "a.toml:3"}},
+                                   {"NOTHING", {"${NONE:-}", "a.toml:4"}},
+                                   {"PATH", {"${PATH}:/custom/bin", "a.toml:5"}},
+                                   {"WHERE", {"${NODE}", "a.toml:6"}}});
+  ASSERT_TRUE(entries.ok());
+  EXPECT_THAT(*entries,
+              ElementsAre("A=file", "GONE", "NOTHING", "PATH=/image:/custom/bin", "WHERE=n1"));
 }
 
 TEST(EnvironmentFile, names_the_place_of_a_variable_that_nobody_has) {
-  RunRequest request;
-  request.variables = {{"A", {"${NONE}", "a.toml:2"}}};
-  auto done = complete_variables(Environment(), {}, request);
+  auto done = expand_variables(Environment(), {}, {{"A", {"${NONE}", "a.toml:2"}}});
   ASSERT_FALSE(done.ok());
   EXPECT_THAT(to_line(done.error()), HasSubstr("a.toml:2: the variable 'NONE' is not set"));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/mpi_launch.hpp"
+#include "engine/decide/mpi_launch.hpp"
 
 #include <sys/stat.h>
 
@@ -292,8 +292,8 @@ void share_with_node(const Context& context, const NetworkFlags& network, RunReq
   if (request.group_add.empty()) request.group_add = {"keep-groups"};
 }
 
-Result<void> settle_mpi(const Context& context, const MpiFlags& flags, const NetworkFlags& network,
-                        RunRequest& request, RunCall& call) {
+Result<void> join_launcher(const Context& context, const MpiFlags& flags,
+                           const NetworkFlags& network, RunRequest& request, RunCall& call) {
   request.mpi = TRY(read_mpi(flags, context.environment));
   auto launcher = launcher_of(context.environment);
   if (!request.mpi) {

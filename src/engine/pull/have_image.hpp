@@ -14,9 +14,9 @@ namespace berth::engine {
 /// The image of `request` in the store, which is pulled first where the request or its policy asks
 /// for that, and the images that are mounted as data.
 /// Errors: not_found, denied (rules of the site), and those of pulling.
-Result<image::Image> find_or_pull_image(const Context& context, const image::Store& store,
-                                        const RunRequest& request, const RunCall& call,
-                                        const Progress& progress);
+Result<image::Image> have_image(const Context& context, const image::Store& store,
+                                const RunRequest& request, const RunCall& call,
+                                const Progress& progress);
 
 /// The image of a container that there is.  Errors: not_found.
 Result<image::Image> image_of(const Context& context, const record::Container& record,

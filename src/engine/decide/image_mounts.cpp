@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/image_mounts.hpp"
+#include "engine/decide/image_mounts.hpp"
 
 #include <algorithm>
 
 #include "base/text.hpp"
 #include "engine/image/store.hpp"
+#include "engine/request/volume.hpp"
 
 namespace berth::engine {
 namespace {
@@ -42,12 +43,12 @@ Result<oci::Mount> make_mount(const Context& context, const image::Store& store,
 
 }  // namespace
 
-Result<std::vector<image::Image>> fix_image_mounts(const image::Store& store, RunRequest& request) {
-  std::vector<image::Image> images;
-  for (ImageMount& mount : request.image_mounts) {
-    if (mount.is_file) continue;
-    images.push_back(TRY_CTX(get_image(store, mount), cannot_mount(mount)));
-    mount.id = images.back().id.text();
+Result<std::vector<std::optional<image::Image>>> find_images(
+    const image::Store& store, const std::vector<ImageMount>& mounts) {
+  std::vector<std::optional<image::Image>> images;
+  for (const ImageMount& mount : mounts) {
+    images.emplace_back();
+    if (!mount.is_file) images.back() = TRY_CTX(get_image(store, mount), cannot_mount(mount));
   }
   return images;
 }
@@ -61,10 +62,6 @@ Result<std::vector<oci::Mount>> make_image_mounts(const Context& context, const 
     mounts.push_back(TRY_CTX(make_mount(context, store, mount, view), cannot_mount(mount)));
   }
   return mounts;
-}
-
-std::string cannot_mount(const ImageMount& mount) {
-  return "cannot mount image " + quote(mount.source) + " at " + quote(mount.destination);
 }
 
 }  // namespace berth::engine

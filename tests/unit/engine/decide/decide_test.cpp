@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/bundle.hpp"
+#include "engine/decide/decide.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 TEST(PlaceholderLayer, goes_on_from_what_a_kill_left) {
   fs::path root = fs::path(testing::TempDir()) / ("layers-" + std::to_string(::getpid()));
   fs::create_directories(root / "placeholder/etc");
-  auto layer = placeholder_layer(root);
+  auto layer = mountpoint_layer(root);
   ASSERT_TRUE(layer.ok()) << to_line(layer.error());
   for (const char* path : {"proc", "sys", "dev", "etc/hosts", "etc/hostname", "etc/resolv.conf"}) {
     EXPECT_TRUE(fs::exists(fs::path(*layer) / path)) << path;

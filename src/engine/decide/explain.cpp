@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/explain.hpp"
+#include "engine/decide/explain.hpp"
 
 #include <algorithm>
 #include <initializer_list>
@@ -8,8 +8,8 @@
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
-#include "engine/draft/explain_driver.hpp"
-#include "engine/draft/reason.hpp"
+#include "engine/decide/explain_driver.hpp"
+#include "engine/decide/reason.hpp"
 #include "gpu/grant/reasons.hpp"
 #include "sys/file.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/bundle.hpp"
+#include "engine/decide/decide.hpp"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -10,11 +10,11 @@
 #include "base/text.hpp"
 #include "engine/container/rootfs_driver.hpp"
 #include "engine/context/job.hpp"
-#include "engine/draft/container_marks.hpp"
-#include "engine/draft/image_mounts.hpp"
-#include "engine/draft/mpi.hpp"
-#include "engine/draft/settle.hpp"
-#include "engine/draft/spec.hpp"
+#include "engine/decide/check.hpp"
+#include "engine/decide/container_marks.hpp"
+#include "engine/decide/image_mounts.hpp"
+#include "engine/decide/mpi.hpp"
+#include "engine/decide/spec.hpp"
 #include "engine/gpu/gpus.hpp"
 #include "engine/gpu/loader_places.hpp"
 #include "engine/image/layer_view.hpp"
@@ -28,7 +28,6 @@
 #include "engine/request/ulimits.hpp"
 #include "engine/site/rules.hpp"
 #include "engine/state/layout.hpp"
-#include "monitor/protocol.hpp"
 #include "oci/config.hpp"
 #include "oci/edit.hpp"
 #include "oci/user.hpp"
@@ -242,44 +241,27 @@ Result<std::string> shared_memory_beside(const std::string& space) {
   return shared ? path : "";
 }
 
-/// A file of the host that the container gets a copy of; one that is not there is empty.
-Result<std::string> host_file(const char* path) {
-  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxHostFile));
-  return text.value_or("");
-}
-
-Result<void> make_source(const Volume& volume) {
-  if (!volume.name.empty()) return {};
-  if (TRY(sys::open_if_exists(sys::cwd(), volume.source, O_PATH))) return {};
-  // Docker makes a directory, which keeps the daemon from starting later.
-  if (volume.source.ends_with(".sock")) {
-    return make_error(
-        Kind::not_found,
-        "no socket at " + quote(volume.source) + ": Berth has no daemon and no socket",
-        "-v with the socket of a daemon that runs");
-  }
-  return sys::make_directories(sys::cwd(), volume.source, 0755);
-}
-
-Result<void> settle_root(const RunRequest& request, const std::string& directory, Draft& draft) {
-  use_rootfs_driver(request, directory, draft.spec);
+Result<void> set_root(const RunRequest& request, const std::string& directory, Decision& decision) {
+  use_rootfs_driver(request, directory, decision.spec);
   if (!request.rootfs_driver) return {};
   bool copied = *request.rootfs_driver == RootfsDriver::copy;
-  if (copied && !draft.driver.files.empty()) {
+  if (copied && !decision.driver.files.empty()) {
     return make_error(Kind::unsupported,
                       "'--gpu-driver copy' has no layer of its own to write to: the root is a copy "
                       "of the image",
                       "--gpu-driver bind");
   }
-  draft.evidence.root =
+  decision.evidence.root =
       gpu::Reason{kRootItem, to_json_text(*request.rootfs_driver), true, request.rootfs_reason, ""};
   return {};
 }
 
 }  // namespace
 
-Result<Draft> draft_container(const Context& context, const RunRequest& request,
-                              const image::Image& image, const std::string& id, Leasing leasing) {
+Result<Decision> decide(const Context& context, const Resolved& resolved, const std::string& id,
+                        Leasing leasing) {
+  const RunRequest& request = resolved.request();
+  const image::Image& image = resolved.image();
   const oci::ContainerDefaults& defaults = image.config.config;
   std::vector<std::string> layers = image.layer_directories();
   std::reverse(layers.begin(), layers.end());
@@ -295,12 +277,12 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
   }
   LayerView view = TRY(LayerView::open(layers));
 
-  Draft draft;
-  draft.id = id;
-  draft.hostname = TRY(choose_hostname(context, request, draft.id));
+  Decision decision;
+  decision.id = id;
+  decision.hostname = TRY(choose_hostname(context, request, decision.id));
   // Its own /etc/hosts knows the host.
-  if (host_root && !request.hostname) draft.hostname = TRY(sys::host_name());
-  draft.command =
+  if (host_root && !request.hostname) decision.hostname = TRY(sys::host_name());
+  decision.command =
       TRY(make_command(defaults.entrypoint, defaults.cmd, request.entrypoint, request.command));
   std::optional<KeptIds> kept;
   Accounts accounts = TRY(read_accounts(view));
@@ -308,33 +290,33 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
     kept = TRY(keep_ids(context, request));
     std::string home = home_of_caller(context, request, image);
     accounts = {with_account(accounts.passwd, *kept, home), with_group(accounts.group, *kept)};
-    if (!accounts.passwd.empty() && !accounts.group.empty()) draft.accounts = accounts;
+    if (!accounts.passwd.empty() && !accounts.group.empty()) decision.accounts = accounts;
   }
   oci::ContainerUser user = TRY(choose_user(context, request, image, kept, accounts));
   std::string cwd = TRY(choose_directory(request, image, view));
   TRY(check_volumes(request, view));
   Environment inherited(request.inherited);
   const std::vector<std::string> entries = environment_of(request);
-  EnvironmentInputs environment{defaults.env,   entries,   inherited,
-                                draft.hostname, user.home, request.terminal};
+  EnvironmentInputs environment{defaults.env,      entries,   inherited,
+                                decision.hostname, user.home, request.terminal};
   std::vector<std::string> variables = TRY(make_environment(environment));
   Confinement confinement = TRY(choose_confinement(context, request));
   gpu::Choice gpus = TRY(choose_gpus(context, request, defaults, confinement.capabilities));
 
   SpecInputs inputs{request,
                     context.identity,
-                    draft.id,
-                    container_path(context.paths, draft.id),
+                    decision.id,
+                    container_path(context.paths, decision.id),
                     layers,
-                    draft.hostname,
+                    decision.hostname,
                     std::move(user),
-                    draft.command,
+                    decision.command,
                     std::move(variables),
                     std::move(cwd),
                     std::move(confinement)};
   inputs.kept = std::move(kept);
   if (context.identity != Identity::root) inputs.last_group = TRY(last_group());
-  inputs.own_accounts = draft.accounts.has_value();
+  inputs.own_accounts = decision.accounts.has_value();
   inputs.in_job = is_in_job(context.environment);
   inputs.store = context.paths.root;
   inputs.host_root = host_root;
@@ -353,66 +335,30 @@ Result<Draft> draft_container(const Context& context, const RunRequest& request,
     inputs.network_directory = container_path(context.paths, request.network_container);
   }
   inputs.image_mounts = TRY(make_image_mounts(context, request, view));
-  inputs.layers.push_back(TRY(placeholder_layer(context.paths.root)));
-  draft.spec = make_spec(inputs);
-  draft.layers = std::move(layers);
-  TRY(add_network(context, request, defaults, draft.id, draft.spec));
-  add_site_hooks(request, draft.spec);
-  draft.evidence.rules = request.site.verdicts;
-  TRY(add_host_nodes(context, request, gpus, draft.spec, draft.evidence));
-  draft.lease = TRY(add_gpus(context, std::move(gpus), {draft.id, request, image, view}, leasing,
-                             draft.spec, draft.driver, draft.evidence));
-  TRY(add_mpi(context, {draft.id, request, image, view}, draft.spec, draft.evidence));
-  TRY(check_nodes({draft.id, request, image, view}, draft.spec));
-  TRY(add_loader_places(context, draft.spec));
-  TRY(add_container_marks(context, draft.spec));
-  TRY(settle_root(request, container_path(context.paths, id), draft));
-  if (host_root) TRY(check_places(draft.spec, view));
+  inputs.layers.push_back(TRY(mountpoint_layer(context.paths.root)));
+  decision.spec = make_spec(inputs);
+  decision.layers = std::move(layers);
+  TRY(add_network(context, request, defaults, decision.id, decision.spec));
+  add_site_hooks(request, decision.spec);
+  decision.evidence.rules = request.site.verdicts;
+  TRY(add_host_nodes(context, request, gpus, decision.spec, decision.evidence));
+  decision.lease = TRY(add_gpus(context, std::move(gpus), {decision.id, request, image, view},
+                                leasing, decision.spec, decision.driver, decision.evidence));
+  TRY(add_mpi(context, {decision.id, request, image, view}, decision.spec, decision.evidence));
+  TRY(check_nodes({decision.id, request, image, view}, decision.spec));
+  TRY(add_loader_places(context, decision.spec));
+  TRY(add_container_marks(context, decision.spec));
+  TRY(set_root(request, container_path(context.paths, id), decision));
+  if (host_root) TRY(check_places(decision.spec, view));
   if (request.rootfs && request.read_only) {
-    for (std::string& place : TRY(mounts_below(*request.rootfs, draft.spec))) {
-      draft.spec.linux_.readonly_paths.push_back(std::move(place));
+    for (std::string& place : TRY(mounts_below(*request.rootfs, decision.spec))) {
+      decision.spec.linux_.readonly_paths.push_back(std::move(place));
     }
   }
-  return draft;
+  return decision;
 }
 
-static_assert(std::string_view(gpu::kLeaseNote) == monitor::kGpuLeaseNote);
-
-Result<void> write_config(const Draft& draft, const ContainerDirectory& directory) {
-  std::string note = std::string(kBundleDirectory) + "/" + gpu::kLeaseNote;
-  if (draft.lease) {
-    TRY(sys::write_file(directory.files_fd(), note, json::write(draft.lease.note()), 0600));
-  } else {
-    TRY(sys::remove_entry(directory.files_fd(), note));  // of the life before
-  }
-  // So is what somebody was making of that.
-  const std::string next = std::string(kBundleDirectory) + "/" + std::string(kNextConfig);
-  TRY(sys::remove_entry(directory.files_fd(), next));
-  return sys::write_file(directory.files_fd(), std::string(kBundleDirectory) + "/config.json",
-                         oci::write_spec(draft.spec), 0600);
-}
-
-Result<void> write_files(const RunRequest& request, const Draft& draft,
-                         const ContainerDirectory& directory) {
-  TRY(copy_driver_files(draft.driver.files, draft.driver.links, directory));
-  for (const Volume& volume : request.volumes) {
-    TRY_CTX(make_source(volume), "cannot make the source of volume " + quote(volume.destination));
-  }
-  bool shared = request.network == Network::host;
-  std::string hosts_of_host = shared ? TRY(host_file("/etc/hosts")) : "";
-  std::string hosts = TRY(hosts_text(request, draft.hostname, hosts_of_host));
-  std::string resolver = resolver_text(request, TRY(host_file("/etc/resolv.conf")));
-  if (draft.accounts) {
-    TRY(sys::write_file(directory.fd(), std::string(kPasswdFile), draft.accounts->passwd, 0644));
-    TRY(sys::write_file(directory.fd(), std::string(kGroupFile), draft.accounts->group, 0644));
-  }
-  TRY(sys::write_file(directory.fd(), std::string(kHostsFile), hosts, 0644));
-  TRY(sys::write_file(directory.fd(), std::string(kHostnameFile), draft.hostname + "\n", 0644));
-  TRY(sys::write_file(directory.fd(), std::string(kResolverFile), resolver, 0644));
-  return provide_root_copy(request, draft.spec, directory);
-}
-
-Result<std::string> placeholder_layer(const std::string& root) {
+Result<std::string> mountpoint_layer(const std::string& root) {
   std::string path = root + "/placeholder";
   // The file that is made last: who was killed in the middle is gone on from.
   if (TRY(sys::stat_entry(sys::cwd(), path + "/etc/resolv.conf"))) return path;

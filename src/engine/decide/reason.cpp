@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/reason.hpp"
+#include "engine/decide/reason.hpp"
 
 #include <fcntl.h>
 

@@ -2,6 +2,7 @@
 // Images as data: --mount type=image.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,17 +15,14 @@
 
 namespace berth::engine {
 
-/// Looks up what the references mean and keeps it in `request`: a container that is started again
-/// has what it had. Gives the images.
+/// The image of the store that each of `mounts` means; none for a file.
 /// Errors: not_found.
-Result<std::vector<image::Image>> fix_image_mounts(const image::Store& store, RunRequest& request);
+Result<std::vector<std::optional<image::Image>>> find_images(const image::Store& store,
+                                                             const std::vector<ImageMount>& mounts);
 
 /// What berth-runtime is told of them.
 /// Errors: not_found (an image), usage (its place in `view` is no directory).
 Result<std::vector<oci::Mount>> make_image_mounts(const Context& context, const RunRequest& request,
                                                   const LayerView& view);
-
-/// "cannot mount image 'alpine' at '/data'".
-std::string cannot_mount(const ImageMount& mount);
 
 }  // namespace berth::engine

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/mpi_launch.hpp"
+#include "engine/decide/mpi_launch.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,19 +37,19 @@ const std::vector<std::string> kMpirun = {
     "UCX_MODULE_DIR=/opt/ucx/lib/ucx",
     "PMIX_MCA_mca_base_component_path=/opt/pmix/lib/pmix"};
 
-struct Settled {
+struct Joined {
   RunRequest request;
   RunCall call;
   std::vector<std::string> warnings;
   Result<void> done;
 };
-Settled settled(std::vector<std::string> environment, const MpiFlags& flags,
-                Identity identity = Identity::root, RunRequest request = {},
-                const NetworkFlags& network = {}) {
+Joined joined(std::vector<std::string> environment, const MpiFlags& flags,
+              Identity identity = Identity::root, RunRequest request = {},
+              const NetworkFlags& network = {}) {
   Heard heard;
   Context context{Paths{}, identity, Environment(std::move(environment)), heard};
-  Settled out{std::move(request), {}, {}, {}};
-  out.done = settle_mpi(context, flags, network, out.request, out.call);
+  Joined out{std::move(request), {}, {}, {}};
+  out.done = join_launcher(context, flags, network, out.request, out.call);
   out.warnings = heard.warnings;
   return out;
 }
@@ -106,9 +106,9 @@ TEST(LaunchOf, tells_where_the_ranks_of_a_node_are_not_in_order) {
 TEST(Mpi, tells_open_mpi_4_that_the_mpirun_of_5_has_launched_it) {
   auto daemon = Contains(StartsWith("OMPI_MCA_orte_local_daemon_uri="));
   std::vector<std::string> started = {"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2"};
-  EXPECT_THAT(settled(started, {"image", ""}).request.environment, Not(daemon));
+  EXPECT_THAT(joined(started, {"image", ""}).request.environment, Not(daemon));
   started.emplace_back("PRTE_LAUNCHED=1");
-  EXPECT_THAT(settled(started, {"image", ""}).request.environment, daemon);
+  EXPECT_THAT(joined(started, {"image", ""}).request.environment, daemon);
 }
 
 TEST(LaunchOf, is_none_of_one_process_and_in_a_batch_script) {
@@ -121,36 +121,36 @@ TEST(LaunchOf, is_none_of_one_process_and_in_a_batch_script) {
 }
 
 TEST(Mpi, is_none_unless_a_flag_or_a_variable_says_so) {
-  EXPECT_FALSE(settled({}, {}).request.mpi);
-  EXPECT_FALSE(settled({}, {"none", ""}).request.mpi);
-  EXPECT_EQ(settled({"BERTH_MPI=host"}, {}).request.mpi->mode, MpiMode::host);
-  EXPECT_FALSE(settled({"BERTH_MPI=host"}, {"none", ""}).request.mpi);
-  auto said = settled({"LD_LIBRARY_PATH=/opt/mpi/lib"}, {"auto", "full"}).request.mpi;
+  EXPECT_FALSE(joined({}, {}).request.mpi);
+  EXPECT_FALSE(joined({}, {"none", ""}).request.mpi);
+  EXPECT_EQ(joined({"BERTH_MPI=host"}, {}).request.mpi->mode, MpiMode::host);
+  EXPECT_FALSE(joined({"BERTH_MPI=host"}, {"none", ""}).request.mpi);
+  auto said = joined({"LD_LIBRARY_PATH=/opt/mpi/lib"}, {"auto", "full"}).request.mpi;
   EXPECT_EQ(said, (MpiRequest{MpiMode::automatic, mpi::Rule::full, "/opt/mpi/lib", ""}));
 }
 
 TEST(Mpi, refuses_words_that_it_does_not_know) {
-  auto wrong = settled({"BERTH_MPI=yes"}, {});
+  auto wrong = joined({"BERTH_MPI=yes"}, {});
   ASSERT_FALSE(wrong.done.ok());
   EXPECT_EQ(to_line(wrong.done.error()),
             "BERTH_MPI: expected 'auto', 'host', 'image' or 'none', got 'yes'");
-  EXPECT_FALSE(settled({}, {"", "strict"}).done.ok());
-  EXPECT_FALSE(settled({}, {"auto", "loose"}).done.ok());
+  EXPECT_FALSE(joined({}, {"", "strict"}).done.ok());
+  EXPECT_FALSE(joined({}, {"auto", "loose"}).done.ok());
 }
 
 TEST(Mpi, without_it_nothing_of_a_rank_reaches_the_container_and_rank_0_says_so) {
-  Settled out = settled(kMpirun, {});
+  Joined out = joined(kMpirun, {});
   EXPECT_EQ(out.request, RunRequest());
   EXPECT_THAT(out.warnings,
               ElementsAre("this is one of 2 ranks of Open MPI, of which its container is told "
                           "nothing without --mpi, ignoring"));
-  EXPECT_THAT(settled(kMpirun, {"none", ""}).warnings, IsEmpty());
-  EXPECT_THAT(settled({"PMI_RANK=1", "PMI_SIZE=2"}, {}).warnings, IsEmpty());
-  EXPECT_THAT(settled({"PMI_RANK=0", "PMI_SIZE=1"}, {}).warnings, IsEmpty());
+  EXPECT_THAT(joined(kMpirun, {"none", ""}).warnings, IsEmpty());
+  EXPECT_THAT(joined({"PMI_RANK=1", "PMI_SIZE=2"}, {}).warnings, IsEmpty());
+  EXPECT_THAT(joined({"PMI_RANK=0", "PMI_SIZE=1"}, {}).warnings, IsEmpty());
 }
 
 TEST(Mpi, shares_the_nodes_namespaces_in_which_no_flag_says_anything_else) {
-  RunRequest plain = settled({}, {"image", ""}).request;
+  RunRequest plain = joined({}, {"image", ""}).request;
   EXPECT_EQ(plain.network, Network::host);
   EXPECT_EQ(plain.pid.kind, ModeKind::host);
   EXPECT_EQ(plain.ipc.kind, ModeKind::host);
@@ -160,7 +160,7 @@ TEST(Mpi, shares_the_nodes_namespaces_in_which_no_flag_says_anything_else) {
   own.pid.kind = own.ipc.kind = ModeKind::own;
   own.hostname = "box";
   own.network = Network::none;
-  RunRequest kept = settled({}, {"image", ""}, Identity::root, own, {"none"}).request;
+  RunRequest kept = joined({}, {"image", ""}, Identity::root, own, {"none"}).request;
   EXPECT_EQ(kept.network, Network::none);
   EXPECT_EQ(kept.pid.kind, ModeKind::own);
   EXPECT_EQ(kept.ipc.kind, ModeKind::own);
@@ -168,19 +168,18 @@ TEST(Mpi, shares_the_nodes_namespaces_in_which_no_flag_says_anything_else) {
 }
 
 TEST(Mpi, gives_an_ordinary_user_his_own_id_which_pmix_asks_for) {
-  RunRequest request = settled({}, {"auto", ""}, Identity::mapped).request;
+  RunRequest request = joined({}, {"auto", ""}, Identity::mapped).request;
   EXPECT_EQ(request.userns.kind, ModeKind::keep_id);
   EXPECT_THAT(request.group_add, ElementsAre("keep-groups"));
   RunRequest named;
   named.user = "33";
-  EXPECT_EQ(settled({}, {"auto", ""}, Identity::mapped, named).request.userns.kind,
-            ModeKind::usual);
+  EXPECT_EQ(joined({}, {"auto", ""}, Identity::mapped, named).request.userns.kind, ModeKind::usual);
 }
 
 TEST(Mpi, passes_what_a_rank_needs_below_what_was_typed) {
   RunRequest typed;
   typed.environment = {"UCX_TLS=tcp"};
-  auto variables = settled(kMpirun, {"image", ""}, Identity::root, typed).request.environment;
+  auto variables = joined(kMpirun, {"image", ""}, Identity::root, typed).request.environment;
   EXPECT_EQ(variables.back(), "UCX_TLS=tcp");
   EXPECT_THAT(variables, Contains("OMPI_COMM_WORLD_RANK=0"));
   EXPECT_THAT(variables, Contains("UCX_TLS=rc,sm"));
@@ -194,10 +193,10 @@ TEST(Mpi, passes_what_a_rank_needs_below_what_was_typed) {
 
 TEST(Mpi, turns_off_what_ranks_in_user_namespaces_of_their_own_cannot_do) {
   const std::string off = "OMPI_MCA_btl_vader_single_copy_mechanism=none";
-  EXPECT_THAT(settled(kMpirun, {"image", ""}, Identity::mapped).request.environment, Contains(off));
-  EXPECT_THAT(settled(kMpirun, {"image", ""}, Identity::root).request.environment,
+  EXPECT_THAT(joined(kMpirun, {"image", ""}, Identity::mapped).request.environment, Contains(off));
+  EXPECT_THAT(joined(kMpirun, {"image", ""}, Identity::root).request.environment,
               Not(Contains(off)));
-  EXPECT_THAT(settled({}, {"image", ""}, Identity::mapped).request.environment, IsEmpty());
+  EXPECT_THAT(joined({}, {"image", ""}, Identity::mapped).request.environment, IsEmpty());
 }
 
 TEST(Mpi, meets_where_the_launcher_says_but_never_in_everybodys_directory) {
@@ -222,7 +221,7 @@ TEST(Mpi, knows_where_slurms_pmix_has_ranks_meet) {
 TEST(Mpi, passes_no_descriptor_but_a_launchers_socket) {
   // Descriptor 0 to 2 are the container's anyway, and nothing is open at the others.
   for (const char* text : {"0", "2", "-1", "999", "99999", "x"}) {
-    Settled out = settled({"PMI_RANK=0", std::string("PMI_FD=") + text}, {"image", ""});
+    Joined out = joined({"PMI_RANK=0", std::string("PMI_FD=") + text}, {"image", ""});
     EXPECT_FALSE(out.call.pmi_descriptor) << text;
     ASSERT_THAT(out.warnings, SizeIs(1));
     EXPECT_THAT(out.warnings[0], HasSubstr("is no socket of a launcher's"));

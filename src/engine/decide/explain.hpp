@@ -10,14 +10,13 @@
 #include "complaint/complaint.hpp"
 #include "engine/context/context.hpp"
 #include "engine/gpu/evidence.hpp"
-#include "engine/image/transfer.hpp"
-#include "engine/request/request.hpp"
 #include "gpu/grant/grant.hpp"
 #include "gpu/grant/sources.hpp"
 #include "gpu/inventory/inventory.hpp"
 #include "oci/edit.hpp"
 #include "oci/runtime_spec.hpp"
 #include "scan/driver_files.hpp"
+#include "sys/fd.hpp"
 
 namespace berth::engine {
 
@@ -54,10 +53,5 @@ Result<void> keep(const Explanation& explanation, const sys::Fd& files);
 
 /// Errors: not_found ("no such container: X"), corrupt.
 Result<Explained> explain_container(const Context& context, std::string_view reference);
-
-/// What run() would give and why; nothing is started and nothing stays (an image that is missing is
-/// pulled). Errors: as run().
-Result<Explained> explain_run(const Context& context, const RunRequest& request,
-                              const RunCall& call, const Progress& progress);
 
 }  // namespace berth::engine

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/have_image.hpp"
+#include "engine/pull/have_image.hpp"
 
 #include <optional>
 #include <utility>
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
-#include "engine/draft/image_mounts.hpp"
 #include "engine/image/file.hpp"
 #include "engine/image/rootfs.hpp"
 #include "engine/image/store.hpp"
 #include "engine/node/match.hpp"
+#include "engine/pull/pull.hpp"
+#include "engine/request/volume.hpp"
 #include "engine/site/rules.hpp"
 
 namespace berth::engine {
@@ -35,19 +36,17 @@ GpuWish wish_of(const RunRequest& request) {
           .other_command = request.entrypoint || !request.command.empty()};
 }
 
-Result<void> pull_image(const Context& context, const RunRequest& request, const RunCall& call,
-                        bool local, const Progress& progress) {
-  image::PullRequest pull;
-  pull.reference = request.image;
-  pull.force = call.force;
-  pull.strict = call.strict;
-  if (!local) judge_by_this_node(context, wish_of(request), pull);
-  pull.platform = call.platform;
-  pull.access = call.registry;
-  pull.quiet = call.quiet;
-  pull.local = local;
-  TRY(transfer(context, std::move(pull), progress));
-  return {};
+PullWish pull_of(const RunRequest& request, const RunCall& call) {
+  PullWish wish;
+  wish.gpus = wish_of(request);
+  wish.container = &request;
+  wish.request.reference = request.image;
+  wish.request.force = call.force;
+  wish.request.strict = call.strict;
+  wish.request.platform = call.platform;
+  wish.request.access = call.registry;
+  wish.request.quiet = call.quiet;
+  return wish;
 }
 
 /// Forgets an image that is not for the platform that was asked for: it is pulled then, as docker
@@ -87,16 +86,16 @@ Result<void> pull_image_mounts(const Context& context, const image::Store& store
     if (mount.is_file) continue;
     RunRequest other;
     other.image = mount.source;
-    TRY_CTX(find_or_pull_image(context, store, other, loose, progress), cannot_mount(mount));
+    TRY_CTX(have_image(context, store, other, loose, progress), cannot_mount(mount));
   }
   return {};
 }
 
 }  // namespace
 
-Result<image::Image> find_or_pull_image(const Context& context, const image::Store& store,
-                                        const RunRequest& request, const RunCall& call,
-                                        const Progress& progress) {
+Result<image::Image> have_image(const Context& context, const image::Store& store,
+                                const RunRequest& request, const RunCall& call,
+                                const Progress& progress) {
   const std::string& reference = request.image;
   std::optional<image::Image> found;
   std::string other_platform;  // that the image which is here is for
@@ -116,19 +115,15 @@ Result<image::Image> find_or_pull_image(const Context& context, const image::Sto
     return std::move(*found);
   }
   if (!found && call.pull == PullPolicy::never) return no_such_image(reference);
-  auto pulled = pull_image(context, request, call, found.has_value(), progress);
+  PullWish wish = pull_of(request, call);
+  wish.request.local = found.has_value();
+  auto pulled = pull(context, std::move(wish), progress);
   if (!pulled.ok()) {
     Error error = no_such_registry_image(context, reference, std::move(pulled).error());
     if (!other_platform.empty()) return std::move(error).with_context(std::move(other_platform));
     return error;
   }
-  image::Image image = TRY(store.get_image(reference));
-  if (call.strict && !call.force) {
-    TRY(judge_present(context, wish_of(request), image, call.strict));
-  } else if (!call.force) {
-    TRY(judge_unpacked(context, wish_of(request), image, Telling::refuse));
-  }
-  return image;
+  return store.get_image(reference);
 }
 
 Result<image::Image> image_of(const Context& context, const record::Container& record,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/settle.hpp"
+#include "engine/decide/check.hpp"
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
@@ -13,13 +13,6 @@ using ModeKind = NamespaceMode::Kind;
 
 Error conflict(std::string_view what) {
   return make_error(Kind::usage, "conflicting options: " + std::string(what));
-}
-
-Result<void> settle_mode(const Context& context, NamespaceMode& mode) {
-  if (mode.kind != ModeKind::container) return {};
-  ContainerSummary container = TRY(get_container(context, mode.container));
-  mode.container = std::move(container.id);
-  return {};
 }
 
 Result<void> check_host_name(const RunRequest& request) {
@@ -91,18 +84,6 @@ Result<std::string> namespace_path(const Context& context, const std::string& id
 }
 
 }  // namespace
-
-Result<void> settle(const Context& context, RunRequest& request) {
-  settle(request, context.environment);
-  for (NamespaceMode* mode : {&request.pid, &request.ipc, &request.uts, &request.cgroupns}) {
-    TRY(settle_mode(context, *mode));
-  }
-  if (request.network == Network::container) {
-    ContainerSummary container = TRY(get_container(context, request.network_container));
-    request.network_container = std::move(container.id);
-  }
-  return {};
-}
 
 Result<void> check_request(const RunRequest& request) {
   if (request.name) TRY(check_name(*request.name));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/mpi.hpp"
+#include "engine/decide/mpi.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "engine/draft/mpi_launch.hpp"
+#include "engine/decide/mpi_launch.hpp"
 #include "engine/gpu/host_devices.hpp"
 #include "engine/image/layer_tree.hpp"
 #include "engine/image/lowest_layer.hpp"

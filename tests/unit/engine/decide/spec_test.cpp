@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/spec.hpp"
+#include "engine/decide/spec.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

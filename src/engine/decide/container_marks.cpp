@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/container_marks.hpp"
+#include "engine/decide/container_marks.hpp"
 
 #include <fcntl.h>
 

@@ -10,11 +10,6 @@
 
 namespace berth::engine {
 
-/// Makes `request` independent of who asks and when: the values of variables that are passed on by
-/// name, the ids of other containers. Once, when a container is created, before anything of it is
-/// there. Errors: not_found (such a container).
-Result<void> settle(const Context& context, RunRequest& request);
-
 /// Whether what was asked for makes sense together. Pure.
 /// Errors: usage, in docker's words where scripts know them; unsupported.
 Result<void> check_request(const RunRequest& request);

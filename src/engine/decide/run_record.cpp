@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/run_record.hpp"
+#include "engine/decide/run_record.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -11,7 +11,7 @@
 #include "complaint/end.hpp"
 #include "engine/container/list.hpp"
 #include "engine/context/time_text.hpp"
-#include "engine/draft/explain.hpp"
+#include "engine/decide/explain.hpp"
 #include "engine/gpu/list.hpp"
 #include "engine/gpu/use.hpp"
 #include "engine/node/match.hpp"

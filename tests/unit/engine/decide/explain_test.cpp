@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/explain.hpp"
+#include "engine/decide/explain.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/published_facts.hpp"
+#include "engine/decide/published_facts.hpp"
 
 #include "base/text.hpp"
-#include "engine/draft/run_record.hpp"
+#include "engine/decide/run_record.hpp"
 #include "engine/image/facts.hpp"
 #include "engine/image/store.hpp"
 #include "engine/image/transfer.hpp"

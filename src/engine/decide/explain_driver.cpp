@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/draft/explain_driver.hpp"
+#include "engine/decide/explain_driver.hpp"
 
 #include <algorithm>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A container as one rank of an MPI program: what its launcher and its neighbours expect of it.
-// Pure but for add_meeting_places() and settle_mpi().
+// Pure but for add_meeting_places() and join_launcher().
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ void share_with_node(const Context& context, const NetworkFlags& network, RunReq
 
 /// All of the above for a container that `request` describes so far.
 /// Errors: usage.
-Result<void> settle_mpi(const Context& context, const MpiFlags& flags, const NetworkFlags& network,
-                        RunRequest& request, RunCall& call);
+Result<void> join_launcher(const Context& context, const MpiFlags& flags,
+                           const NetworkFlags& network, RunRequest& request, RunCall& call);
 
 }  // namespace berth::engine
