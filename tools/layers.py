@@ -156,6 +156,9 @@ LAYERS = {
     "cli/oci": "base json cli/core oci plan runtime gpu/inject/inject.hpp",
 }
 
+# Folders that are cut into rooms: in the list of another folder they stand for all of these.
+IN_ROOMS = ("engine",)
+
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
     "berth": "base json sys oci plan scan facts mpi policy policy/site edf gpu/inventory gpu/probe gpu/grant "
@@ -242,7 +245,7 @@ LATE_ERRNO = re.compile(r"\bsys_error\(\s*errno\b")
 def folder_of(path):
     """The layer that a path below src/ belongs to, or None."""
     parts = pathlib.PurePosixPath(path).parts
-    for depth in (2, 1):
+    for depth in (3, 2, 1):
         name = "/".join(parts[:depth])
         if len(parts) > depth and (name in LAYERS or name == "bin"):
             return name
@@ -253,13 +256,17 @@ def may_include(allowed, included):
     return included in allowed or folder_of(included) in allowed
 
 
+def with_rooms(names, reader=""):
+    """`names`, and the rooms of those that stand for all of theirs; within such a folder each room is named."""
+    whole = [name for name in names if name in IN_ROOMS and not f"{reader}/".startswith(f"{name}/")]
+    return [*names, *(layer for layer in LAYERS if any(layer.startswith(f"{name}/") for name in whole))]
+
+
 def allowed_in(source, folder):
-    """What a file may include: its layer's list, or for a main() its program's; "engine" is all of its rooms."""
+    """What a file may include: its layer's list, or for a main() its program's."""
     if folder == "bin":
-        names = PROGRAMS.get(pathlib.PurePosixPath(source).stem, "").split()
-    else:
-        names = [folder, *LAYERS[folder].split()]
-    return names + [room for room in LAYERS if room.startswith("engine/") and "engine" in names]
+        return with_rooms(PROGRAMS.get(pathlib.PurePosixPath(source).stem, "").split())
+    return with_rooms([folder, *LAYERS[folder].split()], folder)
 
 
 def sources():
@@ -361,7 +368,7 @@ def check_circles():
 def count_lines(program):
     """{folder: lines} of all that a program links, its main() under 'bin'."""
     counted = {}
-    linked = PROGRAMS[program].split()
+    linked = with_rooms(PROGRAMS[program].split())
     for source, path in sources():
         folder = folder_of(source)
         mine = folder in linked or source == f"bin/{program}.cpp"
