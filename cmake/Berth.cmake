@@ -73,7 +73,7 @@ function(berth_unite target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${BERTH_UNITY} UNITY_BUILD_BATCH_SIZE ${BERTH_BATCH})
 endfunction()
 
-# berth_batch(<name> <files…>): sources of this folder that are compiled together, by their names without
+# berth_batch(<name> <files…>): sources of this folder that are compiled together, by their paths in it without
 # '.cpp', where a program links some of a folder and not the libraries that the rest needs. What is in no
 # batch of a folder that has some is compiled alone.
 function(berth_batch name)

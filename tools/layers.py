@@ -23,7 +23,15 @@ LAYERS = {
     "json": "base",
     # YAML into JSON's values, with libyaml: never a part of the privileged program.
     "yaml": "base json",
-    "sys": "base",
+    # The wrappers of system calls, in rooms: each may include those of its list, and none leads back.
+    "sys/fd": "base",
+    "sys/thread": "base",
+    "sys/file": "base sys/fd sys/thread",
+    "sys/process": "base sys/fd sys/thread sys/file",
+    "sys/machine": "base sys/fd sys/file sys/process",
+    "sys/user": "base sys/fd sys/file sys/process sys/machine",
+    "sys/net": "base sys/fd sys/file sys/process sys/user",
+    "sys/mount": "base sys/fd sys/file sys/process sys/machine sys/user sys/net",
     "oci": "base json",
     "plan": "base oci",
     # What berth-runtime and berth-scope say to each other.
@@ -157,7 +165,7 @@ LAYERS = {
 }
 
 # Folders that are cut into rooms: in the list of another folder they stand for all of these.
-IN_ROOMS = ("engine",)
+IN_ROOMS = ("sys", "engine")
 
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
@@ -207,7 +215,7 @@ BY_NAME = set("""
     chmod chown fchmodat fchownat futimesat lchown lremovexattr lsetxattr lutimes removexattr
     setxattr utime utimensat utimes
 """.split())
-HANDLES = {"sys/mode.cpp": re.compile(r'\.get\(\), "",|AT_FDCWD, fd_path\(')}
+HANDLES = {"sys/file/mode.cpp": re.compile(r'\.get\(\), "",|AT_FDCWD, fd_path\(')}
 
 # File: the calls it still makes itself.
 MAKES_CALLS = {
@@ -236,7 +244,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 INCLUDE_ANYWHERE = re.compile(INCLUDE.pattern, re.MULTILINE)
 CALL = re.compile(r"(?:(?<![\w>:])::|\b(?=syscall\())(\w+)\(")
 BY_NAME_CXX = re.compile(r"\bfilesystem::(permissions|last_write_time)\(")
-# Up to the end of the statement: what a container's root holds may be a device (sys/regular.hpp).
+# Up to the end of the statement: what a container's root holds may be a device (sys/file/regular.hpp).
 OPEN_IN_ROOT = re.compile(r"\bopen_in_root\([^;]*")
 OPENS_ANYTHING = re.compile(r"\bO_(RDONLY|WRONLY|RDWR)\b(?![^;]*\bO_DIRECTORY\b)")
 LATE_ERRNO = re.compile(r"\bsys_error\(\s*errno\b")
@@ -279,17 +287,17 @@ def check_calls(source, text):
     allowed = MAKES_CALLS.get(source, "").split()
     for number, line in enumerate(text.splitlines(), 1):
         for call in BY_NAME_CXX.findall(line):
-            yield f"src/{source}:{number}: '{call}' goes by name; use sys/mode.hpp"
+            yield f"src/{source}:{number}: '{call}' goes by name; use sys/file/mode.hpp"
         for call in CALL.findall(line):
             handle = HANDLES.get(source)
             if call in BY_NAME and not (handle and handle.search(line)):
-                yield f"src/{source}:{number}: '::{call}' goes by name; use sys/mode.hpp"
+                yield f"src/{source}:{number}: '::{call}' goes by name; use sys/file/mode.hpp"
             elif call in SYSTEM_CALLS and not source.startswith("sys/") and call not in allowed:
                 yield f"src/{source}:{number}: '::{call}' outside src/sys"
     for match in OPEN_IN_ROOT.finditer(text):
         if not source.startswith("sys/") and OPENS_ANYTHING.search(match[0]):
             number = text.count("\n", 0, match.start()) + 1
-            yield f"src/{source}:{number}: opens whatever it is in a root; use sys/regular.hpp"
+            yield f"src/{source}:{number}: opens whatever it is in a root; use sys/file/regular.hpp"
     for match in LATE_ERRNO.finditer(text):
         number = text.count("\n", 0, match.start()) + 1
         yield f"src/{source}:{number}: errno beside the text of its error; use errno_now()"
@@ -373,7 +381,8 @@ def count_lines(program):
         folder = folder_of(source)
         mine = folder in linked or source == f"bin/{program}.cpp"
         if mine:
-            counted[folder] = counted.get(folder, 0) + len(path.read_text().splitlines())
+            name = next((whole for whole in IN_ROOMS if folder.startswith(f"{whole}/")), folder)
+            counted[name] = counted.get(name, 0) + len(path.read_text().splitlines())
     return counted
 
 

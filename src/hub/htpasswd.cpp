@@ -10,7 +10,7 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 #include "transfer/sha256.hpp"
 
 namespace berth::hub {

@@ -10,7 +10,7 @@
 #include "hub/choice.hpp"
 #include "json/fields.hpp"
 #include "node/file/load.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 #include "transfer/published_facts.hpp"
 
 namespace berth::hub {

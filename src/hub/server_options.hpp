@@ -11,7 +11,7 @@
 
 #include "hub/config/address.hpp"
 #include "hub/reply.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 /// What the server is told, and by what it serves.
 namespace berth::hub {

@@ -17,7 +17,7 @@
 #include "base/result.hpp"
 #include "image/store.hpp"
 #include "oci/image_spec.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 #include "transfer/blob_fetcher.hpp"
 #include "transfer/cancel.hpp"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/text.hpp"
-#include "sys/program.hpp"
+#include "sys/process/program.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -12,9 +12,9 @@
 #include <string_view>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/mount.hpp"
-#include "sys/mount_table.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/mount.hpp"
+#include "sys/mount/table.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/result.hpp"
 #include "plan/mount_options.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::runtime {
 

@@ -7,9 +7,9 @@
 #include <sched.h>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/namespace.hpp"
-#include "sys/scheduling.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/scheduling.hpp"
+#include "sys/user/namespace.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -7,8 +7,8 @@
 #include "json/value.hpp"
 #include "oci/config.hpp"
 #include "oci/default_spec.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
+#include "sys/file/file.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "base/text.hpp"
 #include "runtime/cgroup_files.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
+#include "sys/file/file.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::runtime {
 namespace {

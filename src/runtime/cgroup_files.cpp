@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::runtime {
 

@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "runtime/cgroup.hpp"
 #include "runtime/mount_table.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::runtime {
 namespace {

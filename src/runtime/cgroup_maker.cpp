@@ -16,8 +16,8 @@
 #include "runtime/cgroup_limits.hpp"
 #include "runtime/device_filter.hpp"
 #include "runtime/scope.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
+#include "sys/file/file.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -18,9 +18,9 @@
 #include "base/text.hpp"
 #include "runtime/cgroup.hpp"
 #include "runtime/cgroup_files.hpp"
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
-#include "sys/program.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/process/program.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -11,7 +11,7 @@
 #include "runtime/cgroup_files.hpp"
 #include "runtime/cgroup_maker.hpp"
 #include "runtime/device_filter.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::runtime {
 namespace {

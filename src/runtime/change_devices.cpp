@@ -17,11 +17,11 @@
 #include "runtime/find.hpp"
 #include "runtime/mount_table.hpp"
 #include "runtime/update.hpp"
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
-#include "sys/node.hpp"
-#include "sys/open_devices.hpp"
-#include "sys/umask.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/node.hpp"
+#include "sys/file/open_devices.hpp"
+#include "sys/process/umask.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -14,9 +14,9 @@
 #include "runtime/find.hpp"
 #include "runtime/launch.hpp"
 #include "runtime/mount_table.hpp"
-#include "sys/file.hpp"
-#include "sys/node.hpp"
-#include "sys/process.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/node.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::runtime {
 namespace {

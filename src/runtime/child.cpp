@@ -14,10 +14,10 @@
 #include "runtime/namespaces.hpp"
 #include "runtime/seccomp.hpp"
 #include "slurm/hold.hpp"
-#include "sys/file.hpp"
-#include "sys/namespace.hpp"
-#include "sys/poll.hpp"
-#include "sys/socket.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/user/namespace.hpp"
 
 namespace berth::runtime {
 

@@ -13,7 +13,7 @@
 #include "runtime/cgroup.hpp"
 #include "runtime/inside.hpp"
 #include "runtime/protocol.hpp"
-#include "sys/process.hpp"
+#include "sys/process/process.hpp"
 
 /// What the parent of a process that carries out a plan does for it.
 namespace berth::runtime {

@@ -8,8 +8,8 @@
 #include <chrono>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/program.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/program.hpp"
 
 namespace berth::runtime {
 namespace {

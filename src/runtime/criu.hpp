@@ -11,7 +11,7 @@
 
 #include "base/result.hpp"
 #include "plan/plan.hpp"
-#include "sys/process.hpp"
+#include "sys/process/process.hpp"
 
 /// CRIU as a program: docs/decisions/0076.
 namespace berth::runtime {

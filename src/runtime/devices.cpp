@@ -9,10 +9,10 @@
 #include "base/text.hpp"
 #include "runtime/attach.hpp"
 #include "runtime/target.hpp"
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
-#include "sys/node.hpp"
-#include "sys/pty.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/node.hpp"
+#include "sys/process/pty.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -13,14 +13,14 @@
 #include "base/text.hpp"
 #include "runtime/attach.hpp"
 #include "runtime/id_maps.hpp"
-#include "sys/credentials.hpp"
-#include "sys/file.hpp"
-#include "sys/fuse_overlay.hpp"
-#include "sys/layer.hpp"
-#include "sys/mount.hpp"
-#include "sys/namespace.hpp"
-#include "sys/process.hpp"
-#include "sys/socket.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/fuse_overlay.hpp"
+#include "sys/mount/layer.hpp"
+#include "sys/mount/mount.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/process/process.hpp"
+#include "sys/user/credentials.hpp"
+#include "sys/user/namespace.hpp"
 
 namespace berth::runtime {
 namespace {

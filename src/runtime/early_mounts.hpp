@@ -11,9 +11,9 @@
 #include "base/result.hpp"
 #include "plan/plan.hpp"
 #include "runtime/inside.hpp"
-#include "sys/fd.hpp"
-#include "sys/layer.hpp"
-#include "sys/overlay.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/mount/layer.hpp"
+#include "sys/mount/overlay.hpp"
 
 namespace berth::runtime {
 

@@ -12,9 +12,9 @@
 #include "plan/plan.hpp"
 #include "runtime/cgroup_limits.hpp"
 #include "runtime/scope.hpp"
-#include "sys/file.hpp"
-#include "sys/file_system.hpp"
-#include "sys/identity.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/file_system.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -13,10 +13,10 @@
 #include "runtime/cgroup_files.hpp"
 #include "runtime/find.hpp"
 #include "runtime/stats.hpp"
-#include "sys/file.hpp"
-#include "sys/notify.hpp"
-#include "sys/poll.hpp"
-#include "sys/stream.hpp"
+#include "sys/fd/notify.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -18,10 +18,10 @@
 #include "runtime/foreground.hpp"
 #include "runtime/listener.hpp"
 #include "runtime/scope.hpp"
-#include "sys/file.hpp"
-#include "sys/namespace.hpp"
-#include "sys/null_device.hpp"
-#include "sys/scheduling.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/null_device.hpp"
+#include "sys/process/scheduling.hpp"
+#include "sys/user/namespace.hpp"
 
 namespace berth::runtime {
 namespace {

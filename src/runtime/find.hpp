@@ -8,7 +8,7 @@
 #include "base/result.hpp"
 #include "runtime/cgroup.hpp"
 #include "runtime/state.hpp"
-#include "sys/process.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::runtime {
 

@@ -7,8 +7,8 @@
 
 #include "base/text.hpp"
 #include "oci/edit.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -7,12 +7,12 @@
 
 #include <string>
 
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/namespace.hpp"
-#include "sys/process.hpp"
-#include "sys/socket.hpp"
-#include "sys/user_namespace.hpp"
+#include "sys/file/file.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/process/process.hpp"
+#include "sys/user/identity.hpp"
+#include "sys/user/namespace.hpp"
+#include "sys/user/user_namespace.hpp"
 
 namespace berth::runtime {
 namespace {

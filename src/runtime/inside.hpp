@@ -17,8 +17,8 @@
 #include "runtime/protocol.hpp"
 #include "runtime/target.hpp"
 #include "scan/loader_cache.hpp"
-#include "sys/fd.hpp"
-#include "sys/shared_buffer.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/process/shared_buffer.hpp"
 
 namespace berth::runtime {
 

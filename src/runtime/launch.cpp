@@ -28,13 +28,13 @@
 #include "runtime/net_devices.hpp"
 #include "runtime/resctrl.hpp"
 #include "runtime/scope.hpp"
-#include "sys/credentials.hpp"
-#include "sys/file.hpp"
-#include "sys/host_facts.hpp"
-#include "sys/identity.hpp"
-#include "sys/namespace.hpp"
-#include "sys/poll.hpp"
-#include "sys/socket.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/machine/host_facts.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/user/credentials.hpp"
+#include "sys/user/identity.hpp"
+#include "sys/user/namespace.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -17,8 +17,8 @@
 #include "runtime/child.hpp"
 #include "runtime/protocol.hpp"
 #include "runtime/state.hpp"
-#include "sys/fd.hpp"
-#include "sys/process.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::runtime {
 

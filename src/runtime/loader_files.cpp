@@ -17,12 +17,12 @@
 #include "runtime/target.hpp"
 #include "scan/driver_files.hpp"
 #include "scan/loader_cache.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
-#include "sys/mode.hpp"
-#include "sys/mount.hpp"
-#include "sys/regular.hpp"
-#include "sys/signals.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/regular.hpp"
+#include "sys/mount/mount.hpp"
+#include "sys/process/signals.hpp"
 
 namespace berth::runtime {
 namespace {

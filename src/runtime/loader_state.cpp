@@ -12,13 +12,13 @@
 #include "base/text.hpp"
 #include "oci/edit.hpp"
 #include "scan/loader_cache.hpp"
-#include "sys/confine.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
-#include "sys/mode.hpp"
-#include "sys/mount.hpp"
-#include "sys/namespace.hpp"
-#include "sys/regular.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/regular.hpp"
+#include "sys/mount/mount.hpp"
+#include "sys/user/confine.hpp"
+#include "sys/user/namespace.hpp"
 
 namespace berth::runtime {
 namespace {

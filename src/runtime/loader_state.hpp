@@ -10,7 +10,7 @@
 #include "base/result.hpp"
 #include "plan/plan.hpp"
 #include "runtime/state.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 /// What a container's state keeps of its loader files, and how they are taken out of a root that
 /// stays when the container goes. See docs/decisions/0173.

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::runtime {
 namespace {

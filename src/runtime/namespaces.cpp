@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "sys/file.hpp"
-#include "sys/namespace.hpp"
+#include "sys/file/file.hpp"
+#include "sys/user/namespace.hpp"
 
 namespace berth::runtime {
 

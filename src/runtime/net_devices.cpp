@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/net_link.hpp"
+#include "sys/file/file.hpp"
+#include "sys/net/link.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -10,14 +10,14 @@
 #include "base/text.hpp"
 #include "oci/user.hpp"
 #include "runtime/target.hpp"
-#include "sys/credentials.hpp"
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
-#include "sys/namespace.hpp"
-#include "sys/program.hpp"
-#include "sys/pty.hpp"
-#include "sys/regular.hpp"
-#include "sys/socket.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/regular.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/process/program.hpp"
+#include "sys/process/pty.hpp"
+#include "sys/user/credentials.hpp"
+#include "sys/user/namespace.hpp"
 
 namespace berth::runtime {
 namespace {

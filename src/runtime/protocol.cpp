@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 
-#include "sys/file.hpp"
-#include "sys/socket.hpp"
-#include "sys/stream.hpp"
+#include "sys/file/file.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::runtime {
 namespace {

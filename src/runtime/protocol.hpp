@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/result.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::runtime {
 

@@ -5,8 +5,8 @@
 
 #include "base/rollback.hpp"
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/node.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/node.hpp"
 
 namespace berth::runtime {
 namespace {

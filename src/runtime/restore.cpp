@@ -21,12 +21,12 @@
 #include "runtime/mount_table.hpp"
 #include "runtime/mounts.hpp"
 #include "runtime/target.hpp"
-#include "sys/file.hpp"
-#include "sys/mount.hpp"
-#include "sys/namespace.hpp"
-#include "sys/null_device.hpp"
-#include "sys/program.hpp"
-#include "sys/socket.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/mount.hpp"
+#include "sys/mount/null_device.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/process/program.hpp"
+#include "sys/user/namespace.hpp"
 
 namespace berth::runtime {
 namespace {

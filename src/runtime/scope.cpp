@@ -12,13 +12,13 @@
 #include "json/fields.hpp"
 #include "runtime/cgroup_limits.hpp"
 #include "runtime/device_filter.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/node.hpp"
-#include "sys/process.hpp"
-#include "sys/program.hpp"
-#include "sys/socket.hpp"
-#include "sys/user_namespace.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/node.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/process/process.hpp"
+#include "sys/process/program.hpp"
+#include "sys/user/identity.hpp"
+#include "sys/user/user_namespace.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/result.hpp"
 #include "oci/runtime_spec.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::runtime {
 

@@ -10,11 +10,11 @@
 #include "json/fields.hpp"
 #include "oci/hook_fields.hpp"
 #include "oci/mount_fields.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/node.hpp"
-#include "sys/process.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/node.hpp"
+#include "sys/file/remove_tree.hpp"
+#include "sys/process/process.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::runtime {
 

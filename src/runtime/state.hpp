@@ -15,7 +15,7 @@
 #include "json/value.hpp"
 #include "oci/runtime_spec.hpp"
 #include "runtime/bundle.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::runtime {
 

@@ -8,11 +8,11 @@
 #include <string_view>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/mount.hpp"
-#include "sys/namespace.hpp"
-#include "sys/node.hpp"
-#include "sys/root_walk.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/node.hpp"
+#include "sys/file/root_walk.hpp"
+#include "sys/mount/mount.hpp"
+#include "sys/user/namespace.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -8,7 +8,7 @@
 #include "oci/config.hpp"
 #include "runtime/engine_scope.hpp"
 #include "runtime/scope.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // commit: a container's own layer becomes the highest of a new image.
 #include "image/store.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 #include "transfer/archive.hpp"
 #include "transfer/archive_members.hpp"
 #include "transfer/event.hpp"

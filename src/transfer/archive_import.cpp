@@ -5,7 +5,7 @@
 
 #include "base/text.hpp"
 #include "image/store.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 #include "transfer/archive.hpp"
 #include "transfer/archive_members.hpp"
 #include "transfer/event.hpp"

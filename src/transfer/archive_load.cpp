@@ -8,7 +8,7 @@
 #include "image/reference.hpp"
 #include "image/store.hpp"
 #include "json/fields.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/io_at.hpp"
 #include "transfer/archive.hpp"
 #include "transfer/archive_members.hpp"
 #include "transfer/docker_image.hpp"

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/regular.hpp"
-#include "sys/stream.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/regular.hpp"
+#include "sys/process/stream.hpp"
 #include "transfer/outer_archive.hpp"
 #include "transfer/sha256.hpp"
 

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/file_system.hpp"
-#include "sys/signals.hpp"
-#include "sys/stream.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/file_system.hpp"
+#include "sys/process/signals.hpp"
+#include "sys/process/stream.hpp"
 #include "transfer/archive.hpp"
 #include "transfer/archive_members.hpp"
 #include "transfer/cancel.hpp"

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "base/assert.hpp"
-#include "sys/io_at.hpp"
-#include "sys/thread.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/thread/thread.hpp"
 
 namespace berth::transfer {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "base/result.hpp"
 #include "oci/image_spec.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 #include "transfer/cancel.hpp"
 #include "transfer/registry.hpp"
 #include "transfer/sha256.hpp"

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 #include "transfer/access.hpp"
 #include "transfer/blob_fetcher.hpp"
 

@@ -12,7 +12,7 @@
 #include "base/result.hpp"
 #include "image/store.hpp"
 #include "oci/image_spec.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 #include "transfer/cancel.hpp"
 #include "transfer/event.hpp"
 #include "transfer/registry.hpp"

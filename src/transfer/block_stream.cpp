@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sys/thread.hpp"
+#include "sys/thread/thread.hpp"
 #include "transfer/cancel.hpp"
 
 namespace berth::transfer {

@@ -8,9 +8,9 @@
 #include <array>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/regular.hpp"
-#include "sys/stream.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/regular.hpp"
+#include "sys/process/stream.hpp"
 #include "transfer/ignore_patterns.hpp"
 #include "transfer/sha256.hpp"
 

@@ -11,8 +11,8 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/process.hpp"
 #include "transfer/base64.hpp"
 
 namespace berth::transfer {

@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 #include "facts/file_facts.hpp"
-#include "sys/identity.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::transfer {
 namespace {

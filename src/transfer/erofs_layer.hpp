@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 #include "erofs/writer.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 #include "transfer/layer_sink.hpp"
 #include "transfer/tar_entry.hpp"
 #include "transfer/tree_record.hpp"

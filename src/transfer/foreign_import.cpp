@@ -8,10 +8,10 @@
 
 #include "base/text.hpp"
 #include "image/foreign.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
-#include "sys/mode.hpp"
-#include "sys/stream.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/process/stream.hpp"
 #include "transfer/tool.hpp"
 
 namespace berth::transfer {

@@ -8,8 +8,8 @@
 #include "base/result.hpp"
 #include "image/store.hpp"
 #include "oci/image_spec.hpp"
-#include "sys/fd.hpp"
-#include "sys/image_file.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/mount/image_file.hpp"
 #include "transfer/cancel.hpp"
 #include "transfer/outer_archive.hpp"
 

@@ -12,7 +12,7 @@
 #include <mutex>
 
 #include "base/text.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/io_at.hpp"
 #include "transfer/shared_key.hpp"
 
 namespace berth::transfer {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 #include "transfer/cancel.hpp"
 #include "transfer/url.hpp"
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/io_at.hpp"
 #include "transfer/parallel_inflate.hpp"
 
 namespace berth::transfer {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 #include "transfer/inflater.hpp"
 
 namespace berth::transfer {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/text.hpp"
-#include "sys/processors.hpp"
+#include "sys/machine/processors.hpp"
 #include "transfer/parallel_inflate.hpp"
 
 namespace berth::transfer {

@@ -7,9 +7,9 @@
 #include <cerrno>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
-#include "sys/tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/tree.hpp"
 #include "transfer/layer_rules.hpp"
 #include "transfer/tree_record.hpp"
 

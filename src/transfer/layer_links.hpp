@@ -10,8 +10,8 @@
 #include "base/result.hpp"
 #include "image/store.hpp"
 #include "image/upkeep.hpp"
-#include "sys/fd.hpp"
-#include "sys/mode.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/file/mode.hpp"
 
 namespace berth::transfer {
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "sys/fd.hpp"
-#include "sys/mode.hpp"
-#include "sys/piece_writer.hpp"
-#include "sys/user_namespace.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/piece_writer.hpp"
+#include "sys/user/user_namespace.hpp"
 #include "transfer/layer_sink.hpp"
 #include "transfer/tar_entry.hpp"
 #include "transfer/tree_record.hpp"

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "facts/code/always_runs.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 #include "transfer/erofs_layer.hpp"
 #include "transfer/layer_writer.hpp"
 #include "transfer/threads.hpp"

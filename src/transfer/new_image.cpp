@@ -7,7 +7,7 @@
 #include "base/time.hpp"
 #include "image/store.hpp"
 #include "json/fields.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/io_at.hpp"
 #include "transfer/layers.hpp"
 
 namespace berth::transfer {

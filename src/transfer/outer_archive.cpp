@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/text.hpp"
-#include "sys/stream.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::transfer {
 namespace {

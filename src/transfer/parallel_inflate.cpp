@@ -8,7 +8,7 @@
 #include <cstring>
 #include <utility>
 
-#include "sys/thread.hpp"
+#include "sys/thread/thread.hpp"
 
 namespace berth::transfer {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
 #include "transfer/sha256.hpp"
 
 namespace berth::transfer {

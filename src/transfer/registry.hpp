@@ -12,7 +12,7 @@
 #include "base/digest.hpp"
 #include "base/result.hpp"
 #include "oci/image_spec.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 #include "transfer/auth.hpp"
 #include "transfer/http.hpp"
 #include "transfer/part_reader.hpp"

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "sys/thread.hpp"
+#include "sys/thread/thread.hpp"
 
 namespace berth::transfer {
 

@@ -4,11 +4,11 @@
 #include <fcntl.h>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/io_at.hpp"
-#include "sys/packages.hpp"
-#include "sys/program.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/machine/packages.hpp"
+#include "sys/process/program.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::transfer {
 namespace {

@@ -9,11 +9,11 @@
 #include <cstring>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
-#include "sys/mode.hpp"
-#include "sys/node.hpp"
-#include "sys/tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/node.hpp"
+#include "sys/file/tree.hpp"
 #include "transfer/layer_rules.hpp"
 
 namespace berth::transfer {

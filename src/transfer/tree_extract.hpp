@@ -10,8 +10,8 @@
 
 #include "base/result.hpp"
 #include "image/transfer_protocol.hpp"
-#include "sys/fd.hpp"
-#include "sys/mode.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/file/mode.hpp"
 #include "transfer/tar.hpp"
 #include "transfer/tar_entry.hpp"
 

@@ -8,9 +8,9 @@
 #include <charconv>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
-#include "sys/xattr.hpp"
+#include "sys/fd/xattr.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
 #include "transfer/checksum.hpp"
 
 namespace berth::transfer {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 #include "transfer/layer_rules.hpp"
 
 /// What a layer's files were when they had been unpacked, in a file "tree" beside them, and what of

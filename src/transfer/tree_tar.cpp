@@ -16,12 +16,12 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/holes.hpp"
-#include "sys/io_at.hpp"
-#include "sys/namespace.hpp"
-#include "sys/stream.hpp"
-#include "sys/xattr.hpp"
+#include "sys/fd/holes.hpp"
+#include "sys/fd/xattr.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/process/stream.hpp"
+#include "sys/user/namespace.hpp"
 #include "transfer/acl.hpp"
 
 namespace berth::transfer {

@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 #include "image/transfer_protocol.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 #include "transfer/layer_rules.hpp"
 #include "transfer/outer_archive.hpp"
 

@@ -10,7 +10,7 @@
 #include "base/result.hpp"
 #include "facts/layer_scan.hpp"
 #include "image/transfer_protocol.hpp"
-#include "sys/piece_writer.hpp"
+#include "sys/file/piece_writer.hpp"
 
 namespace berth::transfer {
 

@@ -12,8 +12,8 @@
 #include <memory>
 
 #include "base/result.hpp"
-#include "sys/file.hpp"
-#include "sys/tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/tree.hpp"
 #include "transfer/parallel_inflate.hpp"
 
 namespace {

@@ -8,8 +8,8 @@
 
 #include "support/erofs_reader.hpp"
 #include "support/tar_checksums.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
 #include "transfer/tar.hpp"
 #include "transfer/tar_entry.hpp"
 #include "transfer/unpack_options.hpp"

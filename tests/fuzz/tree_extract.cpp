@@ -10,8 +10,8 @@
 #include <string>
 
 #include "support/tar_checksums.hpp"
-#include "sys/file.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/remove_tree.hpp"
 #include "transfer/tar.hpp"
 #include "transfer/tar_entry.hpp"
 

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "base/assert.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/file/remove_tree.hpp"
 
 using namespace berth;
 

@@ -14,13 +14,13 @@
 #include "network/request.hpp"
 #include "oci/limit_flags.hpp"
 #include "slurm/hold.hpp"
-#include "sys/file.hpp"
-#include "sys/poll.hpp"
-#include "sys/process.hpp"
-#include "sys/protected_program.hpp"
-#include "sys/signals.hpp"
-#include "sys/socket.hpp"
-#include "sys/stream.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/protected_program.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/process/process.hpp"
+#include "sys/process/signals.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::engine {
 namespace {

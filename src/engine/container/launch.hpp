@@ -9,8 +9,8 @@
 #include "base/result.hpp"
 #include "engine/container/relay.hpp"
 #include "engine/context/context.hpp"
-#include "sys/fd.hpp"
-#include "sys/process.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::engine {
 

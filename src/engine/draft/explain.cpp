@@ -11,7 +11,7 @@
 #include "engine/draft/explain_driver.hpp"
 #include "engine/draft/reason.hpp"
 #include "gpu/grant/reasons.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

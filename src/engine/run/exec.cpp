@@ -16,10 +16,10 @@
 #include "engine/state/journal.hpp"
 #include "oci/capabilities.hpp"
 #include "oci/user.hpp"
-#include "sys/credentials.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
-#include "sys/regular.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/regular.hpp"
+#include "sys/process/process.hpp"
+#include "sys/user/credentials.hpp"
 
 namespace berth::engine {
 namespace {

@@ -16,8 +16,8 @@
 #include "engine/draft/image_mounts.hpp"
 #include "engine/request/text.hpp"
 #include "engine/state/journal.hpp"
-#include "sys/file.hpp"
-#include "sys/umask.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/umask.hpp"
 
 namespace berth::engine {
 namespace {

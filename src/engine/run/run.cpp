@@ -26,8 +26,8 @@
 #include "engine/state/journal.hpp"
 #include "plan/plan.hpp"
 #include "record/record.hpp"
-#include "sys/host_facts.hpp"
-#include "sys/umask.hpp"
+#include "sys/machine/host_facts.hpp"
+#include "sys/process/umask.hpp"
 
 namespace berth::engine {
 namespace {

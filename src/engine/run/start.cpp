@@ -27,10 +27,10 @@
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"
 #include "record/record.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
-#include "sys/socket.hpp"
-#include "sys/umask.hpp"
+#include "sys/file/file.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/process/process.hpp"
+#include "sys/process/umask.hpp"
 
 namespace berth::engine {
 namespace {

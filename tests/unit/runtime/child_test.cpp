@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sys/socket.hpp"
+#include "sys/net/socket.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "sys/socket.hpp"
+#include "sys/net/socket.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "json/value.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/remove_tree.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::runtime {
 namespace {

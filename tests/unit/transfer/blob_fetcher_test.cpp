@@ -11,8 +11,8 @@
 #include <set>
 #include <thread>
 
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
 
 namespace berth::transfer {
 namespace {

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sys/file.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/remove_tree.hpp"
 #include "tar_builder.hpp"
 #include "transfer/tar.hpp"
 #include "transfer/tar_entry.hpp"

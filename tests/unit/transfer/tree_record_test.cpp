@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
-#include "sys/remove_tree.hpp"
-#include "sys/tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/file/remove_tree.hpp"
+#include "sys/file/tree.hpp"
 
 namespace berth::transfer {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "sparse_tar.hpp"
 #include "support/erofs_reader.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/file/remove_tree.hpp"
 #include "tar_builder.hpp"
 #include "transfer/acl.hpp"
 #include "transfer/cancel.hpp"
