@@ -45,7 +45,17 @@ LAYERS = {
     "mpi": "base json scan",
     # Slurm's plugin, in slurmstepd: nothing of ours is loaded there but this and two pure folders.
     "spank": "base slurm",
-    "runtime": "base json sys oci plan scope scan slurm/hold.hpp",
+    # berth-runtime's work, in rooms; "runtime" is what they serve, a file for each command.
+    "runtime/mount": "base sys plan",
+    "runtime/cgroup": "base json sys oci plan scope runtime/mount",
+    "runtime/seccomp": "base sys oci",
+    # What is known of a container between two calls, and what is outside of it: hooks, maps of ids, interfaces.
+    "runtime/state": "base json sys oci plan scan runtime/cgroup",
+    # The container's first process, up to the image's program.
+    "runtime/child": "base json sys oci plan scan slurm/hold.hpp runtime/mount runtime/cgroup runtime/seccomp "
+                     "runtime/state",
+    "runtime": "base json sys oci plan runtime/mount runtime/cgroup runtime/state runtime/child",
+    "runtime/checkpoint": "base json sys plan runtime/mount runtime/cgroup runtime/state runtime/child runtime",
     # What was found in the files of an image.
     "facts": "base json scan",
     # Instructions of programs, with a disassembler: of the program that unpacks alone.
@@ -164,8 +174,8 @@ LAYERS = {
     "cli/oci": "base json cli/core oci plan runtime gpu/inject/inject.hpp",
 }
 
-# Folders that are cut into rooms: in the list of another folder they stand for all of these.
-IN_ROOMS = ("sys", "engine")
+# Folders that are cut into rooms: in the list of another folder they stand for all of these, too.
+IN_ROOMS = ("sys", "runtime", "engine")
 
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
@@ -219,12 +229,12 @@ HANDLES = {"sys/file/mode.cpp": re.compile(r'\.get\(\), "",|AT_FDCWD, fd_path\('
 
 # File: the calls it still makes itself.
 MAKES_CALLS = {
-    "runtime/cgroup_maker.cpp": "write rmdir mkdir",
-    "runtime/cgroup_files.cpp": "write openat fdopendir readdir",
-    "runtime/cgroup_processes.cpp": "rmdir",
+    "runtime/cgroup/maker.cpp": "write rmdir mkdir",
+    "runtime/cgroup/files.cpp": "write openat fdopendir readdir",
+    "runtime/cgroup/processes.cpp": "rmdir",
     "runtime/launch.cpp": "getuid",
-    "runtime/seccomp.cpp": "syscall",  # seccomp(2)
-    "runtime/device_filter.cpp": "syscall",  # bpf(2)
+    "runtime/seccomp/seccomp.cpp": "syscall",  # seccomp(2)
+    "runtime/cgroup/device_filter.cpp": "syscall",  # bpf(2)
     # Without src/sys, which would come into slurmstepd with them.
     "spank/board.cpp": "accept4 bind close getrandom listen pipe2 poll recv send setsockopt socket",
     "spank/cgroup.cpp": "close kill mkdir open opendir closedir readdir poll read rmdir write",

@@ -13,9 +13,9 @@
 
 #include "base/text.hpp"
 #include "oci/config.hpp"
-#include "runtime/bundle.hpp"
-#include "runtime/find.hpp"
-#include "runtime/mount_table.hpp"
+#include "runtime/mount/table.hpp"
+#include "runtime/state/bundle.hpp"
+#include "runtime/state/find.hpp"
 #include "runtime/update.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/mode.hpp"

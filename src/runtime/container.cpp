@@ -7,10 +7,10 @@
 #include <chrono>
 
 #include "base/text.hpp"
-#include "runtime/find.hpp"
+#include "runtime/cgroup/stats.hpp"
 #include "runtime/foreground.hpp"
-#include "runtime/hooks.hpp"
-#include "runtime/stats.hpp"
+#include "runtime/state/find.hpp"
+#include "runtime/state/hooks.hpp"
 #include "sys/file/file.hpp"
 #include "sys/net/socket.hpp"
 #include "sys/process/process.hpp"

@@ -10,9 +10,9 @@
 
 #include "base/text.hpp"
 #include "json/value.hpp"
-#include "runtime/cgroup_files.hpp"
-#include "runtime/find.hpp"
-#include "runtime/stats.hpp"
+#include "runtime/cgroup/files.hpp"
+#include "runtime/cgroup/stats.hpp"
+#include "runtime/state/find.hpp"
 #include "sys/fd/notify.hpp"
 #include "sys/fd/poll.hpp"
 #include "sys/file/file.hpp"

@@ -6,8 +6,8 @@
 
 #include "base/text.hpp"
 #include "oci/config.hpp"
+#include "runtime/cgroup/scope.hpp"
 #include "runtime/engine_scope.hpp"
-#include "runtime/scope.hpp"
 #include "sys/file/file.hpp"
 
 namespace berth::runtime {

@@ -79,7 +79,7 @@ void add_held(const LaunchOptions& options, std::vector<std::string>& words) {
 
 Error network_error(Error error) {
   // "the createRuntime hook failed with exit code 1: '/…/berth-network': {…}", of
-  // runtime/hooks.cpp.
+  // runtime/state/hooks.cpp.
   constexpr std::string_view kBefore = "/berth-network': ";
   size_t at = error.what.find(kBefore);
   if (at == std::string::npos) return error;
