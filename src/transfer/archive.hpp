@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-
 #include "base/result.hpp"
 #include "image/transfer_protocol.hpp"
+#include "transfer/event.hpp"
 
 namespace berth::transfer {
 
 class Cancel;
-
-/// Where load, save and import send their events; called from one thread at a time.
-using EventSink = std::function<void(const image::TransferEvent&)>;
 
 /// Reads the images of an OCI layout (directory or tar) or a docker-archive (tar) into the store;
 /// the outer tar may be packed with gzip, bzip2, xz or zstd. Every named image that fits the

@@ -3,8 +3,8 @@
 
 #include "base/result.hpp"
 #include "image/layer_work.hpp"
-#include "transfer/archive.hpp"
 #include "transfer/cancel.hpp"
+#include "transfer/event.hpp"
 
 namespace berth::transfer {
 

@@ -2,15 +2,18 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
 
 #include "base/log.hpp"
 #include "image/transfer_protocol.hpp"
-#include "transfer/archive.hpp"
 
 namespace berth::transfer {
+
+/// Where a transfer sends its events; called from one thread at a time.
+using EventSink = std::function<void(const image::TransferEvent&)>;
 
 /// Where the threads of a transfer report what happens: one event at a time to the sink, and of a
 /// layer's progress no more than 20 a second. Also the Log of what they call.

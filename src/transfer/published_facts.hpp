@@ -6,7 +6,6 @@
 
 #include "image/published_facts.hpp"
 #include "image/transfer_protocol.hpp"
-#include "transfer/archive.hpp"
 #include "transfer/cancel.hpp"
 #include "transfer/event.hpp"
 #include "transfer/registry.hpp"

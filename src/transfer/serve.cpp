@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/serve.hpp"
 
+#include "transfer/archive.hpp"
 #include "transfer/content_digest.hpp"
 #include "transfer/convert.hpp"
 #include "transfer/dedupe.hpp"
