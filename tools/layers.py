@@ -104,7 +104,22 @@ LAYERS = {
     "erofs": "base sys",
     # Shows one through FUSE: a program of its own.
     "erofs/serve": "base sys erofs",
-    "transfer": "base json sys oci image erofs scan facts facts/code node match",
+    # berth-transfer's work, in rooms; "transfer" is what they serve: pulling, pushing, publishing.
+    "transfer/work": "base sys image",
+    "transfer/gzip": "base sys oci",
+    "transfer/tar": "base sys transfer/work",
+    "transfer/registry": "base json sys oci match image transfer/work",
+    # A layer's tar, unpacked into a directory or an EROFS image, and packed again.
+    "transfer/layer": "base sys oci facts facts/code image erofs transfer/work transfer/gzip transfer/tar "
+                      "transfer/registry",
+    "transfer/sign": "base json oci image transfer/work transfer/gzip transfer/registry",
+    # Images that go into files and come out of them: load, save, import, commit.
+    "transfer/archive": "base json sys oci image transfer/work transfer/gzip transfer/tar transfer/registry "
+                        "transfer/layer",
+    # What is done to layers that are in the store.
+    "transfer/store": "base sys facts image transfer/work transfer/layer",
+    "transfer": "base json oci match image transfer/work transfer/registry transfer/layer transfer/sign "
+                "transfer/archive transfer/store",
     # What a registry front is told.
     "hub/config": "base json oci facts node policy/site match",
     # The registry front: HTTP is served here and nowhere else.
@@ -175,7 +190,7 @@ LAYERS = {
 }
 
 # Folders that are cut into rooms: in the list of another folder they stand for all of these, too.
-IN_ROOMS = ("sys", "runtime", "engine")
+IN_ROOMS = ("sys", "runtime", "transfer", "engine")
 
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {

@@ -11,7 +11,7 @@
 
 #include "base/text.hpp"
 #include "sys/file/file.hpp"
-#include "transfer/sha256.hpp"
+#include "transfer/work/sha256.hpp"
 
 namespace berth::hub {
 namespace {

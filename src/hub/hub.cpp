@@ -11,7 +11,7 @@
 #include "json/fields.hpp"
 #include "node/file/load.hpp"
 #include "sys/file/file.hpp"
-#include "transfer/published_facts.hpp"
+#include "transfer/sign/published_facts.hpp"
 
 namespace berth::hub {
 namespace {

@@ -18,8 +18,8 @@
 #include "image/store.hpp"
 #include "oci/image_spec.hpp"
 #include "sys/fd/fd.hpp"
-#include "transfer/blob_fetcher.hpp"
-#include "transfer/cancel.hpp"
+#include "transfer/registry/blob_fetcher.hpp"
+#include "transfer/work/cancel.hpp"
 
 namespace berth::hub {
 

@@ -20,10 +20,10 @@
 #include "sys/file/piece_writer.hpp"
 #include "sys/file/remove_tree.hpp"
 #include "sys/file/tree.hpp"
-#include "transfer/inflate.hpp"
-#include "transfer/sha256.hpp"
-#include "transfer/tar.hpp"
-#include "transfer/tar_entry.hpp"
+#include "transfer/gzip/inflate.hpp"
+#include "transfer/tar/entry.hpp"
+#include "transfer/tar/tar.hpp"
+#include "transfer/work/sha256.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The record of a layer's files, compared with an empty tree and with an image of a few bytes.
-#include "transfer/tree_record.hpp"
+#include "transfer/layer/tree_record.hpp"
 
 #include <fcntl.h>
 
