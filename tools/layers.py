@@ -185,12 +185,14 @@ LAYERS = {
     "cli/core": "base json",
     # docker's --format: templates and the lists that are printed by them.
     "cli/template": "base json cli/core",
-    "cli/berth": "base json facts complaint cli/core cli/template engine",
+    # What verbs print: tables and texts. Of the verbs' own it sees what they all share.
+    "cli/berth/show": "base json facts complaint cli/core cli/template engine cli/berth/verb.hpp cli/berth/common.hpp",
+    "cli/berth": "base json complaint cli/core cli/template engine cli/berth/show",
     "cli/oci": "base json cli/core oci plan runtime gpu/inject/inject.hpp",
 }
 
 # Folders that are cut into rooms: in the list of another folder they stand for all of these, too.
-IN_ROOMS = ("sys", "runtime", "transfer", "engine")
+IN_ROOMS = ("sys", "runtime", "transfer", "engine", "cli/berth")
 
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/berth/scan_text.hpp"
+#include "cli/berth/show/scan_text.hpp"
 
 #include <algorithm>
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/berth/doctor_text.hpp"
+#include "cli/berth/show/doctor_text.hpp"
 
 #include <algorithm>
 

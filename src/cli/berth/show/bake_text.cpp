@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/berth/bake_text.hpp"
+#include "cli/berth/show/bake_text.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/berth/common.hpp"
-#include "cli/berth/container_words.hpp"
+#include "cli/berth/show/container_words.hpp"
 #include "cli/template/listing.hpp"
 #include "engine/system/disk_usage.hpp"
 

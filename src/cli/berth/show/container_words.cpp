@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/berth/container_words.hpp"
+#include "cli/berth/show/container_words.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/berth/list_rows.hpp"
+#include "cli/berth/show/list_rows.hpp"
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"

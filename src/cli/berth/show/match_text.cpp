@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/berth/match_text.hpp"
+#include "cli/berth/show/match_text.hpp"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/berth/explain_text.hpp"
+#include "cli/berth/show/explain_text.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/text.hpp"
-#include "cli/berth/doctor_text.hpp"
+#include "cli/berth/show/doctor_text.hpp"
 #include "cli/core/text_width.hpp"
 
 namespace berth::cli {

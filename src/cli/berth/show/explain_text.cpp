@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/berth/explain_text.hpp"
+#include "cli/berth/show/explain_text.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/berth/gpu_terms.hpp"
+#include "cli/berth/show/gpu_terms.hpp"
 
 #include <vector>
 
