@@ -116,6 +116,20 @@ def test_layers_let_one_header_through_where_the_table_names_it():
                                   "gpu/probe/probe.hpp")
 
 
+def test_layers_let_a_folder_stand_for_its_rooms_but_within_it():
+    assert layers.may_include(layers.allowed_in("hub/x.cpp", "hub"), "transfer/tar/tar.hpp")
+    assert layers.may_include(layers.allowed_in("hub/x.cpp", "hub"), "transfer/pull.hpp")
+    assert not layers.may_include(layers.allowed_in("runtime/checkpoint/x.cpp", "runtime/checkpoint"),
+                                  "runtime/seccomp/seccomp.hpp")
+    assert not layers.may_include(layers.allowed_in("sys/fd/x.cpp", "sys/fd"), "sys/file/file.hpp")
+
+
+def test_layers_no_folder_may_include_one_that_comes_after_it():
+    order = list(layers.LAYERS)
+    for folder, names in layers.LAYERS.items():
+        assert set(names.split()).isdisjoint(order[order.index(folder):]), folder
+
+
 def test_every_decision_is_in_the_index():
     decisions = layers.ROOT / "docs/decisions"
     index = (decisions / "README.md").read_text()
@@ -138,6 +152,19 @@ def test_clashes_names_what_two_files_of_a_folder_call_the_same(tmp_path, monkey
     assert capsys.readouterr().out.splitlines() == [
         "clashes: 'has' is a name of its own in src/room/a.cpp, src/room/b.cpp, src/room/c.cpp; give each another",
         "clashes: 'kSize' is a name of its own in src/room/a.cpp, src/room/b.cpp; give each another"]
+
+
+def test_clashes_compares_the_rooms_of_a_library(tmp_path, monkeypatch, capsys):
+    for name in ("src/a/one/x.cpp", "src/a/two/y.cpp", "src/b/z.cpp"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text("namespace {\nconstexpr int kSize = 1;\n}\n")
+    (tmp_path / "src/a/CMakeLists.txt").touch()
+    (tmp_path / "src/b/CMakeLists.txt").touch()
+    monkeypatch.setattr(clashes, "ROOT", tmp_path)
+    assert clashes.main([]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "clashes: 'kSize' is a name of its own in src/a/one/x.cpp, src/a/two/y.cpp; give each another"]
 
 
 def test_clashes_lets_functions_of_one_name_differ_by_what_they_take(tmp_path, monkeypatch):
