@@ -78,7 +78,7 @@ class NetLinks {
   /// RTM_NEWLINK
   Result<void> raise(uint32_t index);
 
-  // ---- net_make.cpp: links of our own
+  // ---- make.cpp: links of our own
   /// Errors: exists, denied, unsupported (no bridges in this kernel). RTM_NEWLINK
   Result<void> make_bridge(const std::string& name, std::string_view mac);
   /// An interface here and its other end in `space`, under `peer_name` and with address `mac`.
