@@ -73,7 +73,7 @@ function(berth_unite target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${BERTH_UNITY} UNITY_BUILD_BATCH_SIZE ${BERTH_BATCH})
 endfunction()
 
-# berth_batch(<name> <files…>): sources of this folder that are compiled together, by their names without
+# berth_batch(<name> <files…>): sources of this folder that are compiled together, by their paths in it without
 # '.cpp', where a program links some of a folder and not the libraries that the rest needs. What is in no
 # batch of a folder that has some is compiled alone.
 function(berth_batch name)
@@ -106,6 +106,7 @@ function(berth_library name)
     set(scope INTERFACE)
   endif()
   target_include_directories(berth_${name} ${scope} ${CMAKE_SOURCE_DIR}/src)
+  set_target_properties(berth_${name} PROPERTIES BERTH_ROOMS "${ARG_ROOMS}")
   berth_unite(berth_${name})
   target_link_libraries(berth_${name} ${scope} ${ARG_LINKS})
 endfunction()
@@ -137,17 +138,21 @@ function(berth_bare_program name)
                       -Wl,--build-id=none -Wl,-z,noseparate-code -Wl,-z,norelro)
 endfunction()
 
-# berth_unit_test(<folder> LINKS … [ROOMS <folders…>] [WITHOUT <files…>]): every .cpp file of tests/unit/<folder>,
-# and of those below it that are named, but those files that are named, without '.cpp', as one GoogleTest program, one ctest entry. It writes what each of its tests did
-# into <build>/gtest for tools/ctest_report.py.
+# berth_unit_test(<folder> LINKS … [WITHOUT <files…>]): every .cpp file of tests/unit/<folder>, and of the rooms
+# that the library of this folder has, but those files that are named, without '.cpp', as one GoogleTest program,
+# one ctest entry. It writes what each of its tests did into <build>/gtest for tools/ctest_report.py.
 function(berth_unit_test folder)
-  cmake_parse_arguments(ARG "" "" "LINKS;ROOMS;WITHOUT" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LINKS;WITHOUT" ${ARGN})
   string(REPLACE "/" "_" name unit_${folder})
+  string(REPLACE "/" "_" library berth_${folder})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cpp)
-  foreach(room IN LISTS ARG_ROOMS)
-    file(GLOB more CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/${room}/*.cpp)
-    list(APPEND sources ${more})
-  endforeach()
+  if(TARGET ${library})
+    get_target_property(rooms ${library} BERTH_ROOMS)
+    foreach(room IN LISTS rooms)
+      file(GLOB more CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/${room}/*.cpp)
+      list(APPEND sources ${more})
+    endforeach()
+  endif()
   foreach(file IN LISTS ARG_WITHOUT)
     list(REMOVE_ITEM sources ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/${file}.cpp)
   endforeach()

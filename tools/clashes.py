@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Names of a file's own that another file of its folder has, too, and names of functions that std has as well.
+"""Names of a file's own that another file of its library has, too, and names of functions that std has as well.
 
-The files of a folder are compiled in batches (cmake/Berth.cmake, berth_unite), where what stands in one
-file's unnamed namespace is seen by the next. Which files share a batch changes with every new file, so
-such a name has to be the folder's only one. Functions may share a name if their parameters differ by
+The files of a library are compiled in batches (cmake/Berth.cmake, berth_unite), across its rooms, where what
+stands in one file's unnamed namespace is seen by the next. Which files share a batch changes with every new
+file, so such a name has to be the library's only one. Functions may share a name if their parameters differ by
 more than the kind of string. Aliases may if they are the same.
 
 A function of ours that takes a std::string by its name alone is called beside those of std that take anything
@@ -55,9 +55,8 @@ def parameters(signature):
     return [*calls, tuple(plain)]
 
 
-def own_names(folder):
-    """name → {file: {(kind, what tells it from others of this name)}} of the folder's unnamed namespaces."""
-    sources = sorted(folder.glob("*.cpp"))
+def own_names(sources):
+    """name → {file: {(kind, what tells it from others of this name)}} of the sources' unnamed namespaces."""
     if len(sources) < 2:
         return {}
     ctags = subprocess.run(
@@ -110,15 +109,22 @@ def taken_by_std(sources):
 
 
 def batched():
-    """The folders whose files are compiled in batches: libraries and unit tests."""
-    folders = {path.parent for top in ("src", "tests/unit") for path in (ROOT / top).rglob("*.cpp")}
-    return sorted(folders - {ROOT / "src/bin"})
+    """The sources that are compiled in batches: of each library, with its rooms, and of its unit test."""
+    libraries = collections.defaultdict(list)
+    for top in (ROOT / "src", ROOT / "tests/unit"):
+        for path in sorted(top.rglob("*.cpp")):
+            folder = path.relative_to(top).parent
+            owners = (one for one in (folder, *folder.parents) if (ROOT / "src" / one / "CMakeLists.txt").exists())
+            library = next(owners, folder)
+            libraries[top / library].append(path)
+    libraries.pop(ROOT / "src/bin", None)
+    return list(libraries.values())
 
 
 def main(folders):
     found = 0
-    for folder in folders or batched():
-        for name, files in clashes(own_names(pathlib.Path(folder))):
+    for together in [sorted(folder.glob("*.cpp")) for folder in folders] or batched():
+        for name, files in clashes(own_names(together)):
             found += 1
             places = ", ".join(pathlib.Path(path).relative_to(ROOT).as_posix() for path in files)
             print(f"clashes: '{name}' is a name of its own in {places}; give each another")
@@ -127,7 +133,7 @@ def main(folders):
         found += 1
         print(f"clashes: '{name}' in {place} is a name of std's as well, which takes the same; give it another")
     if not found:
-        print("clashes: no two files of a folder have a name of their own in common")
+        print("clashes: no two files of a library have a name of their own in common")
     return 1 if found else 0
 
 

@@ -23,7 +23,15 @@ LAYERS = {
     "json": "base",
     # YAML into JSON's values, with libyaml: never a part of the privileged program.
     "yaml": "base json",
-    "sys": "base",
+    # The wrappers of system calls, in rooms: each may include those of its list, and none leads back.
+    "sys/fd": "base",
+    "sys/thread": "base",
+    "sys/file": "base sys/fd sys/thread",
+    "sys/process": "base sys/fd sys/thread sys/file",
+    "sys/machine": "base sys/fd sys/file sys/process",
+    "sys/user": "base sys/fd sys/file sys/process sys/machine",
+    "sys/net": "base sys/fd sys/file sys/process sys/user",
+    "sys/mount": "base sys/fd sys/file sys/process sys/machine sys/user sys/net",
     "oci": "base json",
     "plan": "base oci",
     # What berth-runtime and berth-scope say to each other.
@@ -37,7 +45,17 @@ LAYERS = {
     "mpi": "base json scan",
     # Slurm's plugin, in slurmstepd: nothing of ours is loaded there but this and two pure folders.
     "spank": "base slurm",
-    "runtime": "base json sys oci plan scope scan slurm/hold.hpp",
+    # berth-runtime's work, in rooms; "runtime" is what they serve, a file for each command.
+    "runtime/mount": "base sys plan",
+    "runtime/cgroup": "base json sys oci plan scope runtime/mount",
+    "runtime/seccomp": "base sys oci",
+    # What is known of a container between two calls, and what is outside of it: hooks, maps of ids, interfaces.
+    "runtime/state": "base json sys oci plan scan runtime/cgroup",
+    # The container's first process, up to the image's program.
+    "runtime/child": "base json sys oci plan scan slurm/hold.hpp runtime/mount runtime/cgroup runtime/seccomp "
+                     "runtime/state",
+    "runtime": "base json sys oci plan runtime/mount runtime/cgroup runtime/state runtime/child",
+    "runtime/checkpoint": "base json sys plan runtime/mount runtime/cgroup runtime/state runtime/child runtime",
     # What was found in the files of an image.
     "facts": "base json scan",
     # Instructions of programs, with a disassembler: of the program that unpacks alone.
@@ -86,7 +104,22 @@ LAYERS = {
     "erofs": "base sys",
     # Shows one through FUSE: a program of its own.
     "erofs/serve": "base sys erofs",
-    "transfer": "base json sys oci image erofs scan facts facts/code node match",
+    # berth-transfer's work, in rooms; "transfer" is what they serve: pulling, pushing, publishing.
+    "transfer/work": "base sys image",
+    "transfer/gzip": "base sys oci",
+    "transfer/tar": "base sys transfer/work",
+    "transfer/registry": "base json sys oci match image transfer/work",
+    # A layer's tar, unpacked into a directory or an EROFS image, and packed again.
+    "transfer/layer": "base sys oci facts facts/code image erofs transfer/work transfer/gzip transfer/tar "
+                      "transfer/registry",
+    "transfer/sign": "base json oci image transfer/work transfer/gzip transfer/registry",
+    # Images that go into files and come out of them: load, save, import, commit.
+    "transfer/archive": "base json sys oci image transfer/work transfer/gzip transfer/tar transfer/registry "
+                        "transfer/layer",
+    # What is done to layers that are in the store.
+    "transfer/store": "base sys facts image transfer/work transfer/layer",
+    "transfer": "base json oci match image transfer/work transfer/registry transfer/layer transfer/sign "
+                "transfer/archive transfer/store",
     # What a registry front is told.
     "hub/config": "base json oci facts node policy/site match",
     # The registry front: HTTP is served here and nowhere else.
@@ -156,9 +189,14 @@ LAYERS = {
     "cli/core": "base json",
     # docker's --format: templates and the lists that are printed by them.
     "cli/template": "base json cli/core",
-    "cli/berth": "base json facts complaint cli/core cli/template engine",
+    # What verbs print: tables and texts. Of the verbs' own it sees what they all share.
+    "cli/berth/show": "base json facts complaint cli/core cli/template engine cli/berth/verb.hpp cli/berth/common.hpp",
+    "cli/berth": "base json complaint cli/core cli/template engine cli/berth/show",
     "cli/oci": "base json cli/core oci plan runtime gpu/inject/inject.hpp",
 }
+
+# Folders that are cut into rooms: in the list of another folder they stand for all of these, too.
+IN_ROOMS = ("sys", "runtime", "transfer", "engine", "cli/berth")
 
 # A program wires together what it is given: the folders that its link line may bring in.
 PROGRAMS = {
@@ -208,16 +246,16 @@ BY_NAME = set("""
     chmod chown fchmodat fchownat futimesat lchown lremovexattr lsetxattr lutimes removexattr
     setxattr utime utimensat utimes
 """.split())
-HANDLES = {"sys/mode.cpp": re.compile(r'\.get\(\), "",|AT_FDCWD, fd_path\(')}
+HANDLES = {"sys/file/mode.cpp": re.compile(r'\.get\(\), "",|AT_FDCWD, fd_path\(')}
 
 # File: the calls it still makes itself.
 MAKES_CALLS = {
-    "runtime/cgroup_maker.cpp": "write rmdir mkdir",
-    "runtime/cgroup_files.cpp": "write openat fdopendir readdir",
-    "runtime/cgroup_processes.cpp": "rmdir",
+    "runtime/cgroup/maker.cpp": "write rmdir mkdir",
+    "runtime/cgroup/files.cpp": "write openat fdopendir readdir",
+    "runtime/cgroup/processes.cpp": "rmdir",
     "runtime/launch.cpp": "getuid",
-    "runtime/seccomp.cpp": "syscall",  # seccomp(2)
-    "runtime/device_filter.cpp": "syscall",  # bpf(2)
+    "runtime/seccomp/seccomp.cpp": "syscall",  # seccomp(2)
+    "runtime/cgroup/device_filter.cpp": "syscall",  # bpf(2)
     # Without src/sys, which would come into slurmstepd with them.
     "spank/board.cpp": "accept4 bind close getrandom listen pipe2 poll recv send setsockopt socket",
     "spank/cgroup.cpp": "close kill mkdir open opendir closedir readdir poll read rmdir write",
@@ -237,7 +275,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 INCLUDE_ANYWHERE = re.compile(INCLUDE.pattern, re.MULTILINE)
 CALL = re.compile(r"(?:(?<![\w>:])::|\b(?=syscall\())(\w+)\(")
 BY_NAME_CXX = re.compile(r"\bfilesystem::(permissions|last_write_time)\(")
-# Up to the end of the statement: what a container's root holds may be a device (sys/regular.hpp).
+# Up to the end of the statement: what a container's root holds may be a device (sys/file/regular.hpp).
 OPEN_IN_ROOT = re.compile(r"\bopen_in_root\([^;]*")
 OPENS_ANYTHING = re.compile(r"\bO_(RDONLY|WRONLY|RDWR)\b(?![^;]*\bO_DIRECTORY\b)")
 LATE_ERRNO = re.compile(r"\bsys_error\(\s*errno\b")
@@ -246,7 +284,7 @@ LATE_ERRNO = re.compile(r"\bsys_error\(\s*errno\b")
 def folder_of(path):
     """The layer that a path below src/ belongs to, or None."""
     parts = pathlib.PurePosixPath(path).parts
-    for depth in (2, 1):
+    for depth in (3, 2, 1):
         name = "/".join(parts[:depth])
         if len(parts) > depth and (name in LAYERS or name == "bin"):
             return name
@@ -257,13 +295,17 @@ def may_include(allowed, included):
     return included in allowed or folder_of(included) in allowed
 
 
+def with_rooms(names, reader=""):
+    """`names`, and the rooms of those that stand for all of theirs; within such a folder each room is named."""
+    whole = [name for name in names if name in IN_ROOMS and not f"{reader}/".startswith(f"{name}/")]
+    return [*names, *(layer for layer in LAYERS if any(layer.startswith(f"{name}/") for name in whole))]
+
+
 def allowed_in(source, folder):
-    """What a file may include: its layer's list, or for a main() its program's; "engine" is all of its rooms."""
+    """What a file may include: its layer's list, or for a main() its program's."""
     if folder == "bin":
-        names = PROGRAMS.get(pathlib.PurePosixPath(source).stem, "").split()
-    else:
-        names = [folder, *LAYERS[folder].split()]
-    return names + [room for room in LAYERS if room.startswith("engine/") and "engine" in names]
+        return with_rooms(PROGRAMS.get(pathlib.PurePosixPath(source).stem, "").split())
+    return with_rooms([folder, *LAYERS[folder].split()], folder)
 
 
 def sources():
@@ -276,17 +318,17 @@ def check_calls(source, text):
     allowed = MAKES_CALLS.get(source, "").split()
     for number, line in enumerate(text.splitlines(), 1):
         for call in BY_NAME_CXX.findall(line):
-            yield f"src/{source}:{number}: '{call}' goes by name; use sys/mode.hpp"
+            yield f"src/{source}:{number}: '{call}' goes by name; use sys/file/mode.hpp"
         for call in CALL.findall(line):
             handle = HANDLES.get(source)
             if call in BY_NAME and not (handle and handle.search(line)):
-                yield f"src/{source}:{number}: '::{call}' goes by name; use sys/mode.hpp"
+                yield f"src/{source}:{number}: '::{call}' goes by name; use sys/file/mode.hpp"
             elif call in SYSTEM_CALLS and not source.startswith("sys/") and call not in allowed:
                 yield f"src/{source}:{number}: '::{call}' outside src/sys"
     for match in OPEN_IN_ROOT.finditer(text):
         if not source.startswith("sys/") and OPENS_ANYTHING.search(match[0]):
             number = text.count("\n", 0, match.start()) + 1
-            yield f"src/{source}:{number}: opens whatever it is in a root; use sys/regular.hpp"
+            yield f"src/{source}:{number}: opens whatever it is in a root; use sys/file/regular.hpp"
     for match in LATE_ERRNO.finditer(text):
         number = text.count("\n", 0, match.start()) + 1
         yield f"src/{source}:{number}: errno beside the text of its error; use errno_now()"
@@ -365,12 +407,13 @@ def check_circles():
 def count_lines(program):
     """{folder: lines} of all that a program links, its main() under 'bin'."""
     counted = {}
-    linked = PROGRAMS[program].split()
+    linked = with_rooms(PROGRAMS[program].split())
     for source, path in sources():
         folder = folder_of(source)
         mine = folder in linked or source == f"bin/{program}.cpp"
         if mine:
-            counted[folder] = counted.get(folder, 0) + len(path.read_text().splitlines())
+            name = next((whole for whole in IN_ROOMS if folder.startswith(f"{whole}/")), folder)
+            counted[name] = counted.get(name, 0) + len(path.read_text().splitlines())
     return counted
 
 

@@ -10,9 +10,9 @@
 #include <exception>
 
 #include "gpu/cdi_hook/hook.hpp"
-#include "sys/file.hpp"
-#include "sys/null_device.hpp"
-#include "sys/umask.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/null_device.hpp"
+#include "sys/process/umask.hpp"
 
 namespace berth::gpu::cdi {
 namespace {

@@ -14,8 +14,8 @@
 #include "base/text.hpp"
 #include "erofs/reader.hpp"
 #include "erofs/serve/server.hpp"
-#include "sys/file.hpp"
-#include "sys/null_device.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/null_device.hpp"
 
 namespace berth {
 namespace {

@@ -16,7 +16,7 @@
 #include "gpu/probe/nvml_facts.hpp"
 #include "gpu/probe/use.hpp"
 #include "json/fields.hpp"
-#include "sys/null_device.hpp"
+#include "sys/mount/null_device.hpp"
 
 namespace berth::gpu {
 namespace {

@@ -25,14 +25,14 @@
 #include "hub/server.hpp"
 #include "image/job_order.hpp"
 #include "json/fields.hpp"
-#include "sys/console.hpp"
-#include "sys/file.hpp"
-#include "sys/null_device.hpp"
-#include "sys/poll.hpp"
-#include "sys/program.hpp"
-#include "sys/pty.hpp"
-#include "sys/signals.hpp"
-#include "sys/thread.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/null_device.hpp"
+#include "sys/process/console.hpp"
+#include "sys/process/program.hpp"
+#include "sys/process/pty.hpp"
+#include "sys/process/signals.hpp"
+#include "sys/thread/thread.hpp"
 
 namespace berth::hub {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 #include "monitor/monitor.hpp"
-#include "sys/null_device.hpp"
+#include "sys/mount/null_device.hpp"
 
 namespace {
 

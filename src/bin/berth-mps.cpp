@@ -16,10 +16,10 @@
 #include "gpu/mps/control.hpp"
 #include "gpu/mps/keeper.hpp"
 #include "gpu/mps/share.hpp"
-#include "sys/file.hpp"
-#include "sys/null_device.hpp"
-#include "sys/process.hpp"
-#include "sys/program.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/null_device.hpp"
+#include "sys/process/process.hpp"
+#include "sys/process/program.hpp"
 
 namespace {
 

@@ -22,11 +22,11 @@
 #include "network/attach/holder.hpp"
 #include "network/attach/serve.hpp"
 #include "network/attach/user_mode.hpp"
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
-#include "sys/null_device.hpp"
-#include "sys/program.hpp"
-#include "sys/umask.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/mount/null_device.hpp"
+#include "sys/process/program.hpp"
+#include "sys/process/umask.hpp"
 
 namespace berth::network {
 namespace {

@@ -11,14 +11,14 @@
 #include "cli/oci/verb.hpp"
 #include "gpu/inventory/state_directory.hpp"
 #include "oci/limit_flags.hpp"
-#include "sys/console.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/null_device.hpp"
-#include "sys/process.hpp"
-#include "sys/program.hpp"
-#include "sys/protected_program.hpp"
-#include "sys/signals.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/null_device.hpp"
+#include "sys/mount/protected_program.hpp"
+#include "sys/process/console.hpp"
+#include "sys/process/process.hpp"
+#include "sys/process/program.hpp"
+#include "sys/process/signals.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth {
 namespace {

@@ -9,12 +9,12 @@
 #include <mutex>
 
 #include "image/transfer_protocol.hpp"
-#include "sys/credentials.hpp"
-#include "sys/file.hpp"
-#include "sys/null_device.hpp"
-#include "sys/poll.hpp"
-#include "sys/signals.hpp"
-#include "sys/thread.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/null_device.hpp"
+#include "sys/process/signals.hpp"
+#include "sys/thread/thread.hpp"
+#include "sys/user/credentials.hpp"
 #include "transfer/serve.hpp"
 
 namespace berth {

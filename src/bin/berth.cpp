@@ -12,11 +12,11 @@
 #include "engine/container/sweep.hpp"
 #include "engine/image/store.hpp"
 #include "gpu/probe/probe.hpp"
-#include "sys/console.hpp"
-#include "sys/file.hpp"
-#include "sys/null_device.hpp"
-#include "sys/process.hpp"
-#include "sys/pty.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/null_device.hpp"
+#include "sys/process/console.hpp"
+#include "sys/process/process.hpp"
+#include "sys/process/pty.hpp"
 
 namespace berth {
 namespace {

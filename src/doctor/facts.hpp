@@ -12,8 +12,8 @@
 
 #include "base/error.hpp"
 #include "gpu/inventory/inventory.hpp"
-#include "sys/file_system.hpp"
-#include "sys/layer.hpp"
+#include "sys/file/file_system.hpp"
+#include "sys/mount/layer.hpp"
 
 namespace berth::doctor {
 

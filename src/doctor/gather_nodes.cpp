@@ -9,7 +9,7 @@
 #include "doctor/gather_parts.hpp"
 #include "gpu/inventory/kernel.hpp"
 #include "gpu/probe/devices.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::doctor {
 namespace {

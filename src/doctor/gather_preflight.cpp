@@ -6,8 +6,8 @@
 #include "base/text.hpp"
 #include "doctor/preflight.hpp"
 #include "gpu/inventory/driver_root.hpp"
-#include "sys/file.hpp"
-#include "sys/file_system.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/file_system.hpp"
 
 namespace berth::doctor {
 namespace {

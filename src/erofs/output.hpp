@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::erofs {
 

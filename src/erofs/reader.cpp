@@ -9,8 +9,8 @@
 #include "base/text.hpp"
 #include "erofs/bytes.hpp"
 #include "erofs/checksum.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
 
 namespace berth::erofs {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/result.hpp"
 #include "erofs/format.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::erofs {
 

@@ -8,7 +8,7 @@
 
 #include "erofs/bytes.hpp"
 #include "erofs/checksum.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/io_at.hpp"
 
 namespace berth::erofs {
 namespace {

@@ -13,8 +13,8 @@
 #include "base/result.hpp"
 #include "erofs/output.hpp"
 #include "erofs/tree.hpp"
-#include "sys/fd.hpp"
-#include "sys/piece_writer.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/file/piece_writer.hpp"
 
 namespace berth::erofs {
 

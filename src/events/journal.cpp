@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "json/value.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::events {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "events/journal.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
-#include "sys/stream.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::events {
 

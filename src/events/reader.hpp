@@ -6,7 +6,7 @@
 
 #include "base/result.hpp"
 #include "events/event.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::events {
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/text.hpp"
-#include "transfer/url.hpp"
+#include "transfer/registry/url.hpp"
 
 namespace berth::hub {
 namespace {

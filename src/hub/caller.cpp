@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "node/what_if.hpp"
 #include "oci/image_spec.hpp"
-#include "transfer/base64.hpp"
+#include "transfer/work/base64.hpp"
 
 namespace berth::hub {
 namespace {

@@ -13,7 +13,7 @@
 #include "match/choose.hpp"
 #include "node/profile.hpp"
 #include "oci/image_spec.hpp"
-#include "transfer/variants.hpp"
+#include "transfer/registry/variants.hpp"
 
 namespace berth::hub {
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "transfer/registry.hpp"
+#include "transfer/registry/registry.hpp"
 
 namespace berth::hub {
 

@@ -10,8 +10,8 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "transfer/sha256.hpp"
+#include "sys/file/file.hpp"
+#include "transfer/work/sha256.hpp"
 
 namespace berth::hub {
 namespace {

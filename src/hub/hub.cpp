@@ -10,8 +10,8 @@
 #include "hub/choice.hpp"
 #include "json/fields.hpp"
 #include "node/file/load.hpp"
-#include "sys/file.hpp"
-#include "transfer/published_facts.hpp"
+#include "sys/file/file.hpp"
+#include "transfer/sign/published_facts.hpp"
 
 namespace berth::hub {
 namespace {

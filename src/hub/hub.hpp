@@ -18,8 +18,8 @@
 #include "hub/route.hpp"
 #include "hub/sources.hpp"
 #include "image/transfer_protocol.hpp"
-#include "transfer/cancel.hpp"
-#include "transfer/event.hpp"
+#include "transfer/work/cancel.hpp"
+#include "transfer/work/event.hpp"
 
 namespace berth::hub {
 

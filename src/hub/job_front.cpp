@@ -7,8 +7,8 @@
 #include <array>
 #include <variant>
 
-#include "transfer/access.hpp"
-#include "transfer/sha256.hpp"
+#include "transfer/registry/access.hpp"
+#include "transfer/work/sha256.hpp"
 
 namespace berth::hub {
 namespace {

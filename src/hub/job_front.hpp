@@ -18,10 +18,10 @@
 #include "hub/spool.hpp"
 #include "image/job_order.hpp"
 #include "image/reference.hpp"
-#include "transfer/cancel.hpp"
-#include "transfer/chain.hpp"
-#include "transfer/event.hpp"
-#include "transfer/http.hpp"
+#include "transfer/registry/chain.hpp"
+#include "transfer/registry/http.hpp"
+#include "transfer/work/cancel.hpp"
+#include "transfer/work/event.hpp"
 
 namespace berth::hub {
 

@@ -2,7 +2,7 @@
 #include "hub/reload.hpp"
 
 #include "hub/config/flags.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::hub {
 

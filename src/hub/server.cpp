@@ -23,7 +23,7 @@
 
 #include "hub/session.hpp"
 #include "hub/tls.hpp"
-#include "sys/tcp.hpp"
+#include "sys/net/tcp.hpp"
 
 namespace berth::hub {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/result.hpp"
 #include "hub/server_options.hpp"
-#include "transfer/cancel.hpp"
+#include "transfer/work/cancel.hpp"
 
 namespace berth::hub {
 

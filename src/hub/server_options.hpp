@@ -11,7 +11,7 @@
 
 #include "hub/config/address.hpp"
 #include "hub/reply.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 /// What the server is told, and by what it serves.
 namespace berth::hub {
@@ -22,7 +22,7 @@ inline constexpr size_t kMaxHeadBytes = size_t{16} << 10;
 struct TlsOptions {
   std::string certificate = {};  ///< PEM text, then those above it
   std::string key = {};          ///< PEM text
-  std::string shared_key = {};   ///< in the place of both (transfer/shared_key.hpp)
+  std::string shared_key = {};   ///< in the place of both (transfer/registry/shared_key.hpp)
 };
 
 struct ServerOptions {

@@ -5,8 +5,8 @@
 
 #include <variant>
 
-#include "transfer/credentials.hpp"
-#include "transfer/variants.hpp"
+#include "transfer/registry/credentials.hpp"
+#include "transfer/registry/variants.hpp"
 
 namespace berth::hub {
 namespace {

@@ -15,8 +15,8 @@
 #include "hub/document_cache.hpp"
 #include "hub/route.hpp"
 #include "oci/image_spec.hpp"
-#include "transfer/http.hpp"
-#include "transfer/registry.hpp"
+#include "transfer/registry/http.hpp"
+#include "transfer/registry/registry.hpp"
 
 namespace berth::hub {
 

@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
-#include "sys/thread.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/thread/thread.hpp"
 
 namespace berth::hub {
 namespace {

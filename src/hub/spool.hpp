@@ -17,9 +17,9 @@
 #include "base/result.hpp"
 #include "image/store.hpp"
 #include "oci/image_spec.hpp"
-#include "sys/fd.hpp"
-#include "transfer/blob_fetcher.hpp"
-#include "transfer/cancel.hpp"
+#include "sys/fd/fd.hpp"
+#include "transfer/registry/blob_fetcher.hpp"
+#include "transfer/work/cancel.hpp"
 
 namespace berth::hub {
 

@@ -4,7 +4,7 @@
 #include <boost/asio/buffer.hpp>
 #include <string>
 
-#include "transfer/shared_key.hpp"
+#include "transfer/registry/shared_key.hpp"
 
 namespace berth::hub {
 

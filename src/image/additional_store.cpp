@@ -7,10 +7,10 @@
 
 #include "base/text.hpp"
 #include "image/layout.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/layer.hpp"
-#include "sys/trusted_file.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/layer.hpp"
+#include "sys/user/identity.hpp"
+#include "sys/user/trusted_file.hpp"
 
 namespace berth::image {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/digest.hpp"
 #include "base/result.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::image {
 

@@ -10,8 +10,8 @@
 #include "image/layout.hpp"
 #include "image/lease.hpp"
 #include "image/records.hpp"
-#include "sys/file.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::image {
 namespace {

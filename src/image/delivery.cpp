@@ -16,9 +16,9 @@
 #include "image/staging.hpp"
 #include "image/upkeep.hpp"
 #include "json/fields.hpp"
-#include "sys/exchange.hpp"
-#include "sys/mode.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/exchange.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::image {
 namespace {

@@ -11,7 +11,7 @@
 #include "image/reference.hpp"
 #include "image/transfer_protocol.hpp"
 #include "oci/image_spec.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 /// Images and their layers, as the store knows them.
 namespace berth::image {

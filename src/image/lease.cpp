@@ -11,12 +11,12 @@
 #include "base/text.hpp"
 #include "image/additional_store.hpp"
 #include "image/layout.hpp"
-#include "sys/boot_clock.hpp"
-#include "sys/file.hpp"
-#include "sys/host_name.hpp"
-#include "sys/mode.hpp"
-#include "sys/namespace.hpp"
-#include "sys/process.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/machine/boot_clock.hpp"
+#include "sys/machine/host_name.hpp"
+#include "sys/process/process.hpp"
+#include "sys/user/namespace.hpp"
 
 namespace berth::image {
 namespace {

@@ -16,7 +16,7 @@
 #include <thread>
 
 #include "base/result.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 /// A lease is a file in tmp/ whose time its owner changes again and again. A mark is a symbolic
 /// link in tmp/ to the lease of its owner. No machine compares its clock with another's: a

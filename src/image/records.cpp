@@ -9,8 +9,8 @@
 #include "base/time.hpp"
 #include "image/layout.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
 
 namespace berth::image {
 

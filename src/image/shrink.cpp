@@ -12,7 +12,7 @@
 #include "image/records.hpp"
 #include "image/staging.hpp"
 #include "image/store.hpp"
-#include "sys/mode.hpp"
+#include "sys/file/mode.hpp"
 
 namespace berth::image {
 namespace {

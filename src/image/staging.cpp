@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "image/layout.hpp"
 #include "image/lease.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::image {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::image {
 

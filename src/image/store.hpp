@@ -16,8 +16,8 @@
 #include "image/additional_store.hpp"
 #include "image/image.hpp"
 #include "image/store_lock.hpp"
-#include "sys/fd.hpp"
-#include "sys/file.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/file/file.hpp"
 
 /// The images of one user as plain files below --root. Any number of processes may use it at once:
 /// everything is published by rename, so a reader never sees half of anything, and a process that

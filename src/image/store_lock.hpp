@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::image {
 

@@ -7,7 +7,7 @@
 #include "image/records.hpp"
 #include "image/staging.hpp"
 #include "image/store.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::image {
 namespace {

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
 
 namespace berth::logs {
 namespace {

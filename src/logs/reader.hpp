@@ -14,7 +14,7 @@
 #include "logs/entry.hpp"
 #include "logs/line_cutter.hpp"
 #include "logs/local.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::logs {
 

@@ -7,10 +7,10 @@
 #include <array>
 #include <cstring>
 
-#include "sys/file.hpp"
-#include "sys/packet.hpp"
-#include "sys/socket.hpp"
-#include "sys/stream.hpp"
+#include "sys/file/file.hpp"
+#include "sys/net/packet.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::monitor {
 namespace {

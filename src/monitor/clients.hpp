@@ -10,8 +10,8 @@
 
 #include "base/result.hpp"
 #include "monitor/protocol.hpp"
-#include "sys/fd.hpp"
-#include "sys/pty.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/process/pty.hpp"
 
 namespace berth::monitor {
 

@@ -13,8 +13,8 @@
 #include "logs/time.hpp"
 #include "monitor/protocol.hpp"
 #include "monitor/record.hpp"
-#include "sys/file.hpp"
-#include "sys/stream.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::monitor {
 namespace {

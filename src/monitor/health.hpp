@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "sys/fd.hpp"
-#include "sys/process.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::monitor {
 

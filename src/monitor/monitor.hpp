@@ -7,7 +7,7 @@
 
 #include "base/result.hpp"
 #include "logs/writer.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 /// The small process that stays with a container: it carries its streams between the container, the
 /// log and whoever is attached, writes down how it ended, and starts it again where that is wanted.

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/notify.hpp"
+#include "sys/fd/notify.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::monitor {
 namespace {

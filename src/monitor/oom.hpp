@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::monitor {
 

@@ -7,8 +7,8 @@
 
 #include "json/fields.hpp"
 #include "record/record.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::monitor {
 namespace {

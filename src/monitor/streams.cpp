@@ -7,11 +7,11 @@
 #include <array>
 #include <cstring>
 
-#include "sys/file.hpp"
-#include "sys/listen.hpp"
-#include "sys/packet.hpp"
-#include "sys/poll.hpp"
-#include "sys/stream.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/net/listen.hpp"
+#include "sys/net/packet.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::monitor {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "base/result.hpp"
 #include "monitor/protocol.hpp"
-#include "sys/fd.hpp"
-#include "sys/process.hpp"
-#include "sys/pty.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/process/process.hpp"
+#include "sys/process/pty.hpp"
 
 namespace berth::monitor {
 

@@ -22,7 +22,7 @@ namespace berth::oci {
 inline constexpr size_t kMaxManifestBytes = size_t{4} << 20;
 inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;
 /// Docker stops at 127 layers, podman at 500. With more than overlay takes at once the lowest ones
-/// are mounted as one (sys/overlay.cpp).
+/// are mounted as one (sys/mount/overlay.cpp).
 inline constexpr size_t kMaxLayers = 500;
 inline constexpr size_t kMaxIndexEntries = 1024;
 inline constexpr size_t kMaxIndexDepth = 2;  // an index may name another

@@ -2,7 +2,7 @@
 #include "policy/file.hpp"
 
 #include "base/text.hpp"
-#include "sys/trusted_file.hpp"
+#include "sys/user/trusted_file.hpp"
 
 namespace berth::policy {
 

@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::record {
 namespace {

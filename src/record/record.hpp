@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 /// container.json: the file beside a container's bundle in which the engine and the container's
 /// monitor write down what it is and what happened to it.

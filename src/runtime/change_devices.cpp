@@ -13,15 +13,15 @@
 
 #include "base/text.hpp"
 #include "oci/config.hpp"
-#include "runtime/bundle.hpp"
-#include "runtime/find.hpp"
-#include "runtime/mount_table.hpp"
+#include "runtime/mount/table.hpp"
+#include "runtime/state/bundle.hpp"
+#include "runtime/state/find.hpp"
 #include "runtime/update.hpp"
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
-#include "sys/node.hpp"
-#include "sys/open_devices.hpp"
-#include "sys/umask.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/node.hpp"
+#include "sys/file/open_devices.hpp"
+#include "sys/process/umask.hpp"
 
 namespace berth::runtime {
 namespace {

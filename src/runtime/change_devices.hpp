@@ -9,7 +9,7 @@
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "oci/runtime_spec.hpp"
-#include "runtime/state.hpp"
+#include "runtime/state/state.hpp"
 
 namespace berth::runtime {
 

@@ -7,15 +7,15 @@
 #include <chrono>
 
 #include "base/text.hpp"
-#include "runtime/find.hpp"
+#include "runtime/cgroup/stats.hpp"
 #include "runtime/foreground.hpp"
-#include "runtime/hooks.hpp"
-#include "runtime/stats.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
-#include "sys/program.hpp"
-#include "sys/signals.hpp"
-#include "sys/socket.hpp"
+#include "runtime/state/find.hpp"
+#include "runtime/state/hooks.hpp"
+#include "sys/file/file.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/process/process.hpp"
+#include "sys/process/program.hpp"
+#include "sys/process/signals.hpp"
 
 namespace berth::runtime {
 namespace {

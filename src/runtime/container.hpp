@@ -8,7 +8,7 @@
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "runtime/launch.hpp"
-#include "runtime/state.hpp"
+#include "runtime/state/state.hpp"
 
 /// The operations of runtime-spec runtime.md "Operations", and those that every runtime adds.
 namespace berth::runtime {

@@ -10,11 +10,11 @@
 #include "base/text.hpp"
 #include "oci/edit.hpp"
 #include "plan/plan.hpp"
-#include "runtime/cgroup_limits.hpp"
-#include "runtime/scope.hpp"
-#include "sys/file.hpp"
-#include "sys/file_system.hpp"
-#include "sys/identity.hpp"
+#include "runtime/cgroup/limits.hpp"
+#include "runtime/cgroup/scope.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/file_system.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -10,8 +10,8 @@
 #include "base/result.hpp"
 #include "oci/runtime_spec.hpp"
 #include "plan/systemd_scope.hpp"
-#include "runtime/cgroup.hpp"
-#include "runtime/find.hpp"
+#include "runtime/cgroup/cgroup.hpp"
+#include "runtime/state/find.hpp"
 
 namespace berth::runtime {
 

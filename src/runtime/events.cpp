@@ -10,13 +10,13 @@
 
 #include "base/text.hpp"
 #include "json/value.hpp"
-#include "runtime/cgroup_files.hpp"
-#include "runtime/find.hpp"
-#include "runtime/stats.hpp"
-#include "sys/file.hpp"
-#include "sys/notify.hpp"
-#include "sys/poll.hpp"
-#include "sys/stream.hpp"
+#include "runtime/cgroup/files.hpp"
+#include "runtime/cgroup/stats.hpp"
+#include "runtime/state/find.hpp"
+#include "sys/fd/notify.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::runtime {
 namespace {

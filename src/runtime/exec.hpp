@@ -11,10 +11,10 @@
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "oci/process_changes.hpp"
-#include "runtime/activation.hpp"
+#include "runtime/child/activation.hpp"
 #include "runtime/container.hpp"
 #include "runtime/launch.hpp"
-#include "runtime/state.hpp"
+#include "runtime/state/state.hpp"
 
 namespace berth::runtime {
 

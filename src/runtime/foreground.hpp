@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "sys/fd.hpp"
-#include "sys/process.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::runtime {
 

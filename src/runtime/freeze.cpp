@@ -3,7 +3,7 @@
 
 #include "base/text.hpp"
 #include "runtime/engine_scope.hpp"
-#include "runtime/find.hpp"
+#include "runtime/state/find.hpp"
 
 namespace berth::runtime {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "runtime/state.hpp"
+#include "runtime/state/state.hpp"
 
 namespace berth::runtime {
 

@@ -11,14 +11,14 @@
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "plan/plan.hpp"
-#include "runtime/activation.hpp"
-#include "runtime/bundle.hpp"
-#include "runtime/cgroup.hpp"
-#include "runtime/child.hpp"
-#include "runtime/protocol.hpp"
-#include "runtime/state.hpp"
-#include "sys/fd.hpp"
-#include "sys/process.hpp"
+#include "runtime/cgroup/cgroup.hpp"
+#include "runtime/child/activation.hpp"
+#include "runtime/child/child.hpp"
+#include "runtime/state/bundle.hpp"
+#include "runtime/state/protocol.hpp"
+#include "runtime/state/state.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::runtime {
 

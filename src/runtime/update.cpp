@@ -6,9 +6,9 @@
 
 #include "base/text.hpp"
 #include "oci/config.hpp"
+#include "runtime/cgroup/scope.hpp"
 #include "runtime/engine_scope.hpp"
-#include "runtime/scope.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::runtime {
 namespace {

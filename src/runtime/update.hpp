@@ -8,8 +8,8 @@
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "oci/runtime_spec.hpp"
-#include "runtime/find.hpp"
-#include "runtime/state.hpp"
+#include "runtime/state/find.hpp"
+#include "runtime/state/state.hpp"
 
 namespace berth::runtime {
 

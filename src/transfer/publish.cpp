@@ -5,11 +5,11 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
-#include "transfer/access.hpp"
-#include "transfer/image_signature.hpp"
-#include "transfer/sha256.hpp"
-#include "transfer/signature.hpp"
-#include "transfer/upload.hpp"
+#include "transfer/registry/access.hpp"
+#include "transfer/registry/upload.hpp"
+#include "transfer/sign/image_signature.hpp"
+#include "transfer/sign/signature.hpp"
+#include "transfer/work/sha256.hpp"
 
 namespace berth::transfer {
 namespace {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "image/transfer_protocol.hpp"
-#include "transfer/archive.hpp"
-#include "transfer/cancel.hpp"
+#include "transfer/work/cancel.hpp"
+#include "transfer/work/event.hpp"
 
 namespace berth::transfer {
 

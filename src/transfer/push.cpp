@@ -5,8 +5,8 @@
 
 #include "base/text.hpp"
 #include "image/store.hpp"
-#include "transfer/access.hpp"
-#include "transfer/upload.hpp"
+#include "transfer/registry/access.hpp"
+#include "transfer/registry/upload.hpp"
 
 namespace berth::transfer {
 namespace {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transfer/serve.hpp"
 
-#include "transfer/content_digest.hpp"
-#include "transfer/convert.hpp"
-#include "transfer/dedupe.hpp"
-#include "transfer/login.hpp"
+#include "transfer/archive/archive.hpp"
+#include "transfer/archive/content_digest.hpp"
 #include "transfer/publish.hpp"
-#include "transfer/published_facts.hpp"
 #include "transfer/pull.hpp"
 #include "transfer/push.hpp"
-#include "transfer/search.hpp"
-#include "transfer/signature.hpp"
-#include "transfer/store_check.hpp"
+#include "transfer/registry/login.hpp"
+#include "transfer/registry/search.hpp"
+#include "transfer/sign/published_facts.hpp"
+#include "transfer/sign/signature.hpp"
+#include "transfer/store/check.hpp"
+#include "transfer/store/convert.hpp"
+#include "transfer/store/dedupe.hpp"
 
 namespace berth::transfer {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "image/layer_work.hpp"
 #include "image/transfer_protocol.hpp"
-#include "transfer/archive.hpp"
-#include "transfer/cancel.hpp"
+#include "transfer/work/cancel.hpp"
+#include "transfer/work/event.hpp"
 
 namespace berth::transfer {
 

@@ -12,9 +12,9 @@
 #include <memory>
 
 #include "base/result.hpp"
-#include "sys/file.hpp"
-#include "sys/tree.hpp"
-#include "transfer/parallel_inflate.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/tree.hpp"
+#include "transfer/gzip/parallel_inflate.hpp"
 
 namespace {
 

@@ -13,7 +13,7 @@
 
 #include "base/text.hpp"
 #include "gpu/inventory/cache.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace {
 

@@ -14,16 +14,16 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
-#include "sys/node.hpp"
-#include "sys/piece_writer.hpp"
-#include "sys/remove_tree.hpp"
-#include "sys/tree.hpp"
-#include "transfer/inflate.hpp"
-#include "transfer/sha256.hpp"
-#include "transfer/tar.hpp"
-#include "transfer/tar_entry.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/node.hpp"
+#include "sys/file/piece_writer.hpp"
+#include "sys/file/remove_tree.hpp"
+#include "sys/file/tree.hpp"
+#include "transfer/gzip/inflate.hpp"
+#include "transfer/tar/entry.hpp"
+#include "transfer/tar/tar.hpp"
+#include "transfer/work/sha256.hpp"
 
 namespace {
 

@@ -73,32 +73,32 @@ def test_a_skip_is_listed_with_its_reason(tmp_path):
 
 
 def test_layers_names_the_include_that_is_not_allowed(tmp_path, monkeypatch):
-    for name, text in (("sys/a.cpp", '#include "sys/a.hpp"\n#include "base/b.hpp"\n'),
+    for name, text in (("sys/fd/a.cpp", '#include "sys/fd/a.hpp"\n#include "base/b.hpp"\n'),
                        ("base/b.hpp", "#include <string>\n"),
-                       ("base/c.cpp", '\n#include "sys/a.hpp"\n'),
+                       ("base/c.cpp", '\n#include "sys/fd/a.hpp"\n'),
                        ("stray/d.cpp", "")):
         path = tmp_path / "src" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     monkeypatch.setattr(layers, "ROOT", tmp_path)
-    assert layers.check() == ['src/base/c.cpp:2: base may not include "sys/a.hpp"',
+    assert layers.check() == ['src/base/c.cpp:2: base may not include "sys/fd/a.hpp"',
                               "src/stray/d.cpp: not in a folder of tools/layers.py"]
 
 
 @pytest.mark.parametrize("line, fault", (
-    ("::fchmodat(dir, name, mode, 0);", "'::fchmodat' goes by name; use sys/mode.hpp"),
-    ("::fchmodat(AT_FDCWD, path.c_str(), mode, 0);", "'::fchmodat' goes by name; use sys/mode.hpp"),
+    ("::fchmodat(dir, name, mode, 0);", "'::fchmodat' goes by name; use sys/file/mode.hpp"),
+    ("::fchmodat(AT_FDCWD, path.c_str(), mode, 0);", "'::fchmodat' goes by name; use sys/file/mode.hpp"),
     ("::fchownat(dir.get(), name, 1, 2, AT_SYMLINK_NOFOLLOW);",
-     "'::fchownat' goes by name; use sys/mode.hpp"),
-    ("::lsetxattr(path, key, value, 1, 0);", "'::lsetxattr' goes by name; use sys/mode.hpp"),
-    ("std::filesystem::permissions(path, all);", "'permissions' goes by name; use sys/mode.hpp"),
+     "'::fchownat' goes by name; use sys/file/mode.hpp"),
+    ("::lsetxattr(path, key, value, 1, 0);", "'::lsetxattr' goes by name; use sys/file/mode.hpp"),
+    ("std::filesystem::permissions(path, all);", "'permissions' goes by name; use sys/file/mode.hpp"),
     ('::fchownat(fd.get(), "", 1, 2, AT_EMPTY_PATH);', None),
     ("::fchmodat(AT_FDCWD, fd_path(fd).c_str(), mode, 0);", None),
     ("::fchmod(fd.get(), mode);", None),
 ))
 def test_layers_refuse_a_mode_owner_time_or_attribute_that_is_set_by_name(line, fault):
-    assert list(layers.check_calls("sys/mode.cpp", line)) == (
-        [f"src/sys/mode.cpp:1: {fault}"] if fault else [])
+    assert list(layers.check_calls("sys/file/mode.cpp", line)) == (
+        [f"src/sys/file/mode.cpp:1: {fault}"] if fault else [])
 
 
 def test_layers_refuse_to_open_a_file_of_a_root_before_it_is_looked_at():
@@ -106,7 +106,7 @@ def test_layers_refuse_to_open_a_file_of_a_root_before_it_is_looked_at():
            "auto b = open_in_root(root, path, O_RDONLY | O_DIRECTORY);\n" \
            "auto c = TRY(sys::open_in_root(root,\n  path, O_RDONLY | O_NONBLOCK));\n"
     assert list(layers.check_calls("engine/x.cpp", text)) == [
-        "src/engine/x.cpp:3: opens whatever it is in a root; use sys/regular.hpp"]
+        "src/engine/x.cpp:3: opens whatever it is in a root; use sys/file/regular.hpp"]
 
 
 def test_layers_let_one_header_through_where_the_table_names_it():
@@ -114,6 +114,20 @@ def test_layers_let_one_header_through_where_the_table_names_it():
                               "gpu/inventory/inventory.hpp")
     assert not layers.may_include(layers.allowed_in("gpu/grant/x.cpp", "gpu/grant"),
                                   "gpu/probe/probe.hpp")
+
+
+def test_layers_let_a_folder_stand_for_its_rooms_but_within_it():
+    assert layers.may_include(layers.allowed_in("hub/x.cpp", "hub"), "transfer/tar/tar.hpp")
+    assert layers.may_include(layers.allowed_in("hub/x.cpp", "hub"), "transfer/pull.hpp")
+    assert not layers.may_include(layers.allowed_in("runtime/checkpoint/x.cpp", "runtime/checkpoint"),
+                                  "runtime/seccomp/seccomp.hpp")
+    assert not layers.may_include(layers.allowed_in("sys/fd/x.cpp", "sys/fd"), "sys/file/file.hpp")
+
+
+def test_layers_no_folder_may_include_one_that_comes_after_it():
+    order = list(layers.LAYERS)
+    for folder, names in layers.LAYERS.items():
+        assert set(names.split()).isdisjoint(order[order.index(folder):]), folder
 
 
 def test_every_decision_is_in_the_index():
@@ -138,6 +152,19 @@ def test_clashes_names_what_two_files_of_a_folder_call_the_same(tmp_path, monkey
     assert capsys.readouterr().out.splitlines() == [
         "clashes: 'has' is a name of its own in src/room/a.cpp, src/room/b.cpp, src/room/c.cpp; give each another",
         "clashes: 'kSize' is a name of its own in src/room/a.cpp, src/room/b.cpp; give each another"]
+
+
+def test_clashes_compares_the_rooms_of_a_library(tmp_path, monkeypatch, capsys):
+    for name in ("src/a/one/x.cpp", "src/a/two/y.cpp", "src/b/z.cpp"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True)
+        path.write_text("namespace {\nconstexpr int kSize = 1;\n}\n")
+    (tmp_path / "src/a/CMakeLists.txt").touch()
+    (tmp_path / "src/b/CMakeLists.txt").touch()
+    monkeypatch.setattr(clashes, "ROOT", tmp_path)
+    assert clashes.main([]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "clashes: 'kSize' is a name of its own in src/a/one/x.cpp, src/a/two/y.cpp; give each another"]
 
 
 def test_clashes_lets_functions_of_one_name_differ_by_what_they_take(tmp_path, monkeypatch):

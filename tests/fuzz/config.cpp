@@ -8,10 +8,10 @@
 #include "base/assert.hpp"
 #include "oci/runtime_spec.hpp"
 #include "plan/plan.hpp"
-#include "runtime/cgroup_limits.hpp"
-#include "runtime/device_filter.hpp"
-#include "runtime/scope.hpp"
-#include "runtime/seccomp.hpp"
+#include "runtime/cgroup/device_filter.hpp"
+#include "runtime/cgroup/limits.hpp"
+#include "runtime/cgroup/scope.hpp"
+#include "runtime/seccomp/seccomp.hpp"
 
 namespace {
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A layer's tar into an EROFS image, which is looked through. The first byte says whose layer it
 // is, and in what pieces the stream arrives.
-#include "transfer/erofs_layer.hpp"
-
 #include <algorithm>
 #include <string>
 
 #include "support/erofs_reader.hpp"
 #include "support/tar_checksums.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
-#include "transfer/tar.hpp"
-#include "transfer/tar_entry.hpp"
-#include "transfer/unpack_options.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "transfer/layer/erofs.hpp"
+#include "transfer/layer/unpack_options.hpp"
+#include "transfer/tar/entry.hpp"
+#include "transfer/tar/tar.hpp"
 
 namespace {
 

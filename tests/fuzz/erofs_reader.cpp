@@ -10,7 +10,7 @@
 #include "erofs/checksum.hpp"
 #include "erofs/reader.hpp"
 #include "support/erofs_walk.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace {
 

@@ -3,11 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "transfer/auth.hpp"
-#include "transfer/base64.hpp"
-#include "transfer/credentials.hpp"
-#include "transfer/registry.hpp"
-#include "transfer/url.hpp"
+#include "transfer/registry/auth.hpp"
+#include "transfer/registry/credentials.hpp"
+#include "transfer/registry/registry.hpp"
+#include "transfer/registry/url.hpp"
+#include "transfer/work/base64.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace transfer = berth::transfer;

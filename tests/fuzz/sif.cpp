@@ -3,8 +3,8 @@
 #include <string>
 
 #include "base/assert.hpp"
-#include "sys/file.hpp"
-#include "sys/image_file.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/image_file.hpp"
 
 using namespace berth;
 

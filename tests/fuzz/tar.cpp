@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tar reader: the first byte says in what pieces the stream arrives.
-#include "transfer/tar.hpp"
+#include "transfer/tar/tar.hpp"
 
 #include <algorithm>
 
-#include "transfer/tar_entry.hpp"
+#include "transfer/tar/entry.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace berth;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Members of a tar below a directory that lies beside a file which nothing may touch. The first
 // byte says whether links lead inside a root, and in what pieces the stream arrives.
-#include "transfer/tree_extract.hpp"
+#include "transfer/layer/tree_extract.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,10 +10,10 @@
 #include <string>
 
 #include "support/tar_checksums.hpp"
-#include "sys/file.hpp"
-#include "sys/remove_tree.hpp"
-#include "transfer/tar.hpp"
-#include "transfer/tar_entry.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/remove_tree.hpp"
+#include "transfer/tar/entry.hpp"
+#include "transfer/tar/tar.hpp"
 
 namespace {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The record of a layer's files, compared with an empty tree and with an image of a few bytes.
-#include "transfer/tree_record.hpp"
+#include "transfer/layer/tree_record.hpp"
 
 #include <fcntl.h>
 
 #include <string>
 
 #include "base/assert.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/file/remove_tree.hpp"
 
 using namespace berth;
 

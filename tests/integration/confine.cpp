@@ -24,12 +24,12 @@
 #include "oci/capabilities.hpp"
 #include "oci/config.hpp"
 #include "oci/default_profile.hpp"
-#include "runtime/cgroup.hpp"
-#include "runtime/seccomp.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/namespace.hpp"
-#include "sys/user_namespace.hpp"
+#include "runtime/cgroup/cgroup.hpp"
+#include "runtime/seccomp/seccomp.hpp"
+#include "sys/file/file.hpp"
+#include "sys/user/identity.hpp"
+#include "sys/user/namespace.hpp"
+#include "sys/user/user_namespace.hpp"
 
 namespace {
 

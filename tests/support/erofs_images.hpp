@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "erofs/writer.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
 
 namespace berth::erofs {
 

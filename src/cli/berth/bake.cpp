@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
-#include "cli/berth/bake_text.hpp"
 #include "cli/berth/common.hpp"
+#include "cli/berth/show/bake_text.hpp"
 #include "engine/build/bake_request.hpp"
 #include "engine/context/absolute_path.hpp"
 

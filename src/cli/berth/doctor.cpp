@@ -3,7 +3,7 @@
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "cli/berth/doctor_text.hpp"
+#include "cli/berth/show/doctor_text.hpp"
 #include "complaint/complaint.hpp"
 #include "engine/state/log_end.hpp"
 

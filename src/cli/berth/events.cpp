@@ -3,8 +3,8 @@
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "cli/berth/container_words.hpp"
 #include "cli/berth/document_format.hpp"
+#include "cli/berth/show/container_words.hpp"
 
 namespace berth::cli {
 namespace {

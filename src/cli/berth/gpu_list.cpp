@@ -3,7 +3,7 @@
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "cli/berth/gpu_terms.hpp"
+#include "cli/berth/show/gpu_terms.hpp"
 #include "cli/core/table.hpp"
 #include "cli/core/text_width.hpp"
 #include "cli/template/listing.hpp"

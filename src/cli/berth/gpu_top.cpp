@@ -3,7 +3,7 @@
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "cli/berth/gpu_terms.hpp"
+#include "cli/berth/show/gpu_terms.hpp"
 #include "cli/core/table.hpp"
 #include "engine/gpu/top.hpp"
 #include "engine/system/user_names.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "cli/berth/container_words.hpp"
-#include "cli/berth/list_rows.hpp"
+#include "cli/berth/show/container_words.hpp"
+#include "cli/berth/show/list_rows.hpp"
 #include "engine/image/query.hpp"
 
 namespace berth::cli {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "cli/berth/match_flags.hpp"
-#include "cli/berth/match_text.hpp"
+#include "cli/berth/show/match_text.hpp"
 
 namespace berth::cli {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "cli/berth/list_rows.hpp"
 #include "cli/berth/prune.hpp"
+#include "cli/berth/show/list_rows.hpp"
 #include "engine/network/connect.hpp"
 #include "engine/network/networks.hpp"
 #include "engine/network/query.hpp"

@@ -2,7 +2,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
-#include "cli/berth/scan_text.hpp"
+#include "cli/berth/show/scan_text.hpp"
 #include "cli/core/table.hpp"
 #include "engine/decide/published_facts.hpp"
 #include "engine/image/facts.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
-#include "cli/berth/doctor_text.hpp"
-#include "cli/berth/match_text.hpp"
+#include "cli/berth/show/doctor_text.hpp"
+#include "cli/berth/show/match_text.hpp"
 #include "engine/node/preflight.hpp"
 
 namespace berth::cli {

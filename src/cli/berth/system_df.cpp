@@ -5,7 +5,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
-#include "cli/berth/list_rows.hpp"
+#include "cli/berth/show/list_rows.hpp"
 
 namespace berth::cli {
 namespace {

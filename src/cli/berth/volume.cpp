@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "cli/berth/list_rows.hpp"
+#include "cli/berth/show/list_rows.hpp"
 #include "engine/container/volume_query.hpp"
 
 namespace berth::cli {

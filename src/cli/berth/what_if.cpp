@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "cli/berth/match_flags.hpp"
-#include "cli/berth/match_text.hpp"
+#include "cli/berth/show/match_text.hpp"
 
 namespace berth::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "plan/attributes.hpp"
 #include "plan/mount_options.hpp"
 #include "plan/plan.hpp"
-#include "runtime/seccomp.hpp"
+#include "runtime/seccomp/seccomp.hpp"
 
 namespace berth::cli::oci {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/result.hpp"
 #include "cli/oci/verb.hpp"
-#include "runtime/state.hpp"
+#include "runtime/state/state.hpp"
 
 namespace berth::cli::oci {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/oci/verb.hpp"
 #include "json/value.hpp"
-#include "runtime/find.hpp"
-#include "runtime/process_table.hpp"
+#include "runtime/state/find.hpp"
+#include "runtime/state/process_table.hpp"
 
 namespace berth::cli::oci {
 namespace {

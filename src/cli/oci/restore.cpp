@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/restore.hpp"
+#include "runtime/checkpoint/restore.hpp"
 
 #include "cli/oci/verb.hpp"
 

@@ -11,8 +11,8 @@
 #include "cli/core/flags.hpp"
 #include "cli/core/help.hpp"
 #include "gpu/inject/inject.hpp"
+#include "runtime/checkpoint/criu.hpp"
 #include "runtime/container.hpp"
-#include "runtime/criu.hpp"
 
 /// The command line that every OCI runtime has (runc's, which callers write against).
 namespace berth::cli::oci {

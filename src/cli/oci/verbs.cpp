@@ -6,7 +6,7 @@
 #include "base/time.hpp"
 #include "cli/oci/verb.hpp"
 #include "json/value.hpp"
-#include "runtime/find.hpp"
+#include "runtime/state/find.hpp"
 
 namespace berth::cli::oci {
 

@@ -18,7 +18,7 @@
 #include "engine/state/log_end.hpp"
 #include "image/reference.hpp"
 #include "image/store.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::engine {
 namespace {

@@ -9,8 +9,8 @@
 #include "engine/image/tree_size.hpp"
 #include "engine/state/journal.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::engine {
 namespace {

@@ -12,7 +12,7 @@
 #include "engine/image/shared_layers.hpp"
 #include "image/reference.hpp"
 #include "json/value.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -8,11 +8,11 @@
 #include <iterator>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/packages.hpp"
-#include "sys/poll.hpp"
-#include "sys/program.hpp"
-#include "sys/signals.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/machine/packages.hpp"
+#include "sys/process/program.hpp"
+#include "sys/process/signals.hpp"
 
 namespace berth::engine {
 namespace {

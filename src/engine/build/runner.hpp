@@ -10,7 +10,7 @@
 #include "base/result.hpp"
 #include "engine/build/steps.hpp"
 #include "engine/context/context.hpp"
-#include "sys/process.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::engine {
 

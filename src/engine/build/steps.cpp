@@ -11,8 +11,8 @@
 #include "engine/context/find_in_path.hpp"
 #include "engine/request/ulimits.hpp"
 #include "oci/image_spec.hpp"
-#include "sys/packages.hpp"
-#include "sys/process.hpp"
+#include "sys/machine/packages.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::engine {
 namespace {

@@ -9,8 +9,8 @@
 #include "bake/bake_file.hpp"
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
-#include "sys/fd.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/file/remove_tree.hpp"
 
 /// The programs that make an image of a Containerfile, and what they are called with.
 namespace berth::engine {

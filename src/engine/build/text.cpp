@@ -3,7 +3,7 @@
 
 #include "base/text.hpp"
 #include "engine/context/absolute_path.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

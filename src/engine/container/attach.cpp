@@ -13,11 +13,11 @@
 #include "engine/container/relay.hpp"
 #include "engine/request/detach_keys.hpp"
 #include "monitor/protocol.hpp"
-#include "sys/packet.hpp"
-#include "sys/poll.hpp"
-#include "sys/pty.hpp"
-#include "sys/signals.hpp"
-#include "sys/stream.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/net/packet.hpp"
+#include "sys/process/pty.hpp"
+#include "sys/process/signals.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::engine {
 namespace {

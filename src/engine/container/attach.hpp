@@ -6,7 +6,7 @@
 
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::engine {
 

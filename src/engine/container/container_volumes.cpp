@@ -10,7 +10,7 @@
 #include "engine/container/volumes.hpp"
 #include "engine/image/layer_view.hpp"
 #include "engine/state/directory.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

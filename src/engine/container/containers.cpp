@@ -21,9 +21,9 @@
 #include "engine/state/journal.hpp"
 #include "json/fields.hpp"
 #include "record/record.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/remove_tree.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::engine {
 namespace {

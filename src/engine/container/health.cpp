@@ -6,7 +6,7 @@
 #include "base/time.hpp"
 #include "engine/state/directory.hpp"
 #include "monitor/protocol.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -15,13 +15,13 @@
 #include "oci/config.hpp"
 #include "oci/limit_flags.hpp"
 #include "slurm/hold.hpp"
-#include "sys/file.hpp"
-#include "sys/poll.hpp"
-#include "sys/process.hpp"
-#include "sys/protected_program.hpp"
-#include "sys/signals.hpp"
-#include "sys/socket.hpp"
-#include "sys/stream.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/protected_program.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/process/process.hpp"
+#include "sys/process/signals.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::engine {
 namespace {
@@ -80,7 +80,7 @@ void add_held(const LaunchOptions& options, std::vector<std::string>& words) {
 
 Error network_error(Error error) {
   // "the createRuntime hook failed with exit code 1: '/…/berth-network': {…}", of
-  // runtime/hooks.cpp.
+  // runtime/state/hooks.cpp.
   constexpr std::string_view kBefore = "/berth-network': ";
   size_t at = error.what.find(kBefore);
   if (at == std::string::npos) return error;

@@ -9,8 +9,8 @@
 #include "engine/container/relay.hpp"
 #include "engine/context/context.hpp"
 #include "oci/runtime_spec.hpp"
-#include "sys/fd.hpp"
-#include "sys/process.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::engine {
 
@@ -32,8 +32,8 @@ struct Ended {
   bool asked = false;                  ///< somebody told us to end
 };
 
-/// Reads the report pipe until every writer has closed it, then logs the warnings that precede the
-/// report.
+/// Reads the report pipe until every writer has closed it, then logs the warnings that precede
+/// the report.
 class ReportReader {
  public:
   ReportReader(sys::Fd fd, Log& log) : fd_(std::move(fd)), log_(log) {}
@@ -55,15 +55,14 @@ class ReportReader {
 
 /// A container in front of us, in the order of its calls: open(), announce(), start(), exited(),
 /// end(). berth-runtime is executed first and waits, because its start takes about as long as it
-/// takes to decide what it is to do, and reading that takes as long as it takes to write the rest.
-/// While a call waits, our standard streams are copied, and signals that processes send to us are
-/// passed on; a key of the terminal reaches berth-runtime by itself. When this process dies the
-/// container is killed.
+/// takes to decide what it is to do, and reading that takes as long as it takes to write the
+/// rest. While a call waits, our standard streams are copied, and signals that processes send to
+/// us are passed on; a key of the terminal reaches berth-runtime by itself. When this process
+/// dies the container is killed.
 class Foreground {
  public:
-  /// Executes berth-runtime for container `id`, whose bundle will lie in `bundle`. When this object
-  /// is dropped before start(), it ends without having made anything.
-  /// Errors: io.
+  /// Executes berth-runtime for container `id`, whose bundle will lie in `bundle`. When this
+  /// object is dropped before start(), it ends without having made anything. Errors: io.
   static Result<Foreground> open(const Context& context, const std::string& id,
                                  const std::string& bundle, const LaunchOptions& options);
 
@@ -75,8 +74,8 @@ class Foreground {
   /// The config of the bundle is written: berth-runtime decides what is to be done.
   void announce() const;
 
-  /// The bundle is whole: runs the container. True when its command runs; false when it cannot, and
-  /// end() says why.  Errors: io.
+  /// The bundle is whole: runs the container. True when its command runs; false when it cannot,
+  /// and end() says why.  Errors: io.
   Result<bool> start();
 
   /// Waits until nobody uses the container's files any more, and gives its status. Nothing when
@@ -129,8 +128,8 @@ Result<Ended> ended_with(std::string_view report, const std::string& id, const s
 /// A process document in memory, for `berth-runtime exec --process /proc/self/fd/N`.  Errors: io.
 Result<sys::Fd> process_document(const oci::Process& process);
 
-/// Calls `berth-runtime WORD…`, which keeps `kept`, with nothing on its standard streams, and gives
-/// its report, which is empty where it did its work.  Errors: io.
+/// Calls `berth-runtime WORD…`, which keeps `kept`, with nothing on its standard streams, and
+/// gives its report, which is empty where it did its work.  Errors: io.
 Result<std::string> call_reporting(const Context& context, std::vector<std::string> words,
                                    const sys::Fd& kept);
 
@@ -144,7 +143,8 @@ struct Report {
 /// Errors: corrupt.
 Result<Report> parse_report(std::string_view text);
 
-/// An error of berth-runtime about a hook of ours becomes what berth-network has said; others stay.
+/// An error of berth-runtime about a hook of ours becomes what berth-network has said; others
+/// stay.
 Error network_error(Error error);
 
 }  // namespace berth::engine

@@ -11,7 +11,7 @@
 #include "engine/container/sweep.hpp"
 #include "json/fields.hpp"
 #include "record/record.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

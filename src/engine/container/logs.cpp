@@ -10,9 +10,9 @@
 #include "engine/state/directory.hpp"
 #include "logs/reader.hpp"
 #include "logs/time.hpp"
-#include "sys/file.hpp"
-#include "sys/notify.hpp"
-#include "sys/poll.hpp"
+#include "sys/fd/notify.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -9,11 +9,11 @@
 
 #include <cerrno>
 
-#include "sys/file.hpp"
-#include "sys/poll.hpp"
-#include "sys/pty.hpp"
-#include "sys/signals.hpp"
-#include "sys/stream.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/pty.hpp"
+#include "sys/process/signals.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::engine {
 namespace {

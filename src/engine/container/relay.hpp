@@ -10,8 +10,8 @@
 
 #include "base/result.hpp"
 #include "complaint/complaint.hpp"
-#include "sys/fd.hpp"
-#include "sys/process.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::engine {
 

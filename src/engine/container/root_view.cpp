@@ -13,12 +13,12 @@
 #include "oci/config.hpp"
 #include "oci/runtime_spec.hpp"
 #include "record/record.hpp"
-#include "sys/file.hpp"
-#include "sys/fuse_overlay.hpp"
-#include "sys/layer.hpp"
-#include "sys/mount.hpp"
-#include "sys/overlay.hpp"
-#include "sys/process.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/fuse_overlay.hpp"
+#include "sys/mount/layer.hpp"
+#include "sys/mount/mount.hpp"
+#include "sys/mount/overlay.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::engine {
 namespace {

@@ -10,7 +10,7 @@
 #include "engine/context/context.hpp"
 #include "engine/state/directory.hpp"
 #include "oci/runtime_spec.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::engine {
 

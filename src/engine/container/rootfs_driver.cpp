@@ -10,8 +10,8 @@
 #include "engine/image/rootfs_choice.hpp"
 #include "engine/state/layout.hpp"
 #include "oci/edit.hpp"
-#include "sys/file.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::engine {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "engine/container/launch.hpp"
 #include "json/value.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

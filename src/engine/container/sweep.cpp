@@ -17,10 +17,10 @@
 #include "engine/state/journal.hpp"
 #include "gpu/mps/join.hpp"
 #include "monitor/protocol.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/process.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/remove_tree.hpp"
+#include "sys/process/process.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::engine {
 namespace {

@@ -12,8 +12,8 @@
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::engine {
 namespace {

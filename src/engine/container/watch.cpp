@@ -9,10 +9,10 @@
 #include "engine/state/layout.hpp"
 #include "json/fields.hpp"
 #include "monitor/protocol.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
-#include "sys/remove_tree.hpp"
-#include "sys/socket.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/remove_tree.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::engine {
 namespace {

@@ -11,8 +11,8 @@
 #include "engine/state/directory.hpp"
 #include "oci/image_spec.hpp"
 #include "record/record.hpp"
-#include "sys/fd.hpp"
-#include "sys/process.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::engine {
 

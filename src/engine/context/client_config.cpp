@@ -2,7 +2,7 @@
 #include "engine/context/client_config.hpp"
 
 #include "json/value.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

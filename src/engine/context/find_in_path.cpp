@@ -2,7 +2,7 @@
 #include "engine/context/find_in_path.hpp"
 
 #include "base/text.hpp"
-#include "sys/program.hpp"
+#include "sys/process/program.hpp"
 
 namespace berth::engine {
 

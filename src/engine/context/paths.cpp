@@ -8,10 +8,10 @@
 #include "engine/context/absolute_path.hpp"
 #include "engine/context/context.hpp"
 #include "gpu/inventory/state_directory.hpp"
-#include "sys/console.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/process.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/console.hpp"
+#include "sys/process/process.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::engine {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "gpu/inventory/state_directory.hpp"
-#include "sys/identity.hpp"
-#include "sys/user_namespace.hpp"
+#include "sys/user/identity.hpp"
+#include "sys/user/user_namespace.hpp"
 
 namespace berth::engine {
 namespace {

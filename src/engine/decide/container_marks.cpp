@@ -5,7 +5,7 @@
 
 #include "engine/image/lowest_layer.hpp"
 #include "gpu/place/publish.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

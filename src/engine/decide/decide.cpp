@@ -31,12 +31,12 @@
 #include "oci/config.hpp"
 #include "oci/edit.hpp"
 #include "oci/user.hpp"
-#include "sys/credentials.hpp"
-#include "sys/file.hpp"
-#include "sys/host_facts.hpp"
-#include "sys/host_name.hpp"
-#include "sys/namespace.hpp"
-#include "sys/user_namespace.hpp"
+#include "sys/file/file.hpp"
+#include "sys/machine/host_facts.hpp"
+#include "sys/machine/host_name.hpp"
+#include "sys/user/credentials.hpp"
+#include "sys/user/namespace.hpp"
+#include "sys/user/user_namespace.hpp"
 
 namespace berth::engine {
 namespace {

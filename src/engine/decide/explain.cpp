@@ -11,7 +11,7 @@
 #include "engine/decide/explain_driver.hpp"
 #include "engine/decide/reason.hpp"
 #include "gpu/grant/reasons.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -16,7 +16,7 @@
 #include "oci/edit.hpp"
 #include "oci/runtime_spec.hpp"
 #include "scan/driver_files.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::engine {
 

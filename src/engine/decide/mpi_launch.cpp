@@ -8,9 +8,9 @@
 #include <iterator>
 
 #include "base/text.hpp"
-#include "sys/fd.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/file/file.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::engine {
 namespace {

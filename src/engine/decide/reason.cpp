@@ -15,9 +15,9 @@
 #include "node/cpuinfo.hpp"
 #include "oci/image_spec.hpp"
 #include "scan/elf.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
-#include "sys/regular.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/file/regular.hpp"
 
 namespace berth::engine {
 namespace {

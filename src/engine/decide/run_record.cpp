@@ -18,8 +18,8 @@
 #include "engine/state/directory.hpp"
 #include "gpu/inventory/driver_root.hpp"
 #include "node/gather/gather.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::engine {
 namespace {

@@ -13,8 +13,8 @@
 #include "engine/gpu/loader_cache.hpp"
 #include "engine/gpu/loader_places.hpp"
 #include "engine/image/merged.hpp"
-#include "sys/file.hpp"
-#include "sys/layer.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/layer.hpp"
 
 namespace berth::engine {
 namespace {

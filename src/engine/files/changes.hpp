@@ -9,7 +9,7 @@
 #include "engine/context/context.hpp"
 #include "image/transfer_protocol.hpp"
 #include "scan/loader_cache.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::engine {
 

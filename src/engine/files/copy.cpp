@@ -10,9 +10,9 @@
 #include "engine/context/absolute_path.hpp"
 #include "engine/image/transfer.hpp"
 #include "engine/state/journal.hpp"
-#include "sys/file.hpp"
-#include "sys/mount.hpp"
-#include "sys/root_walk.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/root_walk.hpp"
+#include "sys/mount/mount.hpp"
 
 namespace berth::engine {
 namespace {

@@ -10,10 +10,10 @@
 #include "engine/files/changes.hpp"
 #include "engine/gpu/loader_cache.hpp"
 #include "engine/image/merged.hpp"
-#include "sys/copy_tree.hpp"
-#include "sys/file.hpp"
-#include "sys/node.hpp"
-#include "sys/tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/node.hpp"
+#include "sys/file/tree.hpp"
+#include "sys/mount/copy_tree.hpp"
 
 namespace berth::engine {
 namespace {

@@ -15,11 +15,11 @@
 #include "engine/image/store.hpp"
 #include "engine/image/transfer.hpp"
 #include "image/foreign.hpp"
-#include "sys/copy_tree.hpp"
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
-#include "sys/mount.hpp"
-#include "sys/overlay.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/mount/copy_tree.hpp"
+#include "sys/mount/mount.hpp"
+#include "sys/mount/overlay.hpp"
 
 namespace berth::engine {
 namespace {

@@ -16,7 +16,7 @@
 #include "oci/cdi.hpp"
 #include "oci/edit_fields.hpp"
 #include "policy/file.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 #include "yaml/read.hpp"
 
 namespace berth::engine {

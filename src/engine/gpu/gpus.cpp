@@ -27,8 +27,8 @@
 #include "gpu/place/place.hpp"
 #include "oci/edit.hpp"
 #include "policy/file.hpp"
-#include "sys/file.hpp"
-#include "sys/file_system.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/file_system.hpp"
 
 namespace berth::engine {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "base/text.hpp"
 #include "gpu/ledger/chooser.hpp"
-#include "sys/file.hpp"
-#include "sys/file_system.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/file_system.hpp"
 
 namespace berth::engine {
 namespace {

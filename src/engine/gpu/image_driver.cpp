@@ -10,9 +10,9 @@
 #include "engine/state/layout.hpp"
 #include "gpu/place/publish.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
-#include "sys/stream.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::engine {
 namespace {

@@ -16,9 +16,9 @@
 #include "engine/state/directory.hpp"
 #include "gpu/ledger/chooser.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/signals.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/signals.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::engine {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/gpu/loader_cache.hpp"
 
-#include "sys/file.hpp"
-#include "sys/regular.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/regular.hpp"
 
 namespace berth::engine {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/result.hpp"
 #include "engine/image/merged.hpp"
 #include "scan/loader_cache.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::engine {
 

@@ -10,7 +10,7 @@
 #include "gpu/place/publish.hpp"
 #include "oci/edit.hpp"
 #include "scan/loader_cache.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

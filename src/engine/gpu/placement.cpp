@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 #include "oci/edit.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

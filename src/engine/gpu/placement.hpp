@@ -12,7 +12,7 @@
 #include "base/result.hpp"
 #include "gpu/grant/select.hpp"
 #include "oci/runtime_spec.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::engine {
 

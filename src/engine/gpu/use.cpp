@@ -9,7 +9,7 @@
 #include "gpu/grant/select.hpp"
 #include "gpu/probe/amd_use.hpp"
 #include "oci/config.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -16,10 +16,10 @@
 #include "facts/image_facts.hpp"
 #include "facts/layer_scan.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
-#include "sys/layer.hpp"
-#include "sys/regular.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/file/regular.hpp"
+#include "sys/mount/layer.hpp"
 
 namespace berth::engine {
 namespace {

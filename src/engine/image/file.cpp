@@ -10,8 +10,8 @@
 #include "engine/image/layer_view.hpp"
 #include "engine/image/rootfs.hpp"
 #include "image/foreign.hpp"
-#include "sys/file.hpp"
-#include "sys/image_file.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/image_file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -11,13 +11,13 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "sys/copy_tree.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
-#include "sys/layer.hpp"
-#include "sys/regular.hpp"
-#include "sys/tree.hpp"
-#include "sys/xattr.hpp"
+#include "sys/fd/xattr.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/file/regular.hpp"
+#include "sys/file/tree.hpp"
+#include "sys/mount/copy_tree.hpp"
+#include "sys/mount/layer.hpp"
 
 namespace berth::engine {
 namespace {

@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <sys/sysmacros.h>
 
-#include "sys/file.hpp"
-#include "sys/regular.hpp"
-#include "sys/xattr.hpp"
+#include "sys/fd/xattr.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/regular.hpp"
 
 namespace berth::engine {
 

@@ -11,7 +11,7 @@
 
 #include "base/result.hpp"
 #include "image/transfer_protocol.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::engine {
 

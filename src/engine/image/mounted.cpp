@@ -13,13 +13,13 @@
 #include "engine/context/find_in_path.hpp"
 #include "engine/image/file.hpp"
 #include "engine/image/store.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/layer.hpp"
-#include "sys/mount.hpp"
-#include "sys/mount_table.hpp"
-#include "sys/overlay.hpp"
-#include "sys/program.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/layer.hpp"
+#include "sys/mount/mount.hpp"
+#include "sys/mount/overlay.hpp"
+#include "sys/mount/table.hpp"
+#include "sys/process/program.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::engine {
 namespace {

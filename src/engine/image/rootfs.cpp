@@ -8,8 +8,8 @@
 
 #include "base/text.hpp"
 #include "oci/edit.hpp"
-#include "sys/file.hpp"
-#include "sys/mount_table.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/table.hpp"
 
 namespace berth::engine {
 namespace {

@@ -10,11 +10,11 @@
 
 #include "base/text.hpp"
 #include "oci/edit.hpp"
-#include "sys/file.hpp"
-#include "sys/fuse_overlay.hpp"
-#include "sys/host_name.hpp"
-#include "sys/overlay.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/remove_tree.hpp"
+#include "sys/machine/host_name.hpp"
+#include "sys/mount/fuse_overlay.hpp"
+#include "sys/mount/overlay.hpp"
 
 namespace berth::engine {
 namespace {

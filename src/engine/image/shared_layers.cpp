@@ -12,7 +12,7 @@
 #include "engine/image/transfer.hpp"
 #include "image/store.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -13,11 +13,11 @@
 #include "engine/context/source_date.hpp"
 #include "engine/image/images.hpp"
 #include "engine/state/journal.hpp"
-#include "sys/file.hpp"
-#include "sys/layer.hpp"
-#include "sys/process.hpp"
-#include "sys/program.hpp"
-#include "sys/stream.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/layer.hpp"
+#include "sys/process/process.hpp"
+#include "sys/process/program.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::engine {
 namespace {

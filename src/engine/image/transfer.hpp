@@ -9,7 +9,7 @@
 #include "engine/context/context.hpp"
 #include "image/layer_work.hpp"
 #include "image/transfer_protocol.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 /// Everything that talks to a registry, hashes or inflates: done by the child `berth-transfer`.
 namespace berth::engine {

@@ -18,9 +18,9 @@
 #include "engine/inspect/container_document.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"
-#include "sys/file.hpp"
-#include "sys/layer.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/remove_tree.hpp"
+#include "sys/mount/layer.hpp"
 
 namespace berth::engine {
 namespace {

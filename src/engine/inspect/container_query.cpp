@@ -15,7 +15,7 @@
 #include "engine/network/network.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/state/layout.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -11,8 +11,8 @@
 #include "engine/inspect/container_query.hpp"
 #include "engine/state/journal.hpp"
 #include "events/reader.hpp"
-#include "sys/notify.hpp"
-#include "sys/poll.hpp"
+#include "sys/fd/notify.hpp"
+#include "sys/fd/poll.hpp"
 
 namespace berth::engine {
 namespace {

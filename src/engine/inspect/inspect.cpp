@@ -11,7 +11,7 @@
 #include "engine/state/directory.hpp"
 #include "engine/state/layout.hpp"
 #include "oci/config.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -16,7 +16,7 @@
 #include "engine/state/layout.hpp"
 #include "json/fields.hpp"
 #include "oci/config.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -11,9 +11,9 @@
 #include "engine/context/find_in_path.hpp"
 #include "engine/network/networks.hpp"
 #include "network/ipv6.hpp"
-#include "sys/file.hpp"
-#include "sys/packages.hpp"
-#include "sys/process.hpp"
+#include "sys/file/file.hpp"
+#include "sys/machine/packages.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::engine {
 namespace {

@@ -4,9 +4,9 @@
 #include <fcntl.h>
 
 #include "json/fields.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
-#include "sys/trusted_file.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/process.hpp"
+#include "sys/user/trusted_file.hpp"
 
 namespace berth::engine {
 namespace {

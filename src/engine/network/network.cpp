@@ -23,8 +23,8 @@
 #include "network/ipv6.hpp"
 #include "network/publish.hpp"
 #include "network/request.hpp"
-#include "sys/process.hpp"
-#include "sys/program.hpp"
+#include "sys/process/process.hpp"
+#include "sys/process/program.hpp"
 
 namespace berth::engine {
 namespace {

@@ -14,8 +14,8 @@
 #include "network/ipv4.hpp"
 #include "network/mac.hpp"
 #include "network/rules.hpp"
-#include "sys/file.hpp"
-#include "sys/net_link.hpp"
+#include "sys/file/file.hpp"
+#include "sys/net/link.hpp"
 
 namespace berth::engine {
 namespace {

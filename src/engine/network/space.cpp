@@ -13,7 +13,7 @@
 #include "engine/network/network.hpp"
 #include "engine/network/networks.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

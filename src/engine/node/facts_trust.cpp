@@ -6,7 +6,7 @@
 
 #include "base/text.hpp"
 #include "policy/file.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

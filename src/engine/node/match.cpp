@@ -15,7 +15,7 @@
 #include "node/file/load.hpp"
 #include "node/what_if.hpp"
 #include "policy/file.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 

@@ -2,7 +2,7 @@
 #include "engine/node/nfd.hpp"
 
 #include "bake/nfd_document.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 

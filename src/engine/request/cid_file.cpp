@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 

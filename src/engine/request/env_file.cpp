@@ -2,7 +2,7 @@
 #include "engine/request/env_file.hpp"
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 

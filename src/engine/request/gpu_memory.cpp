@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "sys/identity.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::engine {
 namespace {

@@ -12,7 +12,7 @@
 #include "engine/request/request.hpp"
 #include "oci/runtime_spec.hpp"
 #include "oci/user.hpp"
-#include "sys/user_namespace.hpp"
+#include "sys/user/user_namespace.hpp"
 
 namespace berth::engine {
 

@@ -9,8 +9,8 @@
 
 #include "base/numbers.hpp"
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/processors.hpp"
+#include "sys/file/file.hpp"
+#include "sys/machine/processors.hpp"
 
 namespace berth::engine {
 namespace {

@@ -7,7 +7,7 @@
 #include "oci/capabilities.hpp"
 #include "oci/default_profile.hpp"
 #include "oci/docker_profile.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

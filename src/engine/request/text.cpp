@@ -9,7 +9,7 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "sys/signals.hpp"
+#include "sys/process/signals.hpp"
 
 namespace berth::engine {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "sys/credentials.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
+#include "sys/user/credentials.hpp"
 
 namespace berth::engine {
 namespace {

@@ -13,7 +13,7 @@
 #include "json/fields.hpp"
 #include "monitor/protocol.hpp"
 #include "oci/config.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

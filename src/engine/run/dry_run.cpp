@@ -7,7 +7,7 @@
 #include "engine/decide/resolve.hpp"
 #include "engine/run/new_container.hpp"
 #include "engine/state/directory.hpp"
-#include "sys/host_facts.hpp"
+#include "sys/machine/host_facts.hpp"
 
 namespace berth::engine {
 

@@ -17,10 +17,10 @@
 #include "oci/capabilities.hpp"
 #include "oci/process_changes.hpp"
 #include "oci/user.hpp"
-#include "sys/credentials.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
-#include "sys/regular.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/regular.hpp"
+#include "sys/process/process.hpp"
+#include "sys/user/credentials.hpp"
 
 namespace berth::engine {
 namespace {

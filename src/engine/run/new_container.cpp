@@ -15,7 +15,7 @@
 #include "engine/run/bundle.hpp"
 #include "engine/state/journal.hpp"
 #include "record/record.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

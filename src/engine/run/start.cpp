@@ -24,9 +24,9 @@
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"
 #include "record/record.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
-#include "sys/socket.hpp"
+#include "sys/file/file.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::engine {
 namespace {

@@ -17,7 +17,7 @@
 #include "gpu/grant/request.hpp"
 #include "json/fields.hpp"
 #include "oci/runtime_spec.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -22,7 +22,7 @@
 #include "json/fields.hpp"
 #include "oci/config.hpp"
 #include "oci/edit.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -13,7 +13,7 @@
 #include "engine/site/facts.hpp"
 #include "gpu/grant/request.hpp"
 #include "policy/limits.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -13,7 +13,7 @@
 #include "engine/image/file.hpp"
 #include "engine/request/text.hpp"
 #include "image/reference.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -10,8 +10,8 @@
 #include "engine/node/slurm_features.hpp"
 #include "engine/request/process.hpp"
 #include "image/reference.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
+#include "sys/file/file.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::engine {
 namespace {

@@ -9,8 +9,8 @@
 #include "oci/runtime_spec.hpp"
 #include "slurm/options.hpp"
 #include "slurm/spelled.hpp"
-#include "sys/file.hpp"
-#include "sys/program.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/program.hpp"
 
 namespace berth::engine {
 namespace {

@@ -15,14 +15,14 @@
 #include "image/job_order.hpp"
 #include "image/reference.hpp"
 #include "slurm/board.hpp"
-#include "sys/file.hpp"
-#include "sys/poll.hpp"
-#include "sys/process.hpp"
-#include "sys/program.hpp"
-#include "sys/signals.hpp"
-#include "sys/socket.hpp"
-#include "sys/stream.hpp"
-#include "sys/tcp.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/net/tcp.hpp"
+#include "sys/process/process.hpp"
+#include "sys/process/program.hpp"
+#include "sys/process/signals.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::engine {
 

@@ -11,7 +11,7 @@
 #include "image/job_order.hpp"
 #include "image/registry_access.hpp"
 #include "image/store.hpp"
-#include "sys/process.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::engine {
 

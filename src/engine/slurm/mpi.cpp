@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
+#include "sys/file/file.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::engine {
 namespace {

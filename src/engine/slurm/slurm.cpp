@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "engine/gpu/list.hpp"
 #include "engine/node/node.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

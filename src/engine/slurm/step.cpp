@@ -28,10 +28,10 @@
 #include "slurm/hold.hpp"
 #include "slurm/mounts.hpp"
 #include "slurm/visible.hpp"
-#include "sys/adopt.hpp"
-#include "sys/file.hpp"
-#include "sys/file_system.hpp"
-#include "sys/signals.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/file_system.hpp"
+#include "sys/process/adopt.hpp"
+#include "sys/process/signals.hpp"
 
 namespace berth::engine {
 namespace {

@@ -11,7 +11,7 @@
 #include "engine/request/request.hpp"
 #include "json/fields.hpp"
 #include "record/record.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::engine {
 

@@ -8,9 +8,9 @@
 #include <algorithm>
 
 #include "complaint/complaint.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
-#include "sys/stream.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::engine {
 namespace {

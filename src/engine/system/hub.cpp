@@ -5,8 +5,8 @@
 #include "engine/node/match.hpp"
 #include "hub/config/flags.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
-#include "sys/program.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/program.hpp"
 
 namespace berth::engine {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -15,11 +15,11 @@
 
 #include "base/text.hpp"
 #include "engine/system/metrics.hpp"
-#include "sys/file.hpp"
-#include "sys/poll.hpp"
-#include "sys/signals.hpp"
-#include "sys/socket.hpp"
-#include "sys/stream.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/process/signals.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::engine {
 namespace {

@@ -16,10 +16,10 @@
 #include "policy/site/houdini.hpp"
 #include "policy/site/site.hpp"
 #include "policy/site/toolkit.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/trusted_file.hpp"
-#include "sys/umask.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/umask.hpp"
+#include "sys/user/identity.hpp"
+#include "sys/user/trusted_file.hpp"
 
 namespace berth::engine {
 namespace {

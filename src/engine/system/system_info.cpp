@@ -8,7 +8,7 @@
 #include "engine/image/images.hpp"
 #include "engine/image/rootfs_choice.hpp"
 #include "engine/network/default_network.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "sys/identity.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::engine {
 

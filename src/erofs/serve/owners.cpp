@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "sys/identity.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::erofs {
 namespace {

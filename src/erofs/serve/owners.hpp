@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 #include "erofs/reader.hpp"
-#include "sys/user_namespace.hpp"
+#include "sys/user/user_namespace.hpp"
 
 namespace berth::erofs {
 

@@ -5,7 +5,7 @@
 
 #include "base/result.hpp"
 #include "erofs/serve/tree.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::erofs {
 

@@ -11,8 +11,8 @@
 
 #include "base/text.hpp"
 #include "gpu/cdi/resolve.hpp"
-#include "sys/file.hpp"
-#include "sys/trusted_file.hpp"
+#include "sys/file/file.hpp"
+#include "sys/user/trusted_file.hpp"
 #include "yaml/read.hpp"
 
 namespace berth::gpu::cdi {

@@ -17,8 +17,8 @@
 #include "gpu/grant/grant.hpp"
 #include "scan/elf.hpp"
 #include "scan/loader_cache.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
 
 namespace berth::gpu::cdi {
 namespace {

@@ -14,9 +14,9 @@
 #include "oci/config.hpp"
 #include "oci/runtime_spec.hpp"
 #include "scan/loader_cache.hpp"
-#include "sys/confine.hpp"
-#include "sys/file.hpp"
-#include "sys/namespace.hpp"
+#include "sys/file/file.hpp"
+#include "sys/user/confine.hpp"
+#include "sys/user/namespace.hpp"
 
 namespace berth::gpu::cdi {
 namespace {

@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
-#include "sys/mount.hpp"
-#include "sys/namespace.hpp"
-#include "sys/regular.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/regular.hpp"
+#include "sys/mount/mount.hpp"
+#include "sys/user/namespace.hpp"
 
 namespace berth::gpu::cdi {
 namespace {

@@ -12,8 +12,8 @@
 #include "json/fields.hpp"
 #include "oci/cdi.hpp"
 #include "oci/edit_fields.hpp"
-#include "sys/file.hpp"
-#include "sys/trusted_file.hpp"
+#include "sys/file/file.hpp"
+#include "sys/user/trusted_file.hpp"
 
 namespace berth::gpu::cdi {
 

@@ -13,7 +13,7 @@
 
 #include "base/result.hpp"
 #include "oci/edit.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::gpu::cdi {
 

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/root_walk.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/root_walk.hpp"
 
 namespace berth::gpu {
 namespace {

@@ -27,10 +27,10 @@
 #include "oci/edit.hpp"
 #include "policy/amend/amend.hpp"
 #include "policy/file.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/process.hpp"
-#include "sys/trusted_file.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/process.hpp"
+#include "sys/user/identity.hpp"
+#include "sys/user/trusted_file.hpp"
 
 namespace berth::gpu {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "gpu/inventory/state_directory.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::gpu {
 namespace {

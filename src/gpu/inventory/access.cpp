@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "sys/device_access.hpp"
+#include "sys/file/device_access.hpp"
 
 namespace berth::gpu {
 namespace {

@@ -12,9 +12,9 @@
 #include "base/text.hpp"
 #include "gpu/inventory/kernel.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
-#include "sys/trusted_file.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/process.hpp"
+#include "sys/user/trusted_file.hpp"
 
 namespace berth::gpu {
 namespace {

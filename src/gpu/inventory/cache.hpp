@@ -16,7 +16,7 @@
 #include "base/result.hpp"
 #include "gpu/inventory/driver_root.hpp"
 #include "gpu/inventory/inventory.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::gpu {
 

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/regular.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/regular.hpp"
 
 namespace berth::gpu {
 namespace {

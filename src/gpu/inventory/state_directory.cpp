@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
+#include "sys/file/file.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::gpu {
 

@@ -2,8 +2,8 @@
 #include "gpu/ledger/alive.hpp"
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::gpu {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <chrono>
 
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
 
 namespace berth::gpu {
 

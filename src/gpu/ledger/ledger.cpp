@@ -11,12 +11,12 @@
 
 #include "base/text.hpp"
 #include "gpu/ledger/files.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/io_at.hpp"
-#include "sys/mode.hpp"
-#include "sys/remove_tree.hpp"
-#include "sys/trusted_file.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/remove_tree.hpp"
+#include "sys/user/identity.hpp"
+#include "sys/user/trusted_file.hpp"
 
 namespace berth::gpu {
 namespace {

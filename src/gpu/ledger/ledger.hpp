@@ -18,7 +18,7 @@
 #include "gpu/grant/occupancy.hpp"
 #include "gpu/ledger/alive.hpp"
 #include "gpu/ledger/record.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::gpu {
 

@@ -11,10 +11,10 @@
 #include "gpu/grant/select.hpp"
 #include "gpu/inventory/kfd.hpp"
 #include "json/fields.hpp"
-#include "sys/boot_clock.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
-#include "sys/trusted_file.hpp"
+#include "sys/file/file.hpp"
+#include "sys/machine/boot_clock.hpp"
+#include "sys/process/process.hpp"
+#include "sys/user/trusted_file.hpp"
 
 namespace berth::gpu {
 

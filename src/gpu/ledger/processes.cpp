@@ -5,8 +5,8 @@
 
 #include "base/text.hpp"
 #include "gpu/grant/occupancy.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::gpu {
 namespace {

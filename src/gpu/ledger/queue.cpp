@@ -8,10 +8,10 @@
 
 #include "gpu/ledger/files.hpp"
 #include "gpu/ledger/ledger.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/notify.hpp"
-#include "sys/poll.hpp"
+#include "sys/fd/notify.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::gpu {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
-#include "sys/identity.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::gpu {
 namespace {

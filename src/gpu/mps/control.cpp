@@ -10,16 +10,16 @@
 #include <thread>
 
 #include "base/text.hpp"
-#include "sys/adopt.hpp"
-#include "sys/credentials.hpp"
-#include "sys/file.hpp"
-#include "sys/mount.hpp"
-#include "sys/poll.hpp"
-#include "sys/program.hpp"
-#include "sys/reap.hpp"
-#include "sys/remove_tree.hpp"
-#include "sys/signals.hpp"
-#include "sys/tree.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/remove_tree.hpp"
+#include "sys/file/tree.hpp"
+#include "sys/mount/mount.hpp"
+#include "sys/process/adopt.hpp"
+#include "sys/process/program.hpp"
+#include "sys/process/reap.hpp"
+#include "sys/process/signals.hpp"
+#include "sys/user/credentials.hpp"
 
 namespace berth::gpu {
 namespace {

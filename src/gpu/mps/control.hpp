@@ -7,7 +7,7 @@
 
 #include "base/result.hpp"
 #include "gpu/mps/share.hpp"
-#include "sys/process.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::gpu {
 

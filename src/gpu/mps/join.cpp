@@ -11,12 +11,12 @@
 #include "base/text.hpp"
 #include "gpu/mps/keeper.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/mode.hpp"
-#include "sys/poll.hpp"
-#include "sys/process.hpp"
-#include "sys/stream.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/process/process.hpp"
+#include "sys/process/stream.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::gpu {
 namespace {

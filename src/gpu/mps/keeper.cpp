@@ -14,11 +14,11 @@
 #include "gpu/mps/control.hpp"
 #include "gpu/mps/modes.hpp"
 #include "gpu/mps/share.hpp"
-#include "sys/adopt.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/poll.hpp"
-#include "sys/signals.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/adopt.hpp"
+#include "sys/process/signals.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::gpu {
 namespace {

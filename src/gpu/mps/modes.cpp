@@ -7,7 +7,7 @@
 
 #include "base/text.hpp"
 #include "gpu/probe/use.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::gpu {
 namespace {

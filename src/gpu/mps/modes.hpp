@@ -7,7 +7,7 @@
 
 #include "base/result.hpp"
 #include "gpu/mps/share.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::gpu {
 

@@ -6,8 +6,8 @@
 #include "base/fnv.hpp"
 #include "base/text.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::gpu {
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "gpu/place/requests.hpp"
-#include "sys/file.hpp"
-#include "sys/node.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/node.hpp"
 
 namespace berth::gpu {
 namespace {

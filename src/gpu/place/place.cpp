@@ -12,10 +12,10 @@
 #include "gpu/place/publish.hpp"
 #include "gpu/place/requests.hpp"
 #include "gpu/place/volume.hpp"
-#include "sys/device_access.hpp"
-#include "sys/file.hpp"
-#include "sys/identity.hpp"
-#include "sys/mode.hpp"
+#include "sys/file/device_access.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::gpu {
 namespace {

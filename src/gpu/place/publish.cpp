@@ -8,9 +8,9 @@
 
 #include "base/fnv.hpp"
 #include "base/text.hpp"
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::gpu {
 namespace {

@@ -10,11 +10,11 @@
 
 #include "base/text.hpp"
 #include "gpu/place/publish.hpp"
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
-#include "sys/remove_tree.hpp"
-#include "sys/stream.hpp"
-#include "sys/tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/remove_tree.hpp"
+#include "sys/file/tree.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::gpu {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "gpu/inventory/cache.hpp"
 #include "gpu/probe/probe.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::gpu {
 namespace {

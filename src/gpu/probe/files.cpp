@@ -9,7 +9,7 @@
 #include "base/text.hpp"
 #include "gpu/probe/driver_names.hpp"
 #include "gpu/probe/libraries.hpp"
-#include "sys/identity.hpp"
+#include "sys/user/identity.hpp"
 
 namespace berth::gpu {
 namespace {

@@ -8,8 +8,8 @@
 #include "facts/versions.hpp"
 #include "scan/driver_files.hpp"
 #include "scan/elf.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
 
 namespace berth::gpu {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/text.hpp"
 #include "gpu/probe/driver_names.hpp"
 #include "scan/loader_cache.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/io_at.hpp"
 
 namespace berth::gpu {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "gpu/probe/use.hpp"
 #include "json/fields.hpp"
-#include "sys/process.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::gpu {
 

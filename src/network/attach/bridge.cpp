@@ -21,8 +21,8 @@
 #include "network/mac.hpp"
 #include "network/names.hpp"
 #include "network/rules.hpp"
-#include "sys/file.hpp"
-#include "sys/net_link.hpp"
+#include "sys/file/file.hpp"
+#include "sys/net/link.hpp"
 
 namespace berth::network {
 namespace {

@@ -11,12 +11,12 @@
 #include "base/rollback.hpp"
 #include "base/text.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
-#include "sys/mount.hpp"
-#include "sys/net_link.hpp"
-#include "sys/poll.hpp"
-#include "sys/socket.hpp"
-#include "sys/stream.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/mount.hpp"
+#include "sys/net/link.hpp"
+#include "sys/net/socket.hpp"
+#include "sys/process/stream.hpp"
 
 namespace berth::network {
 namespace {

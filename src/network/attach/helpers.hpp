@@ -12,8 +12,8 @@
 #include "network/ipv4.hpp"
 #include "network/ipv6.hpp"
 #include "network/request.hpp"
-#include "sys/fd.hpp"
-#include "sys/process.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::network {
 

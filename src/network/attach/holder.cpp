@@ -18,14 +18,14 @@
 #include "network/attach/forwards.hpp"
 #include "network/attach/helpers.hpp"
 #include "network/rules.hpp"
-#include "sys/file.hpp"
-#include "sys/namespace.hpp"
-#include "sys/packages.hpp"
-#include "sys/poll.hpp"
-#include "sys/process.hpp"
-#include "sys/program.hpp"
-#include "sys/signals.hpp"
-#include "sys/stream.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/machine/packages.hpp"
+#include "sys/process/process.hpp"
+#include "sys/process/program.hpp"
+#include "sys/process/signals.hpp"
+#include "sys/process/stream.hpp"
+#include "sys/user/namespace.hpp"
 
 namespace berth::network {
 namespace {

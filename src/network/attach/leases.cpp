@@ -8,8 +8,8 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::network {
 namespace {

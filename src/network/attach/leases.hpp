@@ -7,7 +7,7 @@
 
 #include "base/result.hpp"
 #include "network/request.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::network {
 

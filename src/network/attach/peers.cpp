@@ -9,8 +9,8 @@
 #include <algorithm>
 
 #include "network/hosts_block.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
 
 namespace berth::network {
 namespace {

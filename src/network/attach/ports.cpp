@@ -8,8 +8,8 @@
 #include "base/text.hpp"
 #include "network/ipv4.hpp"
 #include "network/ipv6.hpp"
-#include "sys/file.hpp"
-#include "sys/net_port.hpp"
+#include "sys/file/file.hpp"
+#include "sys/net/port.hpp"
 
 namespace berth::network {
 namespace {

@@ -23,8 +23,8 @@
 #include "network/ipv4.hpp"
 #include "network/names.hpp"
 #include "network/publish.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::network {
 namespace {

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 
 #include "base/text.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::network {
 

@@ -12,9 +12,9 @@
 #include "network/ipv4.hpp"
 #include "network/ipv6.hpp"
 #include "network/names.hpp"
-#include "sys/file.hpp"
-#include "sys/poll.hpp"
-#include "sys/process.hpp"
+#include "sys/fd/poll.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/process.hpp"
 
 namespace berth::network {
 namespace {

@@ -6,7 +6,7 @@
 #include "base/result.hpp"
 #include "network/attach/leases.hpp"
 #include "network/request.hpp"
-#include "sys/fd.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::network {
 

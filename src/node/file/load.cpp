@@ -11,7 +11,7 @@
 #include "json/fields.hpp"
 #include "node/check.hpp"
 #include "policy/site/toml.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::node {
 namespace {

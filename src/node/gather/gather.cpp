@@ -11,9 +11,9 @@
 #include "node/check.hpp"
 #include "node/cpuinfo.hpp"
 #include "node/gather/parts.hpp"
-#include "sys/file.hpp"
-#include "sys/host_name.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/machine/host_name.hpp"
 
 namespace berth::node {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/text.hpp"
 #include "node/gather/parts.hpp"
-#include "sys/host_facts.hpp"
+#include "sys/machine/host_facts.hpp"
 
 namespace berth::node {
 namespace {

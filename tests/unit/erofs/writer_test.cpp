@@ -6,8 +6,8 @@
 #include "erofs/checksum.hpp"
 #include "support/erofs_images.hpp"
 #include "support/erofs_reader.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
 
 namespace berth::erofs {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "events/reader.hpp"
-#include "sys/file.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::events {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <random>
 
-#include "transfer/base64.hpp"
+#include "transfer/work/base64.hpp"
 
 namespace berth::hub {
 namespace {

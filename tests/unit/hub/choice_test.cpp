@@ -9,7 +9,7 @@
 
 #include "hub/choice_cache.hpp"
 #include "node/check.hpp"
-#include "transfer/sha256.hpp"
+#include "transfer/work/sha256.hpp"
 
 namespace berth::hub {
 namespace {

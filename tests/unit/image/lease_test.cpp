@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "image/staging.hpp"
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
 
 namespace berth::image {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "logs/reader.hpp"
 #include "logs/writer.hpp"
-#include "sys/file.hpp"
-#include "sys/io_at.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::logs {
 namespace {

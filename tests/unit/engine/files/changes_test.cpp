@@ -5,10 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
-#include "sys/remove_tree.hpp"
-#include "sys/tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/remove_tree.hpp"
+#include "sys/file/tree.hpp"
 
 namespace berth::engine {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sys/remove_tree.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::engine {
 namespace {

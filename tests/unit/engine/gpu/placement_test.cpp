@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::engine {
 namespace {

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <optional>
 
-#include "sys/remove_tree.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::engine {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-#include "sys/remove_tree.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::engine {
 namespace {

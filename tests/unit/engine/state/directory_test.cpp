@@ -11,7 +11,7 @@
 #include "engine/container/launch.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/sweep.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::engine {
 namespace {

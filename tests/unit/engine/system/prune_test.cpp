@@ -11,7 +11,7 @@
 #include "base/time.hpp"
 #include "engine/container/volumes.hpp"
 #include "engine/state/directory.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::engine {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "gpu/cdi_hook/root.hpp"
 #include "scan/loader_cache.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 #include "unit/gpu/driver_tree.hpp"
 
 namespace berth::gpu::cdi {

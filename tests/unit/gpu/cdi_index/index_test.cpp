@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "sys/file.hpp"
-#include "sys/mode.hpp"
-#include "sys/remove_tree.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/file/remove_tree.hpp"
 
 namespace berth::gpu::cdi {
 namespace {

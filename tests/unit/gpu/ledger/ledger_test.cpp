@@ -15,8 +15,8 @@
 #include <thread>
 
 #include "../driver_tree.hpp"
-#include "sys/file.hpp"
-#include "sys/process.hpp"
+#include "sys/file/file.hpp"
+#include "sys/process/process.hpp"
 #include "unit/gpu/ledger/seen.hpp"
 
 namespace berth::gpu {

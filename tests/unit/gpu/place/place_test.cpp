@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "scan/loader_cache.hpp"
-#include "sys/identity.hpp"
+#include "sys/user/identity.hpp"
 #include "unit/gpu/driver_tree.hpp"
 
 namespace berth::gpu {

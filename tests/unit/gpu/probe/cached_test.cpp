@@ -10,7 +10,7 @@
 #include "gpu/inventory/cache.hpp"
 #include "gpu/probe/probe.hpp"
 #include "json/fields.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 #include "unit/gpu/driver_tree.hpp"
 #include "unit/gpu/probe/probing.hpp"
 

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "json/fields.hpp"
-#include "sys/file.hpp"
+#include "sys/file/file.hpp"
 #include "unit/gpu/driver_tree.hpp"
 #include "unit/gpu/probe/probing.hpp"
 

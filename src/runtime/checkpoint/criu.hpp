@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-runtime. Capabilities: the caller's, and criu needs nearly all. Hostile: what criu
+// writes about a container's processes; it is shown and never read. An image that is restored is
+// trusted: it says which user, capabilities and filters the processes have.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "plan/plan.hpp"
+#include "sys/process/process.hpp"
+
+/// CRIU as a program: docs/decisions/0076.
+namespace berth::runtime {
+
+/// What checkpoint and restore are both asked for, as runc's flags have it.
+struct CriuOptions {
+  std::string image_path;  ///< empty: "checkpoint" in the working directory
+  std::string work_path;   ///< for logs and statistics; empty: the images' directory
+  bool tcp_established = false;
+  bool tcp_skip_in_flight = false;
+  bool link_remap = false;
+  bool external_unix_sockets = false;
+  bool shell_job = false;
+  bool file_locks = false;
+  bool lazy_pages = false;
+  bool auto_dedup = false;
+  std::string manage_cgroups_mode = "soft";
+};
+
+/// The criu of this machine, which its own check says can work here.
+/// Errors: unsupported (there is none, or the first reason that its check gives).
+Result<std::string> find_criu();
+
+/// The environment of criu: it starts iptables and tar.
+std::vector<std::string> criu_environment();
+
+/// Whether criu finds the program that it locks a network with unless told otherwise.
+bool has_iptables();
+
+/// Absolute directories, so that criu can run in "/".
+struct CriuDirectories {
+  std::string images;
+  std::string work;
+};
+enum class MakeImages { no, yes };
+/// Makes those that are missing, that of the images only when told to. Errors: not_found, denied.
+Result<CriuDirectories> open_criu_directories(const CriuOptions& options, MakeImages make);
+
+/// "criu VERB" with what both verbs have: directories, log and flags.
+std::vector<std::string> criu_command(const std::string& program, const std::string& verb,
+                                      const CriuDirectories& directories,
+                                      const CriuOptions& options);
+
+/// Why criu failed: what its log calls errors, the last three of them. `printed` stands in for a
+/// log that was never made.
+Error criu_error(const CriuDirectories& directories, const std::string& verb,
+                 const sys::ExitStatus& status, std::string_view printed);
+
+/// A namespace that lies outside of the container's images, because it was joined by its path.
+struct OutsideNamespace {
+  std::string type;  ///< "net"
+  std::string key;   ///< "extRootNetNS", as runc has it
+  std::string path;
+};
+/// Errors: unsupported (a type that criu cannot leave out).
+Result<std::vector<OutsideNamespace>> outside_namespaces(const plan::Plan& plan);
+
+/// Errors: unsupported (a terminal, a root file system that is put together from layers, no mount
+/// namespace of its own).
+Result<void> check_restorable(const plan::Plan& plan);
+
+// Beside criu's files in the directory of the images. The first one is runc's and crun's too.
+inline constexpr const char* kDescriptorsFile = "descriptors.json";
+inline constexpr const char* kOutsideMountsFile = "outside-mounts.json";
+/// Stands for every file that is covered by the null device, as in runc's images.
+inline constexpr const char* kNullKey = "/dev/null";
+
+}  // namespace berth::runtime

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/child/apply.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/text.hpp"
+#include "runtime/child/attributes.hpp"
+#include "runtime/child/devices.hpp"
+#include "runtime/child/loader_files.hpp"
+#include "runtime/child/mounts.hpp"
+#include "runtime/child/namespaces.hpp"
+#include "runtime/child/program.hpp"
+#include "runtime/seccomp/seccomp.hpp"
+#include "runtime/state/hooks.hpp"
+#include "runtime/state/state.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/node.hpp"
+#include "sys/mount/null_device.hpp"
+#include "sys/process/program.hpp"
+#include "sys/process/pty.hpp"
+#include "sys/process/scheduling.hpp"
+#include "sys/process/umask.hpp"
+#include "sys/user/credentials.hpp"
+#include "sys/user/namespace.hpp"
+
+namespace berth::runtime {
+namespace {
+
+constexpr int kCommandNotFound = 127;
+constexpr int kCommandDenied = 126;
+constexpr int kEngineFailed = 125;
+
+template <class... Functions>
+struct Overload : Functions... {
+  using Functions::operator()...;
+};
+template <class... Functions>
+Overload(Functions...) -> Overload<Functions...>;
+
+Result<void> await_cgroup(Inside& inside) {
+  if (inside.cgroup_joined) return {};
+  ChildReport joined = TRY(inside.channel.expect(Message::cgroup_joined));
+  inside.host_pid = static_cast<pid_t>(joined.number);
+  inside.cgroup_joined = true;
+  const auto& layout = inside.prepared.scope_layout;
+  std::string place = joined.text;  // empty: systemd has refused to make one
+  if (layout && place.empty()) inside.cgroups = cgroup_views(*layout, CgroupSet());
+  if (layout && !place.empty()) {
+    inside.cgroups = cgroup_views(*layout, TRY(CgroupSet::open(*layout, place)));
+  }
+  return {};
+}
+
+Result<void> show_cgroups(Inside& inside, const plan::MountCgroups& step) {
+  if (inside.prepared.scope_layout) TRY(await_cgroup(inside));
+  return mount_cgroups(inside, step);
+}
+
+Result<void> await_confinement(Inside& inside) {
+  if (inside.seccomp_size) return {};
+  TRY(await_cgroup(inside));
+  ChildReport confined = TRY(inside.channel.expect(Message::confined));
+  inside.seccomp_size = static_cast<size_t>(confined.number);
+  return {};
+}
+
+Result<void> refuse_directory(int number, const char* stream) {
+  sys::Fd fd(number);
+  auto info = sys::stat_fd(fd, stream);
+  fd.release();
+  if (!info.ok() || !S_ISDIR(info->st_mode)) return {};  // one that is closed harms nobody
+  return make_error(Kind::usage, std::string(stream) + " is a directory of the host");
+}
+
+// From here on the kernel resolves paths that the image chose: its program, that program's "#!"
+// line and ELF interpreter. No descriptor may be left through which /proc/self/fd/N leads to a
+// directory of the host (CVE-2024-21626); that they close on exec is too late. Sockets lead
+// nowhere.
+Result<void> close_host_descriptors(Inside& inside) {
+  inside.root.reset();
+  inside.parents = Parents();
+  inside.kernel_views.clear();
+  inside.null_device.reset();
+  inside.empty_tree.reset();
+  inside.own_dev.reset();
+  TRY(refuse_directory(STDIN_FILENO, "standard input"));
+  TRY(refuse_directory(STDOUT_FILENO, "standard output"));
+  TRY(refuse_directory(STDERR_FILENO, "standard error"));
+  const LoaderHandles& loader = inside.loader;
+  return sys::close_all_from(
+      3 + static_cast<unsigned>(inside.prepared.preserve_fds),
+      {inside.channel.fd().get(), inside.prepared.start_socket.get(), inside.terminal.get(),
+       // Regular files, closed before the image's program is looked for.
+       loader.image_cache.get(), loader.image_path.get(), loader.cache.get(), loader.path.get(),
+       loader.configuration.get(), loader.original.get(), loader.kept.get()});
+}
+
+Result<void> enter_shared_root(Inside& inside, const plan::EnterSharedRoot& step) {
+  sys::exchange_null_streams(sys::Fd());
+  std::string context = "cannot enter the root " + quote(step.path);
+  if (inside.mount_space) {
+    TRY_CTX(sys::setns(inside.mount_space, CLONE_NEWNS, step.mount_namespace), context);
+  }
+  sys::Fd root = TRY_CTX(sys::open_at(sys::cwd(), step.path, O_PATH | O_DIRECTORY), context);
+  TRY_CTX(sys::change_root(root, step.path), context);
+  TRY(sys::forbid_tracing());  // as in enter_root()
+  root.reset();
+  TRY(close_host_descriptors(inside));
+  inside.root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
+  return {};
+}
+
+Result<void> enter_root_for_good(Inside& inside, const plan::EnterRoot& step) {
+  // While /proc is the host's.
+  sys::exchange_null_streams(sys::find_null_device(inside.root));
+  TRY(enter_root(inside, step));
+  return close_host_descriptors(inside);
+}
+
+/// A path may lead to the namespace of the caller, whose settings are the machine's.
+Result<void> check_not_shared(const Inside& inside, const std::string& space,
+                              const std::string& member) {
+  if (!inside.shared.contains(space)) return {};
+  return make_error(Kind::usage, "config.json: " + member + ": the " + space +
+                                     " namespace is the one of the caller");
+}
+
+// All handles are opened before the first namespace changes what the paths and rights mean; the
+// user namespace comes first because it gives the right to join those that it owns.
+Result<void> join_namespaces(Inside& inside, const plan::Spawn& spawn) {
+  std::vector<std::pair<sys::Fd, const oci::Namespace*>> spaces;
+  for (const auto& space : spawn.joined) {
+    if (inside.prepared.born_into.types.contains(space.type)) continue;
+    sys::Fd fd = TRY(sys::open_at(sys::cwd(), space.path, O_RDONLY));
+    if (TRY(is_own_namespace(fd, space))) inside.shared.insert(space.type);
+    if (space.type == "mount") {
+      inside.mount_space = std::move(fd);
+    } else {
+      spaces.emplace_back(std::move(fd), &space);
+    }
+  }
+  std::stable_partition(spaces.begin(), spaces.end(),
+                        [](const auto& entry) { return entry.second->type == "user"; });
+  for (const auto& [fd, space] : spaces) {
+    TRY(sys::setns(fd, namespace_flag(space->type), space->path));
+  }
+  return {};
+}
+
+Result<void> fork_again(Inside& inside, uint64_t namespaces) {
+  sys::Cloned child = TRY(sys::clone3(CLONE_PARENT | namespaces, -1));
+  if (child.pid == 0) {
+    ignore(sys::new_session());  // as in apply()
+    return sys::die_with_parent(SIGKILL);
+  }
+  auto told = inside.channel.send(Message::born, {}, child.pid, child.pidfd);
+  ::_exit(told.ok() ? 0 : kEngineFailed);
+}
+
+/// In a user namespace that was just entered: files made from here on belong to its root.
+Result<void> be_root(const plan::Plan& plan) {
+  const auto* identity = plan::find<plan::SetIdentity>(plan);
+  bool keep = identity != nullptr && identity->keep_groups;
+  return keep ? sys::set_ids(0, 0) : sys::set_identity(0, 0, {});
+}
+
+Result<void> enter_namespaces(const plan::Plan& plan, Inside& inside, const plan::Spawn& step) {
+  if (!step.uid_mappings.empty()) {
+    inside.time_offsets = TRY(inside.channel.expect_passed(Message::ids_mapped)).passed;
+  }
+  TRY(join_namespaces(inside, step));
+  if (joins_user_namespace(step)) TRY(fork_again(inside, created_namespaces(step)));
+  if (!changes_user_namespace(step)) return {};
+  if (!step.keep_ids) TRY(be_root(plan));
+  TRY(sys::forbid_tracing());  // the change may have taken that back
+  uint64_t late = late_namespaces(step);
+  return late == 0 ? Result<void>() : sys::unshare(static_cast<int>(late), "ipc namespace");
+}
+
+Result<void> enter_cgroup_namespace(Inside& inside) {
+  // Its root is the cgroup the process is in at this moment.
+  TRY(await_cgroup(inside));
+  return sys::unshare(CLONE_NEWCGROUP, "cgroup namespace");
+}
+
+Result<void> set_sysctl(Inside& inside, const plan::SetSysctl& step) {
+  TRY(check_not_shared(inside, step.space, "linux.sysctl: " + quote(step.key)));
+  std::string path = "/proc/sys/" + step.key;
+  std::replace(path.begin() + 10, path.end(), '.', '/');
+  // Through the host's procfs: the file belongs to the namespaces of whoever opens it.
+  sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
+  return sys::write_all(file, step.value, path);
+}
+
+Result<void> set_hostname(const Inside& inside, const plan::SetHostname& step) {
+  TRY(check_not_shared(inside, "uts", "hostname"));
+  return sys::set_hostname(step.name);
+}
+
+Result<void> set_domainname(const Inside& inside, const plan::SetDomainname& step) {
+  TRY(check_not_shared(inside, "uts", "domainname"));
+  return sys::set_domainname(step.name);
+}
+
+Result<void> set_oom_score(const plan::SetOomScore& step) {
+  sys::Fd file = TRY(sys::open_at(sys::cwd(), "/proc/self/oom_score_adj", O_WRONLY));
+  return sys::write_all(file, std::to_string(step.score), "/proc/self/oom_score_adj");
+}
+
+/// Of a hook that runs inside: the environment of the container's program.
+Result<HookPlace> place_inside(const plan::Plan& plan, Inside& inside) {
+  HookPlace place;
+  if (const auto* program = plan::find<plan::Execute>(plan)) place.env = program->env;
+  if (const auto* home = plan::find<plan::FindHome>(plan)) TRY(find_home(inside, *home));
+  if (inside.home) place.env.push_back("HOME=" + *inside.home);
+  return place;
+}
+
+Result<void> call_hooks(const plan::Plan& plan, Inside& inside, const plan::RunHooks& step) {
+  TRY(await_confinement(inside));
+  if (step.stage == "prestart" || step.stage == "createRuntime") {
+    TRY(inside.channel.send(Message::hooks_due, step.stage));
+    TRY(inside.channel.expect(Message::hooks_done));
+    return {};
+  }
+  State state;
+  state.id = inside.prepared.id;
+  state.bundle = inside.prepared.bundle;
+  state.pid = inside.host_pid;
+  if (step.stage == "startContainer") {
+    return run_hooks(step.stage, step.hooks, public_state(state, "created"),
+                     TRY(place_inside(plan, inside)));
+  }
+  // In the root, whose files such hooks name without a slash in front, as under runc.
+  std::string directory = inside.root ? sys::fd_path(inside.root) : state.bundle;
+  return run_hooks(step.stage, step.hooks, public_state(state, "creating"), {directory, true});
+}
+
+Result<void> load_filter(Inside& inside) {
+  TRY(await_confinement(inside));
+  const void* program = inside.prepared.seccomp.bytes().data();
+  sys::Fd listener =
+      TRY(load_seccomp({static_cast<const sock_filter*>(program), *inside.seccomp_size},
+                       inside.prepared.seccomp_flags));
+  return listener ? inside.channel.offer_listener(listener.get()) : Result<void>();
+}
+
+Result<void> join_container(const plan::Plan& plan, Inside& inside,
+                            const plan::JoinContainer& step) {
+  const Joined& joined = *inside.prepared.joined;
+  // The container sees this process once it is in its pid namespace. Until then it stays outside,
+  // and has nothing of the host any more when it comes: neither a root nor a descriptor, which
+  // CAP_SYS_PTRACE in the container could reach through (CVE-2016-9962).
+  TRY(sys::forbid_tracing());
+  if (joined.namespaces != 0) {
+    TRY(sys::setns(joined.first_process, joined.namespaces, "of the container"));
+  }
+  if (joined.root) TRY(sys::change_root(joined.root, "/"));
+  TRY(close_host_descriptors(inside));
+  if (joined.forks_again()) TRY(fork_again(inside, 0));
+  if (!step.keep_ids && (joined.namespaces & CLONE_NEWUSER)) TRY(be_root(plan));
+  TRY(sys::forbid_tracing());  // a change of identity takes it back
+  inside.root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
+  return {};
+}
+
+Result<void> make_keyring() {
+  auto made = sys::make_session_keyring();
+  if (made.ok()) return made;
+  // Where we may not use keys at all, neither may the container.
+  bool none = made.error().sys_errno == ENOSYS || made.error().sys_errno == EPERM;
+  if (none) return {};
+  Error error = std::move(made).error();
+  if (error.sys_errno == EDQUOT) error.hint = "--no-new-keyring";
+  return error;
+}
+
+/// What the cgroup bounds is asked for once inside it.
+template <class Step>
+Result<void> once_placed(Inside& inside, Result<void> (*apply)(const Step&), const Step& step) {
+  TRY(await_confinement(inside));
+  return apply(step);
+}
+
+Result<void> set_affinity(const plan::SetAffinity& step) {
+  TRY_CTX(sys::set_affinity(step.processors), "cannot apply process.execCPUAffinity.final");
+  return {};
+}
+
+Result<void> look_for_program(Inside& inside, const plan::FindProgram& step) {
+  TRY(await_confinement(inside));  // nothing of the container's may run before
+  return find_program(inside, step);
+}
+
+/// The one place where steps are carried out. The sentence above each case says why a caller
+/// without rights on the host may ask for it.
+Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step& step) {
+  return std::visit(
+      Overload{
+          // The parent's own.
+          [&](const plan::MakeCgroup&) { return Result<void>(); },
+          // Joining needs the rights over the namespace, which the kernel checks.
+          [&](const plan::Spawn& s) { return enter_namespaces(plan, inside, s); },
+          // The kernel checks the rights over each namespace; what comes next is bounded by the
+          // container's config.
+          [&](const plan::JoinContainer& s) { return join_container(plan, inside, s); },
+          // The namespace is new and the container's.
+          [&](const plan::EnterTimeNamespace& s) { return enter_time_namespace(inside, s); },
+          // The parent's own; the child never sees it.
+          [&](const plan::JoinResctrl&) { return Result<void>(); },
+          // The kernel decides who may change to which label.
+          [&](const plan::SetLabels& s) { return set_labels(s); },
+          // Better ones than one has need CAP_SYS_NICE.
+          [&](const plan::SetScheduler& s) { return once_placed(inside, set_scheduler, s); },
+          // Better ones than one has need CAP_SYS_NICE or CAP_SYS_ADMIN.
+          [&](const plan::SetIoPriority& s) { return once_placed(inside, set_io_priority, s); },
+          // Within the nodes of the cpuset.
+          [&](const plan::SetMemoryPolicy& s) { return once_placed(inside, set_memory_policy, s); },
+          // Concerns this process alone.
+          [&](const plan::SetPersonality& s) { return set_personality(s); },
+          // Within the processors of the cpuset.
+          [&](const plan::SetAffinity& s) { return once_placed(inside, set_affinity, s); },
+          // Within the cpuset, as any program may for itself.
+          [&](const plan::ResetAffinity& s) { return once_placed(inside, reset_affinity, s); },
+          // Within the cpuset, as any program may for itself.
+          [&](const plan::PreferPlace& s) { return once_placed(inside, prefer_place, s); },
+          // Takes away.
+          [&](const plan::MakeKeyring&) { return make_keyring(); },
+          // Only this mount namespace changes.
+          [&](const plan::IsolateMounts&) { return isolate_mounts(); },
+          // Shows what the process behind the caller already lies in.
+          [&](const plan::EnterCgroupNamespace&) { return enter_cgroup_namespace(inside); },
+          // The layers are opened with the rights of the caller.
+          [&](const plan::MountOverlayRoot& s) { return mount_overlay_root(inside, s); },
+          // The same, and nothing is written.
+          [&](const plan::MountLayers& s) { return mount_layers(inside, s); },
+          // A view of a directory that the caller can reach.
+          [&](const plan::BindRoot& s) { return bind_root(inside, s); },
+          // The kernel decides which types this user namespace may mount.
+          [&](const plan::MountFilesystem& s) { return mount_file_system(inside, s); },
+          // A view of a file that the caller can reach; restrictions of its mount stay.
+          [&](const plan::MountBind& s) { return mount_bind(inside, s); },
+          // The kernel decides whose mount and whose file system it is.
+          [&](const plan::ChangeMount& s) { return change_mount(inside, s); },
+          // The container's own directories and no others.
+          [&](const plan::MountCgroups& s) { return show_cgroups(inside, s); },
+          // Making a node needs CAP_MKNOD of the machine; the device cgroup limits its use.
+          [&](const plan::MakeNode& s) { return make_node(inside, s); },
+          // A view of a node that the caller can reach, checked to be the device it should be.
+          [&](const plan::BindNode& s) { return bind_node(inside, s); },
+          // A name inside the root.
+          [&](const plan::MakeLink& s) { return make_link(inside, s); },
+          // A name in the container's root or its own /dev, in no other mount.
+          [&](const plan::ReplaceLink& s) { return replace_link(inside, s); },
+          // Names in the container's root, in no other mount, and read-only files of its state.
+          [&](const plan::PlaceLoaderFiles& s) { return place_loader_files(inside, s); },
+          // Reads the image's bytes with the rights of the image's program.
+          [&](const plan::FillLoaderFiles& s) { return fill_loader_files(inside, s); },
+          // A terminal of the container's own devpts.
+          [&](const plan::MakeConsole& s) { return make_console(inside, s); },
+          // Takes away.
+          [&](const plan::MaskPaths& s) { return mask_paths(inside, s); },
+          // Takes away.
+          [&](const plan::MakeReadonly& s) { return make_readonly(inside, s); },
+          // The parent's own, with the caller's rights; what follows may name the interfaces.
+          [&](const plan::MoveInterfaces&) { return await_cgroup(inside); },
+          // The network namespace is new and the container's.
+          [&](const plan::RaiseLoopback&) { return sys::raise_loopback(); },
+          // plan::make() let through only keys of the container's namespaces.
+          [&](const plan::SetSysctl& s) { return set_sysctl(inside, s); },
+          // The uts namespace is the container's.
+          [&](const plan::SetHostname& s) { return set_hostname(inside, s); },
+          // The uts namespace is the container's.
+          [&](const plan::SetDomainname& s) { return set_domainname(inside, s); },
+          // The kernel lets nobody lower it below what they have without CAP_SYS_RESOURCE.
+          [&](const plan::SetOomScore& s) { return set_oom_score(s); },
+          // Hooks are the caller's programs with the caller's rights.
+          [&](const plan::RunHooks& s) { return call_hooks(plan, inside, s); },
+          // Nothing of the host is left in reach.
+          [&](const plan::EnterRoot& s) { return enter_root_for_good(inside, s); },
+          // A directory that the caller can reach; nothing is mounted.
+          [&](const plan::EnterSharedRoot& s) { return enter_shared_root(inside, s); },
+          // The kernel lets nobody raise a hard limit without CAP_SYS_RESOURCE.
+          [&](const plan::SetRlimit& s) {
+            return sys::set_rlimit(s.resource, s.soft, s.hard, s.type);
+          },
+          // Takes away.
+          [&](const plan::LimitCapabilities& s) { return sys::limit_bounding_set(s.bounding); },
+          // A directory inside the root, opened by handle.
+          [&](const plan::EnterDirectory& s) { return enter_directory(inside, s); },
+          // Ids of this user namespace, and read back.
+          [&](const plan::SetIdentity& s) {
+            return set_identity(inside, s, *plan::find<plan::EnterDirectory>(plan));
+          },
+          // Only capabilities that this process has already.
+          [&](const plan::SetCapabilities& s) { return set_capabilities(s); },
+          // Concerns this process alone.
+          [&](const plan::SetUmask& s) {
+            sys::set_umask(s.mask);
+            return Result<void>();
+          },
+          // Takes away.
+          [&](const plan::ForbidNewPrivileges&) { return sys::forbid_new_privileges(); },
+          // Takes away.
+          [&](const plan::LoadSeccomp&) { return load_filter(inside); },
+          // Looks at files with the rights of the container's user.
+          [&](const plan::FindProgram& s) { return look_for_program(inside, s); },
+          // Reads a file of the root with the rights of the container's user.
+          [&](const plan::FindHome& s) { return find_home(inside, s); },
+          // Waits for somebody who can reach the state directory.
+          [&](const plan::AwaitStart&) { return await_start(inside); },
+          // What the caller wants to run, with no more rights than the steps above have left.
+          [&](const plan::Execute& s) { return Result<void>(execute(inside, s)); },
+      },
+      step);
+}
+
+int exit_code(const Error& error, Stage stage) {
+  if (stage == Stage::engine) return kEngineFailed;
+  return error.kind == Kind::not_found ? kCommandNotFound : kCommandDenied;
+}
+
+[[noreturn]] void fail(Inside& inside, const Error& error, Stage stage) {
+  const Channel& listener = inside.ready ? inside.starter : inside.channel;
+  ignore(listener.send(to_report(error, stage)));  // nobody there: nobody to tell
+  ::_exit(exit_code(error, stage));
+}
+
+}  // namespace
+
+void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel,
+           std::vector<sys::Fd> tasks_files) {
+  Inside inside{prepared, std::move(channel)};
+  for (const auto& tasks_file : tasks_files) {
+    auto moved = sys::write_all(tasks_file, "0", "tasks");
+    if (!moved.ok()) {
+      fail(inside, std::move(moved).error().with_context("cannot join the cgroup"), Stage::engine);
+    }
+  }
+  tasks_files.clear();
+  inside.cgroups = prepared.cgroups;
+  inside.shared = prepared.born_into.shared;
+  sys::reset_signals();
+  ignore(sys::die_with_parent(SIGKILL));  // cannot fail for a valid signal
+  sys::set_umask(0);
+  // A new process leads no group, so it cannot fail. One that will make another needs none: a
+  // session costs a scheduling group of the kernel's.
+  bool forks_again = prepared.joined && prepared.joined->forks_again();
+  if (!forks_again) ignore(sys::new_session());
+  // What the caller has left open is not the container's; all that we open is closed on exec
+  // anyway.
+  auto closed = sys::close_on_exec_from(3 + static_cast<unsigned>(prepared.preserve_fds));
+  if (!closed.ok()) fail(inside, closed.error(), Stage::engine);
+  for (const auto& step : plan.steps) {
+    auto done = apply_step(plan, inside, step);
+    const auto* directory = std::get_if<plan::EnterDirectory>(&step);
+    bool command = std::holds_alternative<plan::Execute>(step) ||
+                   std::holds_alternative<plan::FindProgram>(step) ||
+                   (directory != nullptr && directory->missing == plan::Missing::refused);
+    if (!done.ok()) fail(inside, done.error(), command ? Stage::command : Stage::engine);
+  }
+  fail(inside, make_error(Kind::bug, "apply a plan without a program"), Stage::engine);
+}
+
+}  // namespace berth::runtime

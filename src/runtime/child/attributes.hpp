@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: the container's first process, or one of exec. Capabilities: the caller's.
+// Hostile: nothing; the values come from a config that the plan has validated.
+#pragma once
+
+#include "base/result.hpp"
+#include "plan/plan.hpp"
+#include "runtime/child/inside.hpp"
+
+namespace berth::runtime {
+
+// One function per step of plan/plan.hpp.
+
+/// Makes a time namespace, shifts its clocks and enters it. time_namespaces(7)
+Result<void> enter_time_namespace(Inside& inside, const plan::EnterTimeNamespace& step);
+/// Takes effect at the next execve. Through the procfs of the host, before the root is entered: the
+/// container's own could be anything. apparmor(7), selinux(8)
+Result<void> set_labels(const plan::SetLabels& step);
+Result<void> set_scheduler(const plan::SetScheduler& step);
+Result<void> set_io_priority(const plan::SetIoPriority& step);
+Result<void> set_memory_policy(const plan::SetMemoryPolicy& step);
+/// Never fails: what the kernel refuses is left out, and so is memory where the caller has a
+/// policy of his own.
+Result<void> prefer_place(const plan::PreferPlace& step);
+/// Never fails: what the kernel refuses stays as it is.
+Result<void> reset_affinity(const plan::ResetAffinity& step);
+Result<void> set_personality(const plan::SetPersonality& step);
+
+}  // namespace berth::runtime

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: the container's first process, inside its root. Capabilities: those of the config from
+// set_capabilities() on. Hostile: all files; the config's args, env and cwd come from an image too.
+#pragma once
+
+#include "base/result.hpp"
+#include "runtime/child/inside.hpp"
+
+namespace berth::runtime {
+
+// One function per step of plan/plan.hpp.
+
+/// Opens the working directory inside the root, made when missing, and enters it. Where only the
+/// container's user may, it is tried again by set_identity().
+Result<void> enter_directory(Inside& inside, const plan::EnterDirectory& step);
+Result<void> set_identity(Inside& inside, const plan::SetIdentity& step,
+                          const plan::EnterDirectory& directory);
+Result<void> set_capabilities(const plan::SetCapabilities& step);
+
+/// Finds the program as execvp would, and keeps it in `inside`.
+/// Errors: not_found ("execute 'x': executable file not found in $PATH"), denied (no permission, a
+/// directory).
+Result<void> find_program(Inside& inside, const plan::FindProgram& step);
+
+/// Keeps the home of the user in `inside`: "/" where /etc/passwd does not say, "/root" for root.
+Result<void> find_home(Inside& inside, const plan::FindHome& step);
+
+/// Tells the parent that all is done and waits for `start`.
+Result<void> await_start(Inside& inside);
+
+/// Becomes the container's program; returns only to say why not.
+Error execute(Inside& inside, const plan::Execute& step);
+
+}  // namespace berth::runtime

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-runtime, or the container's first process for createContainer and startContainer.
+// Capabilities: the caller's. Hostile: for startContainer the program itself, which is the
+// container's; it gets no descriptor and no variable that the config does not name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "base/result.hpp"
+#include "oci/runtime_spec.hpp"
+#include "runtime/state/state.hpp"
+
+namespace berth::runtime {
+
+/// What a hook finds around it, beside its own `env`.
+struct HookPlace {
+  std::string directory = "/";  ///< its working directory, or "/" where it cannot be entered
+  /// A hook without `env` gets the environment of this process. The caller of berth-runtime sets
+  /// that one; no image can.
+  bool inherits = false;
+  std::vector<std::string> env{};  ///< what it has without both: the container's, inside of it
+  // Files that what it prints is added to, made with mode 0600; empty: none.
+  std::string output_file{};
+  std::string error_file{};
+};
+
+/// Of the hooks that run on the host, with the files that the annotations run.oci.hooks.stdout and
+/// run.oci.hooks.stderr name, as under crun. They are not looked at where an engine may have taken
+/// them from the image (docs/decisions/0083).
+HookPlace place_on_host(const State& state);
+
+/// Runs `hooks` one after the other, each with the state on its standard input. Stops at the first
+/// that fails.
+/// Errors: denied (it ended with another status than 0), interrupted (its timeout), not_found.
+/// Source: runtime-spec config.md "POSIX-platform Hooks", runtime.md "Lifecycle".
+Result<void> run_hooks(const std::string& stage, const std::vector<oci::Hook>& hooks,
+                       const std::string& state, const HookPlace& place);
+
+/// The same where a failure is only told ("MUST log a warning and ... continue"): poststop.
+void run_all_hooks(const std::string& stage, const std::vector<oci::Hook>& hooks,
+                   const std::string& state, const HookPlace& place, Log& log);
+
+}  // namespace berth::runtime

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "sys/fd/fd.hpp"
+
+namespace berth::sys {
+
+/// Each gets the other's name, in one step. renameat2(2) RENAME_EXCHANGE
+/// Errors: unsupported (the file system cannot), not_found.
+Result<void> rename_exchange(const Fd& from_dir, const std::string& from, const Fd& to_dir,
+                             const std::string& to);
+
+}  // namespace berth::sys

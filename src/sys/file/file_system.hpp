@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.hpp"
+#include "sys/fd/fd.hpp"
+
+namespace berth::sys {
+
+/// The file system that a path is on, and how it is mounted there.
+struct FileSystem {
+  int64_t type = 0;  ///< a *_MAGIC
+  uint64_t free_bytes = 0;
+  uint64_t total_inodes = 0;  ///< 0: it does not count them
+  uint64_t free_inodes = 0;
+  bool read_only = false;
+  bool no_exec = false;
+  bool no_suid = false;
+  bool no_dev = false;
+};
+
+/// Errors: not_found, denied. statfs(2)
+Result<FileSystem> file_system_of(const std::string& path);
+
+/// "ext4", "xfs", "nfs", …; "type 0x1234" for one that it does not know.
+std::string file_system_name(int64_t type);
+
+/// Whether this process may use `path` as `mode` (R_OK, W_OK, X_OK) says, with its effective ids.
+/// Opens nothing: a device's driver does not notice, its control group is asked all the same.
+/// Errors: not_found, denied (EACCES by mode; EPERM by a device control group), io.
+/// faccessat(2) AT_EACCESS
+Result<void> check_access(const Fd& dir, const std::string& path, int mode);
+
+}  // namespace berth::sys

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of others, looked at without asking their file systems: one of their own making would never
+// answer. statx(2) AT_STATX_DONT_SYNC
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "sys/fd/fd.hpp"
+
+namespace berth::sys {
+
+struct QuietStat {
+  mode_t mode = 0;   ///< the type alone is true
+  dev_t device = 0;  ///< of the file system
+  dev_t rdev = 0;
+  uint64_t mount = 0;  ///< id of the mount, as mountinfo has it
+};
+/// Of `name` in `dir`, no link followed, of `dir` itself where it is empty; nothing where it is not
+/// there. Errors: denied, io.
+Result<std::optional<QuietStat>> stat_quietly(const Fd& dir, const std::string& name);
+
+/// The first of the character `devices` (st_rdev) that a thread of process `pid` has open or
+/// mapped; nothing where none has, or it has ended. Errors: denied (another user's
+/// process, a file that cannot be looked at), io. proc_pid_fd(5), proc_pid_map_files(5)
+Result<std::optional<dev_t>> find_open_device(pid_t pid, const std::vector<dev_t>& devices);
+
+}  // namespace berth::sys

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "base/result.hpp"
+#include "sys/fd/fd.hpp"
+
+/// Directories with all that is in them.
+namespace berth::sys {
+
+/// rm -rf without following any link and without crossing into a mount; an absent tree is fine.
+/// Directories without write permission are made writable first (image layers have such).
+Result<void> remove_tree(const Fd& dir, const std::string& path);
+
+/// Owns a directory with a random name below `dir`; removes the tree unless released.
+class TempDir {
+ public:
+  TempDir() = default;
+  TempDir(TempDir&& other) noexcept;
+  TempDir& operator=(TempDir&& other) noexcept;
+  ~TempDir();
+
+  /// `prefix` starts the name; the directory has mode 0700.
+  static Result<TempDir> make(const Fd& dir, const std::string& prefix);
+
+  const Fd& fd() const { return fd_; }
+  const std::string& name() const { return name_; }
+  /// Gives up ownership: the caller has renamed it.
+  void release() { name_.clear(); }
+
+ private:
+  Fd parent_;
+  Fd fd_;
+  std::string name_;
+};
+
+}  // namespace berth::sys

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What unpacking an archive needs beyond file.hpp, mode.hpp and node.hpp: links and attributes by
+// handle.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "sys/fd/fd.hpp"
+
+namespace berth::sys {
+
+/// linkat(2) without following a link. Errors: exists, not_found.
+Result<void> make_hard_link(const Fd& from_dir, const std::string& from, const Fd& to_dir,
+                            const std::string& to);
+
+/// fsetxattr(2). Errors: denied, unsupported (the file system has no such attributes).
+Result<void> write_attribute(const Fd& fd, const std::string& key, std::string_view value);
+
+/// A regular file, read-only in memory; empty for an empty file. mmap(2)
+class MappedFile {
+ public:
+  static Result<MappedFile> map(const Fd& fd, const std::string& name);
+  MappedFile() = default;
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+  std::string_view bytes() const { return bytes_; }
+
+ private:
+  std::string_view bytes_;
+};
+
+/// The umask of this process, without changing it. /proc/self/status
+Result<mode_t> current_umask();
+
+}  // namespace berth::sys

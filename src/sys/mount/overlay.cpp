@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/mount/overlay.hpp"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "sys/file/file.hpp"
+#include "sys/file/io_at.hpp"
+#include "sys/file/remove_tree.hpp"
+#include "sys/mount/mount.hpp"
+#include "sys/process/process.hpp"
+#include "sys/user/namespace.hpp"
+
+namespace berth::sys {
+namespace {
+
+using Lower = std::vector<const Layer*>;
+
+/// The kernel takes 500 (OVL_MAX_STACK), and an overlay on an overlay (FILESYSTEM_MAX_STACK_DEPTH).
+constexpr size_t kMostAtOnce = 400;
+
+/// Mounted nowhere.
+Result<Fd> make_overlay(const Lower& lower, const OverlayTop& top) {
+  Fd context = TRY(fsopen("overlay"));
+  TRY(fsconfig_string(context, "source", top.source));
+  for (const Layer* layer : lower) {
+    TRY(fsconfig_string(context, "lowerdir+", fd_path(layer->root)));
+  }
+  if (top.upper) {
+    TRY(fsconfig_string(context, "upperdir", fd_path(top.upper)));
+    TRY(fsconfig_string(context, "workdir", fd_path(top.work)));
+  }
+  for (const std::string& option : top.options) TRY(fsconfig_option(context, option));
+  TRY(fsconfig_create(context));
+  return fsmount(context, static_cast<unsigned>(top.attributes));
+}
+
+// COMPAT(6.5): delete when that is our baseline. One string for all layers, at most a page: their
+// names are numbers in the directory of our descriptors.
+Result<void> mount_by_string(const Lower& lower, const OverlayTop& top, const Fd& target) {
+  auto name = [](const Fd& fd) { return std::to_string(fd.get()); };
+  std::string data = "lowerdir=";
+  for (size_t i = 0; i < lower.size(); ++i) {
+    if (i > 0) data += ':';
+    data += name(lower[i]->root);
+  }
+  if (top.upper) data += ",upperdir=" + name(top.upper) + ",workdir=" + name(top.work);
+  for (const std::string& option : top.options) data += "," + option;
+  Fd before = TRY(open_at(cwd(), ".", O_PATH | O_DIRECTORY));
+  Fd descriptors = TRY(open_at(cwd(), "/proc/self/fd", O_PATH | O_DIRECTORY));
+  TRY(change_directory(descriptors, "/proc/self/fd"));
+  auto mounted = mount(top.source, fd_path(target), "overlay", top.flags, data);
+  TRY(change_directory(before, "."));
+  return mounted;
+}
+
+/// The same by way of `place`, on top of what is mounted there.
+Result<Fd> make_overlay_by_string(const Lower& lower, const OverlayTop& top, const Fd& place) {
+  TRY(mount_by_string(lower, top, place));
+  // By its path: a handle of what lies below does not lead there.
+  std::string path = TRY(read_link(cwd(), fd_path(place)));
+  Fd mounted = TRY(open_at(cwd(), path, O_PATH | O_DIRECTORY));
+  return open_tree(mounted, "", OPEN_TREE_CLONE | AT_EMPTY_PATH);
+}
+
+bool has_detached(const Lower& lower) {
+  return std::any_of(lower.begin(), lower.end(),
+                     [](const Layer* layer) { return layer->detached; });
+}
+
+/// Mounts the layers at `place`, one on top of the other, until the overlay is made: it has mounts
+/// of its own then.
+Result<Fd> make_over_attached(const Lower& lower, const OverlayTop& top, const Fd& place) {
+  std::string first;
+  Result<Fd> made = make_error(Kind::bug, "no layer was attached");
+  auto attach = [&]() -> Result<void> {
+    for (const Layer* layer : lower) {
+      if (!layer->detached) continue;
+      TRY(move_mount_to_fd(layer->root, place, "a layer"));
+      if (first.empty()) first = fd_path(layer->root);
+    }
+    return {};
+  };
+  auto attached = attach();
+  if (attached.ok()) {
+    made = make_overlay(lower, top);
+    if (!made.ok()) made = make_overlay_by_string(lower, top, place);
+  }
+  // The first one takes those along that lie on it.
+  if (!first.empty()) TRY(unmount(first, MNT_DETACH));
+  TRY(std::move(attached));
+  return made;
+}
+
+Result<Fd> mount_made(Result<Fd> made, const Fd& place) {
+  if (made.ok()) TRY(move_mount_to_fd(*made, place, "/"));
+  return made;
+}
+
+Result<void> mount_trial(const Fd& place, bool user_attributes) {
+  Fd context = TRY(fsopen("overlay"));
+  std::string base = fd_path(place) + "/";
+  TRY(fsconfig_string(context, "lowerdir", base + "lower"));
+  TRY(fsconfig_string(context, "upperdir", base + "upper"));
+  TRY(fsconfig_string(context, "workdir", base + "work"));
+  if (user_attributes) TRY(fsconfig_flag(context, "userxattr"));
+  TRY(fsconfig_create(context));
+  TRY(fsmount(context, 0));
+  return {};
+}
+
+Result<void> mount_trial_apart(const Fd& place, bool user_attributes) {
+  TRY(unshare(CLONE_NEWNS, "mounts"));
+  return mount_trial(place, user_attributes);
+}
+
+// Whoever is no root of the machine has the right to mount in a namespace of his own.
+Result<void> try_in_child(const Fd& place, bool user_attributes) {
+  Fd words = TRY(memory_file("words of a trial", ""));
+  Cloned child = TRY(clone3(0, -1));
+  if (child.pid == 0) {
+    auto tried = mount_trial_apart(place, user_attributes);
+    if (!tried.ok()) ignore(write_all(words, tried.error().what, "words"));
+    ::_exit(tried.ok() ? 0 : std::clamp(tried.error().sys_errno, 1, 255));
+  }
+  Process process(child.pid, std::move(child.pidfd));
+  ExitStatus status = TRY(process.wait());
+  if (status.shell_code() == 0) return {};
+  constexpr size_t kMaxWords = 1024;
+  Error error = sys_error(status.code, "mount an overlay");
+  std::string said = TRY(read_at(words, 0, kMaxWords, "words"));
+  if (!said.empty()) error.what = said;
+  return error;
+}
+
+}  // namespace
+
+Result<void> try_overlay(const Fd& place, bool user_attributes) {
+  for (const char* name : {"lower", "upper", "work"}) TRY(make_directory(place, name, 0700));
+  auto tried = mount_trial(place, user_attributes);
+  if (tried.ok() || tried.error().kind != Kind::denied) return tried;
+  return try_in_child(place, user_attributes);
+}
+
+namespace {
+
+Result<Fd> mount_at_once(const Lower& lower, const OverlayTop& top, const std::string& target) {
+  Fd place = TRY(open_at(cwd(), target, O_PATH | O_DIRECTORY));
+  auto mounted = mount_made(make_overlay(lower, top), place);
+  if (mounted.ok()) return mounted;
+  // An older kernel refuses "lowerdir+", at once or only when the file system is made, and layers
+  // that are mounted nowhere (6.15). Linux 6.18 refuses those with EPERM that were mounted in a
+  // user namespace above this one. When the other ways fail too, the first reason is the true one.
+  bool old_kernel = mounted.error().sys_errno == EINVAL || mounted.error().sys_errno == ENOSYS;
+  bool from_above = mounted.error().sys_errno == EPERM && has_detached(lower);
+  if (!old_kernel && !from_above) return mounted;
+  // What has failed has marked it as one that a "volatile" overlay used, which is taken once.
+  if (top.work) ignore(remove_tree(top.work, "work"));
+  if (has_detached(lower)) {
+    auto again = mount_made(make_over_attached(lower, top, place), place);
+    return again.ok() ? std::move(again) : std::move(mounted);
+  }
+  if (!mount_by_string(lower, top, place).ok()) return mounted;
+  std::string path = TRY(read_link(cwd(), fd_path(place)));
+  return open_at(cwd(), path, O_PATH | O_DIRECTORY);
+}
+
+/// What hides nothing of what lies below: marks of the attributes that all have.
+OverlayTop read_only(const OverlayTop& top) {
+  OverlayTop base;
+  base.source = top.source;
+  base.flags = MS_RDONLY;
+  base.attributes = MOUNT_ATTR_RDONLY;
+  bool is_users =
+      std::find(top.options.begin(), top.options.end(), "userxattr") != top.options.end();
+  if (is_users) base.options.emplace_back("userxattr");
+  return base;
+}
+
+}  // namespace
+
+Result<Fd> mount_overlay(const std::vector<Layer>& lower, const OverlayTop& top,
+                         const std::string& target) {
+  Lower upper_part;
+  for (const Layer& layer : lower) upper_part.push_back(&layer);
+  if (upper_part.size() <= kMostAtOnce + 1) return mount_at_once(upper_part, top, target);
+  // The lowest ones are one layer: an overlay of their own, whose whiteouts hide what is in it and
+  // nothing else.
+  Lower lower_part(upper_part.begin() + kMostAtOnce, upper_part.end());
+  upper_part.resize(kMostAtOnce);
+  Fd mounted = TRY(mount_at_once(lower_part, read_only(top), target));
+  Layer base{TRY(open_tree(mounted, "", OPEN_TREE_CLONE | AT_EMPTY_PATH)), true};
+  std::string path = fd_path(mounted);
+  TRY(unmount(path, MNT_DETACH));
+  upper_part.push_back(&base);
+  return mount_at_once(upper_part, top, target);
+}
+
+}  // namespace berth::sys

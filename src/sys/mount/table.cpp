@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/mount/table.hpp"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "base/text.hpp"
+#include "sys/file/file.hpp"
+#include "sys/mount/mount.hpp"
+
+namespace berth::sys {
+namespace {
+
+constexpr size_t kMaxTable = size_t{64} << 20;
+constexpr unsigned long kNoSymlinkFollow = 8192;  // ST_NOSYMFOLLOW, which glibc 2.36 lacks
+
+// Blanks, line ends and backslashes of a path are there as "\040".
+std::string unescape(std::string_view text) {
+  auto digit = [&](size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '7'; };
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && digit(i + 1) && digit(i + 2) && digit(i + 3)) {
+      out += static_cast<char>((text[i + 1] - '0') << 6 | (text[i + 2] - '0') << 3 |
+                               (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<MountEntry> parse_mount_table(std::string_view text) {
+  std::vector<MountEntry> entries;
+  for (std::string_view line : split(text, '\n')) {
+    auto words = split_blank(line);
+    if (words.size() < 5) continue;
+    auto id = parse_u64(words[0]);
+    auto parent = parse_u64(words[1]);
+    if (id && parent) entries.push_back({*id, *parent, unescape(words[4])});
+  }
+  return entries;
+}
+
+Result<std::vector<MountEntry>> mount_table() {
+  return parse_mount_table(TRY(read_file(cwd(), "/proc/self/mountinfo", kMaxTable)));
+}
+
+std::vector<MountSource> parse_mount_sources(std::string_view text) {
+  std::vector<MountSource> sources;
+  for (std::string_view line : split(text, '\n')) {
+    auto words = split_blank(line);
+    // Fields of a number of their own come before the dash.
+    auto dash = std::find(words.begin(), words.end(), "-");
+    if (words.size() < 5 || words.end() - dash < 3 || dash - words.begin() < 5) continue;
+    sources.push_back({unescape(words[4]), unescape(dash[1]), unescape(dash[2])});
+  }
+  return sources;
+}
+
+Result<std::vector<MountSource>> mount_sources() {
+  return parse_mount_sources(TRY(read_file(cwd(), "/proc/self/mountinfo", kMaxTable)));
+}
+
+Result<Fd> open_mount(const MountEntry& entry) {
+  Fd found = TRY(open_at(cwd(), entry.point, O_PATH | O_NOFOLLOW));
+  if (TRY(mount_id(found, entry.point)) == entry.id) return found;
+  return make_error(Kind::busy, "open the mount at " + quote(entry.point) + ": it is hidden");
+}
+
+Result<uint64_t> mount_attributes(const Fd& place, const std::string& name) {
+  struct statvfs info {};
+  if (::fstatvfs(place.get(), &info) != 0) return errno_now().error("examine " + quote(name));
+  uint64_t attributes = 0;
+  if (info.f_flag & ST_RDONLY) attributes |= MOUNT_ATTR_RDONLY;
+  if (info.f_flag & ST_NOSUID) attributes |= MOUNT_ATTR_NOSUID;
+  if (info.f_flag & ST_NODEV) attributes |= MOUNT_ATTR_NODEV;
+  if (info.f_flag & ST_NOEXEC) attributes |= MOUNT_ATTR_NOEXEC;
+  if (info.f_flag & ST_NODIRATIME) attributes |= MOUNT_ATTR_NODIRATIME;
+  if (info.f_flag & kNoSymlinkFollow) attributes |= MOUNT_ATTR_NOSYMFOLLOW;
+  if (info.f_flag & ST_NOATIME) return attributes | MOUNT_ATTR_NOATIME;
+  return info.f_flag & ST_RELATIME ? attributes : attributes | MOUNT_ATTR_STRICTATIME;
+}
+
+}  // namespace berth::sys

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "sys/fd/fd.hpp"
+
+namespace berth::sys {
+
+/// How a process ended, as a shell tells it: 0–255, or 128 + signal.
+struct ExitStatus {
+  int code = 0;    ///< exit code when signal is 0
+  int signal = 0;  ///< the signal that ended it, or 0
+  int shell_code() const { return signal != 0 ? 128 + signal : code; }
+};
+
+/// Owns a child: kills and reaps it when dropped.
+class Process {
+ public:
+  Process() = default;
+  Process(pid_t pid, Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+  Process(Process&& other) noexcept;
+  Process& operator=(Process&& other) noexcept;
+  ~Process();
+
+  pid_t pid() const { return pid_; }
+  const Fd& pidfd() const { return pidfd_; }
+  explicit operator bool() const { return pid_ > 0; }
+
+  /// Waits for the end and reaps it. waitpid(2)
+  Result<ExitStatus> wait();
+  /// Nothing when the deadline passes first; the process then still runs.
+  Result<std::optional<ExitStatus>> wait_for(std::chrono::milliseconds deadline);
+  /// Errors: not_found (it has ended). pidfd_send_signal(2)
+  Result<void> signal(int number) const;
+  /// Gives up ownership: somebody else reaps it.
+  pid_t release();
+
+ private:
+  pid_t pid_ = -1;
+  Fd pidfd_;
+};
+
+/// What a child starts with. Descriptors 0–2 are inherited unless given; all others are closed on
+/// exec but for those in `keep`, which the caller has made inheritable.
+struct SpawnOptions {
+  std::string program;                          ///< absolute path; no PATH search
+  std::vector<std::string> args;                ///< argv, argv[0] included
+  std::optional<std::vector<std::string>> env;  ///< nothing: our own environment
+  const Fd* in = nullptr;
+  const Fd* out = nullptr;
+  const Fd* err = nullptr;
+  std::vector<int> keep;          ///< descriptors that stay open under their number
+  int third = -1;                 ///< is number 3 in the child, which `keep` has to name too
+  std::string working_directory;  ///< empty: ours
+  bool die_with_parent = true;    ///< PR_SET_PDEATHSIG SIGKILL
+  bool new_session = false;       ///< setsid
+};
+
+/// Starts a program. Returns once exec has succeeded.
+/// Errors: not_found, denied (exec), io. clone(2) CLONE_VFORK|CLONE_VM, execve(2)
+Result<Process> spawn(const SpawnOptions& options);
+
+struct CommandOutput {
+  ExitStatus status;
+  std::string out;
+  std::string err;
+};
+/// Runs a program to its end with `input` on its standard input and collects what it prints (at
+/// most `max_bytes` of each). Kills it at the deadline: Kind::interrupted.
+Result<CommandOutput> run_command(SpawnOptions options, std::string_view input,
+                                  std::chrono::milliseconds deadline,
+                                  size_t max_bytes = size_t{16} << 20);
+
+/// A handle of a process, which need not be a child: for Process and await_end().
+/// Errors: not_found. pidfd_open(2)
+Result<Fd> open_pidfd(pid_t pid);
+/// The number in our pid namespace of the process that `pidfd` is of. Errors: not_found (it has
+/// ended). proc(5) /proc/PID/fdinfo "Pid"
+Result<pid_t> pid_of(const Fd& pidfd);
+/// Whether the process ends (or has ended) before the deadline. poll(2)
+Result<bool> await_end(const Fd& process, std::chrono::milliseconds deadline);
+
+/// Descriptor `number` of another process, close on exec.
+/// Errors: denied, not_found (it has ended), io (it has none of that number).  pidfd_getfd(2)
+Result<Fd> take_descriptor(const Fd& pidfd, int number);
+
+/// The directory of the running program: where its sister programs lie. BERTH_LIBEXEC_DIR wins,
+/// unless the program runs with raised privileges (AT_SECURE).
+Result<std::string> program_directory();
+
+/// Field 22 of /proc/PID/stat: start time in clock ticks since boot. With the pid it names one
+/// process for the life of a boot. Errors: not_found.
+Result<uint64_t> process_start_time(pid_t pid);
+
+/// Whether the process that is `pid` and began at `start_time` runs; a zombie does not.
+bool runs(pid_t pid, uint64_t start_time);
+
+/// /proc/sys/kernel/random/boot_id without its newline.
+Result<std::string> boot_id();
+
+}  // namespace berth::sys

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sys/user/trusted_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/text.hpp"
+#include "sys/file/file.hpp"
+#include "sys/user/identity.hpp"
+
+namespace berth::sys {
+namespace {
+
+// What the kernel shows for an owner that has no id in this user namespace: there, that is how the
+// machine's root looks, and nobody of this namespace can take the file over.
+constexpr uid_t kOverflowUid = 65534;
+
+bool is_ours(uid_t owner) {
+  if (owner == 0 || owner == effective_uid()) return true;
+  return owner == kOverflowUid && !in_initial_user_namespace();
+}
+
+// A user's own group, which a umask of 002 lets write, is the user.
+bool others_write(const struct stat& info) {
+  bool own_group = effective_uid() != 0 && info.st_gid == effective_gid();
+  return (info.st_mode & S_IWOTH) != 0 || ((info.st_mode & S_IWGRP) != 0 && !own_group);
+}
+
+// Another owner or mode takes nothing from whoever has a file open for writing. In a directory that
+// does not help him: each entry is asked for anew.
+std::string how_to_own(const struct stat& info, const std::string& command,
+                       const std::string& path) {
+  if (S_ISDIR(info.st_mode)) return command + " " + path;
+  return "a copy in its place, which nobody else has open: cp " + path + " COPY";
+}
+
+Result<void> check_owner(const struct stat& info, const std::string& what,
+                         const std::string& path) {
+  if (!is_ours(info.st_uid)) {
+    return make_error(Kind::denied, what + ": it belongs to somebody else",
+                      how_to_own(info, "chown root", path));
+  }
+  if (others_write(info)) {
+    return make_error(Kind::denied, what + ": it can be written by others",
+                      how_to_own(info, "chmod go-w", path));
+  }
+  return {};
+}
+
+// By its own id: the overflow id is that of every other user of the machine, not of its root alone.
+bool is_known(const struct stat& info) {
+  return info.st_uid == 0 || info.st_uid == effective_uid();
+}
+
+Error somebody_elses(const struct stat& info, const std::string& path) {
+  return make_error(Kind::denied, "use " + quote(path) + ": it belongs to somebody else",
+                    how_to_own(info, "chown root", path));
+}
+
+bool everybody_adds(const struct stat& info) {
+  return (info.st_mode & S_ISVTX) != 0 && others_write(info);
+}
+
+// Nobody takes away or replaces what another one has in a directory with the sticky bit.
+Result<void> check_directory(const struct stat& info, const std::string& path) {
+  if (everybody_adds(info) && is_ours(info.st_uid)) return {};
+  return check_owner(info, "use directory " + quote(path), path);
+}
+
+// Whoever can write one of them can put another file in the place of ours. True where what lies in
+// the last one may be anybody's: below a directory like /tmp, until an owner is known.
+Result<bool> check_parents(const std::string& path) {
+  bool anybodys = false;
+  for (size_t slash = path.find('/'); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    std::string parent = slash == 0 ? "/" : path.substr(0, slash);
+    int follow = anybodys ? O_NOFOLLOW : 0;
+    Fd directory = TRY(open_at(cwd(), parent, O_PATH | O_DIRECTORY | follow));
+    struct stat info = TRY(stat_fd(directory, parent));
+    TRY(check_directory(info, parent));
+    anybodys = everybody_adds(info) || (anybodys && !is_known(info));
+  }
+  return anybodys;
+}
+
+Result<std::string> read_checked(const Fd& file, const std::string& path, size_t max_bytes) {
+  struct stat info = TRY(stat_fd(file, path));
+  if (!S_ISREG(info.st_mode)) {
+    return make_error(Kind::corrupt, "read " + quote(path) + ": not a regular file");
+  }
+  TRY(check_owner(info, "read " + quote(path), path));
+  return read_all(file, path, max_bytes);
+}
+
+}  // namespace
+
+Result<std::optional<std::string>> read_trusted_file_if_exists(const Fd& dir,
+                                                               const std::string& name,
+                                                               size_t max_bytes) {
+  // O_NONBLOCK: a FIFO would make us wait for its writer.
+  auto file = TRY(open_if_exists(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+  if (!file) return std::optional<std::string>();
+  return std::optional<std::string>(TRY(read_checked(*file, name, max_bytes)));
+}
+
+Result<std::optional<std::string>> read_trusted_file_if_exists(const std::string& path,
+                                                               size_t max_bytes) {
+  auto text = TRY(read_trusted_file_if_exists(cwd(), path, max_bytes));
+  if (!text || !path.starts_with('/')) return text;
+  if (TRY(check_parents(path))) {
+    Fd file = TRY(open_at(cwd(), path, O_PATH | O_NOFOLLOW));
+    struct stat info = TRY(stat_fd(file, path));
+    if (!is_known(info)) return somebody_elses(info, path);
+  }
+  return text;
+}
+
+Result<void> check_trusted(const Fd& file, const std::string& path) {
+  struct stat info = TRY(stat_fd(file, path));
+  return check_owner(info, "read " + quote(path), path);
+}
+
+Result<std::optional<Fd>> open_trusted_directory_if_exists(const std::string& path) {
+  auto directory = TRY(open_if_exists(cwd(), path, O_RDONLY | O_DIRECTORY));
+  if (!directory) return std::optional<Fd>();
+  if (!TRY(check_parents(path + "/"))) return directory;
+  struct stat info = TRY(stat_fd(*directory, path));
+  TRY(check_owner(info, "use directory " + quote(path), path));
+  return somebody_elses(info, path);
+}
+
+}  // namespace berth::sys

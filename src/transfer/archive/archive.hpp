@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "base/result.hpp"
+#include "image/transfer_protocol.hpp"
+#include "transfer/work/event.hpp"
+
+namespace berth::transfer {
+
+class Cancel;
+
+/// Reads the images of an OCI layout (directory or tar) or a docker-archive (tar) into the store;
+/// the outer tar may be packed with gzip, bzip2, xz or zstd. Every named image that fits the
+/// platform is loaded; without names, the images themselves.
+/// Errors: usage, not_found, corrupt, unsupported, io; the store is then as it was.
+Result<image::TransferResult> load(const image::LoadRequest& request, const EventSink& events,
+                                   Cancel& cancel);
+
+/// Writes images so that docker load, podman load and skopeo read them: one tar that is an OCI
+/// layout and a docker-archive at once ("archive"), or an OCI layout directory ("oci"), which must
+/// not exist yet.
+/// Errors: usage, not_found, exists, io.
+Result<image::TransferResult> save(const image::SaveRequest& request, const EventSink& events,
+                                   Cancel& cancel);
+
+/// Makes an image of one layer out of a directory or a tar.
+/// Errors: usage (a change that is no Dockerfile instruction for the config), not_found, corrupt,
+/// io.
+Result<image::TransferResult> import_image(const image::ImportRequest& request,
+                                           const EventSink& events, Cancel& cancel);
+
+/// A tree of a container, or of the host, as a tar.
+/// Errors: usage (too deep), unsupported (an entry that a tar cannot hold), io.
+Result<image::TransferResult> archive(const image::ArchiveRequest& request, const EventSink& events,
+                                      Cancel& cancel);
+
+/// The way back.
+/// Errors: usage (a directory in the place of a file, or the other way around), corrupt, io.
+Result<image::TransferResult> extract(const image::ExtractRequest& request, const EventSink& events,
+                                      Cancel& cancel);
+
+/// A container's own layer becomes one more layer of its image.
+/// Errors: usage (a change, a name), not_found (the image), io.
+Result<image::TransferResult> commit(const image::CommitRequest& request, const EventSink& events,
+                                     Cancel& cancel);
+
+}  // namespace berth::transfer

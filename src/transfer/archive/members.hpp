@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/digest.hpp"
+#include "base/result.hpp"
+#include "image/store.hpp"
+#include "transfer/work/cancel.hpp"
+
+namespace berth::transfer {
+
+/// The files of an archive or an OCI layout directory, copied into the store's tmp/ and hashed on
+/// the way. From there they become blobs by rename.
+class ArchiveMembers {
+ public:
+  struct File {
+    std::string staged;  ///< its name in the staged directory
+    Digest digest;
+    uint64_t size = 0;
+  };
+
+  /// `input` is a directory, an archive, or "/dev/fd/N" (an archive).
+  /// Errors: not_found, corrupt (no archive; more than 10,000 members), interrupted, io.
+  static Result<ArchiveMembers> open(const std::string& input, image::Delivery& delivery,
+                                     const Cancel& cancel);
+
+  /// Follows links between members. Nothing when there is no such file.
+  Result<std::optional<File>> find(const std::string& name);
+  /// Errors: not_found, corrupt (larger than `max_bytes`).
+  Result<std::string> read(const File& file, size_t max_bytes);
+
+  const image::Staged& staged() const { return staged_; }
+
+ private:
+  Result<void> spool(const sys::Fd& input, const Cancel& cancel);
+  Result<File> copy(const std::string& name, const std::function<Result<std::string_view>()>& more);
+
+  image::Staged staged_;
+  std::optional<sys::Fd> directory_;  ///< of an OCI layout, whose files are copied when asked for
+  std::map<std::string, File> files_;
+  std::map<std::string, std::string> links_;
+};
+
+/// True for "/dev/fd/N", an inherited descriptor.
+bool is_descriptor(const std::string& path);
+
+/// What errors call `path`: an inherited descriptor is the caller's standard input.
+std::string input_name(const std::string& path);
+
+/// Opens `path` for reading; "/dev/fd/N" is a copy of the inherited descriptor N.
+Result<sys::Fd> open_input(const std::string& path);
+
+}  // namespace berth::transfer

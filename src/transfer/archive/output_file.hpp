@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "base/result.hpp"
+#include "sys/fd/fd.hpp"
+
+namespace berth::transfer {
+
+/// What a person said an archive goes to. A file gets its name when it is whole; until then, and on
+/// failure, whatever had that name stays. A pipe is written to as it is, and so is "/dev/fd/N".
+class OutputFile {
+ public:
+  /// Errors: usage (a directory, a device), not_found, denied.
+  static Result<OutputFile> open(const std::string& path, mode_t mode);
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&&) = delete;
+  ~OutputFile();
+
+  const sys::Fd& fd() const { return fd_; }
+  /// Errors: io.
+  Result<void> finish();
+
+ private:
+  explicit OutputFile(std::string path) : path_(std::move(path)) {}
+
+  std::string path_;
+  std::string staged_;  ///< empty: it has its name already
+  sys::Fd fd_;
+};
+
+}  // namespace berth::transfer

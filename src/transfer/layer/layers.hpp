@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/result.hpp"
+#include "image/store.hpp"
+#include "oci/image_spec.hpp"
+#include "transfer/gzip/inflate.hpp"
+#include "transfer/gzip/inflate_threads.hpp"
+#include "transfer/layer/unpack.hpp"
+#include "transfer/layer/unpack_options.hpp"
+#include "transfer/registry/blob_fetcher.hpp"
+#include "transfer/registry/registry.hpp"
+#include "transfer/work/cancel.hpp"
+#include "transfer/work/event.hpp"
+
+namespace berth::transfer {
+
+/// What a layer becomes that is unpacked into `store`. An image has the owners and the marks of
+/// root, whoever writes it, for it takes no rights to write them down.
+image::LayerFlavor flavor_of_new_layers(const image::Store& store);
+
+/// Makes of a layer's tar what a store has of it, in a staged directory of that format, with the
+/// record of its files. The caller compares the digest that is given, where that of the tar is
+/// known.  Errors: those of unpack_layer().
+Result<UnpackedLayer> make_layer(const image::Staged& staged, image::LayerFormat format,
+                                 std::unique_ptr<Inflater> bytes, const Digest& diff_id,
+                                 const UnpackOptions& options);
+
+/// Brings the layers of one image into the store, several at once: each is unpacked while its blob
+/// comes. What was unpacked is published when the blob's digest and the layer's hold. What the
+/// store has is not fetched; what another process unpacks is waited for.
+class LayerPipeline {
+ public:
+  static constexpr size_t kConnections = 6;
+
+  struct Options {
+    /// What the files ask of a machine is found out while they are unpacked.
+    bool scan = true;
+    /// The blobs stay in the store, too.
+    bool keep_blobs = false;
+    /// Bytes of memory that all layers together take, beside what the names of an image's files
+    /// and a zstd window of more than 8 MiB do.
+    uint64_t memory_budget = uint64_t{512} << 20;
+    size_t connections = kConnections;  ///< to one registry at once
+    /// Gives the bytes of blobs in the place of the registry that the origin names.
+    std::function<Result<void>(const oci::Descriptor& blob, BlobPart part)> fetch = {};
+    /// Told of a blob that came damaged from there: fetch() asks somebody else for it then, once.
+    std::function<void(const Error& error)> distrust = {};
+  };
+
+  /// The registry that has a blob which the store does not.
+  using Origin = std::function<Result<Registry*>(const oci::Descriptor& blob)>;
+
+  /// Without an origin every blob has to be in the store.
+  LayerPipeline(const image::Store& store, image::Delivery& delivery, Origin origin, Events& events,
+                Cancel& cancel, Options options)
+      : store_(store),
+        delivery_(delivery),
+        origin_(std::move(origin)),
+        events_(events),
+        cancel_(cancel),
+        options_(options) {}
+
+  /// `manifest` and `config` have been checked against each other.
+  /// Errors: those of Registry::get_blob() and unpack_layer() with the layer named; corrupt (a diff
+  /// id that does not hold). The first failure stops the others, through `cancel`.
+  Result<void> run(const oci::Manifest& manifest, const oci::ImageConfig& config);
+
+ private:
+  struct Task {
+    oci::Descriptor blob;
+    Digest diff_id;
+    oci::Compression compression;
+  };
+
+  Result<void> add_tasks(const oci::Manifest& manifest, const oci::ImageConfig& config);
+  void work(BlobFetcher& fetcher);
+  void fail(Error error);
+  Result<bool> complete(const Task& task, BlobFetcher& fetcher);
+  Result<void> fetch(const Task& task, BlobFetcher& fetcher);
+  Result<void> keep(const Task& task, BlobFetcher& fetcher);
+  template <class Fetch>
+  Result<void> distrusting(Fetch fetch);
+  Result<void> unpack_stored(const Task& task);
+  Result<void> unpack(const Task& task, const Inflater::Input& input, BlobStream* stream);
+  Result<Registry*> registry_of(const Task& task);
+  Result<BlobStream::Fetch> source_of(const Task& task, BlobStream::Options& stream);
+
+  const image::Store& store_;
+  image::Delivery& delivery_;
+  Origin origin_;
+  Events& events_;
+  Cancel& cancel_;
+  Options options_;
+
+  UnpackLimits limits_;
+  std::vector<Task> tasks_;  // the largest first: the whole pull ends up waiting for it
+
+  std::mutex mutex_;  // guards what follows
+  size_t next_ = 0;
+  InflateThreads inflate_threads_;
+  std::optional<Error> error_;
+};
+
+}  // namespace berth::transfer

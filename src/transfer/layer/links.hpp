@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/stat.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "image/store.hpp"
+#include "image/upkeep.hpp"
+#include "sys/fd/fd.hpp"
+#include "sys/file/mode.hpp"
+
+namespace berth::transfer {
+
+/// Opens a directory of a layer's tree, without following any link.
+/// Errors: not_found, denied, io.
+Result<sys::Fd> open_in_layer(const sys::Fd& root, const std::string& layer,
+                              const std::string& path);
+
+/// A file that is to be another name of the file of that path in another layer. What was seen of
+/// either has to be so still.
+struct LinkPlan {
+  std::string from_layer;
+  std::string path;  ///< below either tree; the only name that the file has in its layer
+  struct stat from;
+  struct stat to;
+};
+
+/// Carries out such plans for the files of one layer, in moments in which nobody can begin to use
+/// it. A process that is killed leaves every name with one file or the other; directories may then
+/// have later times, which mend() sets back.
+class LayerLinks {
+ public:
+  /// `staged`: an empty directory of the caller's in the store's tmp/.
+  /// `own`: the delivery that may have pinned the layer.
+  LayerLinks(image::Store& store, const sys::Fd& root, const image::Staged& staged,
+             const image::Delivery* own = nullptr)
+      : store_(store), root_(root), staged_(staged), own_(own) {}
+
+  struct Done {
+    uint64_t files = 0;
+    uint64_t bytes = 0;  ///< of files that are gone
+    bool used = false;   ///< nothing was done: a container uses the layer
+  };
+  /// What has changed meanwhile, or cannot have one more name, is passed over.  Errors: io.
+  Result<Done> replace(const std::string& layer, const std::vector<LinkPlan>& plans);
+
+  /// Gives directories of the layer the times of its record, where somebody was killed.
+  /// Errors: io, corrupt (no record).
+  Result<void> mend(const std::string& layer);
+
+ private:
+  using Times = std::map<std::string, sys::FileTime>;  ///< of directories, by path
+  Result<void> replace_all(const std::string& layer, const std::vector<LinkPlan>& plans,
+                           Done& done);
+  Result<void> replace_file(const std::string& layer, const LinkPlan& plan, Times& times,
+                            Done& done);
+
+  image::Store& store_;
+  const sys::Fd& root_;
+  const image::Staged& staged_;
+  const image::Delivery* own_;
+};
+
+}  // namespace berth::transfer

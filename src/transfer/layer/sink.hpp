@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "base/result.hpp"
+#include "transfer/layer/rules.hpp"
+#include "transfer/layer/unpack_options.hpp"
+#include "transfer/tar/entry.hpp"
+#include "transfer/tar/tar.hpp"
+
+namespace berth::transfer {
+
+/// What the members of a layer's tar are made into: which of them are made, and in what order
+/// things are asked of them, is the same for all.
+/// docs/decisions/0030-layer-entries.md lists what is accepted, changed, left out and refused.
+class LayerSink {
+ public:
+  virtual ~LayerSink() = default;
+
+  /// Makes one member; the content of a file is read from `tar`.
+  /// Errors: corrupt (the entry and the reason), those of making it.
+  Result<void> add(const TarEntry& entry, TarReader& tar);
+
+  /// What can be made only when all is there. Nothing is added after it.
+  virtual Result<void> finish() = 0;
+
+  uint64_t entries() const { return entries_; }
+  uint64_t bytes() const { return bytes_; }  ///< of regular files
+  const LeftOut& left_out() const { return left_out_; }
+
+ protected:
+  /// Where an entry goes: its name in the directory that was entered last.
+  struct Place {
+    std::string name;
+    std::string path;  ///< below the root, without links
+  };
+
+  explicit LayerSink(const UnpackOptions& options) : options_(&options) {}
+  LayerSink(LayerSink&&) = default;
+  LayerSink& operator=(LayerSink&&) = default;
+
+  /// Makes `directory` the current one, creating what is missing on the way. Gives its path
+  /// without links.
+  virtual Result<std::string> enter(const std::string& directory) = 0;
+  virtual Result<void> describe_root(const TarEntry& entry) = 0;
+  /// Of the current directory.
+  virtual Result<void> mark_opaque() = 0;
+  /// Hides a name of the layers below, unless this layer has it.
+  virtual Result<void> hide(const Place& place) = 0;
+  virtual Result<void> add_file(const Place& place, const TarEntry& entry, TarReader& tar) = 0;
+  virtual Result<void> add_directory(const Place& place, const TarEntry& entry) = 0;
+  virtual Result<void> add_symlink(const Place& place, const TarEntry& entry) = 0;
+  virtual Result<void> add_hard_link(const Place& place, const TarEntry& entry) = 0;
+  virtual Result<void> add_node(const Place& place, const TarEntry& entry) = 0;
+
+  /// Whether a file can belong to this user or group here.
+  virtual bool has_user(uint64_t) const { return true; }
+  virtual bool has_group(uint64_t) const { return true; }
+
+  /// Hides it as a device 0:0 does, of which others may be hard links.
+  Result<void> hide_by_device(const Place& place);
+  /// Whether the whiteout at `path`, which has no links in it, came of such a device.
+  bool is_device_whiteout(const std::string& path) const {
+    return device_whiteouts_.contains(path);
+  }
+
+  /// What stays in memory until the end, so that a stranger cannot fill it. Errors: corrupt.
+  Result<void> charge(size_t bytes);
+
+  const UnpackOptions* options_;
+  std::string current_;  ///< the entry being added, for errors
+  uint64_t bytes_ = 0;
+  LeftOut left_out_;
+
+ private:
+  void settle_owner(TarEntry& entry);
+  Result<void> add_settled(const TarEntry& entry, TarReader& tar);
+  Result<void> add_member(const std::string& path, const TarEntry& entry, TarReader& tar);
+  Result<void> add_whiteout(const Place& place);
+  Result<void> add_other(const Place& place, const TarEntry& entry);
+
+  uint64_t entries_ = 0;
+  uint64_t tree_bytes_ = 0;
+  std::set<std::string> device_whiteouts_;
+};
+
+}  // namespace berth::transfer

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/registry/access.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "transfer/registry/chain.hpp"
+#include "transfer/registry/credentials.hpp"
+#include "transfer/registry/host_files.hpp"
+
+namespace berth::transfer {
+namespace {
+
+using image::Reference;
+using image::RegistryAccess;
+using image::RegistryMirror;
+using image::RegistryRule;
+
+std::string whole_name(const Reference& reference) {
+  return reference.registry() + "/" + reference.repository();
+}
+
+/// A repository of a registry: "host:5000/some/name".
+struct Place {
+  std::string registry;
+  std::string repository;
+};
+
+Result<Place> place_of(const std::string& name) {
+  size_t slash = name.find('/');
+  if (slash != name.npos && slash > 0 && slash + 1 < name.size()) {
+    return Place{name.substr(0, slash), name.substr(slash + 1)};
+  }
+  return make_error(Kind::usage, "registries.toml: " + quote(name) + " is no repository");
+}
+
+Result<Registry> open_place(Http& http, const Cancel& cancel, const RegistryAccess& access,
+                            const Place& place, Events& events) {
+  std::optional<Credential> credential =
+      TRY(find_credential(auth_files(access), place.registry, place.repository, events));
+  return Registry::make(http, cancel, place.registry, place.repository, std::move(credential),
+                        [&events](const std::string& text) { events.status(text); });
+}
+
+Error blocked(const std::string& name) {
+  return make_error(Kind::denied, fmt::format("reach '{}': registries.toml blocks it", name));
+}
+
+bool is_asked(const RegistryMirror& mirror, const Reference& reference) {
+  const std::string& names = mirror.pull_from_mirror;
+  if (names == "digest-only") return reference.digest().has_value();
+  if (names == "tag-only") return !reference.digest().has_value();
+  return true;
+}
+
+/// The mirror's client, if it holds what is wanted.
+Result<Registry> open_mirror(Http& http, const Cancel& cancel, const RegistryAccess& access,
+                             const std::string& name, Events& events, const Holds& holds) {
+  Place place = TRY(place_of(name));
+  Registry registry = TRY(open_place(http, cancel, access, place, events));
+  registry.try_once();  // the next one is at hand
+  TRY(registry.connect());
+  TRY(holds(registry));
+  registry.try_again();
+  return registry;
+}
+
+std::vector<std::string> insecure_hosts(const RegistryAccess& access) {
+  std::vector<std::string> hosts = access.insecure_registries;
+  auto add = [&](const std::string& location) {
+    hosts.push_back(location.substr(0, location.find('/')));
+  };
+  for (const RegistryRule& rule : access.registries) {
+    if (rule.insecure) add(rule.location.empty() ? rule.prefix : rule.location);
+    for (const RegistryMirror& mirror : rule.mirror) {
+      if (mirror.insecure) add(mirror.location);
+    }
+  }
+  return hosts;
+}
+
+}  // namespace
+
+HttpOptions http_options(const RegistryAccess& access) {
+  HttpOptions options;
+  options.tls_ca = access.tls_ca;
+  options.insecure_registries = insecure_hosts(access);
+  options.stall_timeout = std::chrono::seconds(access.stall_seconds);
+  auto files = std::make_shared<HostFiles>(access);
+  options.host = [files](const Url& url) { return files->options_of(url); };
+  return options;
+}
+
+std::vector<std::string> auth_files(const RegistryAccess& access) {
+  return access.auth_files.empty() ? default_auth_files() : access.auth_files;
+}
+
+Result<Registry> open_registry(Http& http, const Cancel& cancel, const RegistryAccess& access,
+                               const Reference& reference, Events& events) {
+  std::string name = whole_name(reference);
+  const RegistryRule* rule = image::rule_of(access.registries, name);
+  if (rule == nullptr) {
+    return open_place(http, cancel, access, {reference.registry(), reference.repository()}, events);
+  }
+  if (rule->blocked) return blocked(name);
+  Place place = TRY(place_of(image::relocated(name, *rule, rule->location)));
+  return open_place(http, cancel, access, place, events);
+}
+
+Result<WholeRegistry> open_whole(Http& http, const Cancel& cancel, const RegistryAccess& access,
+                                 const std::string& name, Events& events) {
+  const RegistryRule* rule = image::rule_of(access.registries, name);
+  if (rule != nullptr && rule->blocked) return blocked(name);
+  std::string place = rule == nullptr ? name : image::relocated(name, *rule, rule->location);
+  size_t slash = std::min(place.find('/'), place.size());
+  std::string host = place.substr(0, slash);
+  std::string below = place.substr(std::min(slash + 1, place.size()));
+  // However it is spelled.
+  auto of_hub = Reference::parse(host + "/library/x");
+  bool hub = of_hub.ok() && of_hub->registry() == "docker.io";
+  auto credential =
+      TRY(find_credential(auth_files(access), hub ? "docker.io" : host, below, events));
+  if (hub) host = "index.docker.io";
+  Registry registry =
+      TRY(Registry::make(http, cancel, host, "", std::move(credential),
+                         [&events](const std::string& text) { events.status(text); }));
+  TRY(registry.connect());
+  return WholeRegistry{std::move(registry), std::move(below), hub, rule};
+}
+
+Result<Registry> open_source(Http& http, const Cancel& cancel, const RegistryAccess& access,
+                             const Reference& reference, Events& events, const Holds& holds) {
+  std::string name = whole_name(reference);
+  const RegistryRule* rule = image::rule_of(access.registries, name);
+  if (rule != nullptr && !rule->blocked) {
+    for (const RegistryMirror& mirror : rule->mirror) {
+      if (!is_asked(mirror, reference)) continue;
+      std::string there = image::relocated(name, *rule, mirror.location);
+      auto registry = open_mirror(http, cancel, access, there, events, holds);
+      if (registry.ok()) return registry;
+      TRY(cancel.check());
+      events.status(fmt::format("Mirror {}: {}", mirror.location, to_line(registry.error())));
+    }
+  }
+  Registry registry = TRY(open_registry(http, cancel, access, reference, events));
+  TRY(registry.connect());
+  return registry;
+}
+
+namespace {
+
+Holds holds_image(const Reference& reference) {
+  return [&reference](Registry& registry) -> Result<void> {
+    TRY(registry.get_manifest(reference.manifest_reference()));
+    return {};
+  };
+}
+
+}  // namespace
+
+Result<Registry> open_site_source(Http& http, const Cancel& cancel, const RegistryAccess& access,
+                                  const Reference& reference, Events& events) {
+  return open_source(http, cancel, access, reference, events, holds_image(reference));
+}
+
+Result<Registry> open_source(Http& http, const Cancel& cancel, const RegistryAccess& access,
+                             const Reference& reference, Events& events) {
+  Holds holds = holds_image(reference);
+  for (Registry& peer : TRY(open_peers(http, cancel, access, reference))) {
+    auto held = holds(peer);
+    if (held.ok()) return std::move(peer);
+    TRY(cancel.check());
+    // It has asked the registry, whose word this is: so the nodes of a job fail alike, at once.
+    if (held.error().kind == Kind::not_found) return std::move(held).error();
+    events.status("Node of this job: " + to_line(held.error()));
+  }
+  return open_site_source(http, cancel, access, reference, events);
+}
+
+uint32_t connections_to(const RegistryAccess& access, const Reference& reference) {
+  const RegistryRule* rule = image::rule_of(access.registries, whole_name(reference));
+  return rule == nullptr ? 0 : rule->connections;
+}
+
+}  // namespace berth::transfer

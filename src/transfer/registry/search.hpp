@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "image/transfer_protocol.hpp"
+#include "transfer/work/cancel.hpp"
+#include "transfer/work/event.hpp"
+
+namespace berth::transfer {
+
+/// Asks for Docker's search first, which ranks by stars, and where a registry has none looks
+/// through the list of its repositories. Docker Hub has that search alone. Errors: usage, denied,
+/// not_found, busy, io, unsupported (the registry has neither, or does not tell what the filters
+/// ask for), corrupt. Source: Docker Registry HTTP API V1 "Search", distribution's "Listing
+/// Repositories".
+Result<image::TransferResult> search(const image::SearchRequest& request, const EventSink& sink,
+                                     Cancel& cancel);
+
+/// Errors: usage, denied, not_found, busy, io, corrupt.
+Result<image::TransferResult> list_tags(const image::TagsRequest& request, const EventSink& sink,
+                                        Cancel& cancel);
+
+}  // namespace berth::transfer

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/registry/shared_key.hpp"
+
+#include <openssl/ssl.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace berth::transfer {
+namespace {
+
+/// There is one key, so its name tells nothing.
+constexpr std::string_view kIdentity = "berth";
+
+void forget(void*, void* key, CRYPTO_EX_DATA*, int, long, void*) {
+  delete static_cast<std::string*>(key);
+}
+
+/// Where a context keeps its key.
+int key_slot() {
+  static const int slot = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, forget);
+  return slot;
+}
+
+/// The number of bytes; 0 ends the handshake.
+unsigned put_key(SSL* connection, unsigned char* out, unsigned room) {
+  const SSL_CTX* tls = SSL_get_SSL_CTX(connection);
+  const auto* key = static_cast<const std::string*>(SSL_CTX_get_ex_data(tls, key_slot()));
+  if (key == nullptr || key->size() > room) return 0;
+  std::copy(key->begin(), key->end(), out);
+  return static_cast<unsigned>(key->size());
+}
+
+unsigned on_client(SSL* connection, const char*, char* identity, unsigned most, unsigned char* out,
+                   unsigned room) {
+  if (most <= kIdentity.size()) return 0;
+  std::memcpy(identity, kIdentity.data(), kIdentity.size());
+  identity[kIdentity.size()] = '\0';
+  return put_key(connection, out, room);
+}
+
+unsigned on_server(SSL* connection, const char*, unsigned char* out, unsigned room) {
+  return put_key(connection, out, room);
+}
+
+/// Who shows one has not proved that he has the key.
+int refuse_certificate(X509_STORE_CTX*, void*) {
+  return 0;
+}
+
+void keep_key(SSL_CTX* tls, const std::string& key) {
+  bool kept =
+      SSL_CTX_set_ex_data(tls, key_slot(), new std::string(key)) == 1 &&
+      SSL_CTX_set_min_proto_version(tls, TLS1_3_VERSION) == 1 &&
+      // An external key goes with the suites of one hash, which for these callbacks is this.
+      SSL_CTX_set_ciphersuites(tls, "TLS_AES_128_GCM_SHA256") == 1;
+  BERTH_ASSERT(kept);
+  SSL_CTX_set_options(tls, SSL_OP_NO_TICKET);
+  SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_OFF);
+}
+
+}  // namespace
+
+void share_key_as_client(SSL_CTX* tls, const std::string& key) {
+  keep_key(tls, key);
+  SSL_CTX_set_verify(tls, SSL_VERIFY_PEER, nullptr);
+  SSL_CTX_set_cert_verify_callback(tls, &refuse_certificate, nullptr);
+  SSL_CTX_set_psk_client_callback(tls, &on_client);
+}
+
+// It has no certificate, so nothing but the key makes a handshake.
+void share_key_as_server(SSL_CTX* tls, const std::string& key) {
+  keep_key(tls, key);
+  SSL_CTX_set_num_tickets(tls, 0);
+  SSL_CTX_set_psk_server_callback(tls, &on_server);
+}
+
+}  // namespace berth::transfer

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transfer/sign/signature.hpp"
+
+#include <openssl/bio.h>
+#include <openssl/core_names.h>
+#include <openssl/ec.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <memory>
+
+#include "transfer/work/sha256.hpp"
+
+namespace berth::transfer {
+namespace {
+
+template <auto Free>
+struct Release {
+  template <class T>
+  void operator()(T* object) const {
+    Free(object);
+  }
+};
+using Key = std::unique_ptr<EVP_PKEY, Release<EVP_PKEY_free>>;
+using Memory = std::unique_ptr<BIO, Release<BIO_free>>;
+using DigestContext = std::unique_ptr<EVP_MD_CTX, Release<EVP_MD_CTX_free>>;
+
+constexpr size_t kMaxPem = size_t{64} << 10;
+
+const unsigned char* raw(std::string_view bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
+
+/// A key file never makes this program ask for a passphrase at a terminal.
+int no_passphrase(char*, int, int, void*) {
+  return -1;
+}
+
+bool is_p256(const EVP_PKEY* key) {
+  char group[64] = {};
+  size_t length = 0;
+  return EVP_PKEY_get_utf8_string_param(key, OSSL_PKEY_PARAM_GROUP_NAME, group, sizeof group,
+                                        &length) == 1 &&
+         std::string_view(group, length) == SN_X9_62_prime256v1;
+}
+
+bool is_usable(const EVP_PKEY* key) {
+  int kind = EVP_PKEY_get_base_id(key);
+  return kind == EVP_PKEY_ED25519 || (kind == EVP_PKEY_EC && is_p256(key));
+}
+
+using Reader = EVP_PKEY* (*)(BIO*, EVP_PKEY**, pem_password_cb*, void*);
+
+Result<Key> read_key(const std::string& pem, Reader reader, const char* what) {
+  Key key;
+  if (pem.size() <= kMaxPem) {
+    Memory memory(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+    key.reset(reader(memory.get(), nullptr, no_passphrase, nullptr));
+  }
+  if (key == nullptr || !is_usable(key.get())) {
+    return make_error(
+        Kind::usage,
+        std::string("read the ") + what + ": not an unencrypted PEM of a P-256 or Ed25519 key",
+        "openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out FILE");
+  }
+  return key;
+}
+
+/// Ed25519 hashes by itself.
+const EVP_MD* digest_for(const EVP_PKEY* key) {
+  return EVP_PKEY_get_base_id(key) == EVP_PKEY_ED25519 ? nullptr : EVP_sha256();
+}
+
+}  // namespace
+
+Result<std::string> sign(const std::string& private_pem, std::string_view bytes) {
+  Key key = TRY(read_key(private_pem, PEM_read_bio_PrivateKey, "signing key"));
+  DigestContext context(EVP_MD_CTX_new());
+  size_t size = 0;
+  BERTH_ASSERT(
+      EVP_DigestSignInit(context.get(), nullptr, digest_for(key.get()), nullptr, key.get()) == 1);
+  BERTH_ASSERT(EVP_DigestSign(context.get(), nullptr, &size, raw(bytes), bytes.size()) == 1);
+  std::string signature(size, '\0');
+  BERTH_ASSERT(EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()),
+                              &size, raw(bytes), bytes.size()) == 1);
+  signature.resize(size);
+  return signature;
+}
+
+Result<bool> verify(const std::string& public_pem, std::string_view bytes,
+                    std::string_view signature) {
+  Key key = TRY(read_key(public_pem, PEM_read_bio_PUBKEY, "public key"));
+  DigestContext context(EVP_MD_CTX_new());
+  BERTH_ASSERT(
+      EVP_DigestVerifyInit(context.get(), nullptr, digest_for(key.get()), nullptr, key.get()) == 1);
+  return EVP_DigestVerify(context.get(), raw(signature), signature.size(), raw(bytes),
+                          bytes.size()) == 1;
+}
+
+Result<std::string> public_key_of(const std::string& private_pem) {
+  Key key = TRY(read_key(private_pem, PEM_read_bio_PrivateKey, "signing key"));
+  Memory memory(BIO_new(BIO_s_mem()));
+  BERTH_ASSERT(PEM_write_bio_PUBKEY(memory.get(), key.get()) == 1);
+  char* text = nullptr;
+  long size = BIO_get_mem_data(memory.get(), &text);
+  return std::string(text, static_cast<size_t>(size));
+}
+
+Result<std::string> key_name(const std::string& pem) {
+  bool is_private = pem.find("PRIVATE KEY") != std::string::npos;
+  Key key = TRY(read_key(pem, is_private ? PEM_read_bio_PrivateKey : PEM_read_bio_PUBKEY, "key"));
+  unsigned char* der = nullptr;
+  int size = i2d_PUBKEY(key.get(), &der);
+  BERTH_ASSERT(size > 0);
+  std::string bytes(reinterpret_cast<char*>(der), static_cast<size_t>(size));
+  OPENSSL_free(der);
+  return sha256_of(bytes).hex().substr(0, 16);
+}
+
+}  // namespace berth::transfer

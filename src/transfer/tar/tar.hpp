@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+#include "transfer/tar/entry.hpp"
+#include "transfer/tar/sparse.hpp"
+
+namespace berth::transfer {
+
+/// Reads v7, ustar, pax, GNU and star archives out of a stream of blocks. Bytes are foreign: every
+/// number is checked, extended headers and maps of sparse members are limited to 1 MiB.
+/// Source: POSIX pax; GNU tar "Basic Tar Format"; Go archive/tar for what is ambiguous.
+class TarReader {
+ public:
+  /// Gives the next bytes of the archive, nothing at its end. What it gave before may become
+  /// invalid then.
+  using Source = std::function<Result<std::string_view>()>;
+
+  explicit TarReader(Source source) : source_(std::move(source)) {}
+
+  /// Skips what is left of the member before. False at the end of the archive: two zero blocks, or
+  /// the end of the stream between members.
+  /// Errors: corrupt (with the member's name once it is known), unsupported (a kind of member),
+  /// whatever the source reports.
+  Result<bool> next(TarEntry& entry);
+
+  /// The next part of the member's content, as long as it lies in memory in one piece; nothing at
+  /// its end. Holes are zeros. Errors: corrupt (the stream ends first).
+  Result<std::string_view> content();
+
+  /// Goes over the hole that comes next, if one does; gives its length.
+  uint64_t skip_hole();
+
+ private:
+  struct Extensions;
+
+  Result<bool> read_header(std::string& record);
+  Result<bool> read_record(std::string& record);
+  Result<bool> read_extension(char flag, uint64_t size, Extensions& extensions);
+  Result<void> read_member(const std::string& record, const Extensions& extensions,
+                           TarEntry& entry);
+  Result<void> read_sparse(const std::string& record, const Extensions& extensions,
+                           TarEntry& entry);
+  Result<Extents> read_old_sparse(std::string_view record, const TarEntry& entry);
+  Result<Extents> read_sparse_lines(const TarEntry& entry);
+  void begin(uint64_t stored);
+  Result<std::string_view> stored();
+  Result<std::string> read_special(uint64_t size, std::string_view kind);
+  Result<void> skip_rest();
+  Result<bool> refill();
+
+  Source source_;
+  std::string_view window_;
+  uint64_t left_ = 0;      ///< of the bytes that are stored of the member
+  uint64_t padding_ = 0;   ///< after them, up to the next record
+  Extents extents_;        ///< where they belong
+  size_t extent_ = 0;      ///< the one that is being read, or comes next
+  uint64_t position_ = 0;  ///< in the content
+  uint64_t size_ = 0;      ///< of the content
+  bool at_end_ = false;
+};
+
+}  // namespace berth::transfer
