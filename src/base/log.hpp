@@ -12,6 +12,8 @@ class Log {
   virtual ~Log() = default;
   virtual void warn(const std::string& text) = 0;
   virtual void debug(const std::string& text) = 0;
+  /// Whether anybody reads what debug() gets: what costs to be said is left out otherwise.
+  virtual bool is_debug() const { return false; }
 };
 
 /// Drops everything.

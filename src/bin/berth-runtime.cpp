@@ -49,6 +49,7 @@ class RuntimeLog final : public Log {
   void debug(const std::string& text) override {
     if (debug_) write("debug", text, text);
   }
+  bool is_debug() const override { return debug_; }
   void error(const Error& error) {
     std::string place;
     if (debug_) {

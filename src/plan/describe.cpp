@@ -424,6 +424,14 @@ Description describe_step(const AwaitStart&) {
   return {"await_start", "wait for start", {}};
 }
 
+Description describe_step(const AwaitCgroup&) {
+  return {"await_cgroup", "wait to be in the cgroup", {}};
+}
+
+Description describe_step(const AwaitConfinement&) {
+  return {"await_confinement", "wait for limits, device rules and the seccomp filter", {}};
+}
+
 Description describe_step(const Execute& s) {
   return {
       "execute", "execute " + list(s.args), {{"args", list(s.args)}, {"environment", list(s.env)}}};

@@ -202,7 +202,7 @@ struct MovedInterface {
   std::string from;
   std::string to;  ///< a name, or a pattern as "eth%d"
 };
-/// berth-runtime moves them while the container's process waits here.
+/// berth-runtime moves them, before AwaitCgroup returns.
 struct MoveInterfaces {
   std::vector<MovedInterface> interfaces;
 };
@@ -327,20 +327,27 @@ struct FindHome {
   uint32_t uid = 0;
 };
 struct AwaitStart {};
+/// Waits until berth-runtime, or systemd, has moved this process into its cgroup, and its network
+/// interfaces into its namespace.
+struct AwaitCgroup {};
+/// Waits until the limits and the device rules hold and the seccomp filter is compiled.
+struct AwaitConfinement {};
 struct Execute {
   std::vector<std::string> args;
   std::vector<std::string> env;
 };
 
-using Step = std::variant<
-    MakeCgroup, Spawn, JoinContainer, EnterTimeNamespace, JoinResctrl, SetLabels, SetScheduler,
-    SetIoPriority, SetMemoryPolicy, SetPersonality, SetAffinity, ResetAffinity, PreferPlace,
-    MakeKeyring, EnterSharedRoot, IsolateMounts, EnterCgroupNamespace, MountOverlayRoot, BindRoot,
-    MountLayers, MountFilesystem, MountBind, ChangeMount, MountCgroups, MakeNode, BindNode,
-    MakeLink, ReplaceLink, PlaceLoaderFiles, FillLoaderFiles, MakeConsole, MaskPaths, MakeReadonly,
-    MoveInterfaces, RaiseLoopback, SetSysctl, SetHostname, SetDomainname, SetOomScore, RunHooks,
-    EnterRoot, SetRlimit, LimitCapabilities, SetCapabilities, SetIdentity, EnterDirectory, SetUmask,
-    ForbidNewPrivileges, LoadSeccomp, FindProgram, FindHome, AwaitStart, Execute>;
+using Step =
+    std::variant<MakeCgroup, Spawn, JoinContainer, EnterTimeNamespace, JoinResctrl, SetLabels,
+                 SetScheduler, SetIoPriority, SetMemoryPolicy, SetPersonality, SetAffinity,
+                 ResetAffinity, PreferPlace, MakeKeyring, EnterSharedRoot, IsolateMounts,
+                 EnterCgroupNamespace, MountOverlayRoot, BindRoot, MountLayers, MountFilesystem,
+                 MountBind, ChangeMount, MountCgroups, MakeNode, BindNode, MakeLink, ReplaceLink,
+                 PlaceLoaderFiles, FillLoaderFiles, MakeConsole, MaskPaths, MakeReadonly,
+                 MoveInterfaces, RaiseLoopback, SetSysctl, SetHostname, SetDomainname, SetOomScore,
+                 RunHooks, EnterRoot, SetRlimit, LimitCapabilities, SetCapabilities, SetIdentity,
+                 EnterDirectory, SetUmask, ForbidNewPrivileges, LoadSeccomp, FindProgram, FindHome,
+                 AwaitStart, AwaitCgroup, AwaitConfinement, Execute>;
 
 struct Plan {
   std::vector<Step> steps;            ///< in the order of execution

@@ -170,6 +170,9 @@ Result<void> Launcher::decide() {
   bool terminal = bundle.spec.process && bundle.spec.process->terminal;
   TRY(check_console(terminal, request_.detach, request_.console_socket));
   for (const auto& warning : launched_.plan.warnings) log_.warn(warning);
+  if (log_.is_debug()) {
+    for (const auto& step : launched_.plan.steps) log_.debug("step: " + describe(step).text);
+  }
   state.id = request_.id;
   state.bundle = bundle.path;
   state.of_engine = request_.of_engine;

@@ -8,24 +8,22 @@
 namespace berth::cli {
 namespace {
 
-json::Value to_json(const plan::Plan& plan) {
+json::Value to_json(const engine::PlannedRun& plan) {
   json::Array steps;
-  for (const plan::Step& step : plan.steps) {
-    plan::Description description = plan::describe(step);
+  for (const engine::PlannedStep& step : plan.steps) {
     json::Object members;
-    for (const auto& [name, value] : description.members) members.emplace_back(name, value);
-    steps.push_back(json::Object{
-        {"name", description.name}, {"text", description.text}, {"members", std::move(members)}});
+    for (const auto& [name, value] : step.members) members.emplace_back(name, value);
+    steps.push_back(
+        json::Object{{"name", step.name}, {"text", step.text}, {"members", std::move(members)}});
   }
   return json::Object{{"steps", std::move(steps)}, {"warnings", json_strings(plan.warnings)}};
 }
 
-std::string to_text(const plan::Plan& plan) {
+std::string to_text(const engine::PlannedRun& plan) {
   std::string text;
   size_t number = 0;
-  for (const plan::Step& step : plan.steps) {
-    text += pad_left(std::to_string(++number), 3) + "  " +
-            escape_controls(plan::describe(step).text) + "\n";
+  for (const engine::PlannedStep& step : plan.steps) {
+    text += pad_left(std::to_string(++number), 3) + "  " + escape_controls(step.text) + "\n";
   }
   return text;
 }
@@ -34,7 +32,8 @@ std::string to_text(const plan::Plan& plan) {
 
 Result<int> dry_run(Session& session, engine::Asked asked, TransferDisplay& display,
                     std::string_view format) {
-  plan::Plan plan = TRY(engine::plan_run(session.context, std::move(asked), display.progress()));
+  engine::PlannedRun plan =
+      TRY(engine::plan_run(session.context, std::move(asked), display.progress()));
   display.finish();
   if (format == "json") {
     print_json(session, to_json(plan));

@@ -7,38 +7,43 @@ namespace {
 
 struct PlanOptions {
   LaunchOptions launch;
+  bool create = false;
   std::string format = "text";
 };
 
 FlagTable plan_flags(PlanOptions& o) {
   FlagTable table = launch_flags(o.launch);
+  table.push_back({"create", 0, "", "Of create, which waits for start", &o.create});
   table.push_back({"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}});
   return table;
 }
 
-json::Value as_json(const plan::Description& step) {
-  json::Object object;
-  object.emplace_back("step", step.name);
-  object.emplace_back("text", step.text);
-  for (const auto& [name, value] : step.members) object.emplace_back(name, value);
-  return object;
+json::Value as_json(const plan::Step& step) {
+  plan::Description description = plan::describe(step);
+  json::Object members;
+  for (const auto& [name, value] : description.members) members.emplace_back(name, value);
+  return json::Object{
+      {"name", description.name}, {"text", description.text}, {"members", std::move(members)}};
+}
+
+json::Value as_json(const plan::Plan& plan) {
+  json::Array steps, warnings;
+  for (const auto& step : plan.steps) steps.push_back(as_json(step));
+  for (const auto& warning : plan.warnings) warnings.emplace_back(warning);
+  return json::Object{{"steps", std::move(steps)}, {"warnings", std::move(warnings)}};
 }
 
 Result<int> run_plan(Session& session, const PlanOptions& options,
                      const std::vector<std::string>& arguments) {
   runtime::LaunchRequest request = TRY(to_request(session, options.launch, arguments[0]));
+  request.await_start = options.create;
   plan::Plan plan = TRY(runtime::plan_bundle(request));
-  for (const auto& warning : plan.warnings) session.log.warn(warning);
-  json::Array steps;
-  for (const auto& step : plan.steps) {
-    plan::Description description = plan::describe(step);
-    if (options.format == "json") {
-      steps.push_back(as_json(description));
-    } else {
-      session.out += description.text + "\n";
-    }
+  if (options.format == "json") {
+    session.out = json::dump(as_json(plan), 2) + "\n";
+    return 0;
   }
-  if (options.format == "json") session.out = json::dump(json::Value(std::move(steps)), 2) + "\n";
+  for (const auto& warning : plan.warnings) session.log.warn(warning);
+  for (const auto& step : plan.steps) session.out += plan::describe(step).text + "\n";
   return 0;
 }
 

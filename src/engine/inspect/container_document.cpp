@@ -17,8 +17,8 @@ namespace {
 /// Go's zero time stands for "never".
 std::string time_text(std::optional<int64_t> nanoseconds) {
   if (!nanoseconds) return "0001-01-01T00:00:00Z";
-  return format_time(*nanoseconds / kNanosecondsPerSecond,
-                     static_cast<uint32_t>(*nanoseconds % kNanosecondsPerSecond));
+  return berth::format_time(*nanoseconds / kNanosecondsPerSecond,
+                            static_cast<uint32_t>(*nanoseconds % kNanosecondsPerSecond));
 }
 
 json::Value state_value(const ContainerFacts& facts) {

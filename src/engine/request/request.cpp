@@ -127,6 +127,11 @@ Result<NamespaceMode> from_json_text(std::string_view text, std::type_identity<N
   return mode;
 }
 
+bool is_attached(const RunCall& call, std::string_view stream) {
+  return call.attach.empty() ||
+         std::find(call.attach.begin(), call.attach.end(), stream) != call.attach.end();
+}
+
 std::vector<std::string> inherited_variables(const std::vector<std::string>& environment,
                                              const Environment& caller) {
   std::vector<std::string> inherited;

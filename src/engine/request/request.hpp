@@ -427,6 +427,9 @@ struct RunCall {
 };
 inline constexpr int kPmiDescriptor = 3;
 
+/// Whether -a names "stdin", "stdout" or "stderr", or nothing, which is all of them.
+bool is_attached(const RunCall& call, std::string_view stream);
+
 /// The values that `caller` has for the names alone of `environment`: "NAME=value".
 std::vector<std::string> inherited_variables(const std::vector<std::string>& environment,
                                              const Environment& caller);

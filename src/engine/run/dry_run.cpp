@@ -3,26 +3,27 @@
 
 #include <utility>
 
+#include "engine/container/launch.hpp"
 #include "engine/decide/decide.hpp"
 #include "engine/decide/resolve.hpp"
+#include "engine/run/bundle.hpp"
 #include "engine/run/new_container.hpp"
-#include "engine/state/directory.hpp"
-#include "sys/machine/host_facts.hpp"
+#include "json/fields.hpp"
 
 namespace berth::engine {
-
-Result<plan::Plan> plan_run(const Context& context, Asked asked, const Progress& progress) {
+Result<PlannedRun> plan_run(const Context& context, Asked asked, const Progress& progress) {
   const Resolved resolved = TRY(resolve(context, std::move(asked), progress));
-  Decision decision = TRY(decide(context, resolved, make_container_id(), Leasing::look));
-  plan::Container container;
-  container.id = decision.id;
-  container.bundle = bundle_path(context.paths, resolved.request(), decision.id);
-  container.await_start = resolved.call().detach;
-  plan::HostFacts facts;
-  facts.user_namespace = context.identity != Identity::root;
-  facts.tty_group_mapped = sys::is_group_mapped(5);
-  facts.has_cgroups = sys::has_cgroups();
-  return plan::make(decision.spec, container, facts);
+  // Goes with this call: berth-runtime reads a bundle where that of a run would lie.
+  NewContainer made = TRY(NewContainer::begin(context, resolved, Owner::nobody));
+  Decision decision = TRY(decide(context, resolved, made.id(), Leasing::look));
+  TRY(write_config(decision, made.directory()));
+  const std::string bundle = bundle_path(context.paths, resolved.request(), made.id());
+  std::vector<std::string> words = {"--decided", "plan", "--format", "json", "--bundle", bundle};
+  // The monitor creates a container before it starts it.
+  if (owner_of(resolved) == Owner::monitor) words.emplace_back("--create");
+  words.push_back(made.id());
+  std::string plan = TRY(call_runtime(context, std::move(words)));
+  return json::read<PlannedRun>(plan, "plan of berth-runtime");
 }
 
 Result<Explained> explain_run(const Context& context, Asked asked, const Progress& progress) {

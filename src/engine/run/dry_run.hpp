@@ -1,19 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
 #include "engine/decide/asked.hpp"
 #include "engine/decide/explain.hpp"
 #include "engine/image/transfer.hpp"
-#include "plan/plan.hpp"
 
 /// What run() would decide, printed instead of carried out. Nothing is started and nothing stays,
 /// but images that were missing.  Errors: as run().
 namespace berth::engine {
 
-/// What berth-runtime would execute.
-Result<plan::Plan> plan_run(const Context& context, Asked asked, const Progress& progress);
+struct PlannedStep {
+  std::string name;  ///< "mount_bind"
+  std::string text;  ///< one line for people
+  std::map<std::string, std::string> members;
+};
+template <class V>
+void fields(V& v, PlannedStep& step) {
+  v.required("name", step.name);
+  v.required("text", step.text);
+  v.required("members", step.members);
+}
+struct PlannedRun {
+  std::vector<PlannedStep> steps;  ///< in the order of execution
+  std::vector<std::string> warnings;
+};
+template <class V>
+void fields(V& v, PlannedRun& plan) {
+  v.required("steps", plan.steps);
+  v.required("warnings", plan.warnings);
+}
+
+/// What berth-runtime would execute: its own answer to the config that run() would give it.
+Result<PlannedRun> plan_run(const Context& context, Asked asked, const Progress& progress);
 
 /// What the container would be given of GPUs, and why.
 Result<Explained> explain_run(const Context& context, Asked asked, const Progress& progress);

@@ -24,6 +24,10 @@ enum class Owner {
   nobody,   ///< yet: `create`
 };
 
+/// Who owns a container that is run. The caller, where it is the caller's alone: nobody detaches
+/// from it, its output is nobody else's, and it is gone with its caller (docs/decisions/0008).
+Owner owner_of(const Resolved& resolved);
+
 /// A container in the making: its directory, whose lock this process holds, until keep(). Dropped
 /// before that it leaves nothing.
 class NewContainer {

@@ -29,20 +29,8 @@ RunOutcome outcome_of(const std::string& id, Ended ended) {
                     std::move(ended.stream_error)};
 }
 
-/// A container of this call alone: nobody detaches from it, its output is nobody else's, and it is
-/// gone with its caller. It needs no monitor (docs/decisions/0008).
-bool is_of_this_call(const Resolved& resolved) {
-  const RunRequest& request = resolved.request();
-  const RunCall& call = resolved.call();
-  // Of a container in front of us all streams are ours.
-  bool shows_all = is_attached(call, "stdout") && is_attached(call, "stderr");
-  // The monitor runs health checks.
-  return request.remove && !request.terminal && !call.detach && shows_all &&
-         !health_check(request.health, resolved.image().config.config);
-}
-
 Result<void> check_launcher(const Resolved& resolved) {
-  if (!resolved.call().pmi_descriptor || is_of_this_call(resolved)) return {};
+  if (!resolved.call().pmi_descriptor || owner_of(resolved) == Owner::caller) return {};
   return make_error(Kind::usage,
                     "PMI_FD: the launcher's socket is given to a container that goes with its "
                     "command alone",
@@ -152,8 +140,9 @@ Result<RunOutcome> run(const Context& context, Asked asked, const Progress& prog
   const RunRequest& request = resolved.request();
   TRY(check_launcher(resolved));
   if (resolved.call().replace && request.name) TRY(remove_replaced(context, *request.name));
-  RunOutcome outcome = TRY(is_of_this_call(resolved) ? run_in_front(context, resolved, cid_file)
-                                                     : run_watched(context, resolved, cid_file));
+  RunOutcome outcome =
+      TRY(owner_of(resolved) == Owner::caller ? run_in_front(context, resolved, cid_file)
+                                              : run_watched(context, resolved, cid_file));
   if (outcome.command_error) {
     outcome.reason = reason_of_command(*outcome.command_error, resolved.image(), request.volumes);
   }

@@ -151,11 +151,6 @@ Result<std::string> detach_keys_of(const std::optional<std::string>& flag) {
   return parse_detach_keys(flag.value_or("ctrl-p,ctrl-q"));
 }
 
-bool is_attached(const RunCall& call, std::string_view stream) {
-  return call.attach.empty() ||
-         std::find(call.attach.begin(), call.attach.end(), stream) != call.attach.end();
-}
-
 AttachOptions attach_options(const RunRequest& request, const RunCall& call,
                              const std::string& keys) {
   AttachOptions options;

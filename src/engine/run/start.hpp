@@ -56,9 +56,6 @@ Result<void> start_again(const Context& context, std::string_view reference);
 /// The bytes of --detach-keys; without one Ctrl-p Ctrl-q.  Errors: usage.
 Result<std::string> detach_keys_of(const std::optional<std::string>& flag);
 
-/// Whether -a names "stdin", "stdout" or "stderr", or nothing, which is all of them.
-bool is_attached(const RunCall& call, std::string_view stream);
-
 /// How `berth run` without -d looks at its container.
 AttachOptions attach_options(const RunRequest& request, const RunCall& call,
                              const std::string& keys);

@@ -45,10 +45,8 @@ template <class... Functions>
 Overload(Functions...) -> Overload<Functions...>;
 
 Result<void> await_cgroup(Inside& inside) {
-  if (inside.cgroup_joined) return {};
   ChildReport joined = TRY(inside.channel.expect(Message::cgroup_joined));
   inside.host_pid = static_cast<pid_t>(joined.number);
-  inside.cgroup_joined = true;
   const auto& layout = inside.prepared.scope_layout;
   std::string place = joined.text;  // empty: systemd has refused to make one
   if (layout && place.empty()) inside.cgroups = cgroup_views(*layout, CgroupSet());
@@ -58,14 +56,7 @@ Result<void> await_cgroup(Inside& inside) {
   return {};
 }
 
-Result<void> show_cgroups(Inside& inside, const plan::MountCgroups& step) {
-  if (inside.prepared.scope_layout) TRY(await_cgroup(inside));
-  return mount_cgroups(inside, step);
-}
-
 Result<void> await_confinement(Inside& inside) {
-  if (inside.seccomp_size) return {};
-  TRY(await_cgroup(inside));
   ChildReport confined = TRY(inside.channel.expect(Message::confined));
   inside.seccomp_size = static_cast<size_t>(confined.number);
   return {};
@@ -184,12 +175,6 @@ Result<void> enter_namespaces(const plan::Plan& plan, Inside& inside, const plan
   return late == 0 ? Result<void>() : sys::unshare(static_cast<int>(late), "ipc namespace");
 }
 
-Result<void> enter_cgroup_namespace(Inside& inside) {
-  // Its root is the cgroup the process is in at this moment.
-  TRY(await_cgroup(inside));
-  return sys::unshare(CLONE_NEWCGROUP, "cgroup namespace");
-}
-
 Result<void> set_sysctl(Inside& inside, const plan::SetSysctl& step) {
   TRY(check_not_shared(inside, step.space, "linux.sysctl: " + quote(step.key)));
   std::string path = "/proc/sys/" + step.key;
@@ -224,7 +209,6 @@ Result<HookPlace> place_inside(const plan::Plan& plan, Inside& inside) {
 }
 
 Result<void> call_hooks(const plan::Plan& plan, Inside& inside, const plan::RunHooks& step) {
-  TRY(await_confinement(inside));
   if (step.stage == "prestart" || step.stage == "createRuntime") {
     TRY(inside.channel.send(Message::hooks_due, step.stage));
     TRY(inside.channel.expect(Message::hooks_done));
@@ -244,10 +228,9 @@ Result<void> call_hooks(const plan::Plan& plan, Inside& inside, const plan::RunH
 }
 
 Result<void> load_filter(Inside& inside) {
-  TRY(await_confinement(inside));
   const void* program = inside.prepared.seccomp.bytes().data();
   sys::Fd listener =
-      TRY(load_seccomp({static_cast<const sock_filter*>(program), *inside.seccomp_size},
+      TRY(load_seccomp({static_cast<const sock_filter*>(program), inside.seccomp_size},
                        inside.prepared.seccomp_flags));
   return listener ? inside.channel.offer_listener(listener.get()) : Result<void>();
 }
@@ -282,21 +265,9 @@ Result<void> make_keyring() {
   return error;
 }
 
-/// What the cgroup bounds is asked for once inside it.
-template <class Step>
-Result<void> once_placed(Inside& inside, Result<void> (*apply)(const Step&), const Step& step) {
-  TRY(await_confinement(inside));
-  return apply(step);
-}
-
 Result<void> set_affinity(const plan::SetAffinity& step) {
   TRY_CTX(sys::set_affinity(step.processors), "cannot apply process.execCPUAffinity.final");
   return {};
-}
-
-Result<void> look_for_program(Inside& inside, const plan::FindProgram& step) {
-  TRY(await_confinement(inside));  // nothing of the container's may run before
-  return find_program(inside, step);
 }
 
 /// The one place where steps are carried out. The sentence above each case says why a caller
@@ -318,25 +289,27 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           // The kernel decides who may change to which label.
           [&](const plan::SetLabels& s) { return set_labels(s); },
           // Better ones than one has need CAP_SYS_NICE.
-          [&](const plan::SetScheduler& s) { return once_placed(inside, set_scheduler, s); },
+          [&](const plan::SetScheduler& s) { return set_scheduler(s); },
           // Better ones than one has need CAP_SYS_NICE or CAP_SYS_ADMIN.
-          [&](const plan::SetIoPriority& s) { return once_placed(inside, set_io_priority, s); },
+          [&](const plan::SetIoPriority& s) { return set_io_priority(s); },
           // Within the nodes of the cpuset.
-          [&](const plan::SetMemoryPolicy& s) { return once_placed(inside, set_memory_policy, s); },
+          [&](const plan::SetMemoryPolicy& s) { return set_memory_policy(s); },
           // Concerns this process alone.
           [&](const plan::SetPersonality& s) { return set_personality(s); },
           // Within the processors of the cpuset.
-          [&](const plan::SetAffinity& s) { return once_placed(inside, set_affinity, s); },
+          [&](const plan::SetAffinity& s) { return set_affinity(s); },
           // Within the cpuset, as any program may for itself.
-          [&](const plan::ResetAffinity& s) { return once_placed(inside, reset_affinity, s); },
+          [&](const plan::ResetAffinity& s) { return reset_affinity(s); },
           // Within the cpuset, as any program may for itself.
-          [&](const plan::PreferPlace& s) { return once_placed(inside, prefer_place, s); },
+          [&](const plan::PreferPlace& s) { return prefer_place(s); },
           // Takes away.
           [&](const plan::MakeKeyring&) { return make_keyring(); },
           // Only this mount namespace changes.
           [&](const plan::IsolateMounts&) { return isolate_mounts(); },
           // Shows what the process behind the caller already lies in.
-          [&](const plan::EnterCgroupNamespace&) { return enter_cgroup_namespace(inside); },
+          [&](const plan::EnterCgroupNamespace&) {
+            return sys::unshare(CLONE_NEWCGROUP, "cgroup namespace");
+          },
           // The layers are opened with the rights of the caller.
           [&](const plan::MountOverlayRoot& s) { return mount_overlay_root(inside, s); },
           // The same, and nothing is written.
@@ -350,7 +323,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           // The kernel decides whose mount and whose file system it is.
           [&](const plan::ChangeMount& s) { return change_mount(inside, s); },
           // The container's own directories and no others.
-          [&](const plan::MountCgroups& s) { return show_cgroups(inside, s); },
+          [&](const plan::MountCgroups& s) { return mount_cgroups(inside, s); },
           // Making a node needs CAP_MKNOD of the machine; the device cgroup limits its use.
           [&](const plan::MakeNode& s) { return make_node(inside, s); },
           // A view of a node that the caller can reach, checked to be the device it should be.
@@ -370,7 +343,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           // Takes away.
           [&](const plan::MakeReadonly& s) { return make_readonly(inside, s); },
           // The parent's own, with the caller's rights; what follows may name the interfaces.
-          [&](const plan::MoveInterfaces&) { return await_cgroup(inside); },
+          [&](const plan::MoveInterfaces&) { return Result<void>(); },
           // The network namespace is new and the container's.
           [&](const plan::RaiseLoopback&) { return sys::raise_loopback(); },
           // plan::make() let through only keys of the container's namespaces.
@@ -411,11 +384,14 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           // Takes away.
           [&](const plan::LoadSeccomp&) { return load_filter(inside); },
           // Looks at files with the rights of the container's user.
-          [&](const plan::FindProgram& s) { return look_for_program(inside, s); },
+          [&](const plan::FindProgram& s) { return find_program(inside, s); },
           // Reads a file of the root with the rights of the container's user.
           [&](const plan::FindHome& s) { return find_home(inside, s); },
           // Waits for somebody who can reach the state directory.
           [&](const plan::AwaitStart&) { return await_start(inside); },
+          // Both wait for berth-runtime alone.
+          [&](const plan::AwaitCgroup&) { return await_cgroup(inside); },
+          [&](const plan::AwaitConfinement&) { return await_confinement(inside); },
           // What the caller wants to run, with no more rights than the steps above have left.
           [&](const plan::Execute& s) { return Result<void>(execute(inside, s)); },
       },

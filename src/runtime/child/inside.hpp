@@ -120,9 +120,8 @@ struct Inside {
   size_t early_taken = 0;  ///< of the mounts that the parent has made
   size_t binds_taken = 0;  ///< of the held sources
   size_t nodes_taken = 0;
-  bool cgroup_joined = false;
-  CgroupViews cgroups{};                 ///< as in Prepared, or of the scope
-  std::optional<size_t> seccomp_size{};  ///< instructions, once confined
+  CgroupViews cgroups{};    ///< as in Prepared, or of the scope
+  size_t seccomp_size = 0;  ///< instructions, after AwaitConfinement
   bool directory_denied = false;
   bool ready = false;  ///< create has returned; failures go to `starter`
 };
