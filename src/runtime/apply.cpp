@@ -75,7 +75,7 @@ Result<void> refuse_directory(int number, const char* stream) {
   sys::Fd fd(number);
   auto info = sys::stat_fd(fd, stream);
   fd.release();
-  if (!info.ok() || !S_ISDIR(info->st_mode)) return {};  // one that is closed harms nobody
+  if (!info.ok() || !S_ISDIR(info->st_mode)) return {};  // a closed one is harmless
   return make_error(Kind::usage, std::string(stream) + " is a directory of the host");
 }
 
@@ -124,7 +124,7 @@ Result<void> enter_root_for_good(Inside& inside, const plan::EnterRoot& step) {
   return close_host_descriptors(inside);
 }
 
-/// A path may lead to the namespace of the caller, whose settings are the machine's.
+/// A path may lead to the caller's own namespace, whose settings are the machine's.
 Result<void> check_not_shared(const Inside& inside, const std::string& space,
                               const std::string& member) {
   if (!inside.shared.contains(space)) return {};
@@ -194,7 +194,7 @@ Result<void> set_sysctl(Inside& inside, const plan::SetSysctl& step) {
   TRY(check_not_shared(inside, step.space, "linux.sysctl: " + quote(step.key)));
   std::string path = "/proc/sys/" + step.key;
   std::replace(path.begin() + 10, path.end(), '.', '/');
-  // Through the host's procfs: the file belongs to the namespaces of whoever opens it.
+  // Through the host's procfs: the file belongs to the namespaces of the process that opens it.
   sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
   return sys::write_all(file, step.value, path);
 }
@@ -238,7 +238,8 @@ Result<void> call_hooks(const plan::Plan& plan, Inside& inside, const plan::RunH
     return run_hooks(step.stage, step.hooks, public_state(state, "created"),
                      TRY(place_inside(plan, inside)));
   }
-  // In the root, whose files such hooks name without a slash in front, as under runc.
+  // The working directory is the root: such hooks name its files without a leading slash, as under
+  // runc.
   std::string directory = inside.root ? sys::fd_path(inside.root) : state.bundle;
   return run_hooks(step.stage, step.hooks, public_state(state, "creating"), {directory, true});
 }
@@ -256,8 +257,8 @@ Result<void> join_container(const plan::Plan& plan, Inside& inside,
                             const plan::JoinContainer& step) {
   const Joined& joined = *inside.prepared.joined;
   // The container sees this process once it is in its pid namespace. Until then it stays outside,
-  // and has nothing of the host any more when it comes: neither a root nor a descriptor, which
-  // CAP_SYS_PTRACE in the container could reach through (CVE-2016-9962).
+  // and when it enters it holds neither a root nor a descriptor of the host, which CAP_SYS_PTRACE
+  // in the container could reach through (CVE-2016-9962).
   TRY(sys::forbid_tracing());
   if (joined.namespaces != 0) {
     TRY(sys::setns(joined.first_process, joined.namespaces, "of the container"));
@@ -335,7 +336,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::MakeKeyring&) { return make_keyring(); },
           // Only this mount namespace changes.
           [&](const plan::IsolateMounts&) { return isolate_mounts(); },
-          // Shows what the process behind the caller already lies in.
+          // Shows only the cgroup that the process behind the caller is in already.
           [&](const plan::EnterCgroupNamespace&) { return enter_cgroup_namespace(inside); },
           // The layers are opened with the rights of the caller.
           [&](const plan::MountOverlayRoot& s) { return mount_overlay_root(inside, s); },
@@ -347,7 +348,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::MountFilesystem& s) { return mount_file_system(inside, s); },
           // A view of a file that the caller can reach; restrictions of its mount stay.
           [&](const plan::MountBind& s) { return mount_bind(inside, s); },
-          // The kernel decides whose mount and whose file system it is.
+          // The kernel checks the rights over the mount and its file system.
           [&](const plan::ChangeMount& s) { return change_mount(inside, s); },
           // The container's own directories and no others.
           [&](const plan::MountCgroups& s) { return show_cgroups(inside, s); },
@@ -379,7 +380,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::SetHostname& s) { return set_hostname(inside, s); },
           // The uts namespace is the container's.
           [&](const plan::SetDomainname& s) { return set_domainname(inside, s); },
-          // The kernel lets nobody lower it below what they have without CAP_SYS_RESOURCE.
+          // The kernel refuses a lower score without CAP_SYS_RESOURCE.
           [&](const plan::SetOomScore& s) { return set_oom_score(s); },
           // Hooks are the caller's programs with the caller's rights.
           [&](const plan::RunHooks& s) { return call_hooks(plan, inside, s); },
@@ -387,7 +388,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::EnterRoot& s) { return enter_root_for_good(inside, s); },
           // A directory that the caller can reach; nothing is mounted.
           [&](const plan::EnterSharedRoot& s) { return enter_shared_root(inside, s); },
-          // The kernel lets nobody raise a hard limit without CAP_SYS_RESOURCE.
+          // The kernel refuses a higher hard limit without CAP_SYS_RESOURCE.
           [&](const plan::SetRlimit& s) {
             return sys::set_rlimit(s.resource, s.soft, s.hard, s.type);
           },
@@ -414,7 +415,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::FindProgram& s) { return look_for_program(inside, s); },
           // Reads a file of the root with the rights of the container's user.
           [&](const plan::FindHome& s) { return find_home(inside, s); },
-          // Waits for somebody who can reach the state directory.
+          // Waits for a process that can reach the state directory.
           [&](const plan::AwaitStart&) { return await_start(inside); },
           // What the caller wants to run, with no more rights than the steps above have left.
           [&](const plan::Execute& s) { return Result<void>(execute(inside, s)); },
@@ -429,7 +430,7 @@ int exit_code(const Error& error, Stage stage) {
 
 [[noreturn]] void fail(Inside& inside, const Error& error, Stage stage) {
   const Channel& listener = inside.ready ? inside.starter : inside.channel;
-  ignore(listener.send(to_report(error, stage)));  // nobody there: nobody to tell
+  ignore(listener.send(to_report(error, stage)));  // the other end may be closed
   ::_exit(exit_code(error, stage));
 }
 
@@ -454,8 +455,7 @@ void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel,
   // session costs a scheduling group of the kernel's.
   bool forks_again = prepared.joined && prepared.joined->forks_again();
   if (!forks_again) ignore(sys::new_session());
-  // What the caller has left open is not the container's; all that we open is closed on exec
-  // anyway.
+  // What the caller has left open is not the container's; what we open ourselves is CLOEXEC.
   auto closed = sys::close_on_exec_from(3 + static_cast<unsigned>(prepared.preserve_fds));
   if (!closed.ok()) fail(inside, closed.error(), Stage::engine);
   for (const auto& step : plan.steps) {

@@ -52,8 +52,8 @@ std::set<uint64_t> mount_ids(const std::vector<sys::MountEntry>& table) {
   return ids;
 }
 
-// The mount on `place` that is in the table since `before`. Others may have come to us from the
-// host meanwhile.
+// The mount on `place` that is in the mount table and not in `before`. The host may have propagated
+// others to us meanwhile.
 Result<sys::Fd> find_new_mount(const std::set<uint64_t>& before, const sys::Fd& place,
                                const std::string& name) {
   uint64_t parent = TRY(sys::mount_id(place, name));
@@ -66,8 +66,8 @@ Result<sys::Fd> find_new_mount(const std::set<uint64_t>& before, const sys::Fd& 
   return make_error(Kind::busy, "find the mount at " + quote(name));
 }
 
-// COMPAT(5.2): delete when that is our baseline. Made in its place, which is named by its handle;
-// what has appeared there is looked up in the table of mounts, not by a path of the image.
+// COMPAT(5.2): delete when that is our baseline. Mounts directly on the target, which is named by
+// its handle; the new mount is found in the mount table, not by a path of the image.
 Result<sys::Fd> mount_in_place(NewMount mount, const sys::Fd& target, uint64_t attributes,
                                const std::string& name) {
   std::set<uint64_t> before = mount_ids(TRY(sys::mount_table()));
@@ -124,8 +124,8 @@ Result<void> remount(const sys::Fd& mount, const plan::MountAttributes& attribut
                     propagation_flag(attributes.propagation->type) | recursive, "");
 }
 
-// What the kernel has locked because the mount was given to this user namespace from outside is
-// taken back only by who locked it. runc keeps such restrictions too.
+// A namespace cannot clear what the kernel locked because the mount came from a more privileged
+// one. runc keeps such restrictions too.
 Result<void> change(const sys::Fd& mount, uint64_t set, uint64_t clear, sys::Recursive recursive,
                     const std::string& name) {
   if (set == 0 && clear == 0) return {};

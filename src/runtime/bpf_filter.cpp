@@ -13,7 +13,7 @@ namespace berth::runtime {
 namespace {
 
 constexpr size_t kLongestJump = 255;
-// A RET further away than this is not worth going back to: reaching it may take a jump of its own.
+// A RET further away than this is not reused: reaching it may take a jump of its own.
 constexpr size_t kNearGive = 200;
 
 uint32_t low_half(uint64_t value) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime. Capabilities held: those of the caller; none is used. Hostile input: the
-// texts come from the kernel; mount points in them may be chosen by whoever made the mounts.
+// texts come from the kernel; the mount points in them were chosen by the process that mounted.
 #include <algorithm>
 #include <map>
 

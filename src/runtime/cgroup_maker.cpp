@@ -34,8 +34,8 @@ std::string own_directory(const CgroupHierarchy& hierarchy) {
   return hierarchy.own == "/" ? hierarchy.mount : hierarchy.mount + hierarchy.own;
 }
 
-/// The directories below which a container's directory may be: the mount, the one beside ourselves,
-/// and the one that we are in.
+/// The possible parents of a container's directory: the mount, our own cgroup's parent, and our own
+/// cgroup.
 std::vector<std::string> bases(const CgroupHierarchy& hierarchy) {
   if (!hierarchy.start.empty()) return {hierarchy.mount + hierarchy.start};
   std::vector<std::string> found{hierarchy.mount};
@@ -73,13 +73,13 @@ Result<void> inherit_cpuset(const sys::Fd& parent, const sys::Fd& directory) {
   return {};
 }
 
-/// Whether a directory cannot be made for a reason that is the machine's: the place is not ours, or
-/// the mount is hidden. A parent that is gone is another matter: it went with its last child.
+/// Whether a directory cannot be made because of the machine: no permission, or a hidden mount. A
+/// missing parent does not count: it was removed with its last child.
 bool is_out_of_reach(const Error& error, size_t depth) {
   return is_permission(error.sys_errno) || (error.sys_errno == ENOENT && depth == 0);
 }
 
-/// Whether a limit on the container can be told from its absence: an allow-all list cannot.
+/// Whether the rules restrict anything: a list that allows all does not.
 bool restricts(const std::vector<oci::DeviceRule>& rules) {
   return std::any_of(rules.begin(), rules.end(), [](const auto& rule) { return !rule.allow; });
 }
@@ -107,7 +107,7 @@ std::string why_no_permission(const CgroupLayout& layout, const CgroupHierarchy&
   return why + ", and no systemd of this user runs that makes cgroups; try: loginctl enable-linger";
 }
 
-/// Why no hierarchy takes `write`.
+/// Why no hierarchy could take `write`.
 std::string why_left(const CgroupLayout& layout, const CgroupWrite& write) {
   const auto* home = layout.find(write.controller);
   if (write.controller.empty()) return "no cgroup v2";
@@ -146,7 +146,7 @@ void enable_controllers(const sys::Fd& directory, const std::set<std::string>& c
     all += name;
   }
   if (all.empty() || write_cgroup_file(directory, "cgroup.subtree_control", all).ok()) return;
-  // One that is refused makes the kernel refuse the whole line.
+  // One controller that the kernel refuses makes it refuse the whole line.
   for (const auto& name : controllers) {
     ignore(write_cgroup_file(directory, "cgroup.subtree_control", "+" + name));
   }
@@ -171,8 +171,8 @@ Result<std::string> parse_cgroup_path(const std::string& path) {
   return name;
 }
 
-/// Drops the warning about swap where the memory limit does not hold either: one line is enough,
-/// and the swap limit may be a default that nobody asked for.
+/// Drops the warning about swap when the memory limit is unmet too: one line is enough, and the
+/// swap limit may be a default that the user did not ask for.
 void say_memory_once(std::vector<UnmetLimit>& unmet) {
   auto is = [](std::string_view name) {
     return [name](const UnmetLimit& one) { return one.name == name; };
@@ -384,7 +384,7 @@ Result<void> CgroupMaker::make(const oci::Resources& resources, CgroupSet::Which
 Result<CgroupSet> CgroupSet::create(const CgroupLayout& layout, const std::string& path,
                                     const oci::Resources& resources, Which which) {
   std::string name = TRY(parse_cgroup_path(path));
-  // The common parent may go, with the last of its other containers, between two calls of ours.
+  // The common parent may be removed, with its last other container, between two of our calls.
   for (int attempt = 0;; ++attempt) {
     CgroupSet made;
     auto result = CgroupMaker(layout, name, made).make(resources, which);

@@ -41,7 +41,7 @@ void pause_for(std::chrono::microseconds time) {
   nanosleep(&request, nullptr);
 }
 
-/// How long removing may take: each cgroup its time, and all of them together.
+/// How long removing may take: a limit per cgroup, and one for all of them.
 class Patience {
  public:
   void has_progress() { step_ = std::min(Clock::now() + kRemovePatience, end_); }
@@ -65,8 +65,8 @@ std::optional<std::string> remove_children(const sys::Fd& directory, Patience& p
   return stays;
 }
 
-/// Removes all that is below `here`, which a container has made: more levels than a path or a
-/// process can hold. `end` is called each time that somebody is found inside.
+/// Removes all cgroups below `here`. The container made them: there may be more levels than a path
+/// or a process can hold. Calls `end` whenever a process is found inside.
 void remove_below(sys::Fd here, Patience& patience, const std::function<void()>& end) {
   auto wait = std::chrono::microseconds(50);
   for (size_t depth = 0; !patience.is_over();) {
@@ -110,7 +110,7 @@ struct Freezer {
   std::string wish;  ///< takes freeze or thaw
   std::string freeze;
   std::string thaw;
-  std::string report;  ///< says what is
+  std::string report;  ///< holds the present state
   std::string frozen;
   std::string thawed;
 };
@@ -126,7 +126,7 @@ Result<void> set_and_wait(const Freezer& freezer, const std::string& value,
                           const std::string& expected) {
   auto deadline = Clock::now() + kFreezePatience;
   for (auto wait = std::chrono::microseconds(50);; wait = longer(wait)) {
-    // Written again each time: v1 gives up on processes that fork meanwhile.
+    // Written again in each round: v1 gives up on processes that fork meanwhile.
     TRY(write_cgroup_file(*freezer.directory, freezer.wish, value));
     auto text = TRY(sys::read_file(*freezer.directory, freezer.report));
     if (text.find(expected) != std::string::npos) return {};
@@ -148,7 +148,7 @@ Result<void> CgroupSet::give_to(uint32_t uid) const {
   const auto* directory = find_unified();
   if (directory == nullptr) return {};
   auto listed = TRY(sys::read_file_if_exists(sys::cwd(), "/sys/kernel/cgroup/delegate", 4096));
-  // COMPAT(4.15): the list of those days.
+  // COMPAT(4.15): the list that those kernels have.
   std::string names = listed.value_or("cgroup.procs cgroup.threads cgroup.subtree_control");
   TRY(sys::change_owner(directory->fd, uid, sys::kSameGroup, directory->path));
   for (std::string_view name : split_blank(names)) {
@@ -163,8 +163,8 @@ Result<void> CgroupSet::give_to(uint32_t uid) const {
 }
 
 Result<std::vector<pid_t>> CgroupSet::processes() const {
-  // All hierarchies hold the same ones, but for a directory that an update had made when it was
-  // killed, and that is empty.
+  // All hierarchies hold the same processes. The exception is an empty directory that a killed
+  // update left.
   std::vector<pid_t> all;
   std::set<pid_t> seen;
   for (const auto& directory : directories_) {
@@ -190,7 +190,7 @@ Result<void> CgroupSet::freeze(Freeze state) const {
   }
   auto frozen = set_and_wait(freezer, freezer.freeze, freezer.frozen);
   if (frozen.ok()) return {};
-  // Half frozen is the worst state: nobody could end it.
+  // Half frozen is the worst state: no process of it could be ended.
   ignore(write_cgroup_file(directory->fd, freezer.wish, freezer.thaw));
   return std::move(frozen).error().with_context("cannot stop " + quote(directory->path));
 }
@@ -200,7 +200,7 @@ Result<bool> CgroupSet::is_frozen() const {
   if (directory == nullptr) return false;
   Freezer freezer = freezer_of(directory->fd, directory->version);
   auto text = sys::read_file_if_exists(directory->fd, freezer.wish);
-  // The last process has gone, and the directory with it.
+  // The last process has ended, and the directory is gone.
   if (!text.ok() && text.error().sys_errno == ENODEV) return false;
   const std::string said = TRY(std::move(text)).value_or("");
   std::string_view wish = trim(said);
@@ -208,7 +208,7 @@ Result<bool> CgroupSet::is_frozen() const {
 }
 
 Result<void> CgroupSet::signal_all(int signal) const {
-  // Nobody may fork while we go through the list, and what was frozen stays so.
+  // The freeze keeps processes from forking while we signal them; what was frozen stays frozen.
   bool thaw = !TRY(is_frozen()) && find_freezer() != nullptr && freeze(Freeze::freeze).ok();
   auto pids = processes();
   if (pids.ok()) {
@@ -226,7 +226,7 @@ void CgroupSet::thaw_below() const {
   const auto* freezer = find_freezer();
   if (freezer == nullptr || freezer->version == Version::v2) return;
   ignore(visit_cgroups(freezer->fd, [](const sys::Fd& one) {
-    ignore(write_cgroup_file(one, "freezer.state", "THAWED"));  // it may have gone
+    ignore(write_cgroup_file(one, "freezer.state", "THAWED"));  // it may be gone
     return Result<void>();
   }));
 }
@@ -257,7 +257,7 @@ void CgroupSet::kill_in_v1() const {
   for (const Directory& directory : directories_) {
     if (directory.version == Version::v2) continue;
     ignore(visit_cgroups(directory.fd, [&](const sys::Fd& one) {
-      ignore(append_processes(one, pids));  // it may have gone
+      ignore(append_processes(one, pids));  // it may be gone
       return Result<void>();
     }));
   }
@@ -289,7 +289,7 @@ Result<void> CgroupSet::remove() {
   // A container ends with its pid namespace; without one, processes may have outlived the first.
   bool killed = false;
   auto end = [&] {
-    if (!std::exchange(killed, true)) ignore(kill_all());  // whoever stays, rmdir tells
+    if (!std::exchange(killed, true)) ignore(kill_all());  // rmdir reports processes that survive
   };
   for (const auto& directory : directories_) {
     auto removed = remove_directory(directory.path, end);

@@ -38,7 +38,7 @@ std::string field_of(std::string_view text, std::string_view name) {
   return {};
 }
 
-/// "pipe:[123]" of a descriptor, and how it is open. An empty name: it is gone.
+/// "pipe:[123]" of a descriptor, and its open mode. An empty name: it is closed.
 struct Descriptor {
   std::string name;
   uint64_t access = 0;  ///< O_RDONLY, O_WRONLY or O_RDWR
@@ -133,7 +133,7 @@ Result<void> Dump::add_namespaces() {
   const auto* spawn = plan::find<plan::Spawn>(plan_);
   bool has_network =
       std::find(spawn->created.begin(), spawn->created.end(), "network") != spawn->created.end();
-  // Interfaces and routes are the business of whoever made them, as in runc.
+  // The creator of the network restores interfaces and routes, as in runc.
   if (has_network) append_checkpoint(words_, {"--empty-ns", "net"});
   for (const auto& space : TRY(outside_namespaces(plan_))) {
     if (space.key.empty()) continue;
@@ -233,7 +233,7 @@ Result<void> Dump::run() {
   options.args = words_;
   options.env = criu_environment();
   options.working_directory = "/";
-  // It lets go of the container by itself when it fails, but not when it is killed.
+  // criu thaws the container itself when it fails, but not when it is killed.
   options.die_with_parent = false;
   if (request_.status_fd) options.keep = {static_cast<int>(*request_.status_fd)};
   auto output = TRY(sys::run_command(std::move(options), "", kLongestDump));

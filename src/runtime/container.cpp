@@ -29,7 +29,7 @@ Result<void> signal_first(const State& state, int signal) {
   return sent;
 }
 
-/// Undoes what keeps killed processes from dying.
+/// Undoes freezes, which keep killed processes from dying.
 void let_die(const Found& found) {
   found.cgroups.thaw_below();
   auto processes = processes_of(found);
@@ -88,8 +88,8 @@ Result<sys::Fd> take_descriptor(uint64_t number, const std::string& flag) {
   return TRY_CTX(std::move(taken), "cannot use " + flag);
 }
 
-/// Waits until whoever started us early says that the bundle is there, or as much of it as is
-/// needed to decide.
+/// Waits until the process that started us early says that the bundle exists, or as much of it as
+/// is needed to decide.
 Result<void> await_bundle(const sys::Fd& caller, LaunchRequest& request) {
   if (TRY(await_word(caller)) != kDecide) return {};
   request.decided = [&caller]() -> Result<void> {
@@ -127,7 +127,7 @@ Result<void> start(const Store& store, const std::string& id, Report& report, Lo
   return hooked;
 }
 
-/// What create() and start() do, with whoever is at the gate between the two.
+/// create() and start(), with a go-ahead from the process at the gate in between.
 Result<void> run_through_gate(const Store& store, LaunchRequest request, Report& report, Log& log) {
   sys::Fd gate = TRY(take_descriptor(*request.gate_fd, "--gate-fd"));
   request.await_start = true;
@@ -174,7 +174,7 @@ Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report
   auto status = stay(launched.process, signals, std::move(launched.console));
   launched.process = sys::Process();
   if (status.ok() && report.caller) {
-    // Who has gone does not want to know.
+    // A caller that has gone does not need it.
     int32_t code = status->shell_code();
     ignore(sys::send_message(report.caller, &code, sizeof code, sys::Fd()));
   }
@@ -196,7 +196,7 @@ Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report
 }
 
 Result<int> read_signal(std::string_view text) {
-  if (text == "0") return 0;  // kill(2): only looks whether there is somebody to send one to
+  if (text == "0") return 0;  // kill(2): only checks that the process exists
   auto number = sys::signal_number(text);
   if (!number) return make_error(Kind::usage, "unknown signal " + quote(text));
   return *number;

@@ -112,7 +112,7 @@ void answer(Program& program, bool allowed) {
   program.push_back({BPF_JMP | BPF_EXIT, 0, 0, 0, 0});
 }
 
-/// Lets the branches of the rule that starts at `first` lead to what follows it.
+/// Points the branches of the rule that starts at `first` behind it.
 void skip_to_end(Program& program, size_t first) {
   for (size_t at = first; at < program.size(); ++at) {
     if (BPF_CLASS(program[at].code) != BPF_JMP32) continue;
@@ -120,9 +120,9 @@ void skip_to_end(Program& program, size_t first) {
   }
 }
 
-/// `kWanted` holds the accesses that no later rule of the list has decided. An allowing rule takes
-/// its own away and is content when none is left; a denying one ends it when one of its is among
-/// them.
+/// `kWanted` holds the accesses that no later rule of the list has decided. An allowing rule
+/// removes its own from it and answers yes when none is left; a denying rule answers no when one of
+/// its own is among them.
 void append_rule(Program& program, const Rule& rule) {
   size_t first = program.size();
   if (rule.type != 0) program.push_back(branch(BPF_JNE, kType, rule.type));
@@ -142,9 +142,9 @@ void append_rule(Program& program, const Rule& rule) {
 
 // ---- lists that only allow ----------------------------------------------------------------------
 
-// Nearly every list is one: nothing is allowed, then some devices are. The order of such rules is
-// of no account, so they are sorted, and the program never compares what it knows already: the
-// kernel's verifier walks it once, while it walks append_rule()'s many times (1 ms for 11 rules).
+// Nearly every list is an allow list: nothing is allowed, then some devices are. The order of such
+// rules does not matter, so they are sorted, and the program compares nothing twice: the kernel's
+// verifier walks it once, but append_rule()'s many times (1 ms for 11 rules).
 
 /// The devices of one type that may be used in every way.
 struct AllowedDevices {
@@ -176,7 +176,7 @@ std::optional<AllowList> as_allow_list(std::span<const Rule> rules) {
   return list;
 }
 
-/// Writes a program whose branches lead to one of two ends.
+/// Writes a program that ends in one of two answers.
 class AllowListWriter {
  public:
   explicit AllowListWriter(Program& program) : program_(program) {}
@@ -192,7 +192,7 @@ class AllowListWriter {
     }
     land(denied_);
     answer(program_, false);
-    if (allowed_.empty()) return;  // the kernel refuses what cannot be reached
+    if (allowed_.empty()) return;  // the kernel refuses unreachable code
     land(allowed_);
     answer(program_, true);
   }
@@ -216,7 +216,7 @@ class AllowListWriter {
     program_.push_back({BPF_JMP | BPF_JA, 0, 0, 0, 0});
     return program_.size() - 1;
   }
-  /// Lets these jumps lead to what is written next.
+  /// Points these jumps at the next instruction.
   void land(const std::vector<size_t>& jumps) {
     for (size_t at : jumps) program_[at].off = static_cast<int16_t>(program_.size() - at - 1);
   }
@@ -283,7 +283,7 @@ Result<std::vector<sys::Fd>> attached_programs(const sys::Fd& cgroup) {
     long fd = bpf(BPF_PROG_GET_FD_BY_ID, by_id);
     if (fd >= 0) {
       programs.emplace_back(static_cast<int>(fd));
-    } else if (errno != ENOENT) {  // gone meanwhile
+    } else if (errno != ENOENT) {  // detached meanwhile
       return refused(errno, "open a device filter");
     }
   }
@@ -348,8 +348,8 @@ Result<std::vector<bpf_insn>> compile_device_filter(std::span<const oci::DeviceR
     AllowListWriter(program).write(*list);
     return program;
   }
-  // Backwards, because the last rule wins. The kernel refuses a program with unreachable parts, so
-  // nothing may follow what always answers.
+  // Backwards, because the last rule wins. The kernel refuses unreachable code, so nothing may
+  // follow a rule that always answers.
   for (auto rule = all.rbegin(); rule != last; ++rule) append_rule(program, *rule);
   answer(program, !denies);
   return program;

@@ -82,8 +82,8 @@ Result<sys::Fd> take_view(const Elsewhere& place, const sys::Fd& space, bool rec
   return std::move(TRY(make_view(source, recursive, place.path)).detached);
 }
 
-// The kernel gives a view of a mount to those alone who are in its mount namespace: a child goes
-// there, follows no link out of that root, and hands back what it found.
+// The kernel allows a view of a mount only to processes in its mount namespace: a child enters it,
+// follows no link out of that root, and passes back what it found.
 Result<sys::Fd> view_of_other(const Elsewhere& place, bool recursive) {
   sys::Fd space = TRY(sys::open_at(sys::cwd(), place.process + "/ns/mnt", O_RDONLY));
   auto [ours, theirs] = TRY(sys::socket_pair());
@@ -148,7 +148,7 @@ bool is_early(const plan::MountBind& step) {
 }
 
 bool is_early(const plan::MountFilesystem& step) {
-  // These show the namespaces of whoever makes them: the parent's are the host's.
+  // These show the namespaces of the process that mounts them: the parent's are the host's.
   bool shows_maker = step.type == "proc" || step.type == "sysfs" || step.type == "mqueue";
   return step.id_map.has_value() || (step.source.starts_with("/") && !shows_maker);
 }

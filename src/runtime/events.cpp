@@ -30,7 +30,7 @@ std::string event(const std::string& type, const std::string& id, json::Object d
   return json::dump(json::Value(std::move(object))) + "\n";
 }
 
-/// Tells when the kernel had no memory left for a container.
+/// Notices when the kernel has no memory left for a container.
 class OomWatch {
  public:
   static Result<OomWatch> open(CgroupSet cgroups);

@@ -28,7 +28,7 @@ namespace {
 
 constexpr size_t kMaxDocument = size_t{16} << 20;
 
-// A name alone takes the variable away.
+// A name without "=" removes the variable.
 void change_environment(std::vector<std::string>& env, const std::vector<std::string>& changes) {
   for (const std::string& change : changes) {
     if (change.find('=') == std::string::npos) {
@@ -71,13 +71,13 @@ oci::Process changed(oci::Process process, const ExecRequest& request) {
   return process;
 }
 
-// What a document leaves out is the container's, as runc has it.
+// Members that the document leaves out are the container's, as in runc.
 oci::Process completed(oci::Process process, const oci::Process& container) {
   if (!process.capabilities) process.capabilities = container.capabilities;
   if (process.rlimits.empty()) process.rlimits = container.rlimits;
   if (process.apparmor_profile.empty()) process.apparmor_profile = container.apparmor_profile;
   if (process.selinux_label.empty()) process.selinux_label = container.selinux_label;
-  // That of the caller may be the one that keeps a daemon from being killed.
+  // The caller's score may be the one that keeps a daemon from being killed.
   if (!process.oom_score_adj) process.oom_score_adj = container.oom_score_adj;
   return process;
 }
@@ -140,8 +140,8 @@ Result<int> foreign_namespaces(pid_t pid) {
   return flags;
 }
 
-/// The v2 directory that the container's first process is in. Where a container has given its
-/// processes groups of their own, its top directory takes none.
+/// The v2 directory of the container's first process. If the container has made cgroups for its
+/// processes, its top directory takes none.
 Result<sys::Fd> cgroup_of(pid_t pid) {
   CgroupLayout layout = TRY(detect_cgroup_layout());
   std::string text =

@@ -17,12 +17,12 @@
 
 namespace berth::runtime {
 
-/// What exec changes of the process in the container's config.
+/// The changes that exec makes to the process of the container's config.
 struct ProcessChanges {
   std::vector<std::string> args;
   std::optional<std::string> cwd;
-  std::vector<std::string> env;   ///< added behind the container's
-  std::optional<uint32_t> uid{};  ///< without one, user and groups are the config's
+  std::vector<std::string> env;   ///< appended to the container's
+  std::optional<uint32_t> uid{};  ///< without it, user and groups are the config's
   std::optional<uint32_t> gid{};
   std::vector<uint32_t> additional_gids{};
   std::vector<std::string> capabilities{};  ///< "CAP_NET_ADMIN", added
@@ -31,7 +31,7 @@ struct ProcessChanges {
   bool no_new_privileges = false;
 };
 
-/// What is asked for with exec.
+/// The arguments of exec.
 struct ExecRequest {
   std::string id;
   std::string process_file;  ///< a process document; empty: the config's process with `changes`
@@ -41,18 +41,18 @@ struct ExecRequest {
   std::string console_socket;
   std::string pidfd_socket;
   std::string cgroup;    ///< below the container's own: "path" or "controller:path"
-  int preserve_fds = 0;  ///< beside those of `activation`
+  int preserve_fds = 0;  ///< besides those of `activation`
   Activation activation{};
   std::optional<uint64_t> rights_fd;  ///< as in LaunchRequest
   bool ignore_paused = false;
-  /// This process joins the container's cgroup, as far as it may: what the container's image asks
-  /// for again and again (a health check) is the container's to pay for.
+  /// This process joins the container's cgroup where it may: work that the container's image asks
+  /// for repeatedly (a health check) is charged to the container.
   bool charge_container = false;
 };
 
 /// Runs one more process in a container that is created or running. In the foreground it stays
-/// until its end and gives its exit status (128 + n for signal n); detached it gives 0. Errors:
-/// usage (the container's state, a document that is wrong), not_found and denied (the program, with
+/// until the end and returns the exit status (128 + n for signal n); detached it returns 0. Errors:
+/// usage (the container's state, an invalid document), not_found and denied (the program, with
 /// Stage::command in `report`).
 Result<int> exec(const Store& store, const ExecRequest& request, Detach detach, Report& report,
                  Log& log);

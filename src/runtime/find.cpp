@@ -78,7 +78,7 @@ Result<Found> find(const Store& store, const std::string& id) {
   State state = TRY(entry.read());
   CgroupSet cgroups = TRY(cgroups_of(state));
   Status status = entry.status(state);
-  // The freezer itself is asked: who thaws the container by other means is not contradicted.
+  // Asks the freezer itself: the container may have been thawed by other means.
   bool can_pause = status == Status::running || status == Status::created;
   if (can_pause && TRY(cgroups.is_frozen())) status = Status::paused;
   return Found{std::move(entry), std::move(state), std::move(cgroups), status};

@@ -91,7 +91,7 @@ class Relay {
     auto count = sys::read_some(console_, buffer, "terminal");
     if (count.ok() && *count > 0) {
       sys::Fd out(STDOUT_FILENO);
-      // When nobody reads any more the container must not stop for it.
+      // The container must not stop when its output has no reader any more.
       ignore(sys::write_all(out, {buffer.data(), *count}, "standard output"));
       out.release();
     } else if (has_ended(count)) {

@@ -25,7 +25,7 @@ namespace {
 
 constexpr size_t kMaxLines = size_t{4} << 20;
 
-/// A directory of the root itself; nothing where there is none, or where something is mounted.
+/// A directory of the root itself; nothing if it is missing or a mount point.
 std::optional<sys::Fd> own_directory(const sys::Fd& root, const std::string& path) {
   auto directory = sys::open_in_root(root, path, O_PATH | O_DIRECTORY);
   if (!directory.ok()) return std::nullopt;
@@ -49,7 +49,7 @@ bool is_shared(const Store& store, const State& state) {
   return false;
 }
 
-/// Removes what still is as it was made: a link to its library, a file of just these bytes.
+/// Removes what is still as it was made: a link to its library, a file with just these bytes.
 void remove_made(const sys::Fd& root, const std::string& path,
                  const std::vector<scan::LibraryLink>& links) {
   size_t slash = path.rfind('/');
@@ -72,7 +72,7 @@ void remove_made(const sys::Fd& root, const std::string& path,
   if (text.ok() && *text == bytes) ignore(sys::remove_entry(*directory, name));
 }
 
-/// Takes back the cache that was put into the root. `was_there`: the root had one before.
+/// Takes the cache out of the root again. `was_there`: the root had one before.
 Result<void> take_back_cache(const sys::Fd& root, const sys::Fd& entry, bool was_there,
                              const std::vector<scan::LoaderEntry>& added) {
   auto directory = own_directory(root, "/etc");

@@ -48,7 +48,7 @@ Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path
 
 namespace {
 
-// Without a handle of the result, which nobody needs: a container has a dozen of these.
+// Without a handle of the result, which is not needed: a container has a dozen of these.
 Result<void> bind_over(const sys::Fd& source, const sys::Fd& target, const std::string& path) {
   NewMount view = TRY(make_view(source, false, path));
   if (view.detached) {
@@ -89,9 +89,9 @@ void remember_view(Inside& inside, const std::string& path, sys::Fd mount) {
   if (path == "/proc" || path == "/sys") inside.kernel_views.emplace_back(path, std::move(mount));
 }
 
-// Below /proc and /sys by the handle of what was mounted there: whoever can write to the image may
-// have exchanged the directory's name since, and a path that is missing is not restricted
-// (CVE-2019-19921, CVE-2023-28642).
+// Below /proc and /sys through the handle of the mount there: a process that can write to the image
+// may have replaced the directory since; a missing path is not restricted (CVE-2019-19921,
+// CVE-2023-28642).
 Result<sys::Fd> open_restricted(const Inside& inside, const std::string& path) {
   const auto& views = inside.kernel_views;
   for (auto view = views.rbegin(); view != views.rend(); ++view) {
@@ -147,8 +147,8 @@ bool says(const std::vector<std::string>& data, std::string_view key) {
                      [&](const std::string& option) { return option.starts_with(key); });
 }
 
-// A tmpfs looks like the directory that it hides unless its options say otherwise, as under runc:
-// the kernel's default, writable for everybody, is for /tmp.
+// A tmpfs gets the mode of the directory that it hides unless its options name one, as under runc:
+// the kernel's default, world-writable, is for /tmp.
 void keep_mode(const sys::Fd& root, const std::string& target, std::vector<std::string>& data) {
   if (says(data, "mode=")) return;
   auto there = sys::open_in_root(root, target, O_PATH | O_DIRECTORY);
@@ -188,7 +188,7 @@ Result<NewMount> view_of_source(Inside& inside, const plan::MountBind& step) {
   return view;
 }
 
-// What is missing is made as what the source is.
+// A missing target is made with the type of the source.
 Result<sys::Fd> open_bind_target(const sys::Fd& root, const NewMount& view,
                                  const plan::MountBind& step) {
   auto found = sys::open_in_root(root, step.target, O_PATH | (step.links.target ? O_NOFOLLOW : 0));
@@ -201,7 +201,7 @@ Result<sys::Fd> open_bind_target(const sys::Fd& root, const NewMount& view,
                      S_ISDIR(info.st_mode) ? TargetType::directory : TargetType::file);
 }
 
-/// Makes the link that the source is. One that is there already will do.
+/// Copies the link that the source is. An existing one is accepted.
 Result<void> copy_link(const Inside& inside, const plan::MountBind& step, const std::string& text) {
   Parents parents;
   Parents::Place parent = TRY(parents.open(inside.root, inside.own_dev, step.target));
@@ -427,12 +427,12 @@ namespace {
 Result<void> let_go_of_kernel_views(const sys::Fd& root) {
   std::string own = TRY(sys::read_link(sys::cwd(), sys::fd_path(root)));
   auto mounts = TRY(sys::mount_sources());
-  std::reverse(mounts.begin(), mounts.end());  // what lies on others is later in the table
+  std::reverse(mounts.begin(), mounts.end());  // mounts on top of others come later in the table
   for (const auto& [point, type, source] : mounts) {
     if (type != "proc" && type != "sysfs") continue;
     if (own == "/" || point == own || point.starts_with(own + "/")) continue;
     if (sys::detach(point).ok()) continue;
-    // Locked, in another user namespace. What is covered counts no more than what is gone.
+    // Locked in another user namespace. Covering it hides it as well as unmounting.
     constexpr unsigned long kEmpty = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
     TRY(sys::mount("tmpfs", point, "tmpfs", kEmpty, "size=4k"));
   }
@@ -448,7 +448,7 @@ Result<void> move_root(Inside& inside) {
 
 Result<void> enter_root(Inside& inside, const plan::EnterRoot& step) {
   if (!step.directory.empty()) {
-    // Where it cannot be made, whoever enters it says why.
+    // If it cannot be made, entering it reports why.
     ignore(open_target(inside.root, step.directory, TargetType::directory, MakeIn::mount_of_root));
   }
   if (step.readonly) TRY(set_attributes(inside.root, read_only(), "/"));
@@ -463,7 +463,7 @@ Result<void> enter_root(Inside& inside, const plan::EnterRoot& step) {
     unsigned long recursive = step.propagation->recursive ? MS_REC : 0;
     TRY(sys::mount("", "/", "", propagation_flag(step.propagation->type) | recursive, ""));
   }
-  // From here on processes of a joined pid namespace could look at this one.
+  // From here on processes of a joined pid namespace could trace this one.
   return sys::forbid_tracing();
 }
 

@@ -70,7 +70,7 @@ Result<void> move_one(Spaces& spaces, const plan::MovedInterface& one) {
   auto index = TRY(spaces.here.find(one.from));
   if (!index) return make_error(Kind::not_found, "no such interface");
   auto addresses = TRY(spaces.here.addresses(*index));
-  // Under a name that nobody has: its own may be taken there, and its number may change.
+  // Under an unused name: its own may be taken there, and its index may change.
   std::string passing = "b" + sys::random_hex(6);
   TRY(spaces.here.move(*index, spaces.containers, passing));
   auto moved = TRY(spaces.there.find(passing));

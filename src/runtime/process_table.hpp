@@ -16,7 +16,7 @@ namespace berth::runtime {
 /// Errors: usage (no such column).
 Result<std::string> rows_of(const std::string& table, const std::vector<pid_t>& processes);
 
-/// What the host's ps prints of `processes` when called with `words`, "-ef" when there are none.
+/// The output of the host's ps about `processes`, called with `words`, "-ef" when there are none.
 /// Errors: not_found (no ps), usage (ps refuses the words, or its output has no column PID).
 Result<std::string> process_table(const std::vector<pid_t>& processes,
                                   const std::vector<std::string>& words);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kMount = "/sys/fs/resctrl";
 
-// The kernel's own word on what was wrong with the last write.
+// Adds the kernel's own reason for the failure of the last write.
 Error explain(Error error) {
   auto status = sys::read_file(sys::cwd(), std::string(kMount) + "/info/last_cmd_status", 4096);
   if (status.ok() && !trim(*status).empty() && trim(*status) != "ok") {

@@ -75,9 +75,9 @@ class Root {
 
   const std::string& path() const { return path_; }
 
-  /// What the host has at the place `key` of the container, on which nothing of the config is
-  /// mounted: below the source of the mount around it, or in the root. Whoever writes there may
-  /// have put a link in its place, which leads nowhere else.
+  /// The host's file for the container's path `key`, on which the config mounts nothing: below the
+  /// source of the mount around it, or in the root. A process that can write there may have put a
+  /// link in its place; the link cannot lead elsewhere.
   Result<sys::Fd> find(const std::string& key) const {
     const std::pair<const std::string, std::string>* nearest = nullptr;
     for (const auto& entry : sources_) {  // sorted: a longer one comes later
@@ -140,12 +140,12 @@ class Root {
   std::map<std::string, std::string> sources_;  ///< by the place in the container
 };
 
-/// Mounts for criu, which finds them by path, in a directory that nobody else can change. They end
-/// with criu's mount namespace.
+/// Mounts for criu, which finds them by path, in a directory that no other process can change. They
+/// end with criu's mount namespace.
 class Views {
  public:
-  /// Hides what lies in `directory`, which others cannot rename; by its path, since the handle may
-  /// be of another mount namespace.
+  /// Hides the content of `directory`, which others cannot rename; by its path, since the handle
+  /// may be of another mount namespace.
   static Result<Views> make(const sys::Fd& directory) {
     Views views;
     views.path_ = TRY(sys::read_link(sys::cwd(), sys::fd_path(directory)));
@@ -154,7 +154,7 @@ class Views {
     return views;
   }
 
-  /// The path at which `shown` is seen with all that is mounted in it.
+  /// The path that shows `shown` with everything mounted in it.
   Result<std::string> add(const sys::Fd& shown) {
     std::string name = std::to_string(count_++);
     struct stat info = TRY(sys::stat_fd(shown, name));
@@ -174,7 +174,7 @@ class Views {
   size_t count_ = 0;
 };
 
-/// criu, and what it is told: the words that need the root's mounts are made in the child.
+/// criu and its arguments: those that need the root's mounts are made in the child.
 class CriuRestore final : public Reviver {
  public:
   CriuRestore(const RestoreRequest& request, Detach detach) : request_(request), detach_(detach) {}
@@ -222,7 +222,7 @@ Result<void> CriuRestore::read() {
   }
   words_ = criu_command(program, "restore", directories_, request_.criu);
   append_restore(words_, {"--restore-detached", "--evasive-devices"});
-  // As our child, so that we can wait for its end. Otherwise whoever adopts it does.
+  // As our child, so that we can wait for its end; otherwise its new parent does.
   if (detach_ == Detach::no) words_.emplace_back("--restore-sibling");
   if (!request_.lsm_profile.empty())
     append_restore(words_, {"--lsm-profile", request_.lsm_profile});
@@ -233,7 +233,7 @@ Result<void> CriuRestore::read() {
     const auto* hooks = std::get_if<plan::RunHooks>(&step);
     bool early =
         hooks != nullptr && (hooks->stage == "prestart" || hooks->stage == "createRuntime");
-    // Whatever they set up for the processes is there before those go on.
+    // What the hooks set up for the processes exists before the processes continue.
     if (early && !hooks->hooks.empty()) leave_stopped_ = true;
   }
   if (leave_stopped_) words_.emplace_back("--leave-stopped");
@@ -332,7 +332,7 @@ Result<Child> CriuRestore::prepare(const Launched& launched, int cgroup) {
   if (child.pid == 0) {
     ours.reset();
     Channel channel(std::move(theirs));
-    // Nobody is left to tell when that fails.
+    // If that fails, no process is left to report to.
     ignore(channel.send(to_report(become_criu(channel, launched), Stage::engine)));
     ::_exit(1);
   }

@@ -117,7 +117,7 @@ std::optional<std::string> node_of(std::string_view line) {
   return "/dev/" + kind + "/" + std::string(words[1]);
 }
 
-/// False when the rules cannot be declared; then systemd is told to have none.
+/// False when the rules cannot be declared; then systemd is set to enforce none.
 Result<bool> add_devices(std::vector<Property>& properties,
                          const std::vector<oci::DeviceRule>& rules,
                          const std::vector<plan::HostNode>& nodes) {
@@ -148,7 +148,7 @@ Result<scope::Answer> ask(scope::Request request) {
   return answer;
 }
 
-/// The user's id outside of our user namespace, where his manager runs.
+/// The user's id outside of our user namespace, where the user's manager runs.
 std::optional<uint32_t> outer_uid() {
   uint32_t uid = sys::effective_uid();
   if (sys::in_initial_user_namespace()) return uid;
@@ -186,7 +186,7 @@ Result<std::vector<Property>> scope_limits(const oci::Resources& resources) {
 Result<std::optional<std::vector<scope::Device>>> scope_devices(
     const std::vector<oci::DeviceRule>& rules) {
   std::vector<scope::Device> devices;
-  bool is_list = true;  // what no rule names is denied
+  bool is_list = true;  // devices that no rule names are denied
   for (const auto& [file, line] : TRY(device_lines(with_default_devices(rules)))) {
     if (line == "a") {
       is_list = file == "devices.deny";
@@ -227,7 +227,7 @@ Result<StartedScope> start_scope(const plan::MakeCgroup& wanted, pid_t pid, cons
       text("Slice", wanted.scope->slice),
       flag("Delegate", true),
       flag("DefaultDependencies", false),
-      // A container that was killed must not stay as a failed unit that takes its name.
+      // A killed container must not leave a failed unit that occupies its name.
       text("CollectMode", "inactive-or-failed"),
       flag("CPUAccounting", true),
       flag("MemoryAccounting", true),

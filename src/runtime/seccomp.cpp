@@ -32,8 +32,8 @@ constexpr uint32_t kArmPrivateEnd = 0x0f0800;
 // The newest call that Debian 12's libseccomp (2.5.4) knows: futex_requeue.
 constexpr uint32_t kNewestOfLibseccomp = 456;
 
-// Calls that libseccomp may not know yet; it is asked first. Their numbers are those of all
-// architectures, as from 424 on.
+// Calls that libseccomp may not know yet; it is asked first. From 424 on numbers are the same on
+// all architectures.
 struct NewCall {
   std::string_view name;
   uint32_t number;
@@ -51,7 +51,7 @@ constexpr NewCall kNewCalls[] = {
 struct Architecture {
   std::string_view name;
   uint32_t token;  ///< libseccomp's
-  uint32_t audit;  ///< what the kernel shows in seccomp_data.arch
+  uint32_t audit;  ///< the value of seccomp_data.arch
 };
 constexpr Architecture kArchitectures[] = {
     {"SCMP_ARCH_X86_64", SCMP_ARCH_X86_64, AUDIT_ARCH_X86_64},
@@ -153,8 +153,8 @@ Result<std::vector<Condition>> parse_conditions(const oci::SeccompSyscall& entry
   return conditions;
 }
 
-/// Of an entry that names one argument twice each condition is a rule of its own, as under runc and
-/// crun: profiles list what an argument may be that way, or may not. Else all have to hold.
+/// If an entry names one argument twice, each condition is a rule of its own, as under runc and
+/// crun: profiles list allowed or forbidden values that way. Otherwise all have to hold.
 bool are_alternatives(const std::vector<Condition>& conditions) {
   std::array<bool, 6> seen{};
   return std::any_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
@@ -188,7 +188,7 @@ Result<std::vector<SeccompRule>> parse_rules(const oci::Seccomp& profile) {
   return rules;
 }
 
-/// The profile's architectures, each once; the native one where there are none.
+/// The profile's architectures without duplicates; the native one if there are none.
 Result<std::vector<Architecture>> parse_architectures(const std::vector<std::string>& names) {
   std::vector<Architecture> found;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -223,7 +223,7 @@ constexpr uint32_t kSocketcall = 102;
 constexpr uint32_t kIpc = 117;
 struct Multiplexed {
   std::string_view name;
-  uint32_t direct;  ///< 0: there is none
+  uint32_t direct;  ///< 0: none
   uint32_t entry;
   uint32_t selector;  ///< first argument of `entry`
 };
@@ -308,7 +308,7 @@ class Compiler {
 
   std::vector<SeccompRule> rules_;
   uint32_t default_action_;
-  std::vector<Use> uses_;  ///< of the section that is being written, sorted
+  std::vector<Use> uses_;  ///< of the current section, sorted
   FilterBuilder builder_;
 };
 
@@ -544,7 +544,7 @@ SeccompWords seccomp_words() {
   for (std::string_view name : kOtherArchitectures) words.architectures.emplace_back(name);
   for (const auto& [name, flag] : kFlags) {
     words.known_flags.emplace_back(name);
-    // The kernel looks at the flags first, and finds no program then.
+    // The kernel checks the flags first, and then finds no program.
     long answer = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flag, nullptr);
     if (answer != 0 && errno == EFAULT) words.supported_flags.emplace_back(name);
   }

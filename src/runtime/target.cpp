@@ -36,7 +36,7 @@ Result<void> check_same_mount(const sys::Fd& place, const sys::Fd& root, const s
   return lies_in_another_mount(path);
 }
 
-// Neither a link nor somebody who renames directories meanwhile can lead out of `root`.
+// Neither a link nor a process that renames directories meanwhile can lead out of `root`.
 Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, TargetType type,
                              MakeIn where) {
   sys::RootWalk walk = TRY(sys::RootWalk::begin(root, path));
@@ -75,7 +75,7 @@ Result<sys::Fd> make_last(const sys::Fd& root, const std::string& path, TargetTy
   sys::Fd parent =
       TRY(sys::open_in_root(root, slash == 0 ? "/" : path.substr(0, slash), O_PATH | O_DIRECTORY));
   if (where == MakeIn::mount_of_root) TRY(check_same_mount(parent, root, path));
-  // Fails where a link leads nowhere: what it names is to be made then.
+  // Fails at a dangling link: then its target is made.
   return make_missing(parent, name, type);
 }
 

@@ -69,7 +69,7 @@ Result<void> apply_resources(Found& found, oci::Resources resources, Log& log) {
   }));
   if (!state.systemd_unit.empty()) {
     TRY(update_scope(state.systemd_unit, state.systemd_user, resources));
-    // systemd rounds, and writes what it was told before. What is unmet has been told.
+    // systemd rounds values, and writes old ones again. Unmet limits have been reported above.
     TRY(found.cgroups.update(layout, state.cgroup_path, resources,
                              [](const UnmetLimit&) { return Result<void>(); }));
   }
