@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kCompatRoot = "/usr/local/cuda/compat";
 
-/// What a flag does with its value; false where the value is none that we understand.
+/// Handles the value of a flag; false if it does not understand the value.
 using TakeValue = std::function<bool(std::string_view)>;
 using Flags = std::map<std::string_view, TakeValue>;
 

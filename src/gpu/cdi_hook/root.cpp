@@ -26,7 +26,7 @@ Result<bool> is_in_mount_of(const sys::Fd& other, const sys::Fd& place, const st
   return TRY(sys::mount_id(other, path)) == TRY(sys::mount_id(place, path));
 }
 
-/// What an engine mounts for the container alone, and where our CDI files have links.
+/// The mounts that an engine makes for the container alone, in which our CDI files have links.
 Result<bool> is_in_own_mount(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
   for (const std::string base : {"/dev", "/usr/local/nvidia"}) {
     if (!(path + "/").starts_with(base + "/")) continue;
@@ -55,7 +55,7 @@ Result<sys::Fd> open_or_make(const sys::Fd& root, const std::string& path) {
   sys::Fd parent = TRY(open_or_make(root, slash == 0 ? "/" : path.substr(0, slash)));
   TRY(check_changeable(root, parent, path));
   TRY(sys::make_directory(parent, path.substr(slash + 1), 0755));
-  // Again from the root: what has the name may be a link that the image brought.
+  // Again from the root: the name may be a link of the image.
   return sys::open_in_root(root, path, O_PATH | O_DIRECTORY);
 }
 
@@ -118,7 +118,7 @@ Result<void> put_link(const sys::Fd& root, const std::string& path, const std::s
 
 Result<void> put_file(const sys::Fd& root, const std::string& path, std::string_view bytes) {
   Place place = TRY(open_place(root, path));
-  // A volume keeps what it has, and is nothing that the image may choose.
+  // A volume keeps its files: the image must not choose a path in it.
   if (!TRY(is_in_mount_of(root, place.directory, path))) {
     if (!TRY(is_named(root, place.directory, path))) return in_another_mount(path);
     return cover_file(root, path, bytes);

@@ -122,7 +122,7 @@ Result<std::vector<std::string>> reachable_names(const std::vector<std::string>&
   return out;
 }
 
-// What policy withholds is looked up before GPUs are counted anew: a site counts all of them.
+// Withheld GPUs are resolved before the renumbering: the site's policy counts all GPUs.
 Result<void> narrow(Choice& choice, const Machine& machine) {
   Request& request = choice.request;
   const Strings& withheld = choice.site.never;

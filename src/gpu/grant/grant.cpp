@@ -133,8 +133,8 @@ Result<void> Granter::add_nvidia() {
   return {};
 }
 
-// A package upgrade replaces the files and leaves the module: every CUDA call would then fail with
-// a version mismatch inside of the container, where nobody can see why.
+// A package upgrade replaces the files but not the loaded module: every CUDA call would fail with a
+// version mismatch inside of the container, where the cause is invisible.
 Result<void> Granter::check_versions() const {
   if (!has_files()) return {};
   const Driver& driver = inventory_.driver;
@@ -299,7 +299,7 @@ void Granter::add_library(const DriverFile& file) {
   std::string plain = scan::without_number(file.soname);
   if (plain == file.soname || plain == file.name) return;
   grant_.links.push_back({directory + "/" + plain, file.soname});
-  // Two libraries may want one name (libnvidia-nvvm): the first has it.
+  // Two libraries may want one name (libnvidia-nvvm): the first gets it.
   auto is_taken = [&](const scan::LoaderEntry& entry) {
     return entry.soname == plain && entry.flags == file.loader_flags;
   };
@@ -354,7 +354,7 @@ Result<void> Granter::add_features() {
   return {};
 }
 
-// Nothing is made in what the user has mounted, and nothing of it is hidden.
+// Nothing is made in the user's mounts, and nothing of them is hidden.
 void Granter::leave_out(const DriverFile& file, const UserMount& mount) {
   bool is_same =
       mount.source + file.container_path.substr(mount.destination.size()) == file.host_path;
@@ -461,8 +461,8 @@ void Granter::put_compat_first(const scan::CompatPackage& compat) {
   }
 }
 
-// As put_compat_first(), where it is for the container's first process to decide: of the libraries
-// that such a package may replace only the loader's cache tells the names.
+// As put_compat_first(), where the container's first process decides: for libraries that such a
+// package may replace, only the loader's cache has the names.
 void Granter::leave_to_cache() {
   constexpr std::string_view kReplaced[] = {"libcuda.so", "libcudadebugger.so", "libnvidia-nvvm",
                                             "libnvidia-ptxjitcompiler.so", "libnvidia-pkcs11"};

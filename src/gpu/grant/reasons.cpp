@@ -83,7 +83,7 @@ class Reasons {
 
   const Inventory& inventory_;
   Grant& grant_;
-  std::vector<Reason> told_;  ///< what had a reason before
+  std::vector<Reason> told_;  ///< objects that had a reason before
   std::unordered_set<std::string_view> known_;
   std::unordered_map<std::string_view, const DriverFile*> files_;  ///< by host path
 };

@@ -52,7 +52,7 @@ class Picker {
   const std::vector<Selected>& candidates_;
   const Occupancy& occupancy_;
   size_t count_;
-  std::vector<size_t> settled_;  ///< used so little that they are taken anyway
+  std::vector<size_t> settled_;  ///< used so little that they are picked in any case
   std::vector<size_t> equals_;   ///< used alike: the rest comes from these
 };
 

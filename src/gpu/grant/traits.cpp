@@ -82,7 +82,7 @@ Result<void> check(Trait& trait) {
     trait.number = *node;
     return {};
   }
-  // What a vendor calls 80 GB has as many bytes as it likes above that.
+  // A GPU that its vendor sells as 80 GB has somewhat more bytes.
   auto bytes = parse_size(trait.value);
   if (equal || !bytes) return bad(trait, "memory>=SIZE, such as memory>=40G");
   trait.number = *bytes;

@@ -52,7 +52,7 @@ bool has_word(const std::vector<std::string>& many, std::string_view one) {
   return std::find(many.begin(), many.end(), one) != many.end();
 }
 
-// ROCR_VISIBLE_DEVICES puts them in order; who reads a second variable counts what that has left.
+// ROCR_VISIBLE_DEVICES puts them in order; a program that reads a second variable counts the rest.
 std::string value_for(const std::string& variable, const Request& request,
                       const std::vector<Selected>& granted, bool by_id) {
   bool second =

@@ -21,7 +21,7 @@ using Strings = std::vector<std::string>;
 constexpr std::string_view kVisible = "NVIDIA_VISIBLE_DEVICES=";
 constexpr std::string_view kCapabilities = "NVIDIA_DRIVER_CAPABILITIES=";
 
-/// dockerd looks for the first in its PATH; packages for podman and CRI-O name either.
+/// dockerd searches its PATH for the first; packages for podman and CRI-O use either.
 bool is_nvidia_hook(const oci::Hook& hook) {
   std::string_view name = hook.path;
   name.remove_prefix(name.rfind('/') + 1);
@@ -105,7 +105,7 @@ Result<void> take_volumes(const oci::Spec& spec, const policy::Gpu& policy, Sour
                                              kVolumeDevices, kLongestWish));
 }
 
-/// Only what will be read: a variable that counts for nothing may be anything.
+/// Only variables that will be read: an unused one may contain anything.
 Result<void> take_environment(const oci::Spec& spec, const policy::Gpu& policy, Wish& wish) {
   if (!spec.process) return {};
   wish.sources.image = spec.process->env;

@@ -28,7 +28,7 @@ Result<std::string> text_of(const T& record) {
   return text;
 }
 
-// What we write ourselves has no others.
+// Our own records have no other characters.
 bool is_word(std::string_view text) {
   auto plain = [](char c) { return c >= ' ' && c <= '~'; };
   return text.size() <= kLongestWord && std::all_of(text.begin(), text.end(), plain);

@@ -80,7 +80,7 @@ Result<void> make_view(const MpsPlace& place) {
   return bind_to(logs, kMpsLogs);
 }
 
-/// Until there are none: what those have started comes to us.
+/// Until none is left: their orphans become our children.
 void kill_children() {
   const std::string list = "/proc/thread-self/children";
   const auto end = Clock::now() + kEndPatience;
@@ -112,7 +112,7 @@ void kill_share(const std::string& share) {
     sys::Process process(static_cast<pid_t>(*pid), std::move(*handle));
     ignore(process.signal(SIGKILL));
     ignore(sys::await_end(process.pidfd(), kEndPatience));
-    process.release();  // it is nobody's child here
+    process.release();  // it is not our child
   }
 }
 
@@ -169,7 +169,7 @@ Result<void> MpsDaemon::tell_limits() const {
   return {};
 }
 
-// Programs need the socket, and the pipe of the log. What changes limits is not among it.
+// Programs need the socket and the pipe of the log. Files that change limits stay hidden.
 Result<void> MpsDaemon::show_pipes() const {
   for (const std::string& name : TRY(sys::list_directory(sys::cwd(), place_.daemon))) {
     const std::string path = place_.daemon + "/" + name;

@@ -136,7 +136,7 @@ Result<void> Placer::build_skeleton(const sys::Fd& directory) const {
     std::string path = link.path.substr(inside_.size());
     TRY(make_parents(directory, path, made));
     auto linked = sys::make_symlink(link.target, directory, path);
-    // Two libraries may want one development link (libnvidia-nvvm): the first has it.
+    // Two libraries may want one development link (libnvidia-nvvm): the first gets it.
     if (!linked.ok() && linked.error().kind != Kind::exists) return linked;
   }
   return {};
@@ -183,8 +183,8 @@ void Placer::place_loader_entries() {
   }
 }
 
-// What was not granted is not to be seen either: one directory of ours hides all that the driver
-// shows, and has what the container may see. It is read-only, so nothing can be set through it.
+// The container must not see more than it was granted: one directory of ours covers all of the
+// driver's, with the permitted files. It is read-only, so nothing can be set through it.
 Result<void> Placer::place_procfs() {
   if (grant_.proc.empty() || !TRY(sys::stat_entry(sys::cwd(), kProcDriver))) return {};
   std::string content;
@@ -206,7 +206,7 @@ Result<void> Placer::place_procfs() {
   return {};
 }
 
-// In a user namespace there is nothing but what the host has: nodes are bound.
+// In a user namespace nodes cannot be made, only bound from the host.
 Error cannot_make(const Node& node) {
   return make_error(
       Kind::denied,
@@ -216,7 +216,7 @@ Error cannot_make(const Node& node) {
 
 Result<void> Placer::place_nodes() {
   std::set<uint32_t> groups;
-  // In a user namespace the ids of the host's nodes are not ours to give.
+  // In a user namespace the owners of the host's nodes cannot be set.
   bool ids_are_real = sys::in_initial_user_namespace();
   for (const Node& node : grant_.nodes) {
     if (node.host_path.empty() && !ids_are_real) return cannot_make(node);

@@ -33,8 +33,8 @@ std::string key_of_text(std::string_view text) {
 
 Result<void> publish_directory(const sys::Fd& parent, const std::string& name, const Fill& fill) {
   if (TRY(sys::stat_entry(parent, name))) return {};
-  // One builder at a time: what another has left here was left by a kill. A lock belongs to the
-  // open file, so it is one of its own that is closed again.
+  // One builder at a time: leftovers here are those of a killed one. A lock belongs to the open
+  // file description, so this one is opened for it and closed again.
   sys::Fd lock = TRY(sys::open_at(parent, ".", O_RDONLY | O_DIRECTORY));
   TRY(sys::wait_lock(lock, sys::LockMode::exclusive, name));
   for (const std::string& left : TRY(sys::list_directory(parent, "."))) {

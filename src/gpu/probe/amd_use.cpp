@@ -45,7 +45,7 @@ class AmdUses {
   std::optional<std::set<uint32_t>> pids_;
 };
 
-// What the kernel refuses (a sensor of a GPU that is off) is absent.
+// A value that the kernel refuses (a sensor of a GPU that is off) is absent.
 std::string AmdUses::text(const std::string& path) const {
   auto found = root_.read_machine(path);
   return found.ok() && *found ? std::string(trim(**found)) : std::string();
@@ -87,7 +87,7 @@ void AmdUses::read_sensors(const std::string& base, Use& use) const {
     auto value = number(hwmon + one);
     return value ? value : number(hwmon + other);
   };
-  // At the edge of the chip; some tell that of the hottest place alone (MI300).
+  // At the edge of the chip; some only have the hottest spot (MI300).
   use.celsius = in_thousands(first_of("/temp1_input", "/temp2_input"));
   // Microwatts, by the chip's own mean or at this moment.
   use.milliwatts = in_thousands(first_of("/power1_average", "/power1_input"));

@@ -30,7 +30,7 @@ uint32_t gpu_major(const NodeFinder& nodes) {
   return found.value_or(kDefaultMajor);
 }
 
-// Reads NVIDIA's devices into an Inventory; the members are what several steps need.
+// Reads NVIDIA's devices into an Inventory; the members are shared by several steps.
 class Devices {
  public:
   Devices(const DriverRoot& root, NodeFinder& nodes, Inventory& inventory)
@@ -145,7 +145,7 @@ Result<void> Devices::read_slices(Gpu& gpu) {
   return {};
 }
 
-// The access file names the minor; the node itself may not exist before somebody asks for it.
+// The access file names the minor; the node itself may not exist before its first use.
 Result<std::optional<Node>> Devices::capability_node(const std::string& access_path) {
   auto caps_major = nodes_.major_of("nvidia-caps");
   auto text = TRY(root_.read_machine(access_path));

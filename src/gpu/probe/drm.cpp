@@ -151,8 +151,9 @@ void DrmDevices::add_amd_facts(const std::string& base, Gpu& gpu) const {
   }
 }
 
-// A GPU that is not in the mode SPX is several nodes of KFD at one PCI address, each with nodes in
-// /dev/dri: the first those of the PCI device, the others those of platform devices amdgpu_xcp_<N>.
+// An AMD GPU in another mode than SPX is several KFD nodes at one PCI address, each with nodes in
+// /dev/dri: the first has those of the PCI device, the others those of platform devices
+// amdgpu_xcp_<N>.
 void DrmDevices::add_partitions() {
   for (Gpu& gpu : amd_) {
     std::map<uint32_t, uint32_t> minors;  // of the render nodes, by partition

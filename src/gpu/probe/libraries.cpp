@@ -34,7 +34,7 @@ std::vector<uint64_t> version_numbers(std::string_view version) {
 }
 
 // The driver has libnvidia-tls for two ABIs; the one with this note is for kernels since 2.3.99,
-// which have the thread register that libc uses.
+// which support the thread register that libc uses.
 bool has_tls_note(const scan::ElfFile& elf) {
   const std::string wanted("\0\0\0\0\2\0\0\0\3\0\0\0\143\0\0\0", 16);
   return std::any_of(elf.notes.begin(), elf.notes.end(), [&](const scan::ElfNote& note) {
@@ -134,8 +134,8 @@ Result<void> Search::collect_directories() {
   return {};
 }
 
-// Directories that the root's loader finds libcuda or NVML in; where that is a link (Debian's
-// alternatives), the one that it leads to as well.
+// Directories in which the root's loader finds libcuda or NVML; if that is a link (Debian's
+// alternatives), that of its target too.
 Result<void> Search::read_loader_cache() {
   std::string bytes = TRY(root_.read_file("/etc/ld.so.cache", kMaxCacheBytes));
   if (bytes.empty()) return {};
@@ -220,7 +220,7 @@ void Search::choose_version() {
   inventory_.driver.library_version = newest;
 }
 
-// Where there are two, the one without the note is for another thread library.
+// If there are two, the one without the note is for another thread library.
 void Search::keep_one_tls() {
   auto class_with_note = [this](const Candidate& candidate) -> std::optional<scan::ElfClass> {
     if (candidate.library->base != "libnvidia-tls" || !is_of_version(candidate)) return {};
