@@ -7,7 +7,7 @@
 namespace berth::image {
 namespace {
 
-/// The names of what a layer is made for, as transfer_protocol.hpp has them.
+/// The names of a layer's flavour, as in transfer_protocol.hpp.
 struct Flavor {
   std::string ownership;
   std::string overlay_xattr;

@@ -14,7 +14,7 @@
 
 namespace berth::image {
 
-// The tables and textual forms are found by argument-dependent look-up.
+// Found by argument-dependent look-up: the tables and textual forms.
 std::string to_json_text(const Reference& reference) {
   return reference.canonical();
 }
@@ -36,7 +36,7 @@ namespace {
 constexpr std::string_view kSuffix = ".json";
 constexpr size_t kMaxFileName = 255;  // NAME_MAX
 constexpr size_t kMaxRecordBytes = 64 << 10;
-constexpr size_t kReplaceSuffix = 17;  // what replace_file() appends: ".tmp-" and 12 digits
+constexpr size_t kReplaceSuffix = 17;  // replace_file()'s suffix: ".tmp-" and 12 digits
 
 std::string percent_encode(std::string_view text) {
   std::string encoded;

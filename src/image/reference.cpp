@@ -44,7 +44,7 @@ bool is_image_id(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// Docker's rule for what is a registry and what is the first part of a repository.
+/// Docker's rule whether the first part is a registry or belongs to the repository.
 bool names_registry(std::string_view first) {
   return first.find_first_of(".:") != std::string_view::npos || first == "localhost" ||
          has_upper(first);
@@ -234,7 +234,7 @@ std::string Reference::canonical() const {
 
 std::string Reference::familiar_name() const {
   if (registry_ != kDefaultRegistry) return registry_ + "/" + repository_;
-  // Shorter only where that is read back as the same name, which "quay.io/x" of Docker Hub is not,
+  // Shortened only if that parses to the same name again, which "quay.io/x" of Docker Hub does not,
   // nor "library/a/b" as "a/b".
   bool official = repository_.starts_with(kOfficialPrefix);
   std::string name = official ? repository_.substr(kOfficialPrefix.size()) : repository_;

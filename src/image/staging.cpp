@@ -38,7 +38,7 @@ std::string lease_of(const std::string& name) {
   return std::string(kPinsPrefix) + rest.substr(0, rest.find('-'));
 }
 
-/// A mark that nobody has any more, by its link to a lease that is gone.
+/// Whether the mark's lease is gone: it has no owner any more.
 bool is_empty_mark(const sys::Fd& root, const std::string& name) {
   auto owner = sys::read_link(root, "tmp/" + name);
   if (!owner.ok() || owner->find('/') != std::string::npos) return false;
@@ -46,7 +46,8 @@ bool is_empty_mark(const sys::Fd& root, const std::string& name) {
   return lease.ok() && !*lease;
 }
 
-/// Whether a machine whose locks we do not see is about to say that the empty file is its own.
+/// Whether the empty file may belong to a machine whose locks are invisible here and which is about
+/// to write its lease.
 bool may_be_in_the_making(const sys::Fd& root, const sys::Fd& file) {
   constexpr int64_t kSoon = 3600;  // seconds; clocks may differ
   if (!uses_leases(root)) return false;
@@ -89,7 +90,7 @@ Result<bool> still_there(const sys::Fd& fd, const std::string& path) {
 std::optional<sys::Fd> take_leftover(const sys::Fd& root, const std::string& name) {
   const std::string path = "tmp/" + name;
   if (name.starts_with(kMarkPrefix)) {
-    // That of the whole store is taken from its owner by who waits for it.
+    // A waiting process takes the whole store's mark from its dead owner.
     bool left = name != kStoreMark && is_empty_mark(root, name);
     return left ? std::optional<sys::Fd>(sys::Fd()) : std::nullopt;
   }
@@ -107,7 +108,7 @@ std::optional<sys::Fd> take_leftover(const sys::Fd& root, const std::string& nam
   auto text = sys::read_file_if_exists(root, "tmp/" + lease, kMaxPins);
   if (text.ok() && !*text) return std::move(*fd);
   if (text.ok() && (*text)->empty() && may_be_in_the_making(root, **fd)) return std::nullopt;
-  // Whether another machine's owner lives, or one without locks, is seen by those who can wait.
+  // For an owner on another machine, or without locks, only waiting can show whether it lives.
   if (!locked.ok() || !text.ok() || is_of_other_machine(**text)) return std::nullopt;
   return std::move(*fd);
 }

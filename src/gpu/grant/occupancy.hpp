@@ -29,7 +29,7 @@ struct Occupancy {
   std::vector<Holding> held;
   std::string group;             ///< of the requester: holdings of its group are no obstacle
   uid_t user = 0;                ///< the requester's: a group belongs to one user
-  bool all_users = false;        ///< the requester is root, and its group counts for all users
+  bool all_users = false;        ///< the requester is root: its group may have members of any user
   std::vector<std::string> own;  ///< keys that the requester holds, and keeps if possible
   std::vector<int> near;         ///< NUMA nodes of the requested processors; empty: no preference
 };
