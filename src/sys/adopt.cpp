@@ -59,7 +59,7 @@ void Orphans::end() const {
   for (int round = 0; round < 1000; ++round) {
     bool any = false;
     for (pid_t pid : children()) {
-      // It has ended: what it has forked is our child now.
+      // It has ended: its children are ours now.
       if (::waitpid(pid, nullptr, WNOHANG) == pid) {
         any = true;
         continue;

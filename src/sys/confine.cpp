@@ -42,8 +42,8 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr uint32_t kArchitecture = 0;
 #endif
 
-// write goes to descriptors that are open already; of mmap and mprotect the filter takes what would
-// make memory executable. sigaltstack does no harm, and a sanitizer asks for it before an end.
+// write goes to descriptors that are open already; the filter refuses mmap and mprotect that would
+// make memory executable. sigaltstack is harmless, and a sanitizer calls it before it exits.
 constexpr uint32_t kAllowed[] = {SYS_read,   SYS_write,        SYS_brk,        SYS_munmap,
                                  SYS_mremap, SYS_madvise,      SYS_exit_group, SYS_exit,
                                  SYS_futex,  SYS_rt_sigreturn, SYS_sigaltstack};

@@ -75,7 +75,7 @@ Result<std::string> read_line(const Fd& terminal) {
 
 Result<std::string> ask(std::string_view prompt, Echo echo) {
   Fd terminal = TRY(open_at(cwd(), "/dev/tty", O_RDWR | O_NOCTTY));
-  // Before the prompt: what is typed at its sight must not show.
+  // Before the prompt: input typed on seeing it must not be echoed.
   std::optional<EchoOff> silence;
   if (echo == Echo::off) silence.emplace(terminal.get());
   TRY(write_all(terminal, prompt, "/dev/tty"));

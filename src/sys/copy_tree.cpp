@@ -31,8 +31,8 @@ FileTime file_time(const timespec& time) {
   return {time.tv_sec, static_cast<uint32_t>(time.tv_nsec)};
 }
 
-// What may not be set is left: a tmpfs may have no user attributes, a user no right to trusted
-// ones.
+// Attributes that cannot be set are skipped: a tmpfs may have no user attributes, a user no right
+// to trusted ones.
 void copy_attributes(const Fd& from, const Fd& to) {
   if (::flistxattr(from.get(), nullptr, 0) <= 0) return;
   std::vector<char> names(kMaxAttributes);
@@ -54,7 +54,7 @@ void copy_attributes(const Fd& from, const Fd& to) {
   }
 }
 
-// The mode comes after the owner, whose change takes the set-id bits away, and the times last.
+// The mode comes after the owner, whose change clears the set-id bits, and the times last.
 Result<void> copy_metadata(const Fd& from, const Fd& to, const struct stat& info,
                            const std::string& name) {
   ignore(change_owner(to, info.st_uid, info.st_gid, name));
@@ -88,7 +88,7 @@ Result<void> copy_data(const Fd& from, const Fd& to, off_t size, const std::stri
 
 Result<void> copy_file(const Fd& from_dir, const Fd& to_dir, const std::string& entry,
                        const std::string& name) {
-  // What was looked at may be another file by now, and opening a device may already do something.
+  // The entry may be another file by now, and opening a device may have effects.
   Fd found = TRY(open_at(from_dir, entry, O_PATH | O_NOFOLLOW));
   struct stat info = TRY(stat_fd(found, name));
   auto readable = TRY(open_regular(found, name));
@@ -103,7 +103,7 @@ Result<void> copy_file(const Fd& from_dir, const Fd& to_dir, const std::string& 
 
 Result<void> copy_special(const Fd& to_dir, const std::string& entry, const struct stat& info,
                           const std::string& name) {
-  // Made closed: nobody has had it open when its owner and mode come.
+  // Made with mode 0: no process can open it before its owner and mode are set.
   if (::mknodat(to_dir.get(), entry.c_str(), info.st_mode & S_IFMT, info.st_rdev) != 0) {
     if (errno == EPERM) return {};
     return errno_now().error("copy " + quote(name));

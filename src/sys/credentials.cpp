@@ -177,7 +177,7 @@ void allow_many_files() {
   struct rlimit limit {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);  // what is refused shows where a file is opened
+  ::setrlimit(RLIMIT_NOFILE, &limit);  // a failure shows when a file is opened
 }
 
 Result<void> make_session_keyring() {

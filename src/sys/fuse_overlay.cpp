@@ -16,9 +16,9 @@ constexpr uint64_t bit(int capability) {
   return uint64_t{1} << capability;
 }
 
-// It does with the files of the container what that asks for, so it keeps what that takes: other
-// people's files are written, and given to them. No other file system can be mounted with these,
-// and no process touched.
+// It changes the container's files on its behalf, so it keeps the capabilities for that: writing
+// other users' files, and changing owners. They do not suffice to mount another file system or to
+// affect a process.
 constexpr uint64_t kOverFiles = bit(CAP_CHOWN) | bit(CAP_DAC_OVERRIDE) | bit(CAP_DAC_READ_SEARCH) |
                                 bit(CAP_FOWNER) | bit(CAP_FSETID) | bit(CAP_MKNOD) |
                                 bit(CAP_SETFCAP);

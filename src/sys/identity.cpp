@@ -12,7 +12,7 @@
 namespace berth::sys {
 namespace {
 
-// PROC_USER_INIT_INO: the first user namespace has had this inode since namespaces have inodes.
+// PROC_USER_INIT_INO: the inode of the first user namespace in every kernel.
 constexpr ino_t kInitialUserNamespace = 0xEFFFFFFD;
 
 /// "0 0 4294967295": every id stands for itself.

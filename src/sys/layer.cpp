@@ -54,7 +54,7 @@ Error explain(Error error) {
   return error;
 }
 
-// Whose rights the kernel asks for, and whose marks ("trusted.overlay.") its overlay reads.
+// Root of the machine may mount, and its overlay reads "trusted.overlay." marks.
 bool is_root_of_machine() {
   return effective_uid() == 0 && in_initial_user_namespace();
 }
@@ -86,7 +86,7 @@ Result<Fd> mount_file(const Fd& file, const std::string& path) {
   if (part && part->format == ImageFormat::squashfs) {
     return mount_squashfs(file, part->extent, path);
   }
-  // What is nothing of all is a damaged layer of ours.
+  // A file of no known format is a damaged layer of ours.
   auto mounted = mount_any_way(file, path);
   return mounted.ok() ? std::move(mounted) : explain(std::move(mounted).error());
 }

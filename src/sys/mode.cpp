@@ -51,7 +51,7 @@ Result<Fd> hold_made(const Fd& dir, const std::string& name, mode_t type, dev_t 
 
 Result<void> change_mode(const Fd& fd, mode_t mode, const std::string& name) {
   if (::fchmod(fd.get(), mode) == 0) return {};
-  // COMPAT(6.6): fchmodat2(2) takes an O_PATH handle; before, /proc's link to it is the way.
+  // COMPAT(6.6): fchmodat2(2) takes an O_PATH handle; older kernels need its path in /proc.
   if (errno == EBADF && ::fchmodat(AT_FDCWD, fd_path(fd).c_str(), mode, 0) == 0) return {};
   return errno_now().error("change the mode of " + quote(name));
 }

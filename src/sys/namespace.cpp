@@ -32,7 +32,8 @@ Result<Cloned> clone3(uint64_t flags, int cgroup) {
   }
   long pid = ::syscall(SYS_clone3, &arguments, sizeof arguments);
   if (pid < 0 && errno == ENOSYS && cgroup < 0) {
-    // COMPAT(5.3), and profiles of seccomp that refuse what they cannot look into.
+    // COMPAT(5.3), and seccomp profiles that refuse clone3 because they cannot inspect its
+    // arguments.
     pid = ::syscall(SYS_clone, arguments.flags | arguments.exit_signal, nullptr, &pidfd, nullptr,
                     nullptr);
   }

@@ -114,7 +114,7 @@ Result<std::string> NetLinks::exchange(std::string message, const std::string& w
                                reinterpret_cast<sockaddr*>(&sender), &size);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return errno_now().error(what);
-    // Whoever administers the network namespace can write here too. netlink(7)
+    // A process that administers the network namespace can send here too. netlink(7)
     if (sender.nl_pid != 0) continue;
     std::string_view got(buffer.data(), static_cast<size_t>(count));
     // Since Linux 6.9 the end of a list may come along with its last entries.

@@ -42,7 +42,7 @@ Result<std::vector<std::string>> names_in(const std::string& path, std::optional
   return names;
 }
 
-/// `any` becomes true where there is something to look at.
+/// Sets `any` if there is something to examine.
 Result<Found> find_in(const std::string& path, const std::vector<dev_t>& devices, bool& any) {
   std::optional<Fd> directory;
   std::vector<std::string> names = TRY(names_in(path, directory));

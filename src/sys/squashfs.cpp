@@ -15,7 +15,7 @@
 namespace berth::sys {
 namespace {
 
-constexpr uint32_t kSector = 512;  // so that what is not a multiple of more is seen whole
+constexpr uint32_t kSector = 512;  // so that sizes that are no multiple of more are visible whole
 
 FuseServer squashfuse(const Extent& part) {
   FuseServer server;

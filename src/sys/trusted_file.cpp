@@ -11,8 +11,8 @@
 namespace berth::sys {
 namespace {
 
-// What the kernel shows for an owner that has no id in this user namespace: there, that is how the
-// machine's root looks, and nobody of this namespace can take the file over.
+// The kernel shows this id for an owner without an id in this user namespace: the machine's root
+// looks like that there, and no user of this namespace can take the file over.
 constexpr uid_t kOverflowUid = 65534;
 
 bool is_ours(uid_t owner) {
@@ -26,8 +26,8 @@ bool others_write(const struct stat& info) {
   return (info.st_mode & S_IWOTH) != 0 || ((info.st_mode & S_IWGRP) != 0 && !own_group);
 }
 
-// Another owner or mode takes nothing from whoever has a file open for writing. In a directory that
-// does not help him: each entry is asked for anew.
+// A new owner or mode does not affect processes that have the file open for writing. For a
+// directory that is no danger: each entry is checked again.
 std::string how_to_own(const struct stat& info, const std::string& command,
                        const std::string& path) {
   if (S_ISDIR(info.st_mode)) return command + " " + path;
@@ -61,14 +61,14 @@ bool everybody_adds(const struct stat& info) {
   return (info.st_mode & S_ISVTX) != 0 && others_write(info);
 }
 
-// Nobody takes away or replaces what another one has in a directory with the sticky bit.
+// In a sticky directory users cannot remove or replace each other's entries.
 Result<void> check_directory(const struct stat& info, const std::string& path) {
   if (everybody_adds(info) && is_ours(info.st_uid)) return {};
   return check_owner(info, "use directory " + quote(path), path);
 }
 
-// Whoever can write one of them can put another file in the place of ours. True where what lies in
-// the last one may be anybody's: below a directory like /tmp, until an owner is known.
+// A user who can write one of them can replace our file. True if the content of the last one may be
+// any user's: below a directory like /tmp, until an owner is known.
 Result<bool> check_parents(const std::string& path) {
   bool anybodys = false;
   for (size_t slash = path.find('/'); slash != std::string::npos;

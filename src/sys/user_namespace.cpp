@@ -69,7 +69,7 @@ std::string sysctl(const std::string& path) {
   return text.ok() && text->has_value() ? std::string(trim(**text)) : std::string();
 }
 
-/// Why the kernel refuses, as far as its switches tell.
+/// The reason why the kernel refuses, as far as its sysctls show it.
 Error refused(int saved_errno) {
   auto error = sys_error(saved_errno, "make a user namespace");
   error.kind = Kind::unsupported;
@@ -94,7 +94,7 @@ Error refused(int saved_errno) {
 
 Result<Process> make_namespace() {
   static std::array<char, 16384> stack;
-  // A handler of ours must not run in the child, on our memory.
+  // A signal handler of ours must not run in the child, on our memory.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -141,7 +141,7 @@ Result<void> write_proc(pid_t pid, const std::string& file, const std::string& t
 }
 
 Result<void> map_single_id(pid_t pid, const IdMapping& mapping) {
-  // Without setgroups nobody can leave a group that a file denies access to (CVE-2014-8989).
+  // With setgroups a process could drop a group to which a file denies access (CVE-2014-8989).
   TRY(write_proc(pid, "setgroups", "deny"));
   TRY(write_proc(pid, "gid_map", "0 " + std::to_string(mapping.gid) + " 1"));
   return write_proc(pid, "uid_map", "0 " + std::to_string(mapping.uid) + " 1");
@@ -151,7 +151,7 @@ Result<void> map_single_id(pid_t pid, const IdMapping& mapping) {
 struct Helper {
   std::string name;
   Process process;
-  Fd said;  ///< what it prints
+  Fd said;  ///< receives its output
 };
 
 Result<Helper> start_helper(const std::string& name, pid_t pid,
@@ -167,7 +167,7 @@ Result<Helper> start_helper(const std::string& name, pid_t pid,
   options.env = std::vector<std::string>{"PATH=/usr/bin:/bin", "LC_ALL=C"};
   options.out = &errors.write;
   options.err = &errors.write;
-  // Never through PATH: what runs here decides who we are.
+  // Never through PATH: this program decides who we are.
   options.program = "/usr/bin/" + name;
   auto started = spawn(options);
   if (!started.ok() && started.error().kind == Kind::not_found) {

@@ -26,7 +26,7 @@ const std::string kImageName = "io.containerd.image.name";
 /// An image found in the archive. Its layers are already blobs of the store.
 struct FoundImage {
   std::vector<image::Reference> names;
-  std::vector<std::pair<Digest, std::string>> documents;  ///< what came on the way, outermost first
+  std::vector<std::pair<Digest, std::string>> documents;  ///< indexes and manifest, outermost first
   Digest manifest_digest;
   oci::Manifest manifest;
   oci::ImageConfig config;

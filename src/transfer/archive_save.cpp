@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::string_view kLayout = R"({"imageLayoutVersion":"1.0.0"})";
 
-/// Repository → tag → top layer: what docker before 1.10 read.
+/// Repository → tag → top layer: the format of docker before 1.10.
 using Repositories = std::map<std::string, std::map<std::string, std::string>>;
 
 /// Everything that an archive of these images says about them.
@@ -65,7 +65,7 @@ Result<void> add_image(const image::Store& store, const std::string& text, Conte
   auto name = asked_name(text, image);
   if (name) {
     entry.annotations["io.containerd.image.name"] = name->canonical();
-    // skopeo looks an image up by this one; a whole name finds it whatever else is inside.
+    // skopeo looks an image up by this name; a full name identifies it among others.
     entry.annotations["org.opencontainers.image.ref.name"] = name->familiar();
     docker.repo_tags.push_back(name->familiar());
     if (!image.layers.empty()) {

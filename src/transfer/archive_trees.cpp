@@ -85,14 +85,14 @@ Result<void> write_squashfs(const sys::Fd& tree, const image::ArchiveRequest& re
   if (!S_ISREG(TRY(sys::stat_fd(output.fd(), request.output)).st_mode)) {
     return make_error(Kind::usage, "a squashfs is written to a file, not to a pipe");
   }
-  // Who reads no more has said why: it must not end us.
+  // A reader that stops has given its reason: SIGPIPE must not end us.
   sys::Fd signals = TRY(sys::receive_signals({SIGPIPE}));
   sys::Pipe pipe = TRY(sys::make_pipe());
   ToolCall call;
   call.program = "tar2sqfs";
   call.args = {"--force", "--quiet", "--compressor", "zstd", tool_path(output.fd())};
   call.package = "squashfs-tools-ng";
-  call.user = ToolUser::caller;  // whose file it is; and the tar is ours
+  call.user = ToolUser::caller;  // the file is the caller's, and the tar is ours
   call.env = {"SOURCE_DATE_EPOCH=" + std::to_string(request.epoch)};
   call.keep = {output.fd().get()};
   Tool tool = TRY(Tool::start(call, &pipe.read, nullptr));
@@ -145,7 +145,7 @@ Result<image::TransferResult> extract(const image::ExtractRequest& request, cons
   TarEntry entry;
   while (TRY(tar.next(entry))) TRY(extractor.add(entry, tar));
   TRY(extractor.finish());
-  // Who writes the archive must not find the pipe closed before its last padding.
+  // The writer of the archive must not find the pipe closed before its last padding.
   while (!TRY(input.next()).empty()) continue;
   return image::TransferResult();
 }

@@ -39,7 +39,7 @@ void fields(V& v, AuthEntry& e) {
   v.rest(e.rest);
 }
 
-/// What we know of docker's config.json and podman's auth.json; the rest is kept.
+/// The known members of docker's config.json and podman's auth.json; the others are kept.
 struct AuthFile {
   std::map<std::string, AuthEntry> auths;
   std::string creds_store;
@@ -54,7 +54,7 @@ void fields(V& v, AuthFile& f) {
   v.rest(f.rest);
 }
 
-/// What docker-credential-NAME reads and writes.
+/// The input and output of docker-credential-NAME.
 struct HelperAnswer {
   std::string server_url;
   std::string username;
@@ -159,7 +159,7 @@ Error helper_failure(const std::string& name, const std::string& verb,
 Result<std::optional<Credential>> ask_helper(const std::string& name, const std::string& registry) {
   sys::CommandOutput output = TRY(run_helper(name, "get", credential_key(registry) + "\n"));
   if (output.status.shell_code() != 0) {
-    // docker-credential-helpers: the one message that means "I have none".
+    // docker-credential-helpers: the one message for a missing credential.
     if (output.out.find("credentials not found") != std::string::npos) {
       return std::optional<Credential>();
     }

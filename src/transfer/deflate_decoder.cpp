@@ -14,7 +14,7 @@ uint64_t position_of(const DeflateView& view, const BitCursor& cursor) {
   return view.begin * 8 + cursor.position(view.bytes);
 }
 
-/// Copies what stands `distance` before. May write kRoom behind the end of it.
+/// Copies from `distance` before. May write kRoom beyond its end.
 template <class Symbol>
 [[gnu::always_inline]] inline Symbol* copy_match(Symbol* to, size_t distance, size_t length) {
   constexpr size_t kStep = 16 / sizeof(Symbol);
@@ -58,7 +58,7 @@ template <class Symbol>
   BitCursor in(bytes, position - view.begin * 8);
   End end = End::damaged;
   CodeEntry entry = 0;
-  // Each round begins with 56 bits at least, and with what the first of them mean.
+  // Each round begins with at least 56 bits, and with the entry of the first ones.
   auto look_ahead = [&]() __attribute__((always_inline)) {
     in.refill();
     entry = literals[in.bits & kLiteralMask];
@@ -218,7 +218,7 @@ Stop DeflateDecoder::at_end_of_block() {
 template <class Symbol>
 Stop DeflateDecoder::copy_stored(const DeflateView& view, DeflateOutput<Symbol>& out) {
   uint64_t at = position_ / 8;
-  // A header that reached beyond the end has already gone on.
+  // A header that reaches beyond the end has been read already.
   uint64_t here = std::max(view.end, at) - at;
   uint64_t room = static_cast<uint64_t>(out.end - out.next);
   room -= std::min<uint64_t>(room, DeflateOutput<Symbol>::kRoom);

@@ -20,7 +20,7 @@ using erofs::Node;
 
 constexpr size_t kErofsFirstBytes = 4;
 
-/// As the kernel takes it from setxattr(2); another would make the file's execve(2) fail.
+/// The form that the kernel accepts in setxattr(2); another would make the file's execve(2) fail.
 bool is_capability(std::string_view value) {
   constexpr uint32_t kRevision = 0xff00'0000;
   uint32_t magic = 0;
@@ -91,7 +91,7 @@ Result<std::string> ErofsLayer::enter(const std::string& directory) {
   return path_of(*here_);
 }
 
-/// One step down a path, through a link, or into what is missing.
+/// One step of a path: down, through a link, or into a missing directory.
 Result<Directory*> ErofsLayer::step(Directory& here, const std::string& name, PathWalk& walk) {
   Node* node = find(here, name);
   if (Directory* below = as_directory(node)) return below;
@@ -209,7 +209,7 @@ Result<void> ErofsLayer::hide(const Place& place) {
   return put(*here_, place.name, std::move(whiteout));
 }
 
-/// From what has just been written.
+/// Scans the file that was just written.
 void ErofsLayer::scan(const Place& place, const erofs::Writer::File& file, uint64_t size,
                       std::string_view first_bytes) {
   if (options_->scan == nullptr || !facts::begins_like_elf(first_bytes)) return;

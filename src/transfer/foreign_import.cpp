@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kPackage = "squashfs-tools-ng";
 constexpr uid_t kNobody = 65534;
 constexpr size_t kImportPiece = size_t{1} << 20;
-// As ArchiveReader looks at packed tars: less is nothing to speak of, more is no honest file.
+// The limits of ArchiveReader for compressed tars: below is harmless, above is no honest file.
 constexpr uint64_t kFree = uint64_t{1} << 30;
 constexpr uint64_t kMostRatio = 1000;
 

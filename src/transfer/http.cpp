@@ -23,7 +23,7 @@ constexpr size_t kMaxRefusalBytes = 64 << 10;
 constexpr int kMaxRedirects = 10;
 constexpr std::chrono::seconds kUploadStall{300};  // a registry may move a blob before it answers
 
-/// What the callbacks of one exchange share.
+/// The state that the callbacks of one exchange share.
 struct Exchange {
   const HttpRequest& request;
   const Cancel& cancel;
@@ -33,7 +33,7 @@ struct Exchange {
   uint64_t body_bytes = 0;
   uint64_t upload_offset = 0;
   std::optional<Error> error = {};  // why a callback ended it
-  bool enough = false;              // a callback ended it, and what came is the answer
+  bool enough = false;              // a callback ended it, and the bytes so far are the answer
 };
 
 size_t stop(Exchange& exchange, Error error) {
@@ -72,7 +72,7 @@ size_t on_body(char* data, size_t, size_t size, void* user) {
     size_t room = kMaxRefusalBytes - std::min(kMaxRefusalBytes, response.body.size());
     response.body.append(data, std::min(room, size));
     if (size <= room) return size;
-    exchange.enough = true;  // what refuses without end is an answer all the same
+    exchange.enough = true;  // an endless error page is an answer too
     return CURL_WRITEFUNC_ERROR;
   }
   if (exchange.request.sink) {
@@ -133,7 +133,7 @@ int on_connected(void* user, char* address, char*, int, int) {
   return CURL_PREREQFUNC_ABORT;
 }
 
-/// Whether another host may connect in our place: then its address is the one that we see.
+/// Whether a proxy may connect instead: then the visible address is the proxy's.
 bool may_have_proxy(const Url& url, const HostOptions& host) {
   if (!host.proxy.empty()) return host.proxy != "none";
   if (is_loopback(url.host)) return false;
@@ -415,7 +415,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Hop& hop) 
   set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(options_.connect_timeout.count()));
   set(CURLOPT_LOW_SPEED_LIMIT, 1024L);
   set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(stall.count()));
-  // What fits into memory is short: a host that drips it would hold us for an hour.
+  // Answers that fit into memory are short: a host that drips one would block us for an hour.
   bool is_document = request.sink == nullptr && !uploads;
   set(CURLOPT_TIMEOUT, is_document ? static_cast<long>(2 * stall.count()) : 0L);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxPatterns = 10'000;
 
-/// What stands behind a '[' class and whether `c` is in it; nothing where the class has no end.
+/// The text behind a '[' class and whether `c` is in it; nothing if the class does not end.
 struct Class {
   std::string_view rest;
   bool holds = false;

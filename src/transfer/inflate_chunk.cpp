@@ -11,9 +11,9 @@ namespace {
 
 using Stop = DeflateDecoder::Stop;
 
-/// What may be decoded in vain from places that only look like a block.
+/// The most output that false starts of blocks may waste.
 constexpr size_t kMostWasted = size_t{4} << 20;
-constexpr size_t kEachTry = size_t{4} << 10;  // as much as reading a header takes
+constexpr size_t kEachTry = size_t{4} << 10;  // the cost of reading a header
 
 constexpr uint16_t kFirstMarker = 256;
 
@@ -76,7 +76,7 @@ bool InflateChunk::ends_here(Stop stop, bool& good) {
     case Stop::block_end: {
       uint64_t limit = own_view_.end * 8;
       if (decoder_.position() < limit) return false;
-      if (next_ == nullptr) return false;  // there is nothing for another block
+      if (next_ == nullptr) return false;  // the rest is too short for another block
       view_ = next_view_;
       if (decoder_.position() >= view_.end * 8) return !view_.last;
       std::optional<uint64_t> found = findable_block(view_, decoder_.position());
@@ -118,7 +118,7 @@ bool InflateChunk::may_forget_window(const uint16_t* end) const {
   constexpr size_t kStep = 256;
   auto room = reinterpret_cast<const uint8_t*>(end);
   bool far = end - room_->symbols() >= static_cast<ptrdiff_t>(kDeflateWindow);
-  // Bytes take half the room; what is left of it must be worth it.
+  // Bytes take half the room; the rest of it must be worth it.
   if (!far || room_->end() - room < static_cast<ptrdiff_t>(4 * kDeflateWindow)) return false;
   for (size_t i = 0; i < kDeflateWindow; i += kStep) {
     end -= kStep;
@@ -159,7 +159,7 @@ void InflateChunk::pass_window(InflateWindow& window) {
   for (size_t i = 0; i < kDeflateWindow; ++i) window.bytes[i] = meanings_[last[i]];
 }
 
-/// In place: what is written never reaches what is still to be read.
+/// In place: the output never overtakes the unread input.
 void InflateChunk::resolve() {
   constexpr size_t kStep = 32;
   const uint16_t* from = room_->symbols();

@@ -34,8 +34,8 @@ Result<void> LayerSink::add(const TarEntry& entry, TarReader& tar) {
   return add_settled(settled, tar);
 }
 
-// Root's instead, so that nobody else of the container gets it, and without the bits that would
-// give whoever executes it that owner's rights.
+// Root's instead, so that no other user of the container gets it, and without the bits that would
+// give that owner's rights to everybody who executes it.
 void LayerSink::settle_owner(TarEntry& entry) {
   left_out_.add_owner(entry);
   if (!has_user(entry.uid)) {
@@ -55,7 +55,7 @@ Result<void> LayerSink::add_settled(const TarEntry& entry, TarReader& tar) {
     if (entry.type == TarEntry::Type::directory) return describe_root(entry);
     return refuse_entry(entry.path, "the root is a directory");
   }
-  if (has_part(parent_of(path), kWhiteoutMeta)) return {};  // what AUFS kept for itself
+  if (has_part(parent_of(path), kWhiteoutMeta)) return {};  // AUFS's own metadata
   auto made = add_member(path, entry, tar);
   if (!made.ok()) return explain_entry(std::move(made).error(), path);
   return {};

@@ -51,7 +51,7 @@ Result<LayerWriter> LayerWriter::make(const sys::Fd& root, const UnpackOptions& 
   writer.root_path_ = TRY(sys::read_link(sys::cwd(), sys::fd_path(root)));
   sys::Fd own = TRY(sys::open_at(root, ".", kDirectory));
   writer.levels_.push_back({"", std::move(own)});
-  // A store below a set-group-id directory would give every file the group of that directory.
+  // Below a set-group-id directory every file of the store would get the group of that directory.
   TRY(sys::change_owner(writer.levels_[0].fd, writer.own_uid_, writer.own_gid_, "."));
   TRY(sys::change_mode(writer.levels_[0].fd, 0700, "."));
   // And one below a directory with a default list that list.
@@ -69,7 +69,7 @@ bool LayerWriter::has_group(uint64_t gid) const {
   return is_in(gids_, gid);
 }
 
-/// Makes `levels_` end where `wanted` leads, creating what is missing on the way.
+/// Makes `levels_` end at `wanted`, creating missing directories.
 Result<std::string> LayerWriter::enter(const std::string& wanted) {
   while (!is_below(wanted, levels_.back().path)) levels_.pop_back();
   PathWalk walk(wanted.substr(levels_.back().path.size()), options_->limits);
@@ -166,7 +166,7 @@ bool is_tolerable(const Error& error, std::string_view value) {
 
 }  // namespace
 
-/// `mode` is made what it has to be where an access list cannot be kept.
+/// `mode` is tightened where an access list cannot be kept.
 Result<void> LayerWriter::set_attributes(
     const sys::Fd& fd, const std::string& path,
     const std::vector<std::pair<std::string, std::string>>& xattrs, uint32_t& mode) {
@@ -183,7 +183,7 @@ Result<void> LayerWriter::set_attributes(
   return {};
 }
 
-/// What is known of the directory at `path`, which stays in memory.
+/// The known attributes of the directory at `path`, which stay in memory.
 Result<LayerWriter::DirectoryFacts*> LayerWriter::describe(const std::string& path) {
   auto [item, is_new] = directories_.try_emplace(path);
   constexpr size_t kEntry = 48 + sizeof(std::string) + sizeof(DirectoryFacts);
@@ -211,7 +211,7 @@ Result<void> LayerWriter::hide(const Place& place) {
   return {};
 }
 
-/// By the handle that wrote it: nobody can have put another there.
+/// Through the handle that wrote it: it cannot have been replaced.
 void LayerWriter::scan(const sys::Fd& fd, const Place& place, std::string_view first_bytes) {
   if (options_->scan == nullptr || !facts::begins_like_elf(first_bytes)) return;
   options_->scan->add(place.path, [&](uint64_t offset, size_t length) {
@@ -219,7 +219,7 @@ void LayerWriter::scan(const sys::Fd& fd, const Place& place, std::string_view f
   });
 }
 
-/// Gives the first bytes. What is not written stays a hole.
+/// Returns the first bytes. Unwritten parts stay holes.
 Result<std::string> LayerWriter::write_content(const sys::Fd& fd, const std::string& name,
                                                const TarEntry& entry, TarReader& tar,
                                                uint64_t& content) {
@@ -315,7 +315,7 @@ Result<void> LayerWriter::describe_made(const sys::Fd& made, const Place& place,
   return sys::set_modified(made, {entry.mtime, entry.mtime_nanoseconds}, place.name);
 }
 
-/// The target is text for the container to resolve; here nobody follows it.
+/// The target is text for the container to resolve; here it is never followed.
 Result<void> LayerWriter::add_symlink(const Place& place, const TarEntry& entry) {
   auto made = sys::make_symlink(entry.link, here(), place.name);
   if (!made.ok() && made.error().kind == Kind::exists) {

@@ -78,7 +78,7 @@ Error refused(const match::Verdict& verdict) {
                     fails ? kForce : "without --strict it is taken; see 'berth match'");
 }
 
-/// Who pulls an image that has failed on a node like this is told so.
+/// Warns the user if the image has failed on a node like this.
 void tell_of_failures(const match::Verdict& verdict, Events& events) {
   for (const match::Clause& clause : verdict.clauses) {
     if (clause.about != "runs" || clause.outcome == match::Outcome::pass) continue;
@@ -156,8 +156,8 @@ class Chooser {
   std::optional<image::PublishedFacts> published_;
 };
 
-/// The only image of a name: nothing is chosen. Docker takes one of another platform, with a
-/// warning that check_platform() gives.
+/// The only image of a name: there is no choice. Docker takes one of another platform, with the
+/// warning of check_platform().
 Result<void> judge_alone(Registry& registry, const PullRequest& request, const Documents& documents,
                          Events& events) {
   if (!request.node || request.force) return {};
@@ -237,7 +237,7 @@ LayerPipeline::Options options_of(const PullRequest& request) {
   return options;
 }
 
-/// Whether there is nothing to fetch of an image that the store has.
+/// Whether a stored image is complete, so that nothing has to be fetched.
 Result<bool> is_complete(const image::Image& image, const image::Store& store,
                          const PullRequest& request) {
   if (!image.unpacked()) return false;
@@ -317,7 +317,7 @@ Result<TransferResult> unpack_local(const PullRequest& request, const image::Sto
   return result;
 }
 
-/// What is published of an image stands for its config, which is then not fetched.
+/// Published facts include its config, which is then not fetched.
 void add_published(image::ResolvedEntry& entry, const image::PublishedFacts& published) {
   const image::PublishedImage* known = published.of(entry.descriptor.digest);
   if (known == nullptr) return;
@@ -344,7 +344,7 @@ Result<image::ResolvedEntry> resolve_alone(Registry& registry, Document document
   return only;
 }
 
-/// One that has several, or one whose config says more.
+/// A reference with several images, or one whose config is needed.
 Result<TransferResult> resolve_at_registry(const ResolveRequest& request,
                                            const Reference& reference, Events& events,
                                            Cancel& cancel) {

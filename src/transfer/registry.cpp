@@ -262,7 +262,7 @@ Result<void> Registry::get_blob(const oci::Descriptor& blob, BlobPart part) {
                                                               reader.next(), blob.size));
       return std::move(cut_short).with_context("cannot " + action);
     }
-    if (response.ok()) {  // a smaller piece than the one asked for
+    if (response.ok()) {  // a smaller range than requested
       if (reader.next() >= before + kProgressThatCounts) lost = 0;
       if (++lost < kMaxAttempts) continue;
       Error drips = make_error(
@@ -350,7 +350,7 @@ Result<Delivered> Registry::put_blob(const oci::Descriptor& blob, const OpenBlob
   std::string action = "upload " + object("blob", blob.digest.text());
   sys::Fd file;
   for (int lost = 0;;) {
-    // An upload that was cut off is not continued: registries disagree on what they have kept.
+    // An interrupted upload is not resumed: registries disagree on what they have kept.
     auto request = TRY(start_upload(blob.digest, lost == 0 ? from : std::nullopt));
     if (!request) return Delivered::mounted;
     if (!file) file = TRY(open());
@@ -463,9 +463,9 @@ Result<HttpResponse> Registry::send(HttpRequest request, const std::string& scop
     request.authorization = ours ? auth_->authorization(scope) : "";
     HttpResponse response = TRY_CTX(http_.perform(request), "cannot " + action);
     if (response.broken && streams) return response;  // its owner knows where to go on
-    // A challenge counts from the registry alone: whoever else asks for a login, at the end of a
-    // redirect or where an upload goes, would name the host that gets the password (the kind of
-    // CVE-2020-15157).
+    // Only the registry's own challenge counts: another host that asks for a login, at the end of a
+    // redirect or as the target of an upload, would choose the host that gets the password (the
+    // kind of CVE-2020-15157).
     if (response.status == 401 && is_foreign(response)) return refusal(response, action);
     if (response.status == 401 && ours && !answered) {
       answered = true;

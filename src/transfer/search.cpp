@@ -21,8 +21,8 @@ using image::FoundRepository;
 using image::Reference;
 using image::SearchRequest;
 
-constexpr size_t kSearchPage = 100;  // Docker Hub gives no more at once
-constexpr int kMaxSearchPages = 10;  // they are ranked: what comes later is hardly meant
+constexpr size_t kSearchPage = 100;  // Docker Hub's maximum
+constexpr int kMaxSearchPages = 10;  // results are ranked: later ones are hardly relevant
 constexpr size_t kMaxDescription = 1024;
 // Of a list, together: more pages, bytes or time than any registry needs.
 constexpr int kMaxPages = 1000;
@@ -90,7 +90,7 @@ std::string description_of(std::string text) {
   return out.substr(0, end) + "…";
 }
 
-/// Collects what fits. It may hold more than is wanted, since pages of a search are taken whole.
+/// Collects matches. It may hold too many, since pages of a search are added whole.
 class Findings {
  public:
   Findings(const SearchRequest& request, const WholeRegistry& target, Events& events)
@@ -215,7 +215,7 @@ Result<void> search_pages(Registry& registry, const SearchRequest& request, Sear
     auto pages = json::from_value<uint64_t>(page.num_pages, "num_pages");
     bool more =
         pages.ok() ? static_cast<uint64_t>(number) < *pages : page.results.size() >= kSearchPage;
-    // One that knows no pages gives the same again.
+    // A registry without pages repeats the same list.
     if (!more || findings.full() || names.size() == before) return {};
     if (number == kMaxSearchPages) {
       events.warn(fmt::format("registry '{}' has found more: the first {} are shown",
@@ -228,7 +228,7 @@ Result<void> search_pages(Registry& registry, const SearchRequest& request, Sear
   }
 }
 
-/// Calls `take` with each page of `list` until it has enough; `ask` gets the query of one.
+/// Calls `take` with each page of `list` until it has enough; `ask` fetches the page of a query.
 Result<void> each_page(const std::string& list,
                        const std::function<Result<HttpResponse>(const std::string& query)>& ask,
                        const std::function<Result<bool>(const HttpResponse& page)>& take,
@@ -284,7 +284,7 @@ Result<bool> look_through(Registry& registry, const SearchRequest& request, Find
   return true;
 }
 
-/// Which filter asks for what a list of names does not tell; null: none does.
+/// The filter that a list of names cannot answer; null: none.
 const char* unknown_filter(const SearchRequest& request) {
   if (request.stars.value_or(0) > 0) return "stars";
   if (request.official.value_or(false)) return "is-official";

@@ -12,7 +12,7 @@
 namespace berth::transfer {
 namespace {
 
-/// There is one key, so its name tells nothing.
+/// There is one key, so its name carries no information.
 constexpr std::string_view kIdentity = "berth";
 
 void forget(void*, void* key, CRYPTO_EX_DATA*, int, long, void*) {
@@ -46,7 +46,7 @@ unsigned on_server(SSL* connection, const char*, unsigned char* out, unsigned ro
   return put_key(connection, out, room);
 }
 
-/// Who shows one has not proved that he has the key.
+/// A peer with a certificate has not proved that it has the key.
 int refuse_certificate(X509_STORE_CTX*, void*) {
   return 0;
 }

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kRecord = 512;
 constexpr uint64_t kMaxSpecial = uint64_t{1} << 20;  // as Go: a pax header or GNU long name
 constexpr int kMaxSpecialsInARow = 16;
-/// What a hole looks like to who asks for bytes.
+/// The content of a hole for readers of bytes.
 constexpr std::array<char, 65536> kZeros = {};
 
 Error corrupt_tar(std::string what) {
@@ -33,7 +33,7 @@ std::optional<int64_t> number_field(std::string_view record, size_t offset, size
   auto first = static_cast<unsigned char>(field[0]);
   if (first & 0x80) {
     bool negative = first & 0x40;
-    // Two's complement over the whole field; what does not fit 63 bits is no number of ours.
+    // Two's complement over the whole field; numbers beyond 63 bits are refused.
     uint64_t value = negative ? ~uint64_t{0} : 0;
     for (size_t i = 0; i < field.size(); ++i) {
       auto byte = static_cast<unsigned char>(field[i]);
@@ -122,7 +122,7 @@ std::optional<TarEntry::Type> entry_type(char flag, const std::string& path) {
     case '0':
     case '7':
     case 'S':                                         // of GNU, sparse
-      return path.ends_with('/') ? directory : file;  // v7 had no directories
+      return path.ends_with('/') ? directory : file;  // v7 has no type for directories
     case '1':
       return hard_link;
     case '2':
@@ -142,7 +142,7 @@ std::optional<TarEntry::Type> entry_type(char flag, const std::string& path) {
 
 }  // namespace
 
-/// What the special members before a member say about it.
+/// The special members in front of a member.
 struct TarReader::Extensions {
   PaxRecords pax;
   std::string gnu_path;
@@ -169,7 +169,7 @@ Result<bool> TarReader::read_record(std::string& record) {
   return true;
 }
 
-/// `stored` bytes follow, and padding; as long as nobody says more they are all of the content.
+/// `stored` bytes follow, and padding; without an extension they are the whole content.
 void TarReader::begin(uint64_t stored) {
   left_ = size_ = stored;
   padding_ = (kRecord - stored % kRecord) % kRecord;

@@ -73,7 +73,7 @@ std::string decode_url(std::string_view text) {
 
 using Attributes = std::map<std::string, std::string, std::less<>>;
 
-/// Of a list that cannot be understood an empty value remains, so that it is told of.
+/// An unreadable list becomes an empty value, which is reported.
 void set_acl(TarEntry& entry, std::string_view key, std::string_view text, Attributes& found) {
   auto acl = Acl::parse_text(text);
   bool complete = acl && !acl->unknown_names;
@@ -81,8 +81,8 @@ void set_acl(TarEntry& entry, std::string_view key, std::string_view text, Attri
   found.insert_or_assign(std::string(key), complete ? acl->value() : std::string());
 }
 
-/// libarchive writes each attribute twice, and in the one form a name that has to be coded is the
-/// coded one: "user.a%20b" for "user.a b".
+/// libarchive writes each attribute twice, and where a name needs encoding one of the two has it
+/// encoded: "user.a%20b" for "user.a b".
 bool is_coded_twin(const std::string& key, const PaxRecords& records) {
   if (!key.starts_with(kSchilyXattr)) return false;
   std::string name = key.substr(kSchilyXattr.size());

@@ -104,7 +104,7 @@ bool travels(std::string_view key) {
           !key.starts_with("user.fuseoverlayfs."));
 }
 
-/// True for what is made up while it is read, or has no end.
+/// True for files whose content is generated on reading, or endless.
 Result<bool> is_of_the_kernel(const sys::Fd& directory, const std::string& name) {
   constexpr long kKernels[] = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,   CGROUP_SUPER_MAGIC,
                                CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
@@ -117,7 +117,7 @@ class TreeTar {
  public:
   TreeTar(TarSink& tar, const TreeTarOptions& options) : tar_(tar), options_(options) {}
 
-  /// `found` is an O_PATH handle of what becomes the member `name`.
+  /// `found` is an O_PATH handle for the member `name`.
   Result<void> add(const sys::Fd& found, const std::string& name, int depth) {
     struct stat status = TRY(sys::stat_fd(found, name));
     if (S_ISDIR(status.st_mode)) return add_directory(found, status, name, depth);
@@ -193,9 +193,9 @@ class TreeTar {
 
   static void set_time(Entry& entry, int64_t seconds, long nanoseconds) {
     constexpr long kSecond = 1'000'000'000;
-    // libarchive puts the fraction behind the seconds, also where those are negative and the
-    // fraction is not: -2 and a quarter would read as two and a quarter before 1970. The last
-    // second before that moment has no such form at all.
+    // libarchive appends the fraction to the seconds, even if those are negative and the fraction
+    // is not: -2 and a quarter would read as two and a quarter before 1970. The last second before
+    // 1970 has no such notation at all.
     if (seconds < 0 && nanoseconds > 0) {
       nanoseconds = ++seconds == 0 ? 0 : kSecond - nanoseconds;
     }
@@ -223,7 +223,7 @@ class TreeTar {
     return true;
   }
 
-  /// What overlay says of an entry by attributes.
+  /// Overlay's attributes of an entry.
   struct OverlaySays {
     bool opaque = false;
     bool whiteout = false;
@@ -279,7 +279,7 @@ class TreeTar {
       const std::string path = name.empty() ? child : name + "/" + child;
       auto handle = sys::open_at(opened, child, O_PATH | O_NOFOLLOW);
       if (!handle.ok()) {
-        // Gone meanwhile: from a container, but not from what nobody changes.
+        // Removed meanwhile: possible in a container, but an error in an unchanging tree.
         bool changes = options_.detail != Detail::all;
         if (changes && handle.error().kind == Kind::not_found) continue;
         return std::move(handle).error();
@@ -290,7 +290,7 @@ class TreeTar {
     return {};
   }
 
-  /// A file that somebody has given the name of a mark: in a layer it would hide another one.
+  /// A file named like a mark, e.g. by a user: in a layer it would hide another one.
   Result<bool> is_left_out(const std::string& name) {
     if (options_.marks == Marks::plain) return false;
     const std::string why = quote("/" + name) + ": no layer can have a file of such a name";
@@ -327,7 +327,7 @@ class TreeTar {
         if (!options_.on_warning) {
           return make_error(Kind::busy, "read " + quote(name) + ": it shrank");
         }
-        // The size was told already; a container that runs may do this at any time.
+        // The size was written already; a running container may shrink files at any time.
         if (shrunk_++ == 0) options_.on_warning(quote(name) + " shrank, using zeros instead");
         std::fill(buffer.begin(), buffer.end(), '\0');
         count = room.size();
@@ -345,7 +345,7 @@ class TreeTar {
     return tar_.content(*bytes);
   }
 
-  /// Tells what of the file is no hole; the archive then leaves the rest out.
+  /// Records the data ranges of the file; the archive then leaves out the rest.
   Result<void> add_holes(const sys::Fd& file, const struct stat& status, const std::string& name,
                          Entry& entry) {
     auto size = static_cast<uint64_t>(status.st_size);
@@ -368,7 +368,7 @@ class TreeTar {
     return {};
   }
 
-  /// What is not zeros for long.
+  /// The ranges without long runs of zeros.
   static Result<std::vector<sys::Stretch>> find_data(const sys::Fd& file, uint64_t size,
                                                      const std::string& name) {
     std::vector<sys::Stretch> data;

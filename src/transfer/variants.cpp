@@ -12,7 +12,7 @@
 namespace berth::transfer {
 namespace {
 
-/// What one name may cost in requests.
+/// The limit of requests for one name.
 constexpr size_t kMaxInner = 8;
 
 Result<std::vector<oci::Descriptor>> entries_of(const oci::Index& index,
