@@ -15,7 +15,7 @@ using transfer::HttpResponse;
 using transfer::Nearness;
 using Follow = transfer::Registry::Follow;
 
-/// The head of a blob, as its registry has it.
+/// The headers of a blob, from its registry's answer.
 Reply head_of(const HttpResponse& response, const BlobWish& wish) {
   Reply reply;
   reply.status = static_cast<unsigned>(response.status);
@@ -99,7 +99,7 @@ Result<std::optional<Reply>> stream(Source& source, const BlobWish& wish, Follow
 
 Result<Reply> give(Source& source, const BlobWish& wish, Blobs way, Output& output) {
   if (way == Blobs::redirect) {
-    // Who gives it without asking who we are gives it to the client as well.
+    // A registry that serves it anonymously serves it to the client as well.
     Reply found = TRY(look_at(source, wish));
     if (wish.head) return found;
     transfer::Url url = source.registry().blob_url(wish.digest);

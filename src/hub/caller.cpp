@@ -22,7 +22,7 @@ bool is_text(std::string_view text) {
   });
 }
 
-/// "cpu#zen2,gpu#sm_90" → "cpu=zen2 gpu=sm_90"; what has no '#' stays as it is, to be refused.
+/// "cpu#zen2,gpu#sm_90" → "cpu=zen2 gpu=sm_90"; a part without '#' is unchanged, and refused later.
 std::string words_of(std::string_view axes) {
   std::string words;
   for (std::string_view axis : split(axes, ',')) {

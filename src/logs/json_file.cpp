@@ -41,7 +41,7 @@ char* put(char* to, std::string_view text) {
   return to + text.size();
 }
 
-/// Copies the bytes that may stand as they are and gives how many these are.
+/// Copies the leading bytes that need no quoting and returns their number.
 size_t copy_plain(char* to, std::string_view text) {
   size_t done = 0;
   while (text.size() - done >= kLanes && copy_lanes(to + done, text.data() + done)) done += kLanes;

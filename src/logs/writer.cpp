@@ -15,7 +15,7 @@
 namespace berth::logs {
 namespace {
 
-/// What is written at once. On the stack, of which only what is used becomes resident.
+/// Size of one write. On the stack, of which only the used part becomes resident.
 constexpr size_t kBuffer = size_t{160} << 10;
 static_assert(kBuffer >= max_json_entry(kMaxPiece));
 
@@ -55,7 +55,7 @@ Result<uint64_t> whole_json(const sys::Fd& file, uint64_t size) {
 
 /// The end of the last whole frame.
 Result<uint64_t> whole_local(const sys::Fd& file, uint64_t size, LocalKey key) {
-  // A log whose writer has ended in peace ends with a frame that has no bytes.
+  // A log whose writer ended normally ends with a frame without bytes.
   for (uint64_t window : {uint64_t{kFrameHeader}, uint64_t{kMaxFrame + kFrameHeader}}) {
     uint64_t start = size - std::min<uint64_t>(size - kFileHeader, window);
     std::string bytes = TRY(sys::read_at(file, start, size - start, kLogFile));
@@ -223,8 +223,8 @@ Result<void> Writer::try_to_rotate() {
   next.file_ = TRY(
       sys::open_at(directory_, kNewFile, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW, 0600));
   TRY(next.begin_file());
-  // The oldest goes first, so that no file takes the place of another. ext4 writes a file that
-  // does, and one that was truncated, to the disk at once, and the container would wait for that.
+  // The oldest first, so that no rename replaces a file. ext4 flushes a file that replaces another,
+  // or was truncated, to the disk at once, and the container would wait for that.
   if (settings_.max_files > 1) {
     TRY(sys::remove_entry(directory_, old_name(settings_.max_files - 1)));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs: the driver, whose files the container has, and the code that the image brings.
+// GPUs: the driver, whose files the container gets, and the code of the image.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -118,7 +118,7 @@ void Court::look_at_driver_and_code() {
   }
   bool driven = !wants_cuda() || !has_gpus("nvidia") || look_at_driver();
   if (!driven) return;
-  // What is found is not known of every entry, and must not decide between them.
+  // Found code is not known for every entry, and must not decide between them.
   verdict_.rank.cuda = -cuda_number(declared_.cuda);
   look_at_code();
 }
@@ -142,7 +142,7 @@ bool Court::look_at_driver() {
   return driven && look_at_requirements();
 }
 
-// Of the drivers that a package of newer user-land libraries was made for, and the GPUs that take
+// Whether a package of newer user-land libraries was made for this driver, and the GPUs support
 // one.
 bool Court::compat_fits() const {
   if (found_ == nullptr || found_->compat.empty()) return false;
@@ -181,7 +181,7 @@ bool Court::look_at_image_driver() {
     });
     return false;
   }
-  // The module takes only its own version; 390.30 and 390.30.0 are one.
+  // The module works only with its own version; 390.30 and 390.30.0 are equal.
   if (scan::compare_versions(theirs, module) == 0) {
     add({"driver", tier}, Outcome::pass,
         [&] { return Said{fmt::format("its user-land driver is the module's, {}", module)}; });
@@ -307,7 +307,7 @@ std::vector<CodePlace> Court::places_of_code() const {
 
 CodeSearch Court::search(const std::vector<CodePlace>& places, const NodeGpu& gpu) const {
   CodeSearch found;
-  // Where it is known what the main program loads, what other files have does not count.
+  // If the libraries of the main program are known, other files do not count.
   bool has_main = std::any_of(places.begin(), places.end(), [](const CodePlace& place) {
     return place.main && place.found != nullptr;
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hostile: nobody. The socket lies in a directory of the user alone; what a client sends is still
-// looked at before it is believed.
+// Hostile: nobody. The socket is in a directory of the user's alone; packets of clients are
+// validated all the same.
 #include "monitor/clients.hpp"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ void Clients::add_to(std::vector<pollfd>& entries, Input input) const {
   entries.push_back({listener_.get(), POLLIN, 0});
   for (const Client& client : clients_) {
     short events = client.pending.empty() ? 0 : POLLOUT;
-    // A client that is gone is told of by POLLHUP, which nobody needs to ask for.
+    // A client's end shows as POLLHUP, which needs no flag.
     if (input == Input::wanted || (client.hello & kWantsInput) == 0) events |= POLLIN;
     entries.push_back({client.socket.get(), events, 0});
   }

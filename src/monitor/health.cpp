@@ -45,7 +45,7 @@ std::optional<HealthCheck> parse_health_check(std::string_view text) {
     if (word.string() == nullptr) return std::nullopt;
     check.command.push_back(*word.string());
   }
-  // What is added to a moment must not come before it.
+  // Added to a time point it must not overflow.
   constexpr nanoseconds kLongest = std::chrono::hours(24) * 3650;
   check.interval = std::min(nanoseconds(number("Interval")), kLongest);
   check.timeout = std::min(nanoseconds(number("Timeout")), kLongest);
@@ -160,7 +160,7 @@ void Health::begin() {
 
 void Health::collect() {
   std::array<char, kMaxHealthOutput> buffer;
-  // Who writes faster than it is read does not keep us from all else.
+  // A fast writer must not keep us from everything else.
   for (int pieces = 0; output_ && pieces < 64; ++pieces) {
     auto count = sys::read_some(output_, buffer, "output of the health check");
     if (!count.ok() && count.error().kind == Kind::busy) return;

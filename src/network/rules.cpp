@@ -115,7 +115,7 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
     }
   }
   text += "  }\n";
-  // What was sent by others to an address of this host, and what this host sends to itself.
+  // Packets of others to an address of this host, and of this host to itself.
   text +=
       "  chain arriving {\n"
       "    type nat hook prerouting priority dstnat; policy accept;\n"
@@ -129,8 +129,8 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
       "  chain leaving {{\n"
       "    type nat hook postrouting priority srcnat; policy accept;\n"
       "{2}"
-      // From this host to itself by way of a published port, and from a container likewise: without
-      // this the answer would take another way.
+      // From this host to itself through a published port, and from a container likewise: without
+      // this the answer would take another route.
       "    ip saddr 127.0.0.0/8 oifname \"{0}\" masquerade\n"
       "    ip saddr {1} oifname \"{0}\" ct status dnat masquerade\n"
       "  }}\n",
@@ -138,8 +138,8 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
       inputs.internal
           ? ""
           : fmt::format("    ip saddr {1} oifname != \"{0}\" masquerade\n", bridge, subnet));
-  // The bridge may carry loopback addresses, for what is published on 127.0.0.1; a container that
-  // sends to one would reach what only this host's own programs may (CVE-2020-8558).
+  // The bridge may carry loopback addresses, for ports published on 127.0.0.1; a container that
+  // sends to one would reach services that only this host's own programs may reach (CVE-2020-8558).
   text += fmt::format(
       "  chain guard {{\n"
       "    type filter hook prerouting priority raw; policy accept;\n"
@@ -147,7 +147,7 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
       "    iifname \"{0}\" ip saddr 127.0.0.0/8 drop\n"
       "  }}\n",
       bridge);
-  // Neighbours of this host reach what is published, and nothing else of a container.
+  // Neighbours of this host reach published ports, and nothing else of a container.
   text += fmt::format(
       "  chain passing {{\n"
       "    type filter hook forward priority filter; policy accept;\n"

@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint32_t kTtyGroup = 5;
 
-// What may lie over a file of procfs: lxcfs replaces these, and nothing of them is believed by a
-// privileged process (runc keeps the same list).
+// The files that a mount may cover in procfs: lxcfs replaces these, and no privileged process
+// trusts them (runc has the same list).
 bool may_cover_proc(std::string_view path) {
   static constexpr std::array<std::string_view, 10> kAllowed = {
       "/proc/cpuinfo", "/proc/diskstats",
@@ -185,7 +185,7 @@ bool Maker::is_filled_later(size_t index) const {
   bool filled = target == "/dev";
   for (size_t i = index + 1; i < spec_.mounts.size(); ++i) {
     std::string other = tidy(spec_.mounts[i].destination);
-    if (other == target) return false;  // hidden: there is nothing to be changed later
+    if (other == target) return false;  // hidden: nothing can change later
     filled = filled || is_below(other, target);
   }
   return filled;
@@ -205,8 +205,8 @@ Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options)
     }
     if (options.id_map) return usage(member(index, "options") + ": idmap is not for cgroups");
     cgroup_namespace();
-    // Whoever mounts systemd's own hierarchy means a systemd of version 1, which would take the
-    // half of version 2 for its own and end, since it may not write there.
+    // A mount of systemd's own hierarchy indicates a systemd of version 1, which would use the half
+    // of version 2 and fail, since it may not write there.
     const std::string own = target + "/systemd";
     bool has_systemd = std::any_of(spec_.mounts.begin(), spec_.mounts.end(),
                                    [&](const auto& m) { return tidy(m.destination) == own; });
@@ -214,7 +214,7 @@ Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options)
     return {};
   }
   if (mount.type == "sysfs" && in_user_namespace() && !creates("network")) {
-    // The kernel gives a new sysfs only to the owner of the network namespace.
+    // The kernel allows a new sysfs only to the owner of the network namespace.
     MountAttributes attributes = options.attributes;
     attributes.recursive_set |= MOUNT_ATTR_RDONLY | (attributes.set & ~MOUNT_ATTR__ATIME);
     attributes.set = attributes.clear = 0;
@@ -225,7 +225,7 @@ Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options)
   if (mount.type == "devpts" && !facts_.tty_group_mapped) {
     std::erase(options.data, "gid=" + std::to_string(kTtyGroup));
   }
-  // Those of the kernel's own file systems have labels of their own.
+  // The kernel's own file systems have labels of their own.
   bool labelled = mount.type != "proc" && mount.type != "sysfs" && mount.type != "mqueue";
   if (labelled && !spec_.linux_.mount_label.empty()) {
     options.data.push_back("context=" + spec_.linux_.mount_label);
@@ -310,8 +310,8 @@ Result<void> Maker::devices() {
     if (one.type != "c" && one.type != "b" && one.type != "u" && one.type != "p") {
       return usage("linux.devices: unknown type " + quote(one.type));
     }
-    // Engines that give all devices of the host name it too. That one, bound, would open no
-    // terminal of the container's: the link below does.
+    // Engines that pass all devices of the host include this one. Bound, it would open no terminal
+    // of the container's: the link below does.
     if (one.path == "/dev/ptmx") continue;
     device(one);
   }

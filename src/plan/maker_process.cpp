@@ -34,7 +34,7 @@ std::vector<std::string> without_repeats(const std::vector<std::string>& env) {
   return kept;
 }
 
-// Whoever has the listener gets it from `create`, which has gone when `start` comes.
+// The agent gets the listener from `create`, which has ended when `start` is called.
 bool notifies(const oci::Seccomp& profile) {
   constexpr std::string_view kNotify = "SCMP_ACT_NOTIFY";
   return !profile.listener_path.empty() || profile.default_action == kNotify ||
@@ -71,9 +71,9 @@ std::vector<unsigned> Maker::wished_numbers(std::string_view annotation) {
   return {};
 }
 
-// The container keeps its caller's CPU affinity, as Slurm or numactl has set it, unless a cpuset is
-// asked for, or another engine names a cgroup that is not below the caller's: such an engine is a
-// service, and its own affinity (systemd's CPUAffinity=) is not meant for its containers.
+// The container keeps its caller's CPU affinity, as set by Slurm or numactl, unless a cpuset is
+// requested, or another engine names a cgroup that is not below the caller's: such an engine is a
+// service, and its own affinity (systemd's CPUAffinity=) does not apply to its containers.
 void Maker::free_affinity() {
   if (spec_.annotations.contains(std::string(oci::kProcessorsAnnotation))) return;
   const auto& resources = spec_.linux_.resources;
@@ -93,7 +93,7 @@ void Maker::place() {
   if (!step.processors.empty() || !step.memory_nodes.empty()) add(std::move(step));
 }
 
-// After the cgroup, which bounds what they may ask for, and before the rights for them go.
+// After the cgroup, which limits them, and before the privileges for them are dropped.
 Result<void> Maker::attributes() {
   if (process_.scheduler) add(TRY(scheduler_step(*process_.scheduler)));
   if (process_.io_priority) add(TRY(io_priority_step(*process_.io_priority)));
@@ -202,8 +202,8 @@ void Maker::identity(Missing directory) {
                                " not inheritable and permitted, ignoring");
     }
   }
-  // Without no_new_privs the kernel takes a filter only from a privileged process, so that it has
-  // to be loaded before the privileges go; with it, it comes last and need not allow these steps.
+  // Without no_new_privs only a privileged process may load a filter, so that it has to be loaded
+  // before the privileges are dropped; with it, it comes last and need not allow these steps.
   const auto& seccomp = spec_.linux_.seccomp;
   if (seccomp && !process.no_new_privileges) add(load_seccomp(*seccomp));
   add(LimitCapabilities{capabilities.bounding});

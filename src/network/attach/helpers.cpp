@@ -26,7 +26,7 @@ constexpr size_t kMaxOutput = size_t{64} << 10;
 constexpr size_t kMaxAnswer = size_t{16} << 20;  // all ports
 
 Error helper_error(const std::string& program, std::string_view said) {
-  // The last line says why; those before are what it has done.
+  // The last line has the reason; those before report progress.
   auto lines = split(trim(said), '\n');
   std::string reason = escape_controls(trim(lines.back()));
   return make_error(
@@ -37,15 +37,16 @@ Error helper_error(const std::string& program, std::string_view said) {
 
 std::vector<std::string> pasta_words(const HelperCall& call, const std::string& space,
                                      const std::string& pid_file) {
-  std::vector<std::string> words = {
-      "pasta", "--quiet", "--config-net",
-      // What listens on loopback of the host is the host's own business, and so is the container's.
-      "--no-map-gw", "--tcp-ns", "none", "--udp-ns", "none", "--ns-ifname", call.interface,
-      "--address", text_of(call.subnet.base + kHelperInside), "--netmask",
-      std::to_string(call.subnet.prefix_length), "--gateway",
-      text_of(call.subnet.base + kHelperGateway), "--dns-forward",
-      text_of(call.subnet.base + kHelperNameserver), "--netns-only", "--no-netns-quit", "--pid",
-      pid_file};
+  std::vector<std::string> words = {"pasta", "--quiet", "--config-net",
+                                    // The host's loopback services stay private to the host, and
+                                    // the container's to the container.
+                                    "--no-map-gw", "--tcp-ns", "none", "--udp-ns", "none",
+                                    "--ns-ifname", call.interface, "--address",
+                                    text_of(call.subnet.base + kHelperInside), "--netmask",
+                                    std::to_string(call.subnet.prefix_length), "--gateway",
+                                    text_of(call.subnet.base + kHelperGateway), "--dns-forward",
+                                    text_of(call.subnet.base + kHelperNameserver), "--netns-only",
+                                    "--no-netns-quit", "--pid", pid_file};
   if (call.prefix) {
     words.insert(words.end(),
                  {"--address", text_of_ipv6(address_in(*call.prefix, kHelperInside6)), "--gateway",
@@ -56,7 +57,7 @@ std::vector<std::string> pasta_words(const HelperCall& call, const std::string& 
   }
   bool has_udp = false;
   bool has_tcp = false;
-  // One by one: of a range it takes what it can get, and is content.
+  // One by one: for a range it takes the free ports and reports no error.
   for (const Published& port : call.ports) {
     bool is_udp = port.protocol == "udp";
     (is_udp ? has_udp : has_tcp) = true;
@@ -71,8 +72,8 @@ std::vector<std::string> pasta_words(const HelperCall& call, const std::string& 
   return words;
 }
 
-/// A network namespace as a file, until this object goes: pasta closes what it inherits since 2024,
-/// and before it opens a namespace it drops the rights to look into the process that has it.
+/// A path of a network namespace, while this object exists: pasta closes inherited descriptors
+/// since 2024, and before it opens a namespace it drops the rights to examine the process in it.
 class NamedSpace {
  public:
   static Result<NamedSpace> make(const Leases& leases, const std::string& name,
@@ -274,7 +275,7 @@ Result<sys::Process> start_slirp(const Leases& leases, const HelperCall& call,
     TRY(publish_by_slirp(path, port, port.container_port));
   }
   if (call.stays) undo.commit();
-  return process;  // else nobody has more to say to the socket, so it goes too
+  return process;  // otherwise the socket is not needed any more and is removed too
 }
 
 }  // namespace berth::network

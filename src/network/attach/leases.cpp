@@ -46,7 +46,7 @@ void end_helper(const Lease& lease) {
     auto ended = sys::await_end(helper.pidfd(), std::chrono::seconds(1));
     if (!ended.ok() || *ended) break;
   }
-  helper.release();  // not a child of ours
+  helper.release();  // not our child
 }
 
 Result<Leases> Leases::unlocked(const std::string& directory) {
@@ -71,7 +71,7 @@ Result<std::vector<Lease>> Leases::sweep() {
   for (const std::string& name : TRY(sys::list_directory(directory_, "."))) {
     if (!name.ends_with(kSuffix)) continue;
     auto lease = find(name.substr(0, name.size() - kSuffix.size()));
-    // One that was cut off when its writer was killed is nobody's.
+    // A truncated lease, of a killed writer, is void.
     bool readable = lease.ok() && *lease;
     bool current = readable && (*lease)->boot_id == boot;
     if (current && lives((*lease)->holder)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: root, or root of the user's namespace. Hostile: what a container's root has written into
-// its /etc/hosts.
+// Runs as: root, or root of the user's namespace. Hostile: the container's /etc/hosts, which its
+// root may write.
 #include "network/attach/peers.hpp"
 
 #include <fcntl.h>

@@ -88,13 +88,12 @@ Result<std::vector<Published>> open_ports(const Leases& leases, const Holder& ho
   return ports;
 }
 
-/// What an ordinary user's container gets before the bridges are made: all that is asked of the
-/// host.
+/// The part of an ordinary user's network that needs the host's namespace, before the bridges.
 Result<void> prepare_inside(Leases& leases, const Holder& holder, const Request& request,
                             Lease& lease) {
   lease.outside = request.outside;
   std::vector<Lease> current = TRY(leases.sweep());
-  // Those of containers that were killed are free again. What others cannot have is their business.
+  // Frees ports of killed containers. Ports that others cannot get are no error here.
   ignore(forward_ports(leases, holder, current));
   lease.host = holder.host;
   auto subnet = parse_subnet(holder.subnet);
@@ -102,13 +101,13 @@ Result<void> prepare_inside(Leases& leases, const Holder& holder, const Request&
   bool leads_out =
       request.networks.empty() || std::any_of(request.networks.begin(), request.networks.end(),
                                               [](const Attachment& one) { return !one.internal; });
-  // Before the bridges, because it may fail: what comes in early finds nobody yet.
+  // Before the bridges, because it may fail: an early connection finds no listener yet.
   if (leads_out) lease.ports = TRY(open_ports(leases, holder, request.ports, current));
   return enter_space(holder);
 }
 
-/// Gives those of `current` that ran with another holder, which was killed, what they had. Where it
-/// is cut off, the next call does it.
+/// Restores the network of those of `current` whose holder was killed. If this is interrupted, the
+/// next call continues.
 Result<void> restore(Leases& leases, const std::vector<Lease>& current) {
   std::vector<Placed> containers;
   for (const Lease& lease : current) {
@@ -123,7 +122,7 @@ Result<void> restore(Leases& leases, const std::vector<Lease>& current) {
   return sys::remove_entry(leases.fd(), kUnrestored);
 }
 
-/// Whether containers run that lack what another holder had.
+/// Whether running containers still lack what their old holder had.
 Result<bool> must_restore(const Leases& leases, const Provided& provided) {
   return provided.is_new || TRY(sys::stat_entry(leases.fd(), kUnrestored)).has_value();
 }
@@ -171,11 +170,11 @@ Result<Live> find_live(const Leases& leases, const std::string& id) {
   return make_error(Kind::not_found, "container " + quote(id.substr(0, 12)) + " has ended");
 }
 
-/// What a container of the same id that was killed has left.
+/// Removes leftovers of a killed container with the same id.
 Result<void> forget(Leases& leases, const std::string& id) {
   auto lease = TRY(leases.find(id));
-  // Its interfaces and ports are in nobody's lease then, and go when this one's come; its namespace
-  // is not entered, because of what is still to be asked of the host.
+  // Its interfaces and ports belong to no lease then, and the new container's attach removes them;
+  // its namespace is not entered yet, because more host facts are needed.
   if (lease && !lease->outside.empty()) return leases.remove(id);
   return detach(leases, id);
 }
@@ -288,7 +287,7 @@ Result<void> disconnect(const std::string& directory, const std::string& id,
 }
 
 Result<void> detach(const std::string& directory, const std::string& id) {
-  // Most have none, and whoever never had one has no directory.
+  // Most containers have none, and a user without networks has no directory.
   if (!TRY(sys::stat_entry(sys::cwd(), directory))) return {};
   Leases leases = TRY(Leases::open(directory));
   return detach(leases, id);

@@ -84,8 +84,8 @@ Result<void> choose_nameservers(const HelperCall& call, bool has_four, Lease& le
   return {};
 }
 
-/// What pasta has given the container: of a version of IP in which nothing leads out of this
-/// machine, nothing.
+/// Records the addresses that pasta gave the container; none for an IP version without a route to
+/// other machines.
 Result<void> note_addresses(const HelperCall& call, Lease& lease) {
   // proc_pid_net(5): routes of IPv4 with the interface, and addresses of IPv6 in hexadecimal
   // digits.
