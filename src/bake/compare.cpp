@@ -15,7 +15,7 @@ namespace {
 
 using facts::GpuCode;
 
-/// "9.0" of "90" and "90a", as a GPU tells it.
+/// "9.0" for "90" and "90a", in the form of a GPU's capability.
 std::string capability_of(const std::string& arch) {
   std::string digits = arch;
   while (!digits.empty() && (digits.back() == 'a' || digits.back() == 'f')) digits.pop_back();
@@ -86,7 +86,7 @@ class Comparison {
     }
   }
 
-  /// A processor with AVX-512's VNNI is of level 4 at least, whoever makes it.
+  /// A processor with AVX-512's VNNI has at least level 4, from any vendor.
   uint32_t level_of_features() const {
     if (declared_.cpu_features.empty()) return 0;
     uint32_t level = UINT32_MAX;

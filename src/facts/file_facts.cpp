@@ -84,7 +84,7 @@ Result<std::optional<FileFacts>> read_file_facts(const scan::ReadAt& read_at, st
   auto machine = static_cast<uint16_t>(number_at(header, 18, 2));
   facts.machine = machine_name(machine);
   if (machine == kMachineCuda) {
-    // Its tables are those of kernels, thousands of them.
+    // Its tables list kernels, by the thousands.
     auto target = TRY(read_cubin(read_at));
     if (!target) return none;
     facts.gpu_code.push_back(std::move(*target));

@@ -192,7 +192,7 @@ void Drawing::add_unmet_of(const FileFacts& file,
                            const std::map<std::string, std::string>& offers) {
   for (const auto& [family, version] : file.needs) {
     auto offered = offers.find(family);
-    // Of a family that nothing here has, nobody knows what the loader would find.
+    // For a family that is not in the image, the loader's result is unknown.
     if (offered == offers.end()) continue;
     if (scan::compare_versions(version, offered->second) <= 0) continue;
     if (facts_.unmet.size() >= kMaxUnmet) return;
@@ -200,8 +200,8 @@ void Drawing::add_unmet_of(const FileFacts& file,
   }
 }
 
-/// What is loaded with the main program is held against the very libraries that it gets, all else
-/// against the best that the image has: who loads it may bring paths of its own.
+/// Files loaded with the main program are compared with the libraries that it really gets, others
+/// with the best in the image: their program may have its own paths.
 void Drawing::add_unmet() {
   auto raise = [](std::map<std::string, std::string>& highest, const FileFacts& file) {
     for (const auto& [family, version] : file.offers) {
@@ -223,7 +223,7 @@ void Drawing::add_unmet() {
 // ---- GPUs ---------------------------------------------------------------------------------------
 
 void Drawing::add_gpu_code() {
-  // The main program's sets first, so that they are not among those left out.
+  // The main program's sets first, so that none of them is left out.
   for (bool main : {true, false}) {
     std::map<std::pair<std::vector<GpuCode>, bool>, GpuCodeSet> sets;
     for (const FileFacts& file : files_) {

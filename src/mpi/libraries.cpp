@@ -16,7 +16,7 @@ constexpr size_t kMaxDirectories = 64;
 constexpr size_t kMaxFiles = 2000;
 constexpr size_t kMaxKnownNames = 2'000'000;  // of symbols: some 400 MB
 
-/// A file seen through one piece of it, for whom every read is a walk through a tree.
+/// Reads a file through one buffer, because every read walks the tree.
 class Pieces {
  public:
   Pieces(const scan::Tree& tree, const scan::Tree::File& file) : tree_(tree), file_(file) {}

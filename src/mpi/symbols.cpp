@@ -14,7 +14,7 @@ constexpr uint64_t kHash = 4, kStrings = 5, kSymbols = 6, kStringsSize = 10,
                    kDefinitionCount = 0x6fff'fffd, kNeeds = 0x6fff'fffe, kNeedCount = 0x6fff'ffff;
 constexpr uint32_t kSymbolSection = 11;  // SHT_DYNSYM
 constexpr size_t kSymbolSize = 24;
-// Far above what libraries have: Intel's libmpi has some twenty thousand symbols.
+// Far above real libraries: Intel's libmpi has some twenty thousand symbols.
 constexpr uint64_t kMaxSymbols = 300'000, kMaxStrings = uint64_t{32} << 20, kMaxVersions = 4096;
 constexpr size_t kMaxName = 4096, kMaxNameBytes = size_t{32} << 20, kMaxTable = size_t{1} << 20;
 constexpr size_t kMaxVersionText = 64;
@@ -68,7 +68,7 @@ class Tables {
   Symbols found_;
 };
 
-/// Up to `size` bytes of what the dynamic section names; empty where it names none.
+/// Up to `size` bytes of the table at an address tag of the dynamic section; empty without it.
 Result<std::string> Tables::table(uint64_t address_tag, uint64_t size,
                                   std::string_view what) const {
   auto address = elf_.dynamic_value(address_tag);
@@ -86,7 +86,7 @@ Result<void> Tables::read_strings() {
   return {};
 }
 
-/// Empty for what lies outside.
+/// Empty if it is outside.
 std::string_view Tables::text_at(uint64_t at) const {
   if (at >= strings_.size()) return {};
   std::string_view rest = std::string_view(strings_).substr(static_cast<size_t>(at), kMaxName);

@@ -17,8 +17,8 @@ bool is_before_5(const Installation& mpi) {
   return needs(*mpi.core, "libopen-rte.so");
 }
 
-/// Whether a plugin of this Open MPI speaks PMI. Since 5 there is none, and no libopen-rte. Where
-/// no plugins are found they are linked in, and nobody knows which.
+/// Whether a plugin of this Open MPI supports PMI. Since 5 there is none, and no libopen-rte.
+/// Without plugin files they are linked in, and unknown.
 Result<bool> has_plugin_for_pmi(Libraries& libraries, const Installation& mpi) {
   if (!is_before_5(mpi)) return false;
   const Library* base = nullptr;

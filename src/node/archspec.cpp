@@ -113,8 +113,8 @@ std::string vendor_code(const Entry& entry) {
   return std::string(entry.vendor);
 }
 
-/// What `cpu` names, or has by its microarchitecture. An index of a thousand entries asks for as
-/// many: nothing is made of the features before.
+/// The features of `cpu`, named or by its microarchitecture. An index of a thousand entries makes
+/// as many queries, so nothing is precomputed.
 class Features {
  public:
   Features(const Cpu& cpu, std::string_view family) : cpu_(cpu), family_(family) {
@@ -179,7 +179,7 @@ bool is_candidate(const Entry& entry, const Entry& root, const Cpu& cpu, const F
   if (!is_or_descends(entry, root)) return false;
   if (root.name == "x86_64") return of_vendor(entry, cpu.vendor) && features.contains_all(entry);
   if (root.name == "aarch64") {
-    // Of the versions of Arm's architecture no feature tells.
+    // No feature distinguishes the versions of Arm's architecture.
     if (entry.vendor == kGeneric) return &entry == &root;
     return of_vendor(entry, arm_vendor(cpu.vendor)) && features.contains_all(entry);
   }
@@ -213,7 +213,7 @@ bool is_named(std::string_view feature) {
                      [&](const Alias& alias) { return alias.name == feature; });
 }
 
-/// The features are what complete() fills in for the entry, no more and no less.
+/// Whether the features are exactly those that complete() fills in for the entry.
 bool has_just(const std::vector<std::string>& features, const Entry& entry) {
   return features.size() == entry.feature_count &&
          std::all_of(features.begin(), features.end(),
@@ -308,8 +308,8 @@ Presence presence(const Cpu& cpu, std::string_view feature) {
   if (has_feature(cpu, feature) || has_feature(cpu, other_name(feature))) return Presence::there;
   const Entry* own = find_written(cpu.microarchitecture);
   if (cpu.features.empty() && own == nullptr) return Presence::unknown;
-  // A list that is what complete() fills in was never read from the processor: the generic ones
-  // stand for many, and of what archspec has no name for it says nothing.
+  // A list filled in by complete() was not read from a processor: the generic entries stand for
+  // many, and a feature without a name in archspec stays unknown.
   bool filled = own != nullptr && (cpu.features.empty() || has_just(cpu.features, *own));
   bool named = is_named(feature) || is_named(other_name(feature));
   bool told = own != nullptr && own->vendor != kGeneric && named;
@@ -349,7 +349,7 @@ Fit fit(const Cpu& host, std::string_view microarchitecture) {
   auto is_wanted = [&](std::string_view name) {
     return wanted == nullptr ? name == microarchitecture : name == wanted->name;
   };
-  // A profile may know what we do not: a later version made it.
+  // The profile may come from a later version, and know more names.
   if (is_wanted(host.microarchitecture) && !microarchitecture.empty()) return Fit::runs;
   if (std::any_of(host.ancestors.begin(), host.ancestors.end(), is_wanted)) return Fit::runs;
   const Entry* own = find_written(host.microarchitecture);
@@ -409,7 +409,7 @@ std::string detect(std::string_view family, const Cpu& cpu) {
   }
   const Entry* best_generic = best_of(generic);
   if (best_generic == nullptr) return std::string(family);
-  // Below the best generic one: a feature that firmware has switched off must not take all others.
+  // Also below the best generic one: one feature disabled by firmware must not exclude all others.
   std::erase_if(candidates, [&](const Entry* entry) {
     return !descends(*entry, *best_generic) || (part_known && entry->part != cpu.part);
   });

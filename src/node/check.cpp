@@ -79,7 +79,7 @@ Error expected(std::string_view document, std::string_view member, std::string_v
                     fmt::format("{}: {}: expected {}, got {}", document, member, form, quote(got)));
 }
 
-// A later Berth may have more words, so only what looks like a slip of a known one is refused.
+// A later Berth may have more words, so only a likely misspelling of a known one is refused.
 Result<void> check_word(std::string_view document, std::string_view member, std::string_view what,
                         std::string_view word, const std::vector<std::string_view>& known) {
   if (std::find(known.begin(), known.end(), word) != known.end()) return {};
@@ -107,7 +107,7 @@ Result<void> check_cpu(Profile& profile, std::string_view document) {
   if (cpu.microarchitecture.empty()) return {};
   auto known = known_microarchitecture(cpu.microarchitecture);
   if (!known) {
-    // One that a later Berth knows is good as long as it says what it descends from.
+    // A name from a later Berth is accepted if its ancestors are listed.
     if (!cpu.ancestors.empty()) return {};
     auto named = microarchitecture_named(cpu.microarchitecture);
     return at(document, "cpu.microarchitecture", std::move(named).error());

@@ -103,7 +103,7 @@ const std::vector<std::string>& variables_of_a_machine() {
       "TERMINFO_DIRS",
       // Shells.
       "BASH_ENV", "ENV", "SHELL", "CDPATH", "OLDPWD", "XDG_RUNTIME_DIR",
-      // Languages: where they look for their modules.
+      // Module search paths of languages.
       "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "VIRTUAL_ENV", "CONDA_PREFIX",
       "PERL5LIB", "PERLLIB", "PERL5OPT", "RUBYLIB", "RUBYOPT", "GEM_HOME", "GEM_PATH", "R_HOME",
       "R_LIBS", "R_LIBS_SITE", "R_LIBS_USER", "NODE_PATH", "TCLLIBPATH", "JAVA_HOME",

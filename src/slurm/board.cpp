@@ -160,7 +160,7 @@ std::optional<Board::Time> Board::next() const {
   for (const auto& [guest, one] : waiting_) {
     for (Time patience : {kForParent, kForAnybody}) {
       Time when = one.since + patience;
-      // What was not enough then is no longer waited for.
+      // A deadline that brought no answer is not waited for again.
       if (!directions_of(one, when)) continue;
       if (!soonest || when < *soonest) soonest = when;
       break;

@@ -30,7 +30,7 @@ std::string read_proc(const std::string& path) {
   return count > 0 ? std::string(room.data(), static_cast<size_t>(count)) : "";
 }
 
-/// What stands behind `word` in the line that has it; empty: there is none.
+/// The text behind `word` in the line that contains it; empty: there is none.
 std::string behind(const std::string& text, std::string_view word) {
   for (std::string_view line : split(text, '\n')) {
     size_t at = line.find(word);
@@ -57,8 +57,8 @@ std::string cgroup_of_tasks(const std::string& task) {
   return behind(task, "0::").starts_with(tasks + "/") ? std::string(kCgroups) + tasks : "";
 }
 
-/// Of cgroups, which are directories of directories. Those below are of root's containers, where
-/// berth was killed.
+/// Removes nested cgroup directories. Those inside belong to root's containers, left when berth was
+/// killed.
 bool remove_tree(const std::string& directory) {
   DIR* entries = ::opendir(directory.c_str());
   if (entries == nullptr) return errno == ENOENT;

@@ -31,21 +31,22 @@
 namespace berth::spank {
 namespace {
 
-constexpr int kOrder = slurm::kRightsFile + 1;  ///< of what waits
+constexpr int kOrder = slurm::kRightsFile + 1;  ///< of the waiting process
 constexpr off_t kMaxStartEnvironment = off_t{8} << 20;
 /// With the order come a standard error, the variables, and the task's mounts and directory.
 constexpr int kOrderFds = 4;
 constexpr const char* kMounts = "/proc/self/ns/mnt";
 constexpr const char* kUsers = "/proc/self/ns/user";
 
-// ---- in what was forked of slurmstepd, which has threads: system calls alone --------------------
+// ---- in the fork of slurmstepd, which has threads: only system calls
+// -----------------------------
 
 [[noreturn]] void fail(int error) {
   ssize_t told = ::send(kOrder, &error, sizeof error, MSG_NOSIGNAL);
   _exit(told == sizeof error ? 127 : 126);
 }
 
-/// A copy of `fd` that no other descriptor of ours can be in the way of.
+/// A copy of `fd` with a number that does not collide with the fixed ones.
 int moved_up(int fd) {
   return ::fcntl(fd, F_DUPFD_CLOEXEC, 10);
 }
@@ -69,7 +70,7 @@ bool keep_alone(const Program& program, int order) {
   return ::fcntl(kOrder, F_SETFD, FD_CLOEXEC) == 0;
 }
 
-/// slurmstepd is spared when memory is short; who works for a user is not.
+/// slurmstepd is exempt from the OOM killer; a user's process is not.
 void be_mortal() {
   int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (fd < 0) return;
@@ -78,9 +79,9 @@ void be_mortal() {
   ::close(fd);
 }
 
-/// The real and the saved user, too, and in the mounts of `mounts`, unless that is -1: as root
-/// nothing is looked for there. His supplementary groups are there already. These are the system
-/// calls themselves: libc's would look for the threads of slurmstepd.
+/// Becomes the real and the saved user, too, in the mount namespace `mounts`, unless that is -1: as
+/// root it looks nothing up there. The supplementary groups are set already. These are raw system
+/// calls: libc's would synchronise with the threads of slurmstepd.
 bool become_user(uid_t user, gid_t group, int mounts = -1) {
   constexpr uid_t kSame = static_cast<uid_t>(-1);
   if (::getuid() != 0) return mounts < 0 && ::getuid() == user;
@@ -89,9 +90,9 @@ bool become_user(uid_t user, gid_t group, int mounts = -1) {
   if (mounts >= 0 && ::setns(mounts, CLONE_NEWNS) != 0) return false;
   if (::syscall(SYS_setresgid, group, group, group) != 0) return false;
   if (::syscall(SYS_setresuid, user, user, user) != 0) return false;
-  // -1 would have left the one or the other as it was.
+  // An id of -1 would have left it unchanged.
   if (::getuid() != user || ::getgid() != group) return false;
-  // Whoever could go back would not be the user.
+  // A process that could go back would still be root.
   return user == 0 || ::syscall(SYS_setresuid, kSame, 0, kSame) != 0;
 }
 
@@ -109,7 +110,7 @@ char** map_environment(int file) {
     return nullptr;
   }
   auto size = static_cast<size_t>(status.st_size);
-  // Of its own: nobody writes into it meanwhile.
+  // A private copy: no other process changes it meanwhile.
   void* text = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (text == MAP_FAILED || ::pread(file, text, size, 0) != status.st_size) return nullptr;
   auto* bytes = static_cast<char*>(text);
@@ -132,9 +133,9 @@ bool is_same(int space, const char* place) {
          own.st_ino == its.st_ino;
 }
 
-/// Whether these mounts are of somebody who is root here. In mounts of the user's own making (of a
-/// user namespace) he would have what he cannot have by himself: programs that are set-user-ID
-/// here, with libraries and files of his choice.
+/// Whether the mount namespace belongs to one where root is root of the machine. In mounts of the
+/// user's own making (of a user namespace) set-user-ID programs of the machine would run with
+/// libraries and files of the user's choice.
 bool is_made_by_root(int space) {
   int owner = ::ioctl(space, NS_GET_USERNS);
   bool own = owner >= 0 && is_same(owner, kUsers);
@@ -248,7 +249,7 @@ namespace {
 
 constexpr off_t kMaxSaid = 4096;
 
-/// For what a program says: writing more than that fails.
+/// For a program's messages: writing more than that fails.
 Result<int> make_short_file() {
   int file = ::memfd_create("said", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file >= 0 && ::ftruncate(file, kMaxSaid) == 0 &&
@@ -291,7 +292,7 @@ std::string first_line(int file) {
   _exit(127);
 }
 
-/// proc_pid_task_children(5); of all threads, since the kernel gives an orphan to any.
+/// proc_pid_task_children(5); of all threads, since the kernel may give an orphan to any.
 std::set<pid_t> children() {
   std::set<pid_t> out;
   DIR* threads = ::opendir("/proc/self/task");
@@ -304,8 +305,8 @@ std::set<pid_t> children() {
   return out;
 }
 
-/// While this lives, whatever is left of what was started here becomes a child of this process, in
-/// whichever session it is; then it is killed.
+/// While this object exists, orphans of processes started here, in any session, become children of
+/// this process; the destructor kills them.
 class Orphans {
  public:
   Orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
@@ -350,7 +351,7 @@ Result<void> run_errand(const Errand& errand) {
   pollfd entry{handle, POLLIN, 0};
   while (handle >= 0 && ::poll(&entry, 1, errand.patience) < 0 && errno == EINTR) {
   }
-  // Before anybody has waited for it nobody else can have its number.
+  // Before it is reaped its pid cannot be reused.
   ::kill(-child, SIGKILL);
   ::kill(child, SIGKILL);
   int status = 0;

@@ -93,8 +93,8 @@ fuse_entry_param entry_of(const Session& session, const Inode& inode) {
 void initialise(void* data, fuse_conn_info* connection) {
   auto& session = *static_cast<Session*>(data);
   auto can = [&](unsigned flag) { return (connection->capable & flag) != 0; };
-  // Not FUSE_CAP_SPLICE_MOVE: it would take the pages from the image's file, where the next mount
-  // finds them.
+  // Not FUSE_CAP_SPLICE_MOVE: it would take pages out of the image file's page cache, where the
+  // next mount needs them.
   constexpr unsigned kWanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_SPLICE_WRITE |
                                FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_READDIRPLUS |
                                FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_CACHE_SYMLINKS |
@@ -112,7 +112,7 @@ void look_up(fuse_req_t request, fuse_ino_t parent, const char* name) {
     Inode directory = TRY(inode_of(session, parent));
     auto found = TRY(session.tree.reader().find(directory, name));
     fuse_entry_param entry = {};
-    entry.entry_timeout = kForever;  // that there is none stays true as well
+    entry.entry_timeout = kForever;  // a negative entry stays valid too
     if (found) {
       Inode inode = TRY(session.tree.inode(*found));
       entry = entry_of(session, inode);
@@ -141,7 +141,7 @@ void read_link(fuse_req_t request, fuse_ino_t node) {
 }
 
 void open_file(fuse_req_t request, fuse_ino_t, fuse_file_info* file) {
-  // The kernel takes this for an answer to all further ones.
+  // The kernel takes this as the answer to all further opens.
   if (session_of(request).no_open) {
     fuse_reply_err(request, ENOSYS);
     return;
@@ -166,7 +166,7 @@ void read_file(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, f
     if (!S_ISREG(inode.mode)) return make_error(Kind::corrupt, "read what is no file");
     // Else the end of a file that was cut short would be read as zeros.
     TRY(session.tree.reader().check_length());
-    // A vector of two: there is room for one in the struct itself. libfuse splices a single one.
+    // A vector of two: the struct itself has room for one. libfuse splices a single one.
     alignas(fuse_bufvec) std::array<char, sizeof(fuse_bufvec) + sizeof(fuse_buf)> room = {};
     auto* content = new (room.data()) fuse_bufvec();
     for (const Piece& piece : Reader::places(inode, static_cast<uint64_t>(offset), size)) {
@@ -187,8 +187,9 @@ void read_file(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, f
   });
 }
 
-/// Entries of a directory in the kernel's form. What comes behind an entry has the place
-/// "block << kIndexBits | index".
+/// Entries of a directory in the kernel's format. The offset behind an entry is "block <<
+/// kIndexBits
+///  index".
 class Listing {
  public:
   enum class Form { names, entries };
@@ -226,7 +227,7 @@ class Listing {
     std::string name(entry.name);
     char* to = bytes_.data() + used_;
     size_t left = bytes_.size() - used_;
-    // Without a node: the kernel will ask for it, and hear then what is wrong.
+    // Without a node: the kernel will look it up, and get the error then.
     fuse_entry_param shown = {};
     shown.attr.st_ino = entry.inode;
     shown.attr.st_mode = type_bits(entry.type);
@@ -257,7 +258,7 @@ void list(fuse_req_t request, fuse_ino_t node, size_t size, off_t from, Listing:
     Inode directory = TRY(inode_of(session, node));
     Listing listing(request, session, form, std::min(size, kMost));
     auto filled = listing.fill(directory, static_cast<uint64_t>(from));
-    // What was found before the damage is told first.
+    // Entries before the damage are returned first.
     if (!filled.ok() && listing.bytes().empty()) return filled;
     fuse_reply_buf(request, listing.bytes().data(), listing.bytes().size());
     return {};
@@ -272,7 +273,7 @@ void list_entries(fuse_req_t request, fuse_ino_t node, size_t size, off_t from, 
   list(request, node, size, from, Listing::Form::entries);
 }
 
-/// The kernel asks for the size first, or gives the room that it has.
+/// The kernel first asks for the size, or passes its buffer's size.
 void reply_text(fuse_req_t request, std::string_view text, size_t room) {
   if (room == 0) {
     fuse_reply_xattr(request, text.size());

@@ -62,7 +62,7 @@ Profile gather(const gpu::DriverRoot& root, const gpu::Inventory& inventory) {
     auto opened = gpu::DriverRoot::open("/");
     if (opened.ok()) machine = std::move(*opened);
   }
-  // Where the tree lacks `path`, it says nothing of what is told there.
+  // A tree without `path` does not describe that part.
   auto root_with = [&](const char* path) -> const gpu::DriverRoot& {
     return machine && !root.stat_machine(path) ? *machine : root;
   };

@@ -219,7 +219,7 @@ void Houdini::add_environment(const std::string& key, const std::string& force_k
   if (!text) return;
   auto values = split_environment(*text);
   if (values.empty()) return comment(key + ": no NAME=VALUE in " + quote(*text));
-  // What [default] has set, [gpu] leaves unless it is told to force it.
+  // [gpu] keeps values of [default] unless it forces its own.
   if (!force)
     std::erase_if(values, [&](const auto& one) { return variables_.contains(one.first); });
   for (const auto& one : values) variables_.insert(one.first);

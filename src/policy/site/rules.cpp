@@ -179,7 +179,7 @@ void read_rules(const TomlEntry& entry, std::string_view document, std::vector<R
     size_t before = faults.size();
     RuleReader reader(document, rule, faults);
     for (const TomlEntry& one : entry.tables[i]) reader.take(one);
-    // A condition that could not be read would look as if there were none.
+    // An unreadable condition would otherwise count as none.
     if (faults.size() == before) reader.check_all();
   }
 }

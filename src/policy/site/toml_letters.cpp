@@ -35,8 +35,8 @@ Letter letter_at(std::string_view text) {
   return {number, bytes};
 }
 
-/// Goes through the document once. Of its mistakes it says those alone that toml++ cannot say: up
-/// to the first mistake that it finds, both take the same for a text.
+/// Scans the document once. Reports only the faults that toml++ cannot: up to the first fault that
+/// it finds, both agree on what is a string.
 class Speller {
  public:
   Speller(std::string_view text, std::string_view document) : rest_(text), document_(document) {}
