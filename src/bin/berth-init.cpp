@@ -3,12 +3,12 @@
 //
 //   berth-init -- PROGRAM [ARG…]
 //
-// Starts PROGRAM, passes every signal that can be passed on to it, reaps what others leave behind,
-// and ends as PROGRAM ended: with its status, or 128 and the number of the signal. Where nothing
-// can be started it ends with 127 (there is no such program) or 126.
+// Starts PROGRAM, forwards every signal that can be forwarded, reaps orphans, and ends as PROGRAM
+// ended: with its status, or 128 and the number of the signal. If PROGRAM cannot be started it ends
+// with 127 (not found) or 126.
 //
-// Runs as: the container's user, in the container. It has no libc and no heap: what it adds to a
-// container is a stack and a page of code, and it runs in images of any libc.
+// Runs as: the container's user, in the container. It has no libc and no heap: it adds only a stack
+// and a page of code to a container, and runs in images of any libc.
 #include "holder/system.hpp"
 
 namespace berth::holder {
@@ -94,7 +94,7 @@ long search(char** argv, char** envp) {
   return why;
 }
 
-/// A terminal's keys reach the program and what it starts, not this process.
+/// A terminal's keys signal the program and its children, not this process.
 void take_terminal() {
   call(__NR_setpgid, 0L, 0L);
   int group = static_cast<int>(call(__NR_getpid));
@@ -139,7 +139,7 @@ extern "C" [[noreturn]] void berth_init_main(long* stack) {
   if (first >= argc) end(125);
   // Beside others in one pid namespace it is not the first process: orphans are still its own.
   call(__NR_prctl, kSetChildSubreaper, 1);
-  // What is blocked is kept for us, even what an init may ignore.
+  // Blocked signals are queued for us, even those that an init may ignore.
   const unsigned long passed = ~kNotPassed;
   unsigned long mask = set_mask(passed);
   int child = start(argv + first, envp, mask);

@@ -58,7 +58,7 @@ class RuntimeLog final : public Log {
   }
 
  private:
-  // There is no place left to say that these are gone.
+  // A failed write cannot be reported anywhere.
   void write_file(std::string_view level, const std::string& text) {
     if (file_) ignore(sys::write_all(file_, cli::oci::log_line(format_, level, text), "--log"));
   }
@@ -172,7 +172,7 @@ Result<int> runtime_main(const char* program, const std::vector<std::string>& wo
 
 void report_failure(const Error& error, RuntimeLog& log, runtime::Report& report) {
   if (report.fd) {
-    // Who asked for it prints it; a reader that has gone needs it no more.
+    // The caller that asked for it prints it; one that has gone does not need it.
     ignore(sys::write_all(report.fd, cli::oci::report_text(error, report.stage), "--report-fd"));
   } else {
     log.error(error);
@@ -184,7 +184,7 @@ void report_failure(const Error& error, RuntimeLog& log, runtime::Report& report
 
 int main(int argc, char** argv) {
   if (!berth::sys::has_standard_streams("berth-runtime")) return berth::kFailed;
-  // It may have been executed as /proc/self/fd/N, which is not what people look for.
+  // It may have been executed as /proc/self/fd/N, a name that users do not search for.
   berth::sys::set_process_name("berth-runtime");
   berth::runtime::Report report;
   berth::RuntimeLog log(report.fd);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // berth-scope: asks systemd for the scope of one container. berth-runtime is static and there is no
-// static libsystemd, so it executes this program, and only where it is told to use systemd. It
+// static libsystemd, so it executes this program, and only if it is configured to use systemd. It
 // reads one scope::Request, decides nothing, and prints one scope::Answer.
 #include <fmt/format.h>
 #include <systemd/sd-bus.h>
@@ -43,7 +43,7 @@ Result<void> check(int code, const std::string& what) {
   return {};
 }
 
-/// What systemd answers to a call that it refuses.
+/// systemd's answer to a refused call.
 struct BusError {
   sd_bus_error value = SD_BUS_ERROR_NULL;
   BusError() = default;
@@ -225,7 +225,7 @@ Result<Answer> attach(const Bus& bus, const Request& request) {
   return Answer{};
 }
 
-/// A unit that is gone is fine.
+/// A missing unit is fine.
 Result<Answer> stop(const Bus& bus, const Request& request) {
   std::string what = "stop unit " + quote(request.unit);
   EndedJobs ended;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line: settles who we are, wires the parts together, prints the one error line.
+// The command line: determines the user, wires the parts together, prints the one error line.
 #include <unistd.h>
 
 #include <exception>
@@ -38,7 +38,7 @@ class ProcessTerminal final : public cli::Terminal {
   }
   void write_as_is(cli::Stream stream, std::string_view bytes) override {
     auto done = sys::write_stream(fd(stream), bytes);
-    // There is no place left to say that stderr is gone.
+    // A failure of stderr cannot be reported anywhere.
     if (!done.ok() && stream == cli::Stream::out && written_.ok()) written_ = done.error();
   }
   Result<void> written() const override { return written_; }
@@ -62,10 +62,10 @@ class ProcessTerminal final : public cli::Terminal {
   Result<void> written_;
 };
 
-/// What a call says before its verb runs.
+/// The preparation of a call, before its verb runs.
 struct Prepared {
   std::string container;  ///< the running one that the verb works beside, or ""
-  std::string replaced;   ///< the one that makes room, or ""
+  std::string replaced;   ///< the container to be replaced, or ""
   engine::NetworkUse networks;
 };
 
@@ -114,7 +114,7 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
   }
   std::vector<std::string> services;
   if (user && paths.ok()) services = gpu::services_of_root(paths->driver_root);
-  // While other people can be told from root.
+  // While other users can be told apart from root.
   if (verb.store != cli::Store::none) {
     paths->additional_stores = engine::usable_stores(*paths, log);
   }
@@ -196,7 +196,7 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
   return status;
 }
 
-/// Errors: usage alone; those of the verb are printed in call_verb(), which knows its status.
+/// Errors: only usage; those of the verb are printed in call_verb(), which knows its status.
 Result<int> berth_main(const std::string& program, std::vector<std::string> words,
                        ProcessTerminal& terminal, cli::Report& report) {
   cli::GlobalOptions globals;

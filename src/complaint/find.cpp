@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxShown = 300;
 
-/// How errors of CUDA are told by their number alone.
+/// Forms of CUDA errors that only have their number.
 constexpr std::array<std::string_view, 12> kByNumber = {
     "cudasuccess ({n} vs. 0)",  "cuda error {n}",
     "cuda error: {n}",          "cuda error #{n}",
@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 12> kByNumber = {
     "cuinit{*}error {n}",       "cuda{*}failed with error #{n}",
 };
 
-/// What a line of this kind tells is noted, not died of: a level of a log, or a warning.
+/// Such a line is a note, not a cause of death: it has the level of a log, or is a warning.
 bool is_mild(const Line& line) {
   constexpr std::array<std::string_view, 10> kMarks = {
       "warning",      "warn:",     " w tensorflow/", " i tensorflow/", " w external/",
@@ -39,7 +39,7 @@ bool is_mild(const Line& line) {
          });
 }
 
-/// "11040" → "11.4", as cudaDriverGetVersion() has it.
+/// "11040" → "11.4", the format of cudaDriverGetVersion().
 std::string cuda_version(std::string_view number) {
   auto value = parse_u64(number);
   if (!value || *value < 1000) return std::string(number);
@@ -98,7 +98,7 @@ std::optional<Hit> hit_of(const Line& line) {
   return hit_by_number(line);
 }
 
-/// What a line of docker's json-file has between its quotes.
+/// The quoted text in a line of docker's json-file.
 std::string unwrapped(std::string_view line) {
   if (!line.starts_with("{\"log\":\"")) return std::string(line);
   auto parsed = json::parse(line, "log");
@@ -201,8 +201,8 @@ class Collection {
     std::string version;  ///< the first capture
     Found found;
   };
-  /// The row that stands first says most; of its lines the newest, but a loader names all versions
-  /// that it misses, and the highest is the one to have.
+  /// The earliest row is the most specific; of its lines the newest counts, but a loader names all
+  /// missing versions, and the highest is needed.
   static bool says_more(const Hit& hit, const Known& known) {
     if (hit.row != known.row) return hit.row < known.row;
     return !hit.row->id.ends_with("glibc") || !is_lower(hit.captures[0], known.version);

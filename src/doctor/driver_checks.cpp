@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Above this a start that has to ask NVML is felt; GPUs that sleep take 2 s and more.
+// Above this a user notices a start that has to ask NVML; sleeping GPUs take 2 s and more.
 constexpr auto kSlowProbe = 1500ms;
 
 const gpu::Driver& driver_of(const Facts& facts) {

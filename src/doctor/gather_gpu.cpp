@@ -33,7 +33,7 @@ void probe_driver(const Inputs& inputs, GpuFacts& facts) {
     options.configured = {site.library_directories, site.files};
     facts.searched = site.library_directories;
   }
-  NullLog log;  // what it warns of is in the inventory
+  NullLog log;  // its warnings are in the inventory
   auto begin = std::chrono::steady_clock::now();
   auto inventory = gpu::probe(options, log);
   auto took = std::chrono::steady_clock::now() - begin;

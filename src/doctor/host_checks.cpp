@@ -120,7 +120,7 @@ Finding overlay(const Facts& facts) {
                  disk + "; " + install_command("fuse-overlayfs", facts.host.os_release));
 }
 
-// Nobody needs them: directories are the default.
+// Optional: directories are the default.
 Finding layer_images(const Facts& facts) {
   const HostFacts& host = facts.host;
   if (host.layer_images == sys::ErofsWay::kernel) return ok("EROFS, mounted by the kernel");

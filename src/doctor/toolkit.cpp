@@ -11,7 +11,7 @@
 namespace berth::doctor {
 namespace {
 
-// What the toolkit's own file holds when nobody has touched it.
+// The content of the toolkit's unmodified file.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kDefaults = {{
     {"disable-require", "false"},
     {"supported-driver-capabilities", "compat32,compute,display,graphics,ngx,utility,video"},

@@ -47,7 +47,7 @@ class Resolver {
 
   const Load& load_;
   const LookUp& look_up_;
-  std::vector<std::string> chain_;  ///< from the first file to the one that is read
+  std::vector<std::string> chain_;  ///< from the first file to the current one
   size_t files_ = 0;
 };
 

@@ -28,12 +28,12 @@ namespace {
 constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseInsituFlag |
                             rapidjson::kParseNumbersAsStringsFlag;
 
-/// What the reader looks ahead at once.
+/// The reader's maximal look-ahead.
 constexpr size_t kPadding = 16;
 
 }  // namespace
 
-/// The names of its functions are RapidJSON's. What is not yet part of an array or an object waits
+/// Its functions have RapidJSON's names. Values that are not part of an array or an object yet are
 /// on a stack.
 class Builder {
  public:
@@ -49,8 +49,8 @@ class Builder {
     node.boolean = value;
     return add(node);
   }
-  // Every number comes here: what RapidJSON makes of "0." and 400 zeros reads outside of its
-  // tables. No zero byte ends `text`.
+  // Every number comes here: RapidJSON's parser reads beyond its tables for "0." and 400 zeros. No
+  // zero byte ends `text`.
   bool RawNumber(const char* text, rapidjson::SizeType size, bool) {
     std::string_view digits(text, size);
     Node node;
@@ -176,7 +176,7 @@ Result<Document> parse_document(std::string_view text, std::string_view document
                                          " bytes, more than the limit of " +
                                          std::to_string(limits.max_bytes));
   }
-  // The reader looks for control characters at a few places only.
+  // The reader checks for control characters only in a few places.
   if (size_t bad = find_foreign_byte(text); bad != std::string_view::npos) {
     return make_error(Kind::corrupt, name + ": " + place(text, bad + 1) + ": invalid JSON");
   }

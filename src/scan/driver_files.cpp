@@ -67,7 +67,7 @@ class Finder {
 
   const Tree& tree_;
   const LoaderSettings& settings_;
-  bool ours_came_ = false;  ///< what comes later is not reached
+  bool ours_came_ = false;  ///< later entries are not reached
   DriverFiles found_;
 };
 
@@ -95,7 +95,7 @@ Result<void> Finder::try_path(const std::string& path, const std::string& why, b
   if (!elf.ok() || elf->machine != settings_.machine) return {};
   ImageLibrary library{path, file->path, version_in(base_of(file->path)), why, before_cache};
   if (library.version.empty()) {
-    // A copy under its SONAME alone: the versions of its neighbours say what it is, if they agree.
+    // A copy named only by its SONAME: its neighbours' versions identify it, if they agree.
     for (const std::string& name : TRY(tree_.list(parent_of(file->path)))) {
       bool tells =
           name.starts_with("libcuda.so.") || name.starts_with("libnvidia-ptxjitcompiler.so.");
@@ -168,7 +168,7 @@ void read_note(const ElfFile& elf, CompatPackage& compat) {
   }
 }
 
-/// "libcuda.so.1": what a loader is asked for.
+/// "libcuda.so.1": a name that a loader looks up.
 bool is_soname(std::string_view name) {
   size_t dot = name.find(".so.");
   return dot != std::string_view::npos && name.starts_with("lib") &&

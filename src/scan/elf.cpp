@@ -10,8 +10,8 @@
 namespace berth::scan {
 namespace {
 
-// Far above what linkers write (libcuda has 13 segments, 31 sections and a string table of
-// 100 kB), far below what would hurt.
+// Far above what linkers write (libcuda has 13 segments, 31 sections and a string table of 100 kB),
+// far below a burden.
 constexpr size_t kMaxHeaders = 512;
 constexpr size_t kMaxDynamic = 4096;
 constexpr size_t kMaxNeeded = 512;

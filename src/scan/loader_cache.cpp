@@ -46,7 +46,7 @@ void append(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-/// An entry whose texts lie in the file that it was read from, or in what is added.
+/// An entry that refers to the texts of its file, or of `added`.
 struct EntryView {
   std::string_view soname;
   std::string_view path;
@@ -242,7 +242,7 @@ std::vector<EntryView> merge_sorted(const std::vector<EntryView>& base,
                                     const std::vector<EntryView>& added) {
   std::vector<EntryView> merged;
   merged.reserve(base.size() + added.size());
-  size_t from = 0;  // the first of `added` whose name does not come before that of the entry
+  size_t from = 0;  // the first of `added` whose name is not before the entry's
   size_t next = 0;  // the first that is not in `merged` yet
   auto order = [&](size_t i, const EntryView& entry) {
     return compare_library_names(added[i].soname, entry.soname);
@@ -256,7 +256,7 @@ std::vector<EntryView> merge_sorted(const std::vector<EntryView>& base,
       replaced = replaced || (added[i].soname == entry.soname && added[i].flags == entry.flags);
     }
     if (replaced) continue;
-    bool later = next == from && first < 0;  // by its name, so there is nothing to compare
+    bool later = next == from && first < 0;  // by its name, so no comparison is needed
     while (!later && next < added.size() && goes_before(added[next], entry)) {
       merged.push_back(added[next++]);
     }
@@ -276,7 +276,7 @@ std::string_view name_of(std::string_view path) {
 
 constexpr std::string_view kCompatPlace = "/usr/local/cuda/compat/";
 
-/// Drops what is in a cache because of `added`; false: there was nothing.
+/// Drops the effects of `added` from a cache; false: there were none.
 bool drop_added(std::vector<LoaderEntry>& entries, const std::vector<LoaderEntry>& added) {
   std::set<std::pair<std::string, std::string>> there;
   bool cuda = false;
@@ -310,7 +310,7 @@ bool is_in_driver_place(std::string_view path) {
 
 int compare_library_names(std::string_view left, std::string_view right) {
   auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  // What both begin with says nothing but where a number begins.
+  // The common prefix only matters for finding the start of a number.
   size_t same = 0, most = std::min(left.size(), right.size());
   while (same < most && left[same] == right[same]) ++same;
   while (same > 0 && digit(left[same - 1])) --same;

@@ -17,8 +17,7 @@ namespace berth::sys {
 inline constexpr gid_t kSameGroup = static_cast<gid_t>(-1);
 
 /// A handle of the entry `name` of `dir` itself: a link is not followed, a device not opened.
-/// Errors: not_found. open(2) O_PATH
-///  O_NOFOLLOW
+/// Errors: not_found. open(2) O_PATH | O_NOFOLLOW
 Result<Fd> hold_entry(const Fd& dir, const std::string& name);
 /// The same for an entry that was just made. `type` is S_IFIFO, S_IFLNK, …; `device` matters for
 /// S_IFCHR and S_IFBLK.

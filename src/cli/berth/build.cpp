@@ -143,7 +143,7 @@ std::map<std::string, std::string> pairs_of(const std::vector<std::string>& text
   return pairs;
 }
 
-/// Docker's daemon and git's servers give contexts, too; here it is a directory.
+/// Docker's daemon and git servers are other sources of contexts; here it is a directory.
 bool is_url(std::string_view text) {
   return text.find("://") != text.npos || text.starts_with("git@") ||
          text.starts_with("github.com/");

@@ -8,8 +8,8 @@
 
 namespace berth::cli {
 
-/// Prints the steps that `request` would take, as numbered lines or as
-/// {"steps": [{"name", "text", "members"}], "warnings": []}.
+/// Prints the steps of `request`, as numbered lines or as {"steps": [{"name", "text", "members"}],
+/// "warnings": []}.
 Result<int> dry_run(Session& session, const engine::RunRequest& request,
                     const engine::RunCall& call, TransferDisplay& display, std::string_view format);
 

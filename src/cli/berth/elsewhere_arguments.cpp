@@ -24,7 +24,7 @@ namespace {
 
 /// How containers/image and apptainer name the place of an image before its name.
 struct Place {
-  std::string_view prefix, is, here, behind;  ///< `here` NAME `behind` is what to type
+  std::string_view prefix, is, here, behind;  ///< the equivalent: `here` NAME `behind`
 };
 constexpr std::string_view kSifFile = "a file of apptainer in a registry";
 constexpr std::string_view kFetchSif = "apptainer pull FILE.sif ";

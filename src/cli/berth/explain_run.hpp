@@ -8,7 +8,7 @@
 
 namespace berth::cli {
 
-/// Prints what `request` would get of GPUs and why, as `berth explain` does; starts nothing.
+/// Prints the GPUs that `request` would get and why, as `berth explain` does; starts nothing.
 Result<int> explain_run(Session& session, const engine::RunRequest& request,
                         const engine::RunCall& call, TransferDisplay& display,
                         std::string_view format);

@@ -25,7 +25,7 @@
 namespace berth::cli {
 namespace {
 
-/// What was typed is what `inspect` shows.
+/// `inspect` shows the text as typed.
 Result<std::string> read_signal_text(std::string_view text) {
   TRY(engine::parse_signal(text));
   return std::string(text);
@@ -347,7 +347,7 @@ Result<void> read_labels(const RequestOptions& o, engine::RunRequest& request) {
   return {};
 }
 
-// What starts with '/' is a path, all else the name of a CDI device.
+// A text with a leading '/' is a path, another the name of a CDI device.
 Result<void> read_devices(const RequestOptions& o, engine::RunRequest& request) {
   for (const std::string& text : o.devices) {
     if (!text.starts_with('/')) {
@@ -470,7 +470,7 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
     request.image_file = engine::is_image_path(request.image);
     if (request.image_file) request.image = TRY(engine::find_image_file(request.image));
   }
-  // The runtime and the hook of NVIDIA give what the image's variables ask for, as its program did.
+  // NVIDIA's runtime and hook grant what the image's variables request, as its program did.
   bool nvidia = o.runtime == "nvidia" || !o.hooks_directories.empty();
   request.program = nvidia ? gpu::Program::nvidia_docker : gpu::program_of(session.program);
   request.command.assign(std::make_move_iterator(arguments.begin() + 1),
@@ -485,7 +485,7 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
   if (!o.no_trust) {
     return make_error(Kind::unsupported, "'--disable-content-trust=false': no signatures are read");
   }
-  // podman's and buildah's form of several words, which docker would look for as a program.
+  // A list, the form of podman and buildah, which docker would look up as a program.
   if (request.entrypoint && request.entrypoint->starts_with('[')) {
     return make_error(Kind::usage, "--entrypoint: one program, whose arguments come after IMAGE",
                       "--entrypoint PROGRAM IMAGE ARG...");

@@ -158,7 +158,7 @@ class Table {
              use.processes ? std::to_string(*use.processes) : std::string(kStatsUnknown)}};
   }
 
-  /// Docker shows in {{.Container}} what was typed.
+  /// Docker prints the name as typed in {{.Container}}.
   std::string asked_for(const engine::ContainerSummary& c) const {
     for (const std::string& name : names_) {
       if (name == c.name || c.id.starts_with(name)) return name;
@@ -205,7 +205,7 @@ Result<int> run_stats(Session& session, const StatsOptions& o, std::vector<std::
     }
     session.terminal.write_as_is(Stream::out, kStatsClear);
     print(session, text);
-    TRY(session.terminal.written());  // whoever read it has gone
+    TRY(session.terminal.written());  // the reader has disconnected
   }
 }
 

@@ -10,7 +10,7 @@
 namespace berth::cli {
 namespace {
 
-constexpr int kArgument = 1;       // what getopt says for a word that is not a flag
+constexpr int kArgument = 1;       // getopt's result for a word that is not a flag
 constexpr int kFirstFlag = 0x100;  // above every letter
 constexpr int kHelp = 0xFF;
 
@@ -166,7 +166,7 @@ std::string_view name_in(std::string_view word) {
   return word.substr(0, word.find('='));
 }
 
-/// What `elsewhere` has for the flag that is spelled "--nv" or "-B".
+/// The entry of `elsewhere` for a flag spelled "--nv" or "-B".
 std::optional<Error> found_elsewhere(std::string_view spelled_flag, std::string_view name,
                                      std::span<const Elsewhere> elsewhere) {
   for (const Elsewhere& other : elsewhere) {
@@ -197,7 +197,7 @@ Error unknown_letter(const FlagTable& flags, char letter, std::string_view word,
     return usage_error("a value after '=' in " + quote(word) + " needs the long name of the flag",
                        command);
   }
-  // "-name" is meant as "--name" by those who come from other tools.
+  // "-name" means "--name" to users of other tools.
   for (const Flag& flag : flags) {
     if (word.substr(1) == flag.name)
       return unknown_word("flag", word, {"--" + std::string(flag.name)}, command);
@@ -215,7 +215,7 @@ const Flag* find_letter(const FlagTable& flags, int letter) {
   return nullptr;
 }
 
-/// The one candidate that `word` begins, for those who expect abbreviations.
+/// The only candidate that begins with `word`, for users who expect abbreviations.
 std::optional<std::string_view> only_continuation(std::string_view word,
                                                   const std::vector<std::string_view>& candidates) {
   auto begins = [&](std::string_view candidate) { return candidate.starts_with(word); };
@@ -279,7 +279,8 @@ Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std
     const Flag* flag = by_letter             ? find_letter(flags, which)
                        : which >= kFirstFlag ? &flags[static_cast<size_t>(which - kFirstFlag)]
                                              : nullptr;
-    // getopt takes "--nam" for "--name"; docker does not, and a new flag would change its meaning.
+    // getopt accepts "--nam" for "--name"; docker does not, and a new flag would change its
+    // meaning.
     if (!by_letter) {
       std::string_view word = getopt.word(!missing && getopt.value_is_apart());
       std::string_view full = flag != nullptr ? flag->name : "help";

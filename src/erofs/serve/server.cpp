@@ -187,9 +187,8 @@ void read_file(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, f
   });
 }
 
-/// Entries of a directory in the kernel's format. The offset behind an entry is "block <<
-/// kIndexBits
-///  index".
+/// Entries of a directory in the kernel's format. The offset behind an entry is
+/// "block << kIndexBits | index".
 class Listing {
  public:
   enum class Form { names, entries };

@@ -19,13 +19,13 @@ std::string start_of(const gpu::DriverRoot& root, const std::string& path, size_
 /// Release and abilities. With `running` the running kernel is probed for what its files do not
 /// show.
 ///
-/// overlay, erofs, squashfs   file systems: available, or in a loadable module
-/// fuse                       /dev/fuse exists
+///   overlay, erofs, squashfs   file systems: available, or in a loadable module
+///   fuse                       /dev/fuse exists
 ///   userns                     ordinary users may make user namespaces
 ///   user-overlay               and mount an overlay in them
 ///   cgroup2                    the unified hierarchy is mounted
 ///   seccomp, seccomp-notify    filters of system calls, and a process that answers for them
-/// landlock, io_uring         probed in the running kernel
+///   landlock, io_uring         probed in the running kernel
 ///
 /// Source: filesystems(5), user_namespaces(7), kernel overlayfs.rst, seccomp(2), landlock(7),
 /// io_uring_setup(2).

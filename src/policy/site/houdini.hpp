@@ -20,10 +20,9 @@ bool is_houdini(std::string_view text);
 /// Errors: corrupt (a line that is neither section nor key; longer than 1 MiB).
 Result<std::string> import_houdini(std::string_view text, std::string_view document);
 
-/// "A=1,2
-/// B=x" → A "1,2", B "x". The separator is '
-/// ' (in its code), ';' (in its document) or ',' (in its first version): the first of these that
-/// precedes a name and '=', and only there. Text before the first name is dropped.
+/// "A=1,2|B=x" → A "1,2", B "x". The separator is '|' (in its code), ';' (in its document) or ','
+/// (in its first version): the first of these that precedes a name and '=', and only there. Text
+/// before the first name is dropped.
 std::vector<std::pair<std::string, std::string>> split_environment(std::string_view text);
 
 }  // namespace berth::policy
