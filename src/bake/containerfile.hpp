@@ -20,15 +20,15 @@ struct BaseImage {
 /// The images in FROM, COPY --from and RUN --mount=from, without duplicates, in their order, with
 /// build arguments substituted; without stages of the file and "scratch". For FROM only ARGs before
 /// the first one count, as in builders.
-/// Errors: usage (no FROM; an image whose name is empty after substitution; over 1,000 instructions
+/// Errors: usage (no FROM; an image name that is empty after substitution; over 1,000 instructions
 /// or 1 MiB).
 /// Source: docker build reference, "FROM", "ARG", "Environment replacement".
 Result<std::vector<BaseImage>> base_images(std::string_view containerfile,
                                            const std::map<std::string, std::string>& args);
 
-/// The file rewritten for a builder whose cache considers the names of build arguments but not
+/// The file rewritten for builders with a cache that considers the names of build arguments but not
 /// their values (buildah with --layers: it took `ENV` and `LABEL` with another value for the same
-/// step): adds after each ARG of a stage another one, whose name depends on the value.
+/// step): adds after each ARG of a stage another one with a name that depends on the value.
 /// Errors: as above.
 Result<std::string> with_values_in_names(std::string_view containerfile,
                                          const std::map<std::string, std::string>& args);

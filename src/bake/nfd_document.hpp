@@ -112,7 +112,7 @@ void fields(V& v, Spec& s) {
   v.strict();
 }
 
-/// An expression whose operator has valid values.
+/// An expression with valid values for its operator.
 struct Asked {
   Op op = Op::any;
   bool version = false;             ///< values are versions

@@ -38,7 +38,7 @@ PreflightFacts gather_preflight(const std::string& driver_root, std::vector<std:
 /// Pure. proc_pid_limits(5)
 std::optional<uint64_t> parse_memlock(std::string_view limits);
 
-/// The answers, whose ids begin "node.". Pure.
+/// The answers, with ids that begin "node.". Pure.
 std::vector<Answer> judge_preflight(const PreflightFacts& facts);
 
 }  // namespace berth::doctor

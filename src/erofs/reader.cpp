@@ -307,7 +307,7 @@ Result<DirectoryBlock> Reader::directory_block(const Inode& directory, uint64_t 
 }
 
 Result<std::optional<uint64_t>> Reader::find(const Inode& directory, std::string_view name) const {
-  // Binary search for the last block whose first name is not behind the wanted one; then within it.
+  // Binary search for the last block with a first name not behind the wanted one; then within it.
   uint64_t low = 0;
   uint64_t high = directory_blocks(directory);
   std::optional<DirectoryBlock> found;

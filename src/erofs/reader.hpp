@@ -16,7 +16,7 @@
 
 namespace berth::erofs {
 
-/// An inode whose content and attributes lie within the image.
+/// An inode, with content and attributes checked to be within the image.
 struct Inode {
   uint64_t number = 0;  ///< its slot, unique to the inode
   uint32_t mode = 0;    ///< with the bits of its type

@@ -20,7 +20,7 @@ using transfer::Registry;
 
 constexpr size_t kMostDocuments = 1024;
 constexpr size_t kPiece = size_t{256} << 10;
-/// A client whose blob has not begun to arrive is told to ask again, and holds no thread.
+/// Before a blob begins to arrive, its client is told to ask again, and holds no thread.
 constexpr milliseconds kForFirst{2000};
 constexpr milliseconds kLookForEnd{200};
 /// For a blob that has begun. After this time the reader is told to ask again, before it takes this

@@ -22,7 +22,7 @@ transfer::HttpOptions http_options(const Access& access) {
   return options;
 }
 
-/// The media type of a document whose registry does not send it.
+/// The media type of a document, for a registry that does not send it.
 std::string type_inside(const std::string& bytes) {
   auto parsed = oci::parse_manifest(bytes, "");
   if (!parsed.ok()) return std::string(oci::media_type::kManifest);

@@ -20,9 +20,9 @@ constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 constexpr const char* kRead[] = {"blobs/sha256", "images", "layers"};
 constexpr int kFile = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
-/// Whether we can use `found` as its author could. Files of a directory have the owners of the user
-/// who unpacked them, so a directory serves only that user (`own`: its name is of our flavour); an
-/// image in one file has the owners inside and serves everybody who can mount it.
+/// Whether we can use `found` as its author could. Files of a directory have the owners of the
+/// unpacking user, so a directory serves only that user (`own`: its name is of our flavour); an
+/// image in one file has the owners inside and serves all users that can mount it.
 bool suits(const LayerRecord& found, const struct stat& directory, bool own) {
   if (found.flavor.format == LayerFormat::directory) {
     return own && directory.st_uid == sys::effective_uid();

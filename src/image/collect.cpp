@@ -83,7 +83,7 @@ std::string who_says(std::string_view text) {
   return "process " + std::string(words[3]) + " on " + std::string(words[2]);
 }
 
-/// A lease whose owner's state no lock shows, and its text.
+/// A lease without a visible lock, so that its owner may live or not, and its text.
 struct Unknown {
   std::string name;
   std::string text;

@@ -207,8 +207,8 @@ std::string Delivery::stage_prefix() const {
 }
 
 Result<void> Delivery::keep(const std::string& key) {
-  // Under the lock, so that a collection either sees the line or has finished: then the caller, who
-  // checks afterwards, does not find what it removed.
+  // Under the lock, so that a collection either sees the line or has finished: the caller checks
+  // afterwards, and does not find what it removed.
   StoreLock lock = TRY(store_->lock(sys::LockMode::shared));
   return sys::write_all(pins_.fd_, key + "\n", pins_.path_);
 }

@@ -16,8 +16,9 @@
 /// Images and their layers in the store.
 namespace berth::image {
 
-/// How a layer is unpacked. Directories with other owners or other overlay marks are separate, so a
-/// user who gains subordinate ids never mounts the wrong one. All users share an EROFS layer.
+/// How a layer is unpacked. Directories with other owners or other overlay marks are separate, so
+/// that, with new subordinate ids, a user never mounts the wrong one. All users share an EROFS
+/// layer.
 struct LayerFlavor {
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;

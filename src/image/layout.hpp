@@ -48,8 +48,8 @@ struct AdditionalLayer {
   std::string directory;  ///< absolute; as sys::open_layer() takes it
 };
 
-/// The mode bits by which others may read files published in `directory` of the store: those who
-/// may read the directory itself. The mode of its directories opens a store to others.
+/// The read bits of `directory` of the store for group and others, which files published in it get
+/// too. The mode of its directories opens a store to others.
 Result<mode_t> readers_of(const sys::Fd& root, const std::string& directory);
 
 inline constexpr std::string_view kPinsPrefix = "pins-";

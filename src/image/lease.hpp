@@ -18,9 +18,9 @@
 #include "base/result.hpp"
 #include "sys/fd.hpp"
 
-/// A lease is a file in tmp/ whose owner updates its time again and again. A mark is a symbolic
-/// link in tmp/ to the lease of its owner. Clocks of machines are never compared: a waiter checks
-/// whether the time has changed, and measures the interval by its own clock.
+/// A lease is a file in tmp/; its owner updates the file's time again and again. A mark is a
+/// symbolic link in tmp/ to the lease of its owner. Clocks of machines are never compared: a waiter
+/// checks whether the time has changed, and measures the interval by its own clock.
 namespace berth::image {
 
 inline constexpr std::string_view kMarkPrefix = "lease-";
@@ -36,7 +36,7 @@ bool lacks_locks(const Error& error);
 
 /// The first line of the file: the machine, its boot, and the process.
 std::string lease_line();
-/// Whether another machine, whose locks may be invisible here, wrote this lease.
+/// Whether another machine wrote this lease: its locks may be invisible here.
 bool is_of_other_machine(std::string_view text);
 
 class Lease {

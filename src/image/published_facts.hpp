@@ -28,7 +28,7 @@ struct PublishedImage {
   oci::Platform platform;
   /// The part of its config that verdicts need: declaring variables and labels.
   oci::ContainerDefaults config;
-  /// None: a Berth with another description format wrote it, whose meaning may differ.
+  /// None: a Berth with another description format wrote it, so the meaning may differ.
   std::optional<facts::ImageFacts> found;
   std::vector<match::RunRecord> runs;  ///< by time, at most match::kMaxRuns
 };

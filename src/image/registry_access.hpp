@@ -17,7 +17,7 @@ struct RegistryMirror {
   std::string pull_from_mirror;
 };
 
-/// The settings of a site or a user for registries whose names begin with a prefix: one
+/// The settings of a site or a user for registries with names that begin with a prefix: one
 /// [[registry]] of registries.toml. Keys that containers-registries.conf(5) has mean the same.
 struct RegistryRule {
   std::string prefix;  ///< "docker.io", "quay.io/team", "*.example.org"; empty: that of `location`

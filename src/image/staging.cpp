@@ -46,8 +46,8 @@ bool is_empty_mark(const sys::Fd& root, const std::string& name) {
   return lease.ok() && !*lease;
 }
 
-/// Whether the empty file may belong to a machine whose locks are invisible here and which is about
-/// to write its lease.
+/// Whether the empty file may belong to a machine that is about to write its lease, and has locks
+/// that are invisible here.
 bool may_be_in_the_making(const sys::Fd& root, const sys::Fd& file) {
   constexpr int64_t kSoon = 3600;  // seconds; clocks may differ
   if (!uses_leases(root)) return false;

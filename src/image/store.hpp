@@ -145,7 +145,7 @@ class Store {
   /// that needs it and keeps it there; empty: it was removed.  Errors: io.
   Result<std::string> discard(const std::string& path, const struct stat& seen);
 
-  /// Removes a record whose blobs are missing, if they still are.  Errors: io.
+  /// Removes a record with missing blobs, if they still are missing.  Errors: io.
   Result<bool> forget(const ImageRecord& record);
 
   /// Deletes blobs and layers that no record, container or delivery needs, and remains of dead
@@ -259,7 +259,7 @@ class Delivery {
                                  const Digest& digest);
   /// Records that the repository has the blob.
   Result<void> note_origin(const Digest& blob, const Reference& repository);
-  /// A small document whose digest the caller computed.
+  /// A small document, with the digest that the caller computed.
   Result<void> put_document(const Digest& digest, std::string_view bytes);
   Result<void> publish_layer(Staged directory, const LayerRecord& record);
 

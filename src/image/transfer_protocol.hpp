@@ -73,7 +73,7 @@ struct PullRequest {
   bool keep_blobs = false;     ///< keep the compressed layers, too
   uint64_t memory_budget = 0;  ///< bytes of memory for layers in transfer; 0: 512 MiB
   /// Unpacks the stored image of this reference, and asks a registry only for layers that are not
-  /// stored compressed: for an image whose layers were unpacked for another ownership. status:
+  /// stored compressed: for an image with layers that were unpacked for another ownership. status:
   /// "up_to_date".
   bool local = false;
 };
@@ -129,9 +129,8 @@ struct LogoutRequest {
   RegistryAccess access;
 };
 
-/// Finds repositories whose name contains a text; a registry with a search of its own searches
-/// descriptions too.
-/// result: found, at most `limit`.
+/// Finds repositories with a text in their names; a registry with a search of its own searches
+/// descriptions too. result: found, at most `limit`.
 struct SearchRequest {
   std::string verb = "search";
   std::string registry;  ///< "docker.io", "localhost:5000"

@@ -55,7 +55,7 @@ Result<uint64_t> whole_json(const sys::Fd& file, uint64_t size) {
 
 /// The end of the last whole frame.
 Result<uint64_t> whole_local(const sys::Fd& file, uint64_t size, LocalKey key) {
-  // A log whose writer ended normally ends with a frame without bytes.
+  // After a normal end of its writer a log ends with a frame without bytes.
   for (uint64_t window : {uint64_t{kFrameHeader}, uint64_t{kMaxFrame + kFrameHeader}}) {
     uint64_t start = size - std::min<uint64_t>(size - kFileHeader, window);
     std::string bytes = TRY(sys::read_at(file, start, size - start, kLogFile));

@@ -30,8 +30,8 @@ struct Ranking {
 /// plain image may be pulled for another reason.
 Job usual_job(const std::vector<Candidate>& candidates, const node::Profile& node, Job job);
 
-/// Whose clauses get words: if only one is taken, those of the others would cost more than
-/// everything else.
+/// Which entries get words for their clauses: if only one is taken, words for the others would cost
+/// more than everything else.
 enum class Explain {
   best,  ///< the result of best(); of all if nothing fits, for refusal()
   all,
@@ -42,8 +42,8 @@ enum class Explain {
 Ranking rank(std::vector<Candidate> candidates, const node::Profile& node, const Job& job,
              Explain explain = Explain::all);
 
-/// Why nothing runs, in one line, from the entry that came nearest: the one whose failing clause
-/// was checked last. "needs x86-64-v4 (declared); this node is x86-64-v3".
+/// Why nothing runs, in one line, from the entry that came nearest: the one with the failing clause
+/// that is checked last. "needs x86-64-v4 (declared); this node is x86-64-v3".
 std::string refusal(const Ranking& ranking);
 
 /// The label of an entry: its publisher's name for it, else what it was made for. Foreign text;

@@ -41,7 +41,7 @@ CodeFit best_fit(const std::vector<facts::GpuCode>& codes, const node::NodeGpu& 
 /// the version itself. Empty: unknown.
 std::string_view oldest_driver(std::string_view cuda);
 
-/// The CUDA version whose drivers first read PTX of language `isa`; empty: unknown.
+/// The first CUDA version with drivers that read PTX of language `isa`; empty: unknown.
 std::string cuda_of_ptx(std::string_view isa);
 
 /// The oldest driver that reads zstd-compressed code.

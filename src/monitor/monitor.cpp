@@ -47,7 +47,7 @@ constexpr const char* kOomFile = "oom";
 constexpr size_t kLongestNote = size_t{16} << 10;
 /// berth-holder reaps the container's first process and tells us at the same moment.
 constexpr milliseconds kTold{1000};
-/// How long a user who stops a container between two starts has to wait at most.
+/// The longest wait for a user's stop between two starts.
 constexpr milliseconds kLook{100};
 
 // Readers of the ledger have it for a moment; anybody else can keep it, and is not waited for.

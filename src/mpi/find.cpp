@@ -148,7 +148,7 @@ Result<std::vector<Installation>> find_mpi(Libraries& libraries, const std::stri
       if (is_core_name(name) && names.size() < kMaxNames) names.push_back(std::move(name));
     }
   }
-  // A user who has loaded a module wants that MPI, whatever its name.
+  // A loaded module selects its MPI, whatever its name.
   const std::string named = first + ":" + libraries.library_path();
   size_t count = 0;
   for (std::string_view directory : split(named, ':')) {

@@ -97,7 +97,7 @@ Result<const Library*> Swap::find_on_host(const Library& needer, const std::stri
   }
   const Library* found = TRY(host_.find(name));
   if (found != nullptr) return found;
-  // A user who loads a module has this directory in LD_LIBRARY_PATH.
+  // A loaded module has this directory in LD_LIBRARY_PATH.
   found = TRY(host_.at(scan::parent_of(needer.path) + "/" + name));
   if (found != nullptr) return found;
   return host_.at(theirs_.directory + "/" + name);
@@ -204,7 +204,7 @@ Result<Refusal> Swap::resolve(const Library& needer, const std::string& name) {
   return take(*other, name, std::move(why));
 }
 
-/// Queues the plugins of a library, whose needs are checked later.
+/// Queues the plugins of a library; their needs are checked later.
 Result<void> Swap::look_beside(const Library& library) {
   for (std::string& directory : TRY(directories_of(host_.tree(), library))) {
     if (std::find(directories_.begin(), directories_.end(), directory) != directories_.end()) {

@@ -13,8 +13,8 @@ namespace berth::network {
 /// Parses one --publish as docker does: [ADDRESS:][PORT[-PORT]]:PORT[-PORT][/tcp|/udp], an IPv6
 /// address in brackets, only a port of the container, or "published=8080,target=80,protocol=tcp". A
 /// range of the host with a single port of the container means any free one of it.
-/// Errors: usage, with docker's messages (an invalid port, ranges of different lengths, a protocol);
-/// unsupported (sctp).
+/// Errors: usage, with docker's messages (an invalid port, ranges of different lengths, a
+/// protocol); unsupported (sctp).
 Result<Publish> parse_publish(std::string_view text);
 
 /// Only pasta's networks have IPv6. `mode` as in Request.

@@ -25,7 +25,7 @@ std::optional<std::string_view> nearest_microarchitecture(std::string_view text)
 /// All names, sorted.
 std::vector<std::string_view> microarchitectures();
 
-/// All microarchitectures whose code this one runs, nearest first: by their own number of
+/// The microarchitectures that this one is compatible with, nearest first: by their own number of
 /// ancestors, then of features, then by name. Without itself. None for an unknown name.
 std::vector<std::string_view> ancestors_of(std::string_view microarchitecture);
 

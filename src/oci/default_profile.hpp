@@ -20,11 +20,11 @@ enum class Machine {
 /// The family that this program was compiled for.
 Machine native_machine();
 
-/// Docker's default profile for a container whose bounding set is `capabilities` (spec names):
+/// Docker's default profile for a container with the bounding set `capabilities` (spec names):
 /// ERRNO EPERM for everything that is not listed; namespaces, mounts, bpf, … only with their
-/// capability; clone3 ENOSYS, so that libc uses clone, whose flags can be checked; no AF_ALG and no
-/// AF_VSOCK sockets; no io_uring. The rule that allows most calls is first and its names are
-/// sorted.
+/// capability; clone3 ENOSYS, so that libc uses clone, with flags that a filter can check; no
+/// AF_ALG and no AF_VSOCK sockets; no io_uring. The rule that allows most calls is first and its
+/// names are sorted.
 /// Source: the behaviour of moby's default profile (2026-06), without its hole: a socket family
 /// with bits above the 32 that the kernel reads is still that family.
 Seccomp default_seccomp(const std::vector<std::string>& capabilities, Machine machine);

@@ -25,7 +25,7 @@ std::vector<Mount> kernel_mounts(const KernelMounts& choices);
 
 /// A config.json to start from: a shell in ./rootfs, the same as other runtimes' 'spec' writes.
 Spec default_spec();
-/// The same for an ordinary user, who is root inside: no network namespace, no limits.
+/// The same for an ordinary user, mapped to root inside: no network namespace, no limits.
 Spec default_rootless_spec(uint32_t uid, uint32_t gid);
 
 }  // namespace berth::oci

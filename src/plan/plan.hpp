@@ -21,7 +21,7 @@ std::span<const std::string_view> namespace_types();
 /// that this version does not have). Source: runtime-spec config.md, config-linux.md, runtime.md.
 Result<Plan> make(const oci::Spec& spec, const Container& container, const HostFacts& facts);
 
-/// Decides how `spec.process` becomes one more process of a running container whose config is
+/// Decides how `spec.process` becomes one more process of a running container with the config
 /// `spec`; uses only of_engine of `container`. Errors: as make().
 Result<Plan> make_exec(const oci::Spec& spec, const Container& container, const HostFacts& facts);
 

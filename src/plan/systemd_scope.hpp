@@ -25,9 +25,9 @@ struct SystemdScope {
 Result<SystemdScope> parse_systemd_scope(const std::string& path, const std::string& id,
                                          SystemdManager manager);
 
-/// The scope of a container whose linux.cgroupsPath the engine has written: "berth-c1" is one in
-/// the manager's own slice, "a-b.slice/berth-c1" one in that. Nothing if its parent is no slice.
-/// Pure. Errors: usage (an impossible slice).
+/// The scope for a linux.cgroupsPath that the engine has written: "berth-c1" is one in the
+/// manager's own slice, "a-b.slice/berth-c1" one in that. Nothing if its parent is no slice. Pure.
+/// Errors: usage (an impossible slice).
 Result<std::optional<SystemdScope>> scope_of_path(const std::string& path, SystemdManager manager);
 
 }  // namespace berth::plan

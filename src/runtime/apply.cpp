@@ -124,7 +124,7 @@ Result<void> enter_root_for_good(Inside& inside, const plan::EnterRoot& step) {
   return close_host_descriptors(inside);
 }
 
-/// A path may lead to the caller's own namespace, whose settings are the machine's.
+/// A path may lead to the caller's own namespace, with the machine's settings.
 Result<void> check_not_shared(const Inside& inside, const std::string& space,
                               const std::string& member) {
   if (!inside.shared.contains(space)) return {};
@@ -316,7 +316,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::EnterTimeNamespace& s) { return enter_time_namespace(inside, s); },
           // The parent's own; the child never sees it.
           [&](const plan::JoinResctrl&) { return Result<void>(); },
-          // The kernel decides who may change to which label.
+          // The kernel checks the change of label.
           [&](const plan::SetLabels& s) { return set_labels(s); },
           // Better ones than one has need CAP_SYS_NICE.
           [&](const plan::SetScheduler& s) { return once_placed(inside, set_scheduler, s); },

@@ -30,7 +30,7 @@ struct CgroupWrite {
 Result<void> check_resources(const oci::Resources& resources);
 
 /// The writes to cgroup v1 files for `resources`, checked, in order; not the devices. Zero means
-/// "not set", as in runc, whose callers fill members with it; not for pids.limit and cpu.idle.
+/// "not set", as in runc: its callers fill members with it; not for pids.limit and cpu.idle.
 /// memory.kernel, kernelTCP and useHierarchy no longer limit anything.
 std::vector<CgroupWrite> v1_writes(const oci::Resources& resources);
 

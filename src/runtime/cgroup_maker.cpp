@@ -336,7 +336,7 @@ Result<void> CgroupMaker::filter_devices(const std::vector<oci::DeviceRule>& rul
   return attach_device_filter(v2->fd, TRY(compile_device_filter(rules)));
 }
 
-/// By the v1 files, into whose directory the process has to migrate.
+/// Through the v1 files: the process has to migrate into their directory.
 Result<void> CgroupMaker::list_devices(const std::vector<oci::DeviceRule>& rules) {
   const auto* hierarchy = layout_.find("devices");
   if (hierarchy == nullptr || hierarchy->version != Version::v1) {

@@ -75,7 +75,7 @@ struct Report {
 /// messages are runc's. Errors: usage.
 Result<void> check_console(bool terminal, Detach detach, const std::string& socket);
 
-/// A container whose process runs its program, or waits for `start`.
+/// A container with a process that runs its program, or waits for `start`.
 struct Launched {
   std::unique_ptr<Entry> entry;  ///< keeps the lock of the state directory
   State state;

@@ -12,7 +12,7 @@
 
 namespace berth::runtime {
 
-/// The lines of `table` whose column PID names one of `processes`, below its heading. Pure.
+/// The heading of `table`, and its lines with one of `processes` in the column PID. Pure.
 /// Errors: usage (no such column).
 Result<std::string> rows_of(const std::string& table, const std::vector<pid_t>& processes);
 

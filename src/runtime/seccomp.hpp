@@ -18,9 +18,9 @@ constexpr size_t kMaxSeccompInstructions = 4096;
 
 /// Compiles `profile` into a classic BPF program for seccomp(2): one section per architecture, in
 /// each a binary search over ranges of call numbers that share a decision.
-/// - The rules of one call are tried in the order of the profile, the first whose conditions all
-///   hold decides; the conditions of one rule are ANDed. (libseccomp lets a rule without conditions
-///   win over any other; profiles in use do not contain both with different actions.)
+/// - The rules of one call are tried in the order of the profile, the first with all its
+///   conditions true decides; the conditions of one rule are ANDed. (libseccomp lets a rule without
+///   conditions win over any other; profiles in use do not contain both with different actions.)
 /// - Names that an architecture does not have are skipped there, as every runtime does.
 /// - With an ERRNO default, numbers newer than any that the profile or libseccomp names give
 ///   ENOSYS, so that a libc newer than the profile falls back.

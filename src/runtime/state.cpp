@@ -165,7 +165,7 @@ Result<Store> Store::open(const std::string& root) {
   if (!*opened) return make_error(Kind::not_found, "open " + quote(root));
   sys::Fd fd = std::move(**opened);
   struct stat info = TRY(sys::stat_fd(fd, root));
-  // A user who can write here could have us kill or unmount anything.
+  // Users with write access here could make us kill or unmount anything.
   if (info.st_uid != sys::effective_uid() || (info.st_mode & 022) != 0) {
     return make_error(Kind::denied,
                       "--root: " + quote(root) + " can be written by others than its user");

@@ -31,7 +31,7 @@ class Parents {
   struct Place {
     const sys::Fd& directory;  ///< until the next call
     std::string name;
-    /// Not a volume, whose content is not the container's.
+    /// Not a volume: its content is not the container's.
     bool is_own = false;
   };
   /// The directory of `path`, made when missing, except in a volume. The container's own are the

@@ -242,7 +242,7 @@ std::vector<EntryView> merge_sorted(const std::vector<EntryView>& base,
                                     const std::vector<EntryView>& added) {
   std::vector<EntryView> merged;
   merged.reserve(base.size() + added.size());
-  size_t from = 0;  // the first of `added` whose name is not before the entry's
+  size_t from = 0;  // the first of `added` not before the entry, by name
   size_t next = 0;  // the first that is not in `merged` yet
   auto order = [&](size_t i, const EntryView& entry) {
     return compare_library_names(added[i].soname, entry.soname);

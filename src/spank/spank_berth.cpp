@@ -517,8 +517,7 @@ BERTH_HOOK slurm_spank_local_user_init(spank_t spank, int, char**) {
   return 0;
 }
 
-// In slurmstepd, whose effective user is the job's. A failure here would be lost: the tasks report
-// it.
+// In slurmstepd, with the job's effective user. A failure here would be lost: the tasks report it.
 BERTH_HOOK slurm_spank_user_init(spank_t spank, int, char**) {
   if (!plugin.wanted) return 0;
   plugin.tasks = item_of(spank, S_JOB_LOCAL_TASK_COUNT, uint32_t{0});

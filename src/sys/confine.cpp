@@ -94,7 +94,7 @@ Result<void> confine(const std::vector<int>& keep) {
   std::vector<int> kept = keep;
   kept.push_back(2);
   TRY(close_all_from(0, std::move(kept)));
-#ifndef BERTH_ADDRESS_SANITIZER  // whose shadow is larger than any limit
+#ifndef BERTH_ADDRESS_SANITIZER  // its shadow memory exceeds any limit
   TRY(set_rlimit(RLIMIT_AS, uint64_t{512} << 20, uint64_t{512} << 20, "memory"));
 #endif
   TRY(set_rlimit(RLIMIT_CPU, 5, 5, "processor time"));

@@ -17,8 +17,8 @@ namespace berth::sys {
 /// (it becomes nobody), new privileges, more than 512 MiB of memory or five seconds of processor
 /// time, and every system call but those that read, write, allocate memory and exit. Another call
 /// kills the process. For a child that ends by _exit(2).
-/// Errors: unsupported (a machine whose system call numbers we do not have), io, denied.
-/// seccomp(2), capabilities(7)
+/// Errors: unsupported (a machine with unknown system call numbers), io, denied. seccomp(2),
+/// capabilities(7)
 Result<void> confine(const std::vector<int>& keep);
 
 /// The result of `rewrite` for untrusted `bytes`, called in a confined child. Nothing if it returns

@@ -54,7 +54,7 @@ void copy_attributes(const Fd& from, const Fd& to) {
   }
 }
 
-// The mode comes after the owner, whose change clears the set-id bits, and the times last.
+// The mode comes after the owner, as a change of owner clears the set-id bits, and the times last.
 Result<void> copy_metadata(const Fd& from, const Fd& to, const struct stat& info,
                            const std::string& name) {
   ignore(change_owner(to, info.st_uid, info.st_gid, name));

@@ -21,7 +21,7 @@ Result<Fd> open_at(const Fd& dir, const std::string& path, int flags, mode_t mod
 Result<std::optional<Fd>> open_if_exists(const Fd& dir, const std::string& path, int flags);
 
 /// At most `max_bytes`; a longer file is an error (corrupt), so that it cannot be endless. Works
-/// for procfs and sysfs files, whose size is unknown before.
+/// for procfs and sysfs files, which do not report their size.
 Result<std::string> read_file(const Fd& dir, const std::string& path,
                               size_t max_bytes = size_t{16} << 20);
 Result<std::optional<std::string>> read_file_if_exists(const Fd& dir, const std::string& path,

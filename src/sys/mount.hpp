@@ -39,7 +39,7 @@ Result<void> map_mount_ids(const Fd& mount, const Fd& user_namespace, Recursive 
 /// mount(2); empty strings become null pointers.
 Result<void> mount(const std::string& source, const std::string& target, const std::string& type,
                    unsigned long flags, const std::string& data);
-/// Keeps new mounts of this mount namespace out of all others, whose mounts still propagate here.
+/// Keeps new mounts of this mount namespace out of all others; theirs still propagate here.
 /// Errors: unsupported ('/' is no mount point, as in a chroot), denied.
 /// mount_namespaces(7) MS_SLAVE
 Result<void> keep_mounts_here();

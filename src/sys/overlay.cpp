@@ -191,7 +191,7 @@ Result<Fd> mount_overlay(const std::vector<Layer>& lower, const OverlayTop& top,
   Lower upper_part;
   for (const Layer& layer : lower) upper_part.push_back(&layer);
   if (upper_part.size() <= kMostAtOnce + 1) return mount_at_once(upper_part, top, target);
-  // The lowest layers become one: an overlay of their own, whose whiteouts only hide its content.
+  // The lowest layers become one: an overlay of their own; its whiteouts only hide its own content.
   Lower lower_part(upper_part.begin() + kMostAtOnce, upper_part.end());
   upper_part.resize(kMostAtOnce);
   Fd mounted = TRY(mount_at_once(lower_part, read_only(top), target));

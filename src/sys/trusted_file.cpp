@@ -67,8 +67,8 @@ Result<void> check_directory(const struct stat& info, const std::string& path) {
   return check_owner(info, "use directory " + quote(path), path);
 }
 
-// A user who can write one of them can replace our file. True if the content of the last one may be
-// any user's: below a directory like /tmp, until an owner is known.
+// Write access to one of them suffices to replace our file. True if the content of the last one may
+// be any user's: below a directory like /tmp, until an owner is known.
 Result<bool> check_parents(const std::string& path) {
   bool anybodys = false;
   for (size_t slash = path.find('/'); slash != std::string::npos;

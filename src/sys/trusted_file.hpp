@@ -20,7 +20,7 @@ namespace berth::sys {
 /// Errors: denied (those checks, no permission), corrupt (no regular file, more than `max_bytes`).
 Result<std::optional<std::string>> read_trusted_file_if_exists(const std::string& path,
                                                                size_t max_bytes);
-/// The same below the open directory `dir`, whose own path is not checked.
+/// The same below the open directory `dir`; does not check its path.
 Result<std::optional<std::string>> read_trusted_file_if_exists(const Fd& dir,
                                                                const std::string& name,
                                                                size_t max_bytes);

@@ -167,7 +167,7 @@ Result<Helper> start_helper(const std::string& name, pid_t pid,
   options.env = std::vector<std::string>{"PATH=/usr/bin:/bin", "LC_ALL=C"};
   options.out = &errors.write;
   options.err = &errors.write;
-  // Never through PATH: this program decides who we are.
+  // Never through PATH: this program decides our ids.
   options.program = "/usr/bin/" + name;
   auto started = spawn(options);
   if (!started.ok() && started.error().kind == Kind::not_found) {

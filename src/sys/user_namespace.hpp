@@ -50,11 +50,12 @@ enum class UserNamespaceKind {
 };
 
 /// Moves the calling process, which must have a single thread, into a new user namespace and a new
-/// mount namespace, whose mounts are slaves of the host's: new mounts do not propagate to the host.
-/// It is id 0 with all capabilities there; working directory and supplementary groups are kept.
-/// With a full mapping the system's newuidmap and newgidmap write the maps (about 2 ms); where they
-/// are missing or refuse, `log` says what to install or to check and the single id is used instead.
-/// The namespace is made and mapped by a child first, so that an error leaves the caller as it was.
+/// mount namespace, with mounts that are slaves of the host's: new mounts do not propagate to the
+/// host. It is id 0 with all capabilities there; working directory and supplementary groups are
+/// kept. With a full mapping the system's newuidmap and newgidmap write the maps (about 2 ms);
+/// where they are missing or refuse, `log` says what to install or to check and the single id is
+/// used instead. The namespace is made and mapped by a child first, so that an error leaves the
+/// caller as it was.
 /// Errors: unsupported (user namespaces are off or used up; the hint names the switch), denied (a
 /// chroot or another sandbox), io. Source: user_namespaces(7), newuidmap(1).
 Result<UserNamespaceKind> enter_user_namespace(const IdMapping& mapping, Log& log);

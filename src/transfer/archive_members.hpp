@@ -40,7 +40,7 @@ class ArchiveMembers {
   Result<File> copy(const std::string& name, const std::function<Result<std::string_view>()>& more);
 
   image::Staged staged_;
-  std::optional<sys::Fd> directory_;  ///< of an OCI layout, whose files are copied on demand
+  std::optional<sys::Fd> directory_;  ///< of an OCI layout; files are copied on demand
   std::map<std::string, File> files_;
   std::map<std::string, std::string> links_;
 };

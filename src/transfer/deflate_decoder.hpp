@@ -14,7 +14,7 @@ namespace berth::transfer {
 /// The maximal distance of a match, in bytes.
 constexpr size_t kDeflateWindow = size_t{32} << 10;
 
-/// A part of a stream whose rest may come later. A decoder stops at `end`, or a little behind it:
+/// A part of a stream; the rest may come later. A decoder stops at `end`, or a little behind it:
 /// the kTail bytes that follow are readable, and are the stream's unless it ends there.
 struct DeflateView {
   static constexpr size_t kTail = 1024;  ///< more than the longest header of a block

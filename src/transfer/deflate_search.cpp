@@ -64,7 +64,7 @@ uint32_t may_be_dynamic(uint64_t word) {
   return static_cast<uint32_t>(kind & ~many_literals & ~many_distances);
 }
 
-/// Marks, of 32 bits, those where a stored block begins whose length is at one of the four bytes
+/// Marks, of 32 bits, those where a stored block begins, with its length at one of the four bytes
 /// behind the lowest.
 uint32_t may_be_stored(const uint8_t* bytes) {
   uint64_t word = load_bits(bytes + 1);

@@ -424,7 +424,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Hop& hop) 
     set(CURLOPT_CAINFO, options_.tls_ca->c_str());
     set(CURLOPT_CAPATH, static_cast<char*>(nullptr));
   } else if (lacks_authorities(handle)) {
-    set(CURLOPT_CAINFO, static_cast<char*>(nullptr));  // whoever speaks plain HTTP is found to
+    set(CURLOPT_CAINFO, static_cast<char*>(nullptr));  // so that plain HTTP is still detected
   }
   if (!host.shared_key.empty()) {
     set_shared_key(handle, host.shared_key);

@@ -35,7 +35,7 @@ Result<void> LayerSink::add(const TarEntry& entry, TarReader& tar) {
 }
 
 // Root's instead, so that no other user of the container gets it, and without the bits that would
-// give that owner's rights to everybody who executes it.
+// run it with that owner's rights.
 void LayerSink::settle_owner(TarEntry& entry) {
   left_out_.add_owner(entry);
   if (!has_user(entry.uid)) {

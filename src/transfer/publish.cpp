@@ -93,7 +93,7 @@ Result<void> sign_all(Registry& registry, const Reference& reference, const oci:
 }
 
 /// A key vouches for images that were built here, or were signed before by a trusted key: everybody
-/// who may push can give an image the annotations that mark an unchanged entry.
+/// with push access can give an image the annotations that mark an unchanged entry.
 Result<void> check_signed_before(Registry& registry, const Reference& reference,
                                  const PublishRequest& request) {
   if (request.sign_key.empty()) return {};

@@ -147,7 +147,7 @@ Result<PublishedFacts> published_before(Registry& registry, const Digest& subjec
   PublishedFacts facts = before ? *std::move(before) : PublishedFacts();
   facts.subject = subject;
   if (!is_signing || !facts.signer.empty()) return facts;
-  // Anybody who may push could have put it there, to have it signed by a trusted key.
+  // Anybody with push access could have put it there, to have it signed by a trusted key.
   if (!facts.images.empty()) {
     events.warn("no trusted key has signed what was published before, leaving it out");
     facts.images.clear();

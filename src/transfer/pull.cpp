@@ -344,7 +344,7 @@ Result<image::ResolvedEntry> resolve_alone(Registry& registry, Document document
   return only;
 }
 
-/// A reference with several images, or one whose config is needed.
+/// A reference with several images, or one with a config that is needed.
 Result<TransferResult> resolve_at_registry(const ResolveRequest& request,
                                            const Reference& reference, Events& events,
                                            Cancel& cancel) {

@@ -166,7 +166,7 @@ class StoreCheck {
     return {};
   }
 
-  /// Other users who may write there decide what a container runs.
+  /// Other users with write access there decide what a container runs.
   Result<void> check_permission(const std::string& path, const struct stat& entry) {
     constexpr mode_t kOthers = S_IWGRP | S_IWOTH;
     CheckFinding finding{"permissions", path, "", images_with(path), "", true};

@@ -67,8 +67,8 @@ struct TreeDifferences {
   std::vector<LeftOutDevice> left_out;  ///< as in the record; not differences
 };
 
-/// Compares everything below `tree` with its record, an open file, reading every file except those
-/// whose content is not in the record. Calls `stop` often. Memory: the names of files with several.
+/// Compares everything below `tree` with its record, an open file, reading every file with its
+/// content in the record. Calls `stop` often. Memory: the names of files with several.
 /// Errors: corrupt (no record), interrupted, io.
 Result<TreeDifferences> compare_tree(const sys::Fd& tree, const sys::Fd& record, Depth depth,
                                      const std::function<bool()>& stop,

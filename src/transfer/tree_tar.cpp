@@ -104,7 +104,7 @@ bool travels(std::string_view key) {
           !key.starts_with("user.fuseoverlayfs."));
 }
 
-/// True for files whose content is generated on reading, or endless.
+/// True for files with content that is generated on reading, or endless.
 Result<bool> is_of_the_kernel(const sys::Fd& directory, const std::string& name) {
   constexpr long kKernels[] = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,   CGROUP_SUPER_MAGIC,
                                CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,

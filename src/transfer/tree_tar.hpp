@@ -44,7 +44,7 @@ struct TreeTarOptions {
   /// By name of the member: replacement bytes for a file of the tree; nothing omits the file.
   std::map<std::string, std::optional<std::string>> instead = {};
   /// Devices of the layer that the tree lacks, because its maker could not make them. They belong
-  /// to root; those whose path is occupied, or whose directory is missing, are skipped.
+  /// to root; those with an occupied path, or without their directory, are skipped.
   std::vector<LeftOutDevice> left_out = {};
 };
 
@@ -53,8 +53,8 @@ struct TreeTarOptions {
 /// meanwhile: every step uses a handle, without following a link, and only regular files are opened
 /// for reading. Leaves out sockets and the kernel's own file systems (/proc, /sys).
 /// Shape: at most 400 directories deep.
-/// Errors: usage (deeper), busy (a file shrinks), unsupported (a layer whose overlay marks say more
-/// than a tar can), io.
+/// Errors: usage (deeper), busy (a file shrinks), unsupported (a layer with overlay marks that a
+/// tar cannot express), io.
 Result<void> write_tree_tar(const sys::Fd& tree, const TreeTarOptions& options, ByteSink& sink);
 
 }  // namespace berth::transfer

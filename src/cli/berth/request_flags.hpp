@@ -236,7 +236,7 @@ Arity request_arity(const RequestOptions& options);
 /// unreadable.
 std::string network_footnote(const engine::Environment& environment, const std::string& config);
 
-/// The container whose namespaces the flags name, or "": Command::beside.
+/// The container that the flags name for its namespaces, or "": Command::beside.
 std::string container_beside(const RequestOptions& options);
 
 /// Completes `options.request` and `options.call` from flags that need parsing; `arguments`: the

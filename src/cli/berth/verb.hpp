@@ -33,8 +33,8 @@ struct Session {
 struct Command {
   FlagTable flags;
   std::function<Result<int>(Session&, std::vector<std::string>)> run;
-  /// After parsing: the running container whose namespaces the flags name, or "". An ordinary user
-  /// then works in that container's user namespace, which owns them.
+  /// After parsing: the running container that the flags name for its namespaces, or "". An
+  /// ordinary user then works in that container's user namespace, which owns them.
   std::function<std::string()> beside = {};
   /// After parsing: the container that a new one of the same name replaces, or "".
   std::function<std::string()> replaced = {};
@@ -55,8 +55,9 @@ struct Verb {
   VerbText text;
   Arity arity;
   engine::Needs needs = engine::Needs::nothing;
-  /// The container among the arguments whose user namespace an ordinary user has to join, running
-  /// or about to join another one; null: with Needs::container the first argument, else none.
+  /// The container among the arguments, running or about to join another one, with the user
+  /// namespace that an ordinary user has to join; null: with Needs::container the first argument,
+  /// else none.
   std::string (*container)(const std::vector<std::string>& arguments) = nullptr;
   /// The use of named networks by the arguments; null: none.
   engine::NetworkUse (*networks)(const std::vector<std::string>& arguments) = nullptr;

@@ -36,7 +36,7 @@ std::string verb_help(std::string_view program, const VerbPage& page);
 std::string program_help(std::string_view program, std::string_view summary,
                          const std::vector<VerbText>& verbs, const FlagTable& flags);
 
-/// "berth gpu --help": the verbs whose names begin with one word, by their second.
+/// "berth gpu --help": the verbs with a common first word, by their second.
 std::string group_help(std::string_view group, const std::vector<VerbText>& verbs);
 
 /// A manual page in man(7) macros. `version` is put into the footer.

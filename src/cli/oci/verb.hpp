@@ -119,7 +119,7 @@ std::string program_help();
 /// The output of --version: begins with the name under which the program was called, because
 /// callers of runc and crun search for those names.
 std::string version_text(std::string_view program);
-/// $XDG_RUNTIME_DIR/berth/runtime for an ordinary user who has one, else /run/berth/runtime.
+/// $XDG_RUNTIME_DIR/berth/runtime for an ordinary user with that variable, else /run/berth/runtime.
 std::string default_root(unsigned uid, const char* runtime_directory);
 
 /// The line for a warning on --report-fd.

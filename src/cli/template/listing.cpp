@@ -86,7 +86,7 @@ Result<Listing> Listing::make(const ListKind& kind, const ListFormat& format) {
   } else if (listing.table_) {
     source = trim_blanks(std::string_view(source).substr(kTable.size()));
   }
-  // docker prints the word itself, once for each row: a user who types "josn" wants something else.
+  // docker prints the word itself, once for each row: for a mistyped "josn" an error is better.
   if (source.find("{{") == source.npos) {
     return make_error(Kind::usage, quote(format.text) +
                                        " is no format: expected table, json or a template "

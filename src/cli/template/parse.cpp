@@ -134,7 +134,7 @@ class Parser {
   }
 
   Result<void> parse_else(Node& node, const std::string& word) {
-    // "{{else if x}}" is "{{else}}{{if x}}" whose {{end}} ends both.
+    // "{{else if x}}" is "{{else}}{{if x}}" with one {{end}} for both.
     if (at_word("if") || at_word("with")) {
       if (peek().text != word) {
         return error_at(peek().place, "'{{else " + peek().text + "}}' in '{{" + word + "}}'");

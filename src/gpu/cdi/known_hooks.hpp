@@ -18,7 +18,7 @@ struct KnownHook {
   /// Folders of mounted files that the loader shall search, besides its default ones.
   std::vector<std::string> loader_folders;
   bool loader_cache = false;
-  /// Folders whose mounted libraries shall get links of their SONAMEs.
+  /// Folders in which mounted libraries shall get links of their SONAMEs.
   std::vector<std::string> soname_folders;
   std::vector<oci::LoaderLine> loader_entries;
   std::optional<oci::CompatRequest> compat;

@@ -282,8 +282,8 @@ std::vector<Library> Resolver::mounted_libraries() const {
   return libraries;
 }
 
-// What ldconfig would do in the container: an entry by SONAME for every library, whose file may
-// have another name, and for create-soname-symlinks the link.
+// What ldconfig would do in the container: an entry by SONAME for every library, even if its file
+// has another name, and for create-soname-symlinks the link.
 void Resolver::add_libraries() {
   const Inherited& wanted = out_.inherited;
   if (!wanted.loader_cache && wanted.soname_folders.empty()) return;

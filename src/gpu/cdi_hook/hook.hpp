@@ -11,7 +11,7 @@
 
 namespace berth::gpu::cdi {
 
-/// The root of the container whose state an engine passes to a hook on its standard input.
+/// The root of a container, from the state that an engine passes to a hook on its standard input.
 /// Errors: corrupt (not a state, no bundle, no config.json with a root), and those of opening it.
 /// Source: runtime-spec runtime.md "State".
 Result<sys::Fd> open_container_root(std::string_view state);

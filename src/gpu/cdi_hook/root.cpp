@@ -171,7 +171,7 @@ Result<std::optional<std::string>> find_file(const sys::Fd& root, const std::str
   if (!S_ISREG(info.st_mode) || static_cast<uint64_t>(info.st_size) > max_bytes) {
     return std::optional<std::string>();
   }
-  // We may read more than the container's user, who is going to read this.
+  // We may read more than the container's user, and that user is going to read this.
   bool for_all = (info.st_mode & S_IROTH) != 0;
   bool of_image = TRY(is_in_mount_of(root, *place, path)) || TRY(is_named(root, *place, path));
   if (!for_all || !of_image) return std::optional<std::string>();

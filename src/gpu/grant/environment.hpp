@@ -23,7 +23,7 @@ class Variables {
   Variables(const std::vector<std::string>& under, const std::vector<std::string>& over);
 
   std::optional<std::string> get(std::string_view name) const;
-  /// The variables whose name starts with `prefix`, sorted by name.
+  /// The variables with names that start with `prefix`, sorted by name.
   std::vector<std::pair<std::string, std::string>> starting(std::string_view prefix) const;
 
  private:

@@ -320,7 +320,7 @@ void Granter::add_file(const DriverFile& file) {
   if (hidden) hidden_.programs.push_back(file.container_path);
   if (inside && !hidden) grant_.program_links.push_back({file.container_path, in_directory});
   if (file.kind == FileKind::binary && !inside) {
-    // For images whose PATH starts with NVIDIA's directory.
+    // For images with NVIDIA's directory first in PATH.
     grant_.links.push_back({in_directory, file.container_path});
   }
 }

@@ -47,7 +47,7 @@ struct Grant {
   Vendor vendor = Vendor::nvidia;
   std::vector<uint32_t> gpus;  ///< indices, for messages
   bool synthetic = false;
-  /// `none` for GPUs of AMD and Intel, whose libraries are in the images.
+  /// `none` for GPUs of AMD and Intel: their libraries are in the images.
   policy::DriverMode mode = policy::DriverMode::bind;
   std::string driver_version;  ///< of NVIDIA's files
   /// The directory of the driver's files: kDriverDirectory, or another if the user has a mount

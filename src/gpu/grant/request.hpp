@@ -24,7 +24,7 @@ struct Limit {
   std::string variable;          ///< for messages: "CUDA_VISIBLE_DEVICES"
   std::string value;             ///< as written
   std::vector<std::string> ids;  ///< "0", "GPU-…", "MIG-…"
-  std::vector<Vendor> vendors;   ///< the vendors whose GPUs it counts; empty: all
+  std::vector<Vendor> vendors;   ///< it counts only their GPUs; empty: all
   Rule rule = Rule::visible;
   bool of_the_rest = false;     ///< indices count the GPUs that earlier limits left
   bool of_the_machine = false;  ///< indices count the GPUs that the job cannot open too

@@ -52,7 +52,7 @@ Result<std::vector<std::string>> fit_places(std::vector<oci::Mount>& given,
 using IsDevice = std::function<bool(const std::string& path, const std::string& below,
                                     const oci::Device& device)>;
 
-/// Errors: denied, for the first device whose path is in a user's mount and missing there: it would
+/// Errors: denied, for the first device with a path in a user's mount and no node there: it would
 /// have to be made on the host. docs/decisions/0174
 Result<void> check_devices(std::span<const oci::Device> devices,
                            const std::vector<UserMount>& mounts, const IsDevice& is_device);

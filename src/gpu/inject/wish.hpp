@@ -32,8 +32,8 @@ bool take_nvidia_hook(oci::Hooks& hooks);
 /// Errors: usage (a list longer than kLongestWish).
 Result<Wish> take_wish(oci::Spec& spec, const policy::Gpu& policy);
 
-/// Applies the batch job in whose environment (`caller`) the runtime was called. A job only limits,
-/// because an engine may have been started from a job's shell. The job's own variables are
+/// Applies the batch job that the runtime was called in, by its environment, `caller`. A job only
+/// limits, because an engine may have been started from a job's shell. The job's own variables are
 /// translated for the container; the user's values stay.
 void take_job(const std::vector<std::string>& caller, Sources& sources, policy::Gpu& policy);
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMaxCacheBytes = size_t{4} << 20;
 
-// Drivers whose nodes an inventory may hold.
+// Drivers of nodes in an inventory.
 bool counts(const std::string& driver) {
   static constexpr std::array<std::string_view, 5> kPrefixes = {"nvidia", "gdrdrv", "kfd", "drm",
                                                                 "infiniband"};

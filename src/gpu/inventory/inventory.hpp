@@ -104,8 +104,8 @@ struct DeviceGroup {
   std::string name;               ///< "gds", "gdrcopy", "mofed", "nvswitch", "imex"
   std::vector<Node> nodes;        ///< that exist here
   std::vector<DriverFile> files;  ///< needed with the nodes; of no capability
-  /// imex: of /dev/nvidia-caps-imex-channels/channel<N>, whose minor is N and whose node root
-  /// makes.
+  /// imex: the major of /dev/nvidia-caps-imex-channels/channel<N>; the minor is N, and root makes
+  /// the node.
   std::optional<uint32_t> major;
 };
 

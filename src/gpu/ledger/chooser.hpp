@@ -69,7 +69,7 @@ struct GivenNode {
   std::optional<std::pair<int64_t, int64_t>> number{};  ///< major, minor of a character device
 };
 
-/// The GPUs whose nodes are among `given`; of a GPU that is cut, the parts with all of their nodes
+/// The GPUs with nodes among `given`; of a GPU that is cut, the parts with all of their nodes
 /// there.
 std::vector<std::string> keys_of_nodes(const std::vector<GivenNode>& given,
                                        const Inventory& inventory);

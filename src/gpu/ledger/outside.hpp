@@ -34,7 +34,7 @@ inline constexpr std::chrono::seconds kBelieved{5};
 std::optional<Computing> computing_now(std::string key, int64_t pid, const SeeProcess& see);
 
 /// Adds the processes that compute on AMD's GPUs of `inventory`, from world-readable kernel files
-/// in its driver root. For a GPU in partitions only those whose partition is known.
+/// in its driver root. For a GPU in partitions only those in a known partition.
 void add_amd_computing(const Inventory& inventory, const SeeProcess& see,
                        std::vector<Computing>& all);
 

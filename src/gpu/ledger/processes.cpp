@@ -44,9 +44,8 @@ bool is_first_process(int64_t pid, const SeenProcess& process, const KnownLease&
   return parent && parent->user == known.user;
 }
 
-/// NVIDIA's MPS server has the GPU open for the programs of containers, and is in none of them. A
-/// user who records a process in this way counts it as the user's own container's, which harms no
-/// others.
+/// NVIDIA's MPS server has the GPU open for the programs of containers, and is in none of them.
+/// Recording a process in this way counts it as the user's own container's, which harms no others.
 bool serves(const SeenProcess& process, const KnownLease& known, const SeeProcess& see) {
   constexpr std::string_view kServer = "nvidia-cuda-mps";  // as far as the kernel keeps the name
   if (!known.lease.mps || !process.command.starts_with(kServer)) return false;

@@ -40,7 +40,7 @@ class Place {
   uint64_t number() const { return number_; }
 
   /// Takes the last number, under the ledger's lock. A number may be taken by another user's killed
-  /// process, whose file we may not remove. If no number is free, takes none.
+  /// process, with a file that we may not remove. If no number is free, takes none.
   Result<void> take(const sys::Fd& directory, const Holders& holders, const Ticket& ticket) {
     const uint64_t last = holders.queue.empty() ? 0 : holders.queue.back().number;
     std::string text = TRY(record_text(ticket));

@@ -71,7 +71,7 @@ Result<Ticket> parse_ticket(std::string_view text) {
 }
 
 std::string user_text(uid_t user) {
-  constexpr uid_t kUnmappedUid = 65534;  // of all who have no id in this user namespace
+  constexpr uid_t kUnmappedUid = 65534;  // of all users without an id in this user namespace
   bool own = user == sys::effective_uid() && !sys::in_initial_user_namespace();
   if (own) return "this user";
   if (user == 0) return "root";

@@ -221,7 +221,7 @@ void MpsDaemon::end() {
 }
 
 Result<int> guard_share(const sys::SpawnOptions& options) {
-  TRY(sys::become_subreaper());  // a server whose daemon was killed becomes our child
+  TRY(sys::become_subreaper());  // a server becomes our child if its daemon is killed
   sys::Fd signals = TRY(sys::receive_signals({SIGTERM, SIGCHLD}));
   TRY(sys::die_with_parent(SIGTERM));
   sys::Process daemon = TRY(sys::spawn(options));

@@ -15,8 +15,8 @@ namespace berth::gpu {
 Result<void> join_share(const std::string& state_dir, const std::string& program,
                         const MpsOrder& order);
 
-/// Gives a new keeper to shares whose keeper was killed; it ends them if no container is left.
-/// Silent: what fails now is left to the next call.
+/// Gives a new keeper to shares that lost theirs; it ends them if no container is left. Silent:
+/// what fails now is left to the next call.
 void mend_shares(const std::string& state_dir, const std::string& program);
 
 }  // namespace berth::gpu

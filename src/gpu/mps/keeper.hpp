@@ -17,7 +17,7 @@ struct Handed {
 };
 inline constexpr std::string_view kMpsBegun = "begun";
 
-/// The work of berth-mps for the share `name` below `state_dir`, whose directory holds its order:
+/// The work of berth-mps for the share `name` below `state_dir`, with its order in its directory:
 /// starts the daemon, restarts it when it dies, and ends it, with everything of the share, when no
 /// lease of this user names the share any more. `self` is the program.
 /// Errors: as MpsDaemon::start(); then nothing of the share is left, unless containers compute

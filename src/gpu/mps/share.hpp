@@ -25,8 +25,8 @@ struct MpsLimits {
   bool operator==(const MpsLimits&) const = default;
 };
 
-/// The containers whose programs compute through one daemon: it serves one user, one set of GPUs,
-/// and one set of limits.
+/// The containers that compute through one daemon: it serves one user, one set of GPUs, and one set
+/// of limits.
 struct MpsShare {
   uint32_t user = 0;              ///< of the programs, in this user namespace
   std::vector<std::string> gpus;  ///< ids, sorted; CUDA numbers them in this order
@@ -57,7 +57,7 @@ bool says_bytes(std::string_view reply, uint64_t bytes);
 inline constexpr const char* kMpsPipes = "/tmp/nvidia-mps";
 inline constexpr const char* kMpsPipesVariable = "CUDA_MPS_PIPE_DIRECTORY";
 
-/// Paths below the state directory of the user who starts the containers; no other user can enter
+/// Paths below the state directory of the user that starts the containers; no other user can enter
 /// it.
 struct MpsPlace {
   std::string root;       ///< of all shares

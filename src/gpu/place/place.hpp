@@ -19,7 +19,7 @@ struct PlaceOptions {
   /// Whether a volume belongs to a stopped container that is kept, even if no process has it
   /// mounted. Empty: none does.
   std::function<bool(const std::string& name)> keeps_volume = {};
-  /// The image has musl, whose loader reads a file of its own.
+  /// The image has musl: its loader reads a file of its own.
   bool musl = false;
 };
 

@@ -15,7 +15,7 @@ namespace berth::gpu {
 /// Sorts "0000:1b:00.0" as numbers, so that domains of eight digits come last.
 bool pci_before(const std::string& left, const std::string& right);
 
-/// Fills numa_node, drm_nodes and drm_links of a GPU whose pci_address is set.
+/// Fills numa_node, drm_nodes and drm_links of a GPU with a pci_address.
 void read_pci_facts(const DriverRoot& root, const NodeFinder& nodes, Gpu& gpu);
 
 /// Adds AMD's and Intel's GPUs behind the present ones, amd_control_nodes and problems. Errors: io.

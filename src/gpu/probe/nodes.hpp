@@ -34,7 +34,7 @@ class NodeFinder {
   Node expect(const std::string& path, uint32_t major, uint32_t minor, uint32_t mode);
   bool is_absent(const Node& node) const { return absent_.contains(node.path); }
 
-  /// A node whose numbers are known only from itself.
+  /// A node with numbers that only the node itself shows.
   std::optional<Node> find(const std::string& path) const;
   /// The nodes in `directory` named `prefix` and a number, ordered by that number.
   Result<std::vector<Node>> find_numbered(const std::string& directory,

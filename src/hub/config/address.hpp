@@ -28,7 +28,7 @@ bool is_loopback(const Address& address);
 /// for IPv4 the address itself.  Source: RFC 4291 section 2.5.1
 Address neighbourhood(const Address& address);
 
-/// All addresses whose first `bits` bits are those of `first`; for IPv4 networks `bits` includes
+/// All addresses that share the first `bits` bits with `first`; for IPv4 networks `bits` includes
 /// the 96 bits of the mapping.
 struct Network {
   Address first;

@@ -106,7 +106,7 @@ Result<void> prepare_inside(Leases& leases, const Holder& holder, const Request&
   return enter_space(holder);
 }
 
-/// Restores the network of those of `current` whose holder was killed. If this is interrupted, the
+/// Restores the network of those of `current` that lost their holder. If this is interrupted, the
 /// next call continues.
 Result<void> restore(Leases& leases, const std::vector<Lease>& current) {
   std::vector<Placed> containers;

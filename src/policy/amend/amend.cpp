@@ -200,7 +200,7 @@ Result<void> Amender::add_limits() {
   return {};
 }
 
-/// Removes a cgroup v2 file from `unified`, whose values are written last and would override.
+/// Removes a cgroup v2 file from `unified`: its values are written last and would override.
 std::optional<std::string> Amender::take_unified(const char* file) {
   auto& unified = spec_.linux_.resources->unified;
   auto found = unified.find(file);
