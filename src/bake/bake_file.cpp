@@ -45,7 +45,7 @@ struct Words {
   std::string single;  ///< the name of the [[cell]] that they are of; empty: none
 };
 
-/// From a document to the cells that it stands for.
+/// Makes the cells of a document.
 class Maker {
  public:
   Maker(Document document, const Lines& lines, const ReadNamed& read)
@@ -265,7 +265,7 @@ class Maker {
     auto platform = axes.find("platform");
     cell.platform = platform != axes.end() ? platform->second : recipe.platform;
     cell.adopt = TRY(filled("adopt", recipe.adopt, words));
-    // How others are built may ask for words that an adopted cell does not have.
+    // The common recipe may use words that an adopted cell does not have.
     if (cell.adopt.empty()) TRY(add_build(recipe, std::move(words), cell));
     cell.annotations = annotations_of(axes);
     cell.annotations[kNameAnnotation] = cell.name;

@@ -81,7 +81,7 @@ class Comparison {
       std::string text =
           fmt::format("declares {}; {} needs x86-64-v{} (found: {})", said,
                       escape_controls(need.example), need.isa.level, need.isa.source);
-      // Of another file it may be a library that is chosen when it runs.
+      // In another file it may be a library that is chosen at run time.
       need.main ? lie("cpu", text) : remark("cpu", text);
     }
   }

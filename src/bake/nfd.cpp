@@ -23,7 +23,7 @@ using nfd::Op;
 constexpr int64_t kMost = INT64_MAX;
 constexpr int64_t kMaxMajors = 16;  // of compute capabilities, more than there are
 
-/// Whole numbers that a part of a version may be.
+/// A range of whole numbers for a part of a version.
 struct Span {
   int64_t low = 0, high = kMost;
   std::string place;  ///< of the last restriction
@@ -35,7 +35,7 @@ struct Span {
   }
 };
 
-/// The numbers that an expression lets in; nothing where they are no span.
+/// The numbers that an expression admits; nothing if they are no range.
 std::optional<Span> span_of(const Asked& asked) {
   const auto& numbers = asked.numbers;
   switch (asked.op) {
@@ -76,7 +76,7 @@ struct VersionDemand {
   std::vector<std::string> words;  ///< ">=5.10"
 };
 
-/// Nothing: no span of versions.
+/// Nothing: not a range of versions.
 std::optional<std::vector<std::string>> words_of_versions(const Asked& asked) {
   auto word = [&](std::string_view sign, size_t i) { return std::string(sign) + asked.values[i]; };
   switch (asked.op) {
@@ -131,7 +131,7 @@ KnownLabel label_named(std::string_view name) {
   return {name, Label::none, 0};
 }
 
-/// One set of rules on its way to words.
+/// Converts one set of rules.
 class Converter {
  public:
   explicit Converter(std::string_view document) : document_(document) {}
@@ -229,7 +229,8 @@ class Converter {
 
   // ---- the processor
 
-  // A flag is there or not. IsTrue and In are of labels, where it is "true", and mean the same.
+  // A flag is present or absent. IsTrue and In are for labels, with the value "true", and mean the
+  // same.
   void take_flag(const std::string& place, const std::string& name, const Asked& asked) {
     if (asked.op == Op::any) return;
     bool there = asked.op == Op::exists || asked.op == Op::is_true ||
@@ -473,7 +474,7 @@ Result<NfdRules> read_nfd(std::string_view text, std::string_view document,
                           const std::optional<std::string>& tag) {
   nfd::Spec spec = TRY(nfd::read_spec(text, document));
   std::optional<NfdRules> chosen;
-  // All of them are read: a typo in one that is not taken now is a typo.
+  // All sets are parsed: a typo in an unused one is an error too.
   for (size_t i = 0; i < spec.sets.size(); ++i) {
     NfdRules rules = TRY(Converter(document).convert(spec.sets[i], i));
     if (tag && rules.tag != *tag) continue;

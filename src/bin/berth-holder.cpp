@@ -22,7 +22,7 @@ constexpr long kSigChild = 17;           // SIGCHLD
 constexpr long kDoNotWait = 0x40;        // MSG_DONTWAIT
 constexpr long kNoSignal = 0x4000;       // MSG_NOSIGNAL
 constexpr int kMaxArguments = 64;
-/// A monitor that dies again and again has a fault of its own.
+/// A monitor that dies repeatedly has a fault of its own.
 constexpr int kMaxDeaths = 1000;
 
 struct Ended {
@@ -42,7 +42,7 @@ int number(const char* text) {
   return value;
 }
 
-/// Signals are for the monitor: this process does not end by one that can be refused.
+/// Signals are for the monitor: none that can be blocked ends this process.
 unsigned long block_signals(unsigned long mask) {
   unsigned long before = 0;
   call(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&mask),

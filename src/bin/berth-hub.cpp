@@ -220,7 +220,7 @@ class JobServer {
   }
 
   static constexpr std::chrono::milliseconds kLook{200};
-  /// Between two things that a node asks for which still needs some.
+  /// The longest pause between two requests of a node that needs more.
   static constexpr std::chrono::milliseconds kPause{2000};
   sys::Fd order_;
   transfer::Cancel cancel_;
@@ -258,7 +258,7 @@ Result<void> run(const std::vector<std::string>& words) {
   TRY(counter.open());
   if (check_alone) {
     TRY(Server::check(options));
-    // Beside the hub that runs with this configuration its addresses are taken.
+    // A running hub with this configuration occupies its addresses.
     say(STDOUT_FILENO, "berth-hub: the configuration can be served\n");
     return {};
   }

@@ -95,7 +95,7 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
     if (text.second->empty()) return false;
   }
   if (options.adopt) {
-    // Words for the first monitor, which closed them: by now the numbers may be other files.
+    // Descriptors for the first monitor, which closed them: the numbers may be other files now.
     options.report.release();
     options.client.release();
     options.caller.release();

@@ -26,7 +26,7 @@ namespace {
 constexpr int kFailed = 1;
 
 /// Writes to standard error and to the file of --log. While --report-fd is open, warnings go there
-/// and berth prints them. Later ones are printed with the prefix "berth: ": its user typed a berth
+/// and berth prints them. Later ones are printed with the prefix "berth: ": the user typed a berth
 /// command.
 class RuntimeLog final : public Log {
  public:
@@ -128,8 +128,8 @@ bool makes_process(const cli::Parsed& parsed) {
   return verb.ok() && (*verb)->makes_process;
 }
 
-/// Executes this program once more, so that no container can write to its file. Before anything is
-/// opened that would not survive it.
+/// Executes this program again through a protected handle, so that no container can write to its
+/// file. Before anything is opened that the exec would close.
 Result<void> protect_program(const std::vector<std::string>& words) {
   constexpr const char* kOnce = "BERTH_RUNTIME_PROTECTED";
   bool again = std::getenv(kOnce) != nullptr;
@@ -163,7 +163,7 @@ Result<int> runtime_main(const char* program, const std::vector<std::string>& wo
     return 0;
   }
   if (globals.root.empty()) {
-    // podman without root calls from a user namespace, in which we are its root.
+    // Rootless podman calls from a user namespace in which we are root.
     globals.root =
         cli::oci::default_root(gpu::calling_user().value_or(0), std::getenv("XDG_RUNTIME_DIR"));
   }

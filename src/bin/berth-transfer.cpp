@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The child of `berth` that talks to registries and unpacks: one request as JSON on stdin, events
-// as JSON lines on stdout (image/transfer_protocol.hpp).
+// berth's child that talks to registries and unpacks: one request as JSON on stdin, events as JSON
+// lines on stdout (image/transfer_protocol.hpp).
 #include <unistd.h>
 
 #include <csignal>

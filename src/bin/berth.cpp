@@ -69,11 +69,11 @@ struct Prepared {
   engine::NetworkUse networks;
 };
 
-/// Enters the user namespace that the verb needs, and returns the identity that this process has in
-/// it. `context` was made with the identity before.
+/// Enters the user namespace that the verb needs, and returns the identity of this process in it.
+/// `context` was made with the identity before.
 Result<engine::Identity> settle(const cli::Verb& verb, const engine::Context& context,
                                 const Prepared& call) {
-  // Of several that are started one may run already, and be in no network.
+  // If several containers are started, one may be running already, without a network.
   if (!call.networks.containers.empty()) {
     if (auto among = TRY(engine::settle_among_networks(context, call.networks))) return *among;
   }
@@ -82,7 +82,7 @@ Result<engine::Identity> settle(const cli::Verb& verb, const engine::Context& co
     if (process) return engine::settle_beside(*process);
   }
   if (auto among = TRY(engine::settle_among_networks(context, call.networks))) return *among;
-  // A verb itself says that a container does not run.
+  // The verb itself reports a container that is not running.
   return engine::settle(call.container.empty() ? verb.needs : engine::Needs::user_namespace,
                         context.log);
 }
@@ -185,7 +185,7 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
     return verb.error_status;
   }
   if (verb.store == cli::Store::swept) engine::sweep(*context);
-  // Empty where it was removed: only a relative -v needs it, and then says so.
+  // Empty if it was removed: only a relative -v needs it, and reports that.
   auto directory = sys::working_directory();
   cli::Session session{*context, terminal, report, directory.ok() ? *directory : "", program};
   auto status = command.run(session, std::move(parsed.arguments));

@@ -106,7 +106,7 @@ std::string unwrapped(std::string_view line) {
   return text != nullptr && text->string() != nullptr ? *text->string() : std::string(line);
 }
 
-/// The last of `log`, from the beginning of a line on where something was left out.
+/// The end of `log`; if something was cut off, from the beginning of a line on.
 std::string_view end_of(std::string_view log) {
   if (log.size() <= kMaxLog) return log;
   std::string_view cut = log.substr(log.size() - kMaxLog);
@@ -114,7 +114,7 @@ std::string_view end_of(std::string_view log) {
   return newline == std::string_view::npos ? cut : cut.substr(newline + 1);
 }
 
-/// A log as lines that patterns can be compared with.
+/// The lines of a log in the form that patterns match.
 struct Lines {
   struct Place {
     size_t number = 0;  ///< from 1; parts of an overwritten line have the same
@@ -144,8 +144,8 @@ Lines lines_of(std::string_view log) {
   return all;
 }
 
-/// Which lines hold the anchor of any pattern. Nearly all of a log hold none, and are not looked at
-/// again.
+/// The lines that contain the anchor of any pattern. Nearly all of a log contain none, and are
+/// skipped.
 std::vector<bool> candidates(const Lines& all) {
   std::vector<bool> marked(all.lines.size());
   auto mark = [&](std::string_view pattern) {
@@ -167,7 +167,7 @@ std::vector<bool> candidates(const Lines& all) {
   return marked;
 }
 
-/// Complaints by id, as they are found.
+/// The complaints found so far, by id.
 class Collection {
  public:
   void add(const Hit& hit, const Line& line, size_t number) {

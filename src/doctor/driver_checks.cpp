@@ -119,7 +119,7 @@ Finding libraries(const Facts& facts) {
   return ok("found");
 }
 
-// Mesa's libraries carry the names that programs ask for, too; they cannot drive this GPU.
+// Mesa's libraries have the same names, but cannot drive this GPU.
 Finding graphics(const Facts& facts) {
   if (!has_nvidia(facts)) return no_nvidia();
   bool gl = has_library(facts, "libGLX_nvidia.so.", false) ||

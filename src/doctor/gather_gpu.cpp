@@ -26,7 +26,7 @@ void probe_driver(const Inputs& inputs, GpuFacts& facts) {
   gpu::ProbeOptions options;
   options.driver_root = inputs.driver_root;
   options.probe_program = inputs.libexec + "/berth-gpu-probe";
-  // A policy that cannot be read is a finding of its own.
+  // An unreadable policy is a finding of its own.
   auto policy = policy::read_compiled(inputs.config_dir);
   if (policy.ok()) {
     const policy::Gpu& site = policy->policy.gpu;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can this user run containers here, and how.
+// Whether and how this user can run containers here.
 #include <algorithm>
 #include <array>
 

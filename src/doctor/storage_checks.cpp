@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where images, containers and run state are kept.
+// The directories of images, containers and run state.
 #include <array>
 
 #include "doctor/checks.hpp"

@@ -22,7 +22,7 @@ Error damaged(const std::string& what) {
   return make_error(Kind::corrupt, "the EROFS image is damaged: " + what);
 }
 
-// Of Superblock::incompatible. The first one alone says nothing about an image without compression.
+// Bits of Superblock::incompatible. The first one alone means nothing without compression.
 constexpr uint32_t kPadded = 1;
 constexpr std::pair<uint32_t, std::string_view> kFeatures[] = {
     {0x02, "compression"},        {0x04, "files in chunks"},
@@ -366,7 +366,7 @@ Result<std::vector<AttributePlace>> Reader::attributes(const Inode& inode) const
   size_t keys = 0;
   auto add = [&](AttributePlace attribute) -> Result<void> {
     constexpr size_t kUnknownKey = 64;
-    // One without a key is of a prefix that Linux does not know either.
+    // An attribute without a key has a prefix that Linux does not know either.
     keys += attribute.key.empty() ? kUnknownKey : attribute.key.size() + 1;
     if (keys > kMaxKeys) return damaged("an inode has too many attributes");
     if (attribute.key.empty()) return {};

@@ -62,7 +62,7 @@ class Reader {
   Reader(const scan::ReadAt& read_at, FoundCode& found)
       : read_at_(read_at), file_(read_at), found_(found) {}
 
-  /// Returns where the next one is.
+  /// Returns the offset of the next one.
   Result<uint64_t> read_container(uint64_t at, uint64_t end);
 
  private:
@@ -159,7 +159,7 @@ std::optional<GpuCode> cubin_target(std::string_view header) {
   if (!elf || number_at(header, 18, 2) != kMachineCuda) return std::nullopt;
   auto abi = static_cast<unsigned char>(header[8]);
   uint64_t flags = number_at(header, 48, 4);
-  // Up to CUDA 12 the target is the lowest byte, since then the next one.
+  // Up to CUDA 12 the target is the lowest byte, later the next one.
   bool later = abi >= 8;
   uint64_t arch = later ? flags >> 8 & 0xff : flags & 0xff;
   bool exact = (flags & (later ? 0x8U : 0x800U)) != 0;

@@ -43,7 +43,7 @@ bool is_program(const scan::ElfFile& elf) {
 
 Result<void> read_gpu_code(const scan::ElfFile& elf, const scan::ReadAt& read_at,
                            FileFacts& facts) {
-  // By their places, each byte once: a hostile table may name one place many times.
+  // By offset, each byte once: a hostile table may name one place many times.
   std::vector<const scan::ElfSection*> sections;
   for (const scan::ElfSection& section : elf.sections) {
     bool holds = section.name == ".nv_fatbin" || section.name == "__nv_relfatbin" ||

@@ -89,7 +89,7 @@ Result<ImageFacts> Drawing::run() {
 
 // ---- the main program ---------------------------------------------------------------------------
 
-/// As execvp(3) in a container does.
+/// As execvp(3) in a container.
 Result<std::optional<scan::Tree::File>> Drawing::find_command(const std::string& name) const {
   std::optional<scan::Tree::File> file;
   if (name.find('/') != std::string::npos) {
@@ -106,7 +106,7 @@ Result<std::optional<scan::Tree::File>> Drawing::find_command(const std::string&
   return file;
 }
 
-/// Of a script; empty for all else.
+/// The interpreter of a script; empty for others.
 Result<std::string> Drawing::script_interpreter(const scan::Tree::File& file) const {
   constexpr size_t kMaxLine = 256;
   auto text = tree_.read(file, 0, kMaxLine);
@@ -253,7 +253,7 @@ std::string two_parts(std::string_view version) {
 }
 
 /// Its file is called libcudart.so.12.8.90, or, in a Python package, libcudart.so.12 beside the
-/// package's own description. Empty: this is no such library.
+/// package's metadata. Empty: it is no such library.
 Result<std::string> Drawing::cuda_runtime(const FileFacts& file) const {
   constexpr std::string_view kLibrary = "libcudart.so.";
   std::string_view name = name_of(file.path);
@@ -289,7 +289,7 @@ Result<void> Drawing::add_cuda() {
   return {};
 }
 
-/// The SONAME is the promise: libmpi.so.12 is MPICH's, of all that keep to its ABI; Open MPI has
+/// The SONAME is decisive: libmpi.so.12 belongs to MPICH and everything with its ABI; Open MPI has
 /// used 20 and 40.
 std::string mpi_family(std::string_view soname) {
   if (soname == "libmpi.so.12" || soname == "libmpich.so.12") return "mpich";

@@ -9,7 +9,7 @@
 namespace berth::facts {
 namespace {
 
-// Escapes may make six bytes of one, but not of names that are honest.
+// Escaping may turn one byte into six, but not in honest names.
 constexpr size_t kMaxText = kMaxLayerFacts / 2;
 
 /// Its approximate size in the file.

@@ -31,7 +31,7 @@ void fields(V& v, TagList& t) {
 
 class Permit {
  public:
-  /// While a registry is waited for, others may go on.
+  /// Releases the parser slot while a registry is waited for.
   class Pause {
    public:
     explicit Pause(Permit& permit) : permit_(permit) { permit_.slots_.release(); }

@@ -151,7 +151,7 @@ Answer JobFront::answer(const Asked& asked) {
   return unknown;
 }
 
-/// Nothing where there are too many already.
+/// Nothing if there are too many already.
 std::shared_ptr<JobFront::Held> JobFront::hold(const std::string& key) {
   std::lock_guard lock(mutex_);
   auto known = documents_.find(key);

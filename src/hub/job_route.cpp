@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kMostKnownJobs = 4096;
 constexpr size_t kMostType = 255;
 
-/// "artifactType=application%2Fvnd…": as our own client writes it; nothing for another query.
+/// "artifactType=application%2Fvnd…" in our own client's form; nothing for another query.
 std::optional<std::string> artifact_type(std::string_view query) {
   constexpr std::string_view kKey = "artifactType=";
   if (query.empty()) return "";

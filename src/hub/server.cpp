@@ -36,7 +36,7 @@ constexpr size_t kAnswerThreads = 8;
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr size_t kMostRefused = 16;
 
-/// One address that is listened at; its handlers run on `control`.
+/// A listening address; its handlers run on `control`.
 struct Listener {
   explicit Listener(Shared& shared) : acceptor(shared.control), pause(shared.control) {}
   tcp::acceptor acceptor;
@@ -151,7 +151,7 @@ class AsioServer final : public Server {
           shared_.io.run();
           return;
         } catch (const std::exception&) {
-          // No memory for one of them: the others go on.
+          // No memory for one of them: the others continue.
         }
       }
     };

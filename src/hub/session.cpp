@@ -37,7 +37,7 @@ constexpr seconds kLinger{2};
 constexpr size_t kLingerBytes = size_t{1} << 20;
 
 /// One connection: a request, its answer, the next one. Its handlers run on the stream's strand
-/// unless it says otherwise.
+/// unless noted otherwise.
 template <class Stream>
 class Session final : public Connection,
                       public Output,
@@ -67,7 +67,7 @@ class Session final : public Connection,
     asio::post(stream_.get_executor(), [self = this->shared_from_this()] { self->shake_hands(); });
   }
 
-  // Of Connection: any thread.
+  // Of Connection: called from any thread.
   void end_when_idle() override {
     asio::post(stream_.get_executor(), [weak = this->weak_from_this()] {
       auto self = weak.lock();
@@ -80,7 +80,7 @@ class Session final : public Connection,
     });
   }
 
-  // Of Output: a thread of shared_.transfers.
+  // Of Output: called from a thread of shared_.transfers.
   bool begun() const override { return begun_; }
   Result<void> begin(const Reply& head) override {
     begun_ = true;

@@ -67,7 +67,7 @@ Sources::Sources(const Config& config, const transfer::Cancel& cancel, Log& log)
 Result<std::shared_ptr<Source>> Sources::get(const Place& place) {
   const std::string key = fmt::format("{}/{}", place.upstream, place.repository);
   if (auto source = find(key)) return source;
-  // Not under the lock: another repository need not wait for this one's registry.
+  // Without the lock: other repositories need not wait for this one's registry.
   auto source = TRY(open(place, key));
   std::lock_guard lock(mutex_);
   auto other = places_.find(key);

@@ -86,7 +86,7 @@ Result<std::shared_ptr<SpooledBlob>> Spool::begin(const oci::Descriptor& blob) {
   return begun;
 }
 
-/// Its name goes at once: nothing of it is left when this process is killed.
+/// The name is removed at once: nothing of it is left if this process is killed.
 Result<sys::Fd> Spool::make_file() const {
   image::Delivery delivery = TRY(image::Delivery::begin(store_));
   image::Staged staged = TRY(delivery.stage_file());

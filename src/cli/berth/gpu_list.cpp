@@ -129,7 +129,7 @@ json::Array indices_of(const std::vector<std::string>& keys, const gpu::Inventor
   return out;
 }
 
-// The columns of the table, the last ones are the first to go where a terminal is narrow.
+// The columns of the table; a narrow terminal loses the last ones first.
 class GpuListing {
  public:
   GpuListing(const gpu::Inventory& inventory, const gpu::Holders& holders)
@@ -143,7 +143,7 @@ class GpuListing {
       column->wanted = says_something(*column);
   }
 
-  /// `columns` wide at most; 0: as wide as it is.
+  /// At most `columns` wide; 0: unlimited.
   std::string text(size_t columns) {
     if (columns != 0 && width() > columns) shorten_uuids();
     for (Column* column :

@@ -48,7 +48,7 @@ constexpr ListKind kImagesWithDigests{
 
 Result<int> run_images(Session& session, const ImagesOptions& o,
                        std::vector<std::string> arguments) {
-  // -q shows ids, whatever the usual format is.
+  // -q prints ids, whatever the default format is.
   const std::string format =
       o.quiet ? o.format : format_or_usual(session, o.format, "imagesFormat");
   ListKind kind = o.digests ? kImagesWithDigests : kImages;

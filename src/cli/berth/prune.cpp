@@ -46,7 +46,7 @@ FlagTable image_flags(PruneOptions& o) {
   return table;
 }
 
-// Of docker's filters none has a meaning here: no layer of the cache belongs to an image.
+// None of docker's filters applies: no layer of the cache belongs to an image.
 FlagTable builder_flags(PruneOptions& o) {
   return {{"all", 'a', "", "Taken as docker's: it is always all", &o.all},
           {"force", 'f', "", "Do not ask", &o.prune.force}};

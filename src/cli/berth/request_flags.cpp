@@ -56,7 +56,7 @@ ReadValue read_time(int64_t& target) {
   };
 }
 
-/// "true", which stands for no value, is for ever.
+/// "true", which replaces a missing value, means for ever.
 Result<void> read_wait(std::string_view text, std::optional<int64_t>& target) {
   if (text == "true") {
     target = 0;
@@ -78,7 +78,7 @@ ReadValue read_number(int64_t& target) {
   };
 }
 
-/// Docker's: no name is any, and a slash before it does not count.
+/// Docker's: an empty name means any, and a leading slash is ignored.
 ReadValue read_name(std::optional<std::string>& target) {
   return [&target](std::string_view text) -> Result<void> {
     target.reset();
@@ -401,13 +401,13 @@ Result<void> read_mounts(const Session& session, const RequestOptions& o,
   return {};
 }
 
-/// Of --environment; an empty one without.
+/// Parses the file of --environment; empty without it.
 Result<edf::Definition> read_definition(const Session& session, const RequestOptions& o) {
   if (!o.environment_file) return edf::Definition();
   return engine::read_environment_file(session.context.environment, *o.environment_file);
 }
 
-/// The image of an environment file stands where it would have been typed.
+/// Inserts the image of an environment file at the place of a typed one.
 Result<void> name_image(const edf::Definition& definition, const RequestOptions& o,
                         std::vector<std::string>& arguments) {
   std::string image = TRY(engine::image_of(definition));
@@ -503,7 +503,7 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
   }
   TRY(engine::settle_mpi(session.context, o.mpi, o.network, request, o.call));
   auto& seccomp = request.security.seccomp;
-  // The profile is kept, not its path: the file may be another one at the next start.
+  // The profile is kept, not its path: the file may have changed at the next start.
   if (seccomp && *seccomp != "unconfined") seccomp = TRY(engine::read_profile(*seccomp));
   o.request.strict_limits = o.call.strict;
   if (o.pull == "always") o.call.pull = engine::PullPolicy::always;

@@ -92,7 +92,7 @@ std::string of_each(const std::vector<engine::GpuUse>& gpus, const Text& text) {
   return join(texts, ", ");
 }
 
-/// Containers that were asked for, each with its last two measurements.
+/// The requested containers, each with its last two samples.
 class Table {
  public:
   Table(Session& session, const StatsOptions& options, std::vector<std::string> names)
@@ -107,7 +107,7 @@ class Table {
     }
     for (const std::string& name : names_) {
       auto found = engine::get_container(session_.context, name);
-      // One that was asked for and removes itself meanwhile is no error.
+      // A requested container that removes itself meanwhile is no error.
       if (!found.ok() && first_) return std::move(found).error();
       if (found.ok()) containers.push_back(std::move(*found));
     }

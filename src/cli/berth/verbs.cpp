@@ -38,7 +38,7 @@ extern const Verb gpu_list_verb, gpu_top_verb, metrics_verb, info_verb, version_
 
 namespace {
 
-// One in a line, however many there are.
+// One per line, however many.
 // clang-format off
 const std::array kVerbs = {
     &run_verb,
@@ -217,7 +217,7 @@ constexpr Alias kAliases[] = {
     {"cdi ls", "cdi list"},
 };
 
-/// Null where `name` is none.
+/// Null if `name` is no alias.
 const Alias* alias_named(std::string_view name) {
   auto found = std::find_if(std::begin(kAliases), std::end(kAliases),
                             [&](const Alias& alias) { return alias.name == name; });
@@ -231,7 +231,7 @@ const Verb* verb_named(std::string_view name) {
   return nullptr;
 }
 
-/// The second words that may follow `group`; empty when it is none.
+/// The second words after `group`; empty when it is no group.
 std::vector<std::string_view> group_words(std::string_view group) {
   std::vector<std::string_view> words;
   auto add = [&](std::string_view name) {

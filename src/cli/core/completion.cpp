@@ -74,7 +74,7 @@ std::string choices(const Flag& flag) {
   return words;
 }
 
-/// The words after the program that make up verbs: "run", "gpu".
+/// The first words of verbs: "run", "gpu".
 std::string first_words(const std::vector<VerbPage>& verbs) {
   std::string words;
   for (const VerbPage& verb : verbs) {
@@ -131,8 +131,8 @@ std::string bash_words(std::string_view words) {
   return R"(mapfile -t COMPREPLY < <(compgen -W ")" + std::string(words) + R"(" -- "$cur"))";
 }
 
-/// case branches that complete the value of the flag before the cursor; a flag with a value that
-/// nothing is known of completes to nothing instead of to an argument.
+/// case branches that complete the value of the flag before the cursor; a flag whose values are
+/// unknown completes to nothing instead of to an argument.
 std::string bash_values(std::string_view program, const FlagTable& flags) {
   std::string text;
   for (const Flag& flag : flags) {

@@ -74,8 +74,8 @@ Result<void> store(const Flag& flag, std::string_view value) {
   return std::visit(Store{value}, flag.target);
 }
 
-/// getopt_long() does the grammar. Its state is global and it wants C strings, so one object holds
-/// both for the length of a parse.
+/// getopt_long() implements the grammar. Its state is global and it needs C strings, so one object
+/// holds both during a parse.
 class Getopt {
  public:
   Getopt(const FlagTable& flags, FlagsEnd end, const std::vector<std::string>& words)
@@ -84,7 +84,7 @@ class Getopt {
     for (std::string& word : words_) argv_.push_back(word.data());
     argv_.push_back(nullptr);
 
-    // "-" hands out the other words in order, so that POSIXLY_CORRECT changes nothing.
+    // "-" returns the other words in order, so that POSIXLY_CORRECT changes nothing.
     letters_ = end == FlagsEnd::at_first_argument ? "+:" : "-:";
     names_.reserve(flags.size());
     bool letter_h = false;
@@ -121,7 +121,7 @@ class Getopt {
   }
   bool value_is_apart() const { return optarg != nullptr && optarg == argv_[index_before()]; }
 
-  /// The word where an unknown letter was met; getopt stays on it while letters are left.
+  /// The word with an unknown letter; getopt stays on it while letters are left.
   std::string_view cluster() const {
     auto at = static_cast<size_t>(optind);
     bool inside =
@@ -130,14 +130,14 @@ class Getopt {
     return inside ? argv_[at] : argv_[index_before()];
   }
 
-  /// Whether the '=' that getopt has met stands behind `letter` in its word.
+  /// Whether the '=' that getopt has found is behind `letter` in its word.
   bool is_behind(char letter) const {
     if (static_cast<size_t>(optind) >= words_.size()) return false;
     std::string_view word = argv_[static_cast<size_t>(optind)];
     size_t equals = word.find('=');
     return equals != word.npos && equals > 0 && word[equals - 1] == letter;
   }
-  /// The value of "-H=false", of which getopt has read the letter and met the '='; it goes on with
+  /// The value of "-H=false", of which getopt has read the letter and found the '='; continues with
   /// the next word.
   std::string take_value() {
     char* word = argv_[static_cast<size_t>(optind)];
@@ -202,7 +202,7 @@ Error unknown_letter(const FlagTable& flags, char letter, std::string_view word,
     if (word.substr(1) == flag.name)
       return unknown_word("flag", word, {"--" + std::string(flag.name)}, command);
   }
-  // One byte of a longer character would spoil the line.
+  // A single byte of a longer character would garble the line.
   if (letter < 0) return usage_error("unknown flag in " + quote(word), command);
   std::string where = word == dashed ? "" : " in " + quote(word);
   return usage_error("unknown flag " + quote(dashed) + where, command);

@@ -39,7 +39,7 @@ std::string label_title(std::string_view key) {
 
 enum class Controls { kept, escaped };
 
-/// `used`: which fields there are to be; empty: all.
+/// `used`: the fields to include; empty: all.
 json::Value to_value(const ListKind& kind, const ListRow& row, Controls controls,
                      const std::vector<bool>& used) {
   BERTH_ASSERT(row.values.size() == kind.fields.size());

@@ -20,7 +20,7 @@
 namespace berth::erofs {
 namespace {
 
-/// Seconds for which the kernel need not ask again: for ever.
+/// Seconds of validity for the kernel's cache: for ever.
 constexpr double kForever = 1e9;
 constexpr unsigned kFewestThreads = 4;
 constexpr unsigned kMostThreads = 16;
@@ -36,7 +36,7 @@ Session& session_of(fuse_req_t request) {
   return *static_cast<Session*>(fuse_req_userdata(request));
 }
 
-// The kernel's numbers: 1 is the root, 0 is nothing. An image's own may be 0 and 1 too.
+// The kernel's numbers: 1 is the root, 0 is invalid. An image's own may be 0 and 1 too.
 constexpr fuse_ino_t kFirst = FUSE_ROOT_ID + 1;
 
 fuse_ino_t node_of(const Session& session, uint64_t inode) {
@@ -53,7 +53,7 @@ int errno_of(const Error& error) {
   return error.sys_errno != 0 ? error.sys_errno : EIO;
 }
 
-/// Whatever is wrong with the image is an error of this one question.
+/// A fault of the image is only an error of this request.
 template <class Work>
 void answer(fuse_req_t request, const Work& work) {
   int failed = 0;
@@ -164,7 +164,7 @@ void read_file(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, f
   answer(request, [&](Session& session) -> Result<void> {
     Inode inode = TRY(inode_of(session, node));
     if (!S_ISREG(inode.mode)) return make_error(Kind::corrupt, "read what is no file");
-    // Else the end of a file that was cut short would be read as zeros.
+    // Otherwise the rest of a truncated file would be read as zeros.
     TRY(session.tree.reader().check_length());
     // A vector of two: the struct itself has room for one. libfuse splices a single one.
     alignas(fuse_bufvec) std::array<char, sizeof(fuse_bufvec) + sizeof(fuse_buf)> room = {};
@@ -221,7 +221,7 @@ class Listing {
     return type < std::size(kBits) ? kBits[type] : 0;
   }
 
-  /// Whether there was room for it.
+  /// Returns whether there was room for it.
   bool add(const DirectoryBlock::Entry& entry, uint64_t next) {
     std::string name(entry.name);
     char* to = bytes_.data() + used_;
@@ -359,7 +359,7 @@ Result<void> serve(const ShownTree& tree, const sys::Fd& image, const std::strin
     return make_error(Kind::io, "use FUSE at " + quote(place));
   }
   std::unique_ptr<fuse_loop_config, EndConfig> config(fuse_loop_cfg_create());
-  // A thread waits for the disk while others answer; each with a queue of its own where it may.
+  // Threads wait for the disk while others answer; each with a queue of its own if possible.
   unsigned threads =
       std::clamp(2 * std::thread::hardware_concurrency(), kFewestThreads, kMostThreads);
   fuse_loop_cfg_set_max_threads(config.get(), threads);

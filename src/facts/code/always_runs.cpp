@@ -83,7 +83,7 @@ std::optional<Code::Step> Code::decode(uint64_t address) {
   return whole ? std::optional<Step>(step) : std::nullopt;
 }
 
-/// The address that an operand names relative to the instruction, or as it is.
+/// The address that an operand names, absolute or relative to the instruction.
 std::optional<uint64_t> Code::target_of(const Step& step, size_t operand, uint64_t address) {
   ZyanU64 target = 0;
   bool known = ZYAN_SUCCESS(
@@ -159,7 +159,7 @@ std::vector<uint64_t> Code::constructors() {
     if (!offset) break;
     auto bytes = file_.need(*offset, 8, "ELF: constructors");
     if (!bytes.ok()) break;
-    // Zero where the linker leaves it to a relocation.
+    // Zero if the linker leaves it to a relocation.
     if (uint64_t address = number_at(*bytes, 0, 8); address != 0) found.push_back(address);
   }
   return found;

@@ -163,7 +163,7 @@ void Generator::add_links(const Gpu& gpu, Unit& unit) {
   for (const NodeLink& link : gpu.drm_links) unit.links.push_back({link.path, link.target});
 }
 
-// Nothing but nodes: the libraries of other vendors lie in the images.
+// Only nodes: the libraries of other vendors are in the images.
 Result<void> Generator::add_others() {
   for (const Gpu& gpu : inventory_.gpus) {
     if (gpu.vendor != options_.vendor) continue;
@@ -182,8 +182,8 @@ Result<void> Generator::add_others() {
 }
 
 void Generator::add_files(const Grant& grant) {
-  // A place of the container's own for links and mount points: nothing is written into the image's
-  // directories, and a read-only root has them too.
+  // A file system of the container's own for links and mount points: nothing is written into the
+  // image's directories, and a read-only root has them too.
   oci::cdi::Mount place;
   place.host_path = "tmpfs";
   place.container_path = kDriverDirectory;
@@ -259,7 +259,7 @@ void Generator::add_unit(const Unit& unit) {
   for (const std::string& name : unit.names) out_.spec.devices.push_back({name, {}, edits});
 }
 
-// The units' own edits one after the other; a node that two slices share comes once.
+// The units' own edits in order, without duplicate nodes of slices.
 void Generator::add_all() {
   oci::cdi::Edits edits;
   HookRequest request;

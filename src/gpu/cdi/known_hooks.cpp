@@ -92,7 +92,7 @@ bool read_no_flags(const Words& words, bool& target) {
   return words.empty();
 }
 
-// An old way round a fault of crun, which made directories of /dev that only root could enter.
+// An old workaround for a fault of crun, which made directories of /dev that only root could enter.
 bool read_chmod(const Words& words) {
   std::string mode;
   std::vector<std::string> paths;

@@ -52,7 +52,7 @@ Result<oci::cdi::Spec> read_spec(const std::string& path, bool believed) {
   if (!yaml && !path.ends_with(".json")) {
     return make_error(Kind::unsupported, quote(path) + ": neither .json nor .yaml");
   }
-  // Looked at before it is opened: a fifo would block.
+  // Checked before it is opened: a fifo would block.
   auto place = TRY(sys::open_at(sys::cwd(), path, O_PATH));
   if (!S_ISREG(TRY(sys::stat_fd(place, path)).st_mode)) {
     return make_error(Kind::unsupported, quote(path) + " is no file");
@@ -66,7 +66,7 @@ Result<oci::cdi::Spec> read_spec(const std::string& path, bool believed) {
   return oci::cdi::from_document(document, path);
 }
 
-/// A file of one directory, as it was read.
+/// A parsed file of a directory.
 struct File {
   std::string path;
   size_t priority = 0;

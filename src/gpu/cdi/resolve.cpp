@@ -55,7 +55,7 @@ std::string type_of(mode_t mode) {
   return S_ISFIFO(mode) ? "p" : "";
 }
 
-/// A library of the host that a container is going to see.
+/// A library of the host for a container.
 struct Library {
   std::string path;  ///< in the container
   std::string soname;
@@ -145,8 +145,8 @@ Result<void> Resolver::add_node(const oci::cdi::DeviceNode& node) {
   return {};
 }
 
-// As the library does that all engines share: the numbers come from the host unless a major is
-// there, and a node that cannot be looked at is fatal unless the file says all that is needed.
+// As in the library that all engines share: numbers come from the host unless a major is given, and
+// a node that cannot be examined is fatal unless the file has everything needed.
 Result<void> Resolver::fill(const oci::cdi::DeviceNode& node, oci::DeviceNode& out) {
   bool complete = out.type == "p" || (!out.type.empty() && out.major != 0);
   if (complete && out.file_mode) return {};

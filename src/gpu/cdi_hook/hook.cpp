@@ -121,7 +121,7 @@ Result<std::string> merge_loader_cache(std::string_view image,
   };
   auto merged = TRY(sys::rewrite_confined(image, 2 * kMaxLoaderFile, merge));
   if (merged) return std::move(*merged);
-  // An image's broken cache is as good as none: its loader would not use it either.
+  // An image's broken cache counts as none: its loader would not use it either.
   return scan::write_loader_cache(scan::merge({}, to_entries(entries)));
 }
 

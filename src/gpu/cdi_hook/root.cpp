@@ -46,7 +46,7 @@ Result<void> check_changeable(const sys::Fd& root, const sys::Fd& place, const s
   return in_another_mount(path);
 }
 
-/// The directory `path`, with the parents that it lacks.
+/// Opens the directory `path`, making missing parents.
 Result<sys::Fd> open_or_make(const sys::Fd& root, const std::string& path) {
   auto found = sys::open_in_root(root, path, O_PATH | O_DIRECTORY);
   if (found.ok() || found.error().kind != Kind::not_found) return found;
@@ -59,7 +59,7 @@ Result<sys::Fd> open_or_make(const sys::Fd& root, const std::string& path) {
   return sys::open_in_root(root, path, O_PATH | O_DIRECTORY);
 }
 
-/// Whether `path` has its own name in the mount of `place`: no link of the image led there.
+/// Whether `path` has this very name in the mount of `place`: no link of the image led there.
 Result<bool> is_named(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
   sys::Fd exact = TRY(sys::duplicate(root));
   for (std::string_view name : split(path, '/')) {
@@ -71,7 +71,7 @@ Result<bool> is_named(const sys::Fd& root, const sys::Fd& place, const std::stri
   return is_in_mount_of(exact, place, path);
 }
 
-/// Nothing can be made there: a volume, or a file system that is not to be written to.
+/// Nothing can be made there: a volume, or a read-only file system.
 bool is_closed(const Error& error) {
   return error.kind == Kind::denied || error.sys_errno == EROFS;
 }

@@ -18,7 +18,7 @@ bool has(const Strings& many, const std::string& one) {
   return std::find(many.begin(), many.end(), one) != many.end();
 }
 
-/// The keys of all that the request lets anybody have of a vendor.
+/// The keys of a vendor's GPUs that the request can reach.
 Result<Strings> reachable_keys(Vendor vendor, const Request& request, const Inventory& job) {
   Request all = request;
   all.want = Request::Want::all;

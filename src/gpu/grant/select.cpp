@@ -28,7 +28,7 @@ void add_once(Many& many, const Selected& one) {
   if (!contains(many, one)) many.push_back(one);
 }
 
-/// In parts that programs see as GPUs.
+/// Whether its parts are GPUs for programs.
 bool is_cut(const Gpu& gpu) {
   return gpu.mig_mode || !gpu.partitions.empty();
 }
@@ -198,7 +198,7 @@ std::string Selector::asked(const std::string& what) const {
   return request_.source + ": " + quote(id);
 }
 
-/// All of it, where asked() is about one device.
+/// The whole request; asked() is about one device.
 std::string Selector::asked_text() const {
   if (request_.want == Want::all) return asked("all");
   if (request_.want == Want::count) return asked(std::to_string(request_.count));
@@ -252,7 +252,7 @@ Result<Many> Selector::within(const Limit& limit, const Many& left) const {
       add_once(named, *one);
       continue;
     }
-    // A number that counts a GPU in MIG mode: all of it.
+    // The index of a GPU in MIG mode: all of it.
     auto index = parse_u64(id);
     const Gpu* gpu = nullptr;
     for (const Gpu& candidate : inventory_.gpus) {

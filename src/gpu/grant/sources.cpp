@@ -27,7 +27,7 @@ void add_once(Strings& many, const std::string& one) {
   if (!holds(many, one)) many.push_back(one);
 }
 
-/// "NAME" stands for the inherited value.
+/// A bare "NAME" takes the inherited value.
 Strings with_values(const Strings& typed, const Variables& inherited) {
   Strings out;
   for (const std::string& entry : typed) {

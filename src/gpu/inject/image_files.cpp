@@ -91,7 +91,7 @@ ImageFiles look_at_image(const std::string& rootfs, const oci::Spec& spec,
     std::string path = std::string(directory) + "/libcuda.so.1";
     auto real = directory.starts_with('/') ? names.find(path) : std::nullopt;
     if (!real || in_mount(path, spec) || in_mount(*real, spec)) continue;
-    // Whether the package fits is found out by the container's first process.
+    // The container's first process decides whether the package fits.
     bool left = compat && forward_compatibility && is_below(*real, *compat);
     if (!left) image.driver.libraries.push_back({path, std::move(*real), "", kWhy, true});
   }

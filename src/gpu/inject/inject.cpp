@@ -40,7 +40,7 @@ using Strings = std::vector<std::string>;
 constexpr std::chrono::seconds kPatience{30};
 constexpr size_t kMaxAnswer = size_t{1} << 20;
 
-/// One container's configuration on its way.
+/// Amends one container's configuration.
 class Injector {
  public:
   Injector(InjectOptions options, const Injected& container, oci::Spec& spec, Log& log)
@@ -93,7 +93,7 @@ Result<void> Injector::ask_berth(Strings words) const {
   }
   berth.args.insert(berth.args.end(), words.begin(), words.end());
   berth.env = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
-  // An ordinary user's store is below it.
+  // An ordinary user's store is below HOME.
   if (const char* home = std::getenv("HOME")) berth.env->push_back(std::string("HOME=") + home);
   berth.working_directory = "/";
   auto output = TRY(sys::run_command(std::move(berth), "", kPatience, kMaxAnswer));
@@ -186,7 +186,7 @@ std::vector<GivenNode> given_nodes(const oci::Spec& spec) {
   return nodes;
 }
 
-/// Whether a GPU to compute on may be among them: /dev/kfd has no number of its own.
+/// Whether a GPU for computing may be among them: /dev/kfd has no reserved number.
 bool names_gpus(const oci::Spec& spec) {
   constexpr int64_t kNvidia = 195, kFirstOfDriver = 254;  // nvidia-modeset, nvidiactl
   const auto& devices = spec.linux_.devices;
@@ -207,7 +207,7 @@ bool names_gpus(const oci::Spec& spec) {
          });
 }
 
-/// As --privileged asks for them.
+/// With the device rule of --privileged.
 bool has_all_devices(const oci::Spec& spec) {
   if (!spec.linux_.resources) return false;
   const auto& rules = spec.linux_.resources->devices;
@@ -223,7 +223,7 @@ bool is_there(const std::string& path) {
   return found.ok() ? found->has_value() : found.error().kind != Kind::not_found;
 }
 
-/// "/dev/fuse", "/dev/fuse:/dev/fuse2:rw". Nothing where the machine has none and need not.
+/// "/dev/fuse", "/dev/fuse:/dev/fuse2:rw". Nothing if the machine lacks it and it is optional.
 Result<std::optional<oci::DeviceNode>> node_of(const policy::Given& given) {
   auto parts = split(given.text, ':');
   oci::DeviceNode node;
@@ -327,7 +327,7 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
                                 const std::vector<Selected>& selected) {
   if (request.want == Request::Want::none) return {};
   using policy::DriverMode;
-  // The one writes into the image's files, the other reads them.
+  // The former writes into the image's files, the latter reads them.
   if (policy_.driver_mode == DriverMode::copy || policy_.driver_mode == DriverMode::image) {
     return make_error(Kind::unsupported,
                       "driver mode " + quote(policy::to_json_text(policy_.driver_mode)) +
@@ -366,7 +366,7 @@ Result<void> Injector::add_cdi(oci::ContainerEdits edits) {
   bool nodes_alone = policy_.driver_mode == policy::DriverMode::image;
   if (nodes_alone && keep_nodes(edits)) log_.warn(kNodesAlone);
   FinishOptions options{options_.state_dir, policy_.forward_compatibility, nullptr};
-  // Without a driver that we find, the file's word alone counts.
+  // Without a driver found here, the file alone decides.
   std::optional<Inventory> inventory;
   if (wants_inventory(edits)) {
     auto found = find_inventory();
@@ -412,10 +412,10 @@ Result<void> Injector::add(Choice& choice) {
   return check_devices(ours, user_mounts(spec_, real_path_in(container_.rootfs)), is_host_device);
 }
 
-// After the wishes were read, so that no variable of a rule is taken for dockerd's last word.
+// After the requests were read, so that no variable of a rule is taken for dockerd's last one.
 Result<void> Injector::apply_rules(const std::vector<policy::PlacedRule>& rules, Sources& sources) {
   policy::Facts facts = policy::facts_of(spec_, options_.caller);
-  // Numbers alone: this program asks no name service.
+  // Only numbers: this program uses no name service.
   facts.uid = std::to_string(calling_user().value_or(0));
   if (policy::needs_of(rules).groups && !sys::in_initial_user_namespace()) {
     return make_error(Kind::denied,
@@ -478,7 +478,7 @@ Result<std::optional<ContainerLease>> Injector::run() {
 Result<std::optional<ContainerLease>> inject(const InjectOptions& options,
                                              const Injected& container, oci::Spec& spec, Log& log) {
   if (options.decided) {
-    // One of a rule's hooks may be NVIDIA's, which believes the image's variables.
+    // A rule may add NVIDIA's hook, which trusts the image's variables.
     take_nvidia_hook(spec.hooks);
     return find_lease(container.bundle);
   }

@@ -39,8 +39,8 @@ std::string field(std::string_view key, std::string_view value) {
   return out + "\"";
 }
 
-/// The text of --gpus that dockerd made `env` of: it appends the devices, and after them the
-/// capabilities where they were named. Nothing for "--gpus 0", for which it appends nothing.
+/// Reconstructs the text of --gpus from which dockerd made `env`: it appends the devices, and after
+/// them the capabilities if they were named. Nothing for "--gpus 0", for which it appends nothing.
 std::optional<std::string> docker_flag(const Strings& env) {
   size_t last = env.size();
   std::string capabilities;
@@ -134,7 +134,7 @@ Result<Wish> take_wish(oci::Spec& spec, const policy::Gpu& policy) {
   Wish wish;
   wish.sources.privileged = is_privileged(spec);
   bool hook = take_nvidia_hook(spec.hooks);
-  // podman adds the hook for every container where its directory of hooks says so.
+  // podman adds the hook to every container if its hooks directory says so.
   if (hook && spec.process && !oci::may_be_images(spec.annotations)) {
     wish.sources.gpus = docker_flag(spec.process->env);
   }

@@ -29,13 +29,13 @@ bool counts(const std::string& driver) {
                      [&](std::string_view prefix) { return driver.starts_with(prefix); });
 }
 
-// Names below `path` that programs see come and go with GPUs and MIG instances.
+// Names below `path` that change as GPUs and MIG instances come and go.
 Result<void> append_names(const DriverRoot& root, const std::string& path, std::string& out) {
   for (const std::string& name : TRY(root.list_machine(path))) out += name + " ";
   return {};
 }
 
-// nvidia-caps/mig-minors would be one file, but it counts every instance that there could be.
+// nvidia-caps/mig-minors would be one file, but it lists every possible instance.
 Result<void> append_instances(const DriverRoot& root, std::string& out) {
   const std::string base = "/proc/driver/nvidia/capabilities";
   for (const std::string& gpu : TRY(root.list_machine(base))) {
@@ -66,7 +66,7 @@ void append_stamp(const std::string& path, std::string& out) {
   }
 }
 
-// Empty members cost their share of every reading, and absent they mean the same.
+// Empty members cost time at every reading, and absence means the same.
 void drop_empty(json::Value& value) {
   if (auto* array = value.get_if<json::Array>()) {
     for (json::Value& element : *array) drop_empty(element);

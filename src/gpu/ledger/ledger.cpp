@@ -30,7 +30,7 @@ constexpr auto kLockPatience = 10s;
 constexpr size_t kMostFiles = 16384;
 /// Per user: far beyond honest use.
 constexpr size_t kMostTickets = 512;
-/// Root of outside, and every user without an id here, in a user namespace.
+/// Outside root, and every user without an id here, in a user namespace.
 constexpr uid_t kOverflowUid = 65534;
 
 bool is_root() {
@@ -62,7 +62,7 @@ struct Record {
   uid_t user = 0;  ///< the owner, as the kernel says
 };
 
-/// Nothing where it is no record.
+/// Nothing if it is no record.
 Result<std::optional<Record>> read_record(const sys::Fd& file, const std::string& name) {
   struct stat info = TRY(sys::stat_fd(file, name));
   if (!S_ISREG(info.st_mode) || info.st_size > static_cast<off_t>(kRecordSize)) {
@@ -124,7 +124,7 @@ Result<Ledger> Ledger::open(const std::string& path, const std::string& state_di
   bool there = TRY(sys::stat_entry(sys::cwd(), path)).has_value();
   if (!there && is_root()) {
     auto made = make_ledger(path, 01777, 0644);  // to lock a file is to read it
-    // Where not even root can, there are no others to agree with.
+    // If not even root can make one, there are no others to coordinate with.
     bool nobody_can = !made.ok() && made.error().sys_errno == EROFS;
     if (!made.ok() && !nobody_can) {
       return std::move(made).error().with_context("cannot make the GPU ledger " + quote(path));

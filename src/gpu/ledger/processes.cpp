@@ -25,7 +25,7 @@ std::string normal(const std::string& cgroup) {
   return path;
 }
 
-/// Another user can name any cgroup.
+/// Another user could record any cgroup.
 bool is_in_cgroup(const SeenProcess& process, const KnownLease& known) {
   const Life& life = known.lease.life;
   if (known.user != 0 || life.cgroup.find_first_not_of('/') == std::string::npos) return false;

@@ -23,10 +23,10 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kAtOnce = 16;
 constexpr std::chrono::milliseconds kLook = 100ms;
 constexpr std::chrono::milliseconds kSeldomLook = 1s;
-/// Numbers that dead files of others may have.
+/// Numbers that others' dead files may occupy.
 constexpr uint64_t kMostTries = 512;
 
-/// A place in the queue: its file, which goes with this object.
+/// A place in the queue: its file is removed with this object.
 class Place {
  public:
   Place() = default;

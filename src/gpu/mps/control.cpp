@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kMpsLogs = "/tmp/nvidia-log";
-/// A daemon that starts reads no GPU; its servers do, later.
+/// A starting daemon touches no GPU; its servers do, later.
 constexpr auto kStartPatience = 10s;
 constexpr auto kAskPatience = 5s;
 constexpr auto kEndPatience = 5s;
@@ -107,7 +107,7 @@ void kill_share(const std::string& share) {
     auto pid = parse_u64(name);
     if (!pid || !bears(name, entry)) continue;
     auto handle = sys::open_pidfd(static_cast<pid_t>(*pid));
-    // The number may be another one's by now.
+    // The pid may be another process's now.
     if (!handle.ok() || !bears(name, entry)) continue;
     sys::Process process(static_cast<pid_t>(*pid), std::move(*handle));
     ignore(process.signal(SIGKILL));
@@ -249,7 +249,7 @@ Error enter_share(const MpsPlace& place, const std::string& program,
   args.insert(args.end(), words.begin(), words.end());
   std::vector<std::string> env;
   for (char** one = environ; *one != nullptr; ++one) env.emplace_back(*one);
-  // Its path is its name in ps; one below /tmp is hidden by now.
+  // Its path is its name in ps; a path below /tmp is hidden now.
   Error absent = sys::execute(program, args, env);
   if (absent.kind != Kind::not_found) return absent;
   return sys::execute(sys::fd_path(*file), args, env);

@@ -42,7 +42,7 @@ Result<sys::Fd> lock_shares(const std::string& root) {
   return lock;
 }
 
-/// The lock of the share's keeper; nothing while it lives.
+/// The lock of the share's keeper; nothing while the keeper lives.
 Result<std::optional<sys::Fd>> lock_of_keeper(const MpsPlace& place) {
   const std::string path = place.directory + "/" + kMpsKeeper;
   sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));

@@ -32,7 +32,7 @@ constexpr std::chrono::milliseconds kSoon = 1s;
 constexpr std::chrono::milliseconds kSeldom = 30s;
 /// Between two polls.
 constexpr std::chrono::milliseconds kKeeperPause = 200ms;
-/// Before a daemon that died, or did not start, is started again; twice as long each time, until
+/// The pause before a daemon that died, or did not start, is restarted; doubled each time, until
 /// one has lived for a while.
 constexpr std::chrono::milliseconds kShortestRest = 100ms, kLongestRest = 30s;
 constexpr auto kLongLife = 1min;
@@ -48,14 +48,14 @@ class Keeper {
         modes_(place_.root, order_),
         daemon_(self, name, place_, order_) {}
 
-  /// Whether any container computes through this share, or is to; in doubt one does.
+  /// Whether any container computes through this share, or will; true if in doubt.
   bool is_used();
-  /// Whether one of them runs; in doubt one does.
+  /// Whether such a container runs; true if in doubt.
   bool has_running();
   Result<void> start();
-  /// Until the share has ended.
+  /// Runs until the share has ended.
   void stay();
-  /// While the lock of all shares is held.
+  /// Call it under the lock of all shares.
   void end();
 
  private:
@@ -125,7 +125,7 @@ bool Keeper::has_running() {
   return in_doubt_ || !users_.empty();
 }
 
-// It lives by its lock: when this process is killed the GPUs are anybody's.
+// The lease depends on its lock: when this process is killed the GPUs are free.
 Result<void> Keeper::hold_gpus() {
   if (!order_.takes || lease_) return {};
   Here here = TRY(look_around());
@@ -184,7 +184,7 @@ void Keeper::end() {
   remove_share(place_);
 }
 
-// While containers are there nothing of the share is given up: they would compute without limits.
+// While containers exist nothing of the share is given up: they would compute without limits.
 void Keeper::start_again() {
   ignore(sys::remove_entry(sys::cwd(), place_.directory + "/" + kMpsReady));
   if (Clock::now() - started_ > kLongLife) rest_ = kShortestRest;

@@ -108,8 +108,8 @@ Result<void> Placer::open_state() {
   return {};
 }
 
-// The driver's directory: an empty file for each library to be bound over, and the links. A
-// directory of the host, so that not one name has to be made inside of the image.
+// Makes the driver's directory: an empty file for each library to be bound over, and the links. It
+// is a directory of the host, so that no name has to be made inside of the image.
 Result<void> Placer::place_skeleton() {
   std::string content;
   for (const GrantedFile& file : grant_.files) {
@@ -164,7 +164,7 @@ Result<void> Placer::place_files() {
     bool laid_out = grant_.mode == DriverMode::copy ||
                     (grant_.mode == DriverMode::volume && is_inside(file.container_path));
     if (comes_and_goes(file.kind)) {
-      // Its service may have ended since the machine was looked at.
+      // Its service may have ended since the probe.
       if (!TRY(sys::stat_entry(sys::cwd(), file.host_path))) continue;
     } else {
       if (laid_out) continue;
@@ -228,7 +228,7 @@ Result<void> Placer::place_nodes() {
     out.file_mode = node.mode;
     bool group_is_known = ids_are_real && node.gid != 0 && node.gid != kOverflowId;
     if (group_is_known) out.gid = node.gid;
-    // A node that only a group may open is of no use without that group.
+    // A node that only a group may open is useless without that group.
     if (group_is_known && (node.mode & 0006) != 0006) groups.insert(node.gid);
     place_.edits.device_nodes.push_back(std::move(out));
   }
@@ -239,8 +239,8 @@ Result<void> Placer::place_nodes() {
   return {};
 }
 
-// Every destination outside of procfs and of the skeleton, which brings its own. Making them in a
-// container's upper directory would copy up /usr, /usr/bin and /etc: milliseconds on a disk.
+// Contains every destination outside of procfs and of the skeleton, which has its own. Making them
+// in a container's upper directory would copy up /usr, /usr/bin and /etc: milliseconds on a disk.
 Result<void> Placer::build_placeholder_layer() {
   std::vector<std::string> paths;
   for (const oci::Mount& mount : place_.edits.mounts) {
@@ -249,7 +249,7 @@ Result<void> Placer::build_placeholder_layer() {
   }
   if (!grant_.loader_entries.empty() && options_.musl) paths.emplace_back(kMuslPath);
   if (paths.empty()) return {};
-  // No mount for each of a volume's programs: links in this layer lead to them.
+  // A volume's programs are not mounted one by one: links in this layer lead to them.
   std::string links;
   for (const GrantedLink& link : grant_.program_links)
     links += "\n" + link.path + "\t" + link.target;
@@ -257,7 +257,7 @@ Result<void> Placer::build_placeholder_layer() {
   for (const GrantedFile& file : grant_.files) {
     if (file.kind == FileKind::directory) directories.insert(file.container_path.substr(1));
   }
-  // A file and a directory of one name are two layers.
+  // A file and a directory of the same name need different layers.
   std::string content = join(paths, "\n") + links;
   for (const std::string& path : directories) content += "\n" + path + "/";
   std::string name = "placeholders-" + key_of_text(content);
@@ -285,7 +285,7 @@ Result<void> Placer::build_placeholder_layer() {
 }  // namespace
 
 void leave_out_denied(Grant& grant) {
-  // These nodes alone have a reason before complete_reasons().
+  // Only these nodes have a reason before complete_reasons().
   for (Reason& reason : grant.reasons) {
     bool there = reason.kind == "node" && reason.given && !reason.host_path.empty();
     if (!there || !sys::is_denied_by_cgroup(reason.host_path)) continue;

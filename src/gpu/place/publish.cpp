@@ -17,8 +17,7 @@ namespace {
 
 constexpr const char* kPrefix = "building-";
 
-// The modes are set, not asked for: every user of a container reads these, and our umask may say
-// 077.
+// The modes are set explicitly: every user of a container reads these, and our umask may be 077.
 Result<void> make_open_directory(const sys::Fd& parent, const std::string& name) {
   TRY(sys::make_directory(parent, name, 0755));
   auto fd = TRY(sys::open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));

@@ -98,8 +98,8 @@ Result<std::optional<Gpu>> Devices::read_gpu(const std::string& address) {
   return std::optional<Gpu>(std::move(gpu));
 }
 
-// Inside a batch job or a container, procfs still lists every GPU of the machine; the nodes say
-// which are ours. Where no GPU has one yet, root can make them all.
+// Inside a batch job or a container, procfs still lists every GPU of the machine; the nodes show
+// which are ours. If no GPU has one yet, root can make them all.
 void Devices::leave_out_absent_gpus() {
   auto is_absent = [this](const Gpu& gpu) { return nodes_.is_absent(gpu.node); };
   auto& gpus = inventory_.gpus;
@@ -169,7 +169,7 @@ void Devices::read_control_nodes() {
   } else {
     problem("the module nvidia-uvm is not loaded, CUDA will not start; try: modprobe nvidia-uvm");
   }
-  // Some releases name nvidia-modeset in /proc/devices, others have the node alone.
+  // Some releases list nvidia-modeset in /proc/devices, others only have the node.
   if (nodes_.major_of("nvidia-modeset") || nodes_.find("/dev/nvidia-modeset")) {
     control.push_back(nodes_.expect("/dev/nvidia-modeset", major, kModesetMinor, 0666));
   }

@@ -124,12 +124,12 @@ void Files::take_configs() {
   for (const NamedFile& config : config_names()) take_first(FileKind::config, config, directories);
 }
 
-// The X server loads these by paths that its configuration names, which are the host's.
+// The X server loads these by paths in its configuration, which are the host's.
 void Files::take_modules() {
   const std::string& version = inventory_.driver.library_version;
   if (version.empty()) return;
   take_module("nvidia_drv.so", "nvidia_drv.so");
-  // The server asks for the name without the version.
+  // The server loads the name without the version.
   take_module("libglxserver_nvidia.so." + version, "libglxserver_nvidia.so");
 }
 

@@ -42,7 +42,7 @@ bool has_tls_note(const scan::ElfFile& elf) {
   });
 }
 
-// libGL of Mesa or of GLVND: both are the image's business.
+// libGL of Mesa or GLVND belongs to the image.
 bool is_nvidias_gl(const scan::ElfFile& elf) {
   return std::any_of(elf.needed.begin(), elf.needed.end(), [](const std::string& name) {
     return name.starts_with("libnvidia-glcore.so") || name.starts_with("libnvidia-eglcore.so");
@@ -202,7 +202,7 @@ void Search::collect_candidates(const std::string& directory) {
   }
 }
 
-// The version of the loaded module when its libcuda (or NVML) is there, else the newest on disk.
+// The version of the loaded module if its libcuda (or NVML) exists, else the newest on disk.
 void Search::choose_version() {
   std::string newest;
   for (const Candidate& candidate : candidates_) {
@@ -239,7 +239,7 @@ void Search::keep_one_tls() {
   });
 }
 
-// The first directory wins for each library and class, as it does for the loader.
+// For each library and class the first directory wins, as for the loader.
 void Search::take_libraries() {
   std::set<std::string> directories;  // that hold files of the version
   for (const Candidate& candidate : candidates_) {
@@ -265,7 +265,7 @@ bool Search::take_library(const Candidate& candidate) {
 std::optional<DriverFile> Search::open_library(const Candidate& candidate) {
   auto object = open_candidate(candidate);
   if (!object || object->fit == Fit::foreign) return std::nullopt;
-  // A link by SONAME is not the file: "libnvidia-api.so.1" may be either.
+  // A link named by the SONAME is not the file: "libnvidia-api.so.1" may be either.
   bool is_link = object->host_path.substr(object->host_path.rfind('/') + 1) != candidate.name;
   if (is_link && candidate.library->version == LibraryName::Version::own) return std::nullopt;
   if (candidate.library->contested && !is_nvidias_gl(object->elf)) return std::nullopt;

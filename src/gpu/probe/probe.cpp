@@ -87,7 +87,7 @@ void ask_nvml_for_facts(const ProbeOptions& options, Inventory& inventory, Log& 
   log.warn(fmt::format("NVML: {}, using procfs and file names instead", inventory.nvml));
 }
 
-// Why no driver is found where NVIDIA's own tools show GPUs.
+// Why no driver is found although NVIDIA's own tools show GPUs.
 std::string no_driver(const DriverRoot& root) {
   std::string line = "no NVIDIA driver was found on this machine";
   if (root.stat_machine("/dev/dxg")) {
