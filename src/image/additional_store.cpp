@@ -30,7 +30,7 @@ bool suits(const LayerRecord& found, const struct stat& directory, bool own) {
   return sys::check_erofs().ok();
 }
 
-/// The record of the layer in layers/`name`, if it can be used.
+/// The record of the layer in layers/`name`, if it is usable.
 Result<std::optional<LayerRecord>> read_usable(const sys::Fd& root, const std::string& name,
                                                bool own) {
   const std::string path = "layers/" + name;

@@ -22,7 +22,7 @@ constexpr LayerFlavor kFlavors[] = {
     {Ownership::single, OverlayXattr::user},
 };
 
-/// A store has the directory since its first pull.
+/// The directory exists only after a first pull.
 Result<std::vector<std::string>> origin_names(const sys::Fd& root) {
   if (!TRY(sys::stat_entry(root, "origins"))) return std::vector<std::string>();
   return sys::list_directory(root, "origins");
@@ -168,7 +168,7 @@ Result<std::string> user_of_layer(const sys::Fd& root, const std::string& name) 
 Result<Collected> unlink_unneeded(const sys::Fd& root, StoreLock& lock) {
   Needed needed = TRY(find_needed(root, lock));
   Collected collected;
-  // A killed writer's half record; writers hold the lock, so none is at work now.
+  // A killed writer's half record: writers hold the lock, so none is active now.
   for (const auto& name : TRY(sys::list_directory(root, "images"))) {
     if (!name.ends_with(".json")) TRY(sys::remove_entry(root, "images/" + name));
   }

@@ -60,7 +60,7 @@ Result<LayerRecord> parse_layer_record(std::string_view text, const std::string&
   return record;
 }
 
-// NFS, FUSE and old kernels.
+// On NFS, FUSE and old kernels.
 bool lacks_flags(const Error& error) {
   return error.sys_errno == EINVAL || error.sys_errno == ENOSYS;
 }
@@ -196,7 +196,7 @@ Result<Delivery> Delivery::begin(const Store& store) {
   return delivery;
 }
 
-/// Of its file in tmp/.
+/// The name of its file in tmp/.
 std::string Delivery::name() const {
   return pins_.path_.substr(pins_.path_.rfind('/') + 1);
 }
@@ -330,7 +330,7 @@ Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record
   const std::string place = "layers/" + name;
   auto published = sys::rename_new(sys::cwd(), directory.path_, store_->dir_, place);
   if (!published.ok() && lacks_flags(published.error())) {
-    // A directory that is not empty is not replaced by a rename without that flag, either.
+    // Even without that flag a rename does not replace a non-empty directory.
     published = sys::rename(sys::cwd(), directory.path_, store_->dir_, place);
   }
   if (!published.ok()) {
@@ -433,7 +433,7 @@ Result<std::optional<LayerRecord>> find_layer_record(const sys::Fd& root, const 
   bool own = true;
   for (const std::string& name : layer_names(diff_id, flavor)) {
     auto record = TRY(read_layer_record(root, name));
-    // Files that were unpacked for others have other owners.
+    // Files that were unpacked for other users have other owners.
     if (record && (own || record->flavor.format == LayerFormat::erofs)) return record;
     own = false;
   }

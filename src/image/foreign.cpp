@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxFile = size_t{1} << 20;
 
-// As /.singularity.d/actions/exec of such an image does it; newer ones leave it to apptainer.
+// As /.singularity.d/actions/exec of such an image does; newer images leave it to apptainer.
 constexpr const char* kWithEnvironment =
     "for s in /.singularity.d/env/*.sh; do if [ -f \"$s\" ]; then . \"$s\"; fi; done; exec \"$@\"";
 

@@ -40,7 +40,7 @@ Result<void> set_flavor(const Flavor& names, Request& request) {
   return {};
 }
 
-/// Both requests: members that one has not stay as they are.
+/// Both requests: members that one lacks are unchanged.
 struct Message {
   std::string verb;
   std::string root;

@@ -223,7 +223,7 @@ std::chrono::milliseconds Watch::pause() {
 
 Watch::Seen Watch::look(const sys::Fd& root, const std::string& name) {
   if (name.empty() || name.find('/') != std::string::npos) return Seen::gone;
-  // An open makes a file system of the network ask its server.
+  // Opening it makes a network file system ask its server.
   auto file = sys::open_if_exists(root, in_tmp(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   bool gone = file.ok() ? !*file : has_gone(file.error());
   if (gone) return Seen::gone;

@@ -98,8 +98,8 @@ namespace {
 
 constexpr std::string_view kTransport = "docker://";
 
-/// The name as others spell it: podman and Apptainer put the transport before it, Enroot and pyxis
-/// a '#' behind the registry.
+/// The name without other tools' additions: podman and Apptainer put the transport in front, Enroot
+/// and pyxis a '#' behind the registry.
 std::string plain_name(std::string_view text) {
   if (text.starts_with(kTransport)) text.remove_prefix(kTransport.size());
   std::string name(text);
@@ -115,7 +115,7 @@ bool is_host_and_port(std::string_view text) {
   return host && colon != text.npos && valid_registry(text);
 }
 
-/// Takes the registry off the front of a name that has one; the default is Docker Hub.
+/// Removes the registry from the front of a name that has one; the default is Docker Hub.
 std::string take_registry(std::string_view& name) {
   std::string registry(kDefaultRegistry);
   size_t slash = name.find('/');

@@ -30,7 +30,7 @@ Result<sys::Fd> stage(const std::string& path, Shape shape, Locks locks) {
   return fd;
 }
 
-/// The lease that an entry belongs to: itself, or by its name "stage-<lease>-<random>".
+/// The lease of an entry: the entry itself, or by its name "stage-<lease>-<random>".
 std::string lease_of(const std::string& name) {
   if (name.starts_with(kPinsPrefix) || name.starts_with(kHolderPrefix)) return name;
   if (!name.starts_with(kStagePrefix)) return "";
@@ -68,7 +68,7 @@ Result<void> lock_file(const sys::Fd& fd, sys::LockMode mode, const std::string&
 
 Result<StagedEntry> stage_in(const std::string& root, std::string_view prefix, Shape shape,
                              Locks locks) {
-  // A name that a sweeper took in that moment is simply tried again.
+  // A name that a sweeper removed at that moment is simply tried again.
   for (int attempt = 0; attempt < kMaxTries; ++attempt) {
     std::string path = root + "/tmp/" + std::string(prefix) + sys::random_hex(8);
     auto fd = stage(path, shape, locks);
@@ -95,7 +95,7 @@ std::optional<sys::Fd> take_leftover(const sys::Fd& root, const std::string& nam
     return left ? std::optional<sys::Fd>(sys::Fd()) : std::nullopt;
   }
   auto fd = sys::open_if_exists(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  // A mark that was being taken away.
+  // A mark that is being taken away.
   if (!fd.ok() && fd.error().sys_errno == ELOOP) return sys::Fd();
   if (!fd.ok() || !*fd) return std::nullopt;
   auto locked = sys::try_lock(**fd, sys::LockMode::exclusive, path);
@@ -114,7 +114,7 @@ std::optional<sys::Fd> take_leftover(const sys::Fd& root, const std::string& nam
 }
 
 void sweep(const sys::Fd& root) {
-  // Whatever fails here fails again, and is said, where it matters: a sweep never stops its caller.
+  // A failure here will recur, and be reported, where it matters: a sweep never stops its caller.
   auto names = sys::list_directory(root, "tmp");
   if (!names.ok()) return;
   for (const auto& name : *names) {

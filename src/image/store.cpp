@@ -19,8 +19,8 @@ namespace {
 constexpr const char* kDirectories[] = {"blobs",      "blobs/sha256", "layers",  "images",
                                         "containers", "names",        "origins", "tmp"};
 
-/// How often an image is looked up that others remove and bring again. One that lacks something
-/// each time is damaged.
+/// How often to look up an image that others remove and bring back. One that lacks something each
+/// time is damaged.
 constexpr int kTries = 20;
 
 /// Another process may do the same at this moment: every step accepts existing entries.
@@ -150,7 +150,7 @@ Result<StoreLock> Store::lock(sys::LockMode mode) const {
   lock.fd_ = TRY(sys::open_at(dir_, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   TRY(lock_file(lock.fd_, mode, root_ + "/lock", locks_));
   if (locks_ == Locks::needed || mode == sys::LockMode::shared) return lock;
-  // Other machines do not see that one.
+  // Other machines do not see this lock.
   StagedEntry holder = TRY(stage_in(root_, kHolderPrefix, Shape::file, locks_));
   lock.holder_ = std::move(holder.path);
   lock.holder_fd_ = std::move(holder.fd);
@@ -348,7 +348,7 @@ Result<std::optional<ImageRecord>> Store::record_of(const Reference& reference, 
   return std::optional<ImageRecord>();
 }
 
-/// The records that a name means. By id there may be several, all of one image id.
+/// The records that a name matches. By id there may be several, all with one image id.
 Result<std::vector<ImageRecord>> Store::match(std::string_view name,
                                               const std::vector<ImageRecord>& records,
                                               Scope scope) const {
@@ -562,7 +562,7 @@ Result<void> Store::mark_used(const std::string& container_id, const std::vector
     bool mixed = false;
     for (const auto& layer : image.layers) {
       whole = whole && TRY(has_layer(layer.diff_id));
-      // Its form may have been changed since it was looked up.
+      // Its form may have changed since the look-up.
       whole = whole && TRY(sys::stat_entry(sys::cwd(), layer.directory)).has_value();
       mixed = mixed || !layer.read_only;
     }

@@ -76,11 +76,11 @@ bool uses(const sys::Fd& root, const Digest& manifest, const std::string& path) 
   bool whole = need_manifest(root, manifest, needed).ok();
   std::string name = last_name(path);
   if (!path.starts_with("layers/")) return needed.blobs.contains(name);
-  // Which layers it has is unknown where its manifest is damaged, too: any may be one.
+  // With a damaged manifest its layers are unknown too: any may be one of them.
   return !whole || needed.layers.contains(name);
 }
 
-/// The records that are worth nothing without this blob.
+/// Removes the records that are useless without this blob.
 Result<void> unlink_records_of(const sys::Fd& root, const std::string& hex) {
   std::vector<std::string> damaged;
   for (const auto& record : TRY(read_records(root, damaged))) {

@@ -54,7 +54,7 @@ Result<uint64_t> files_beside(const sys::Fd& root, const std::string& name, bool
   for (const auto& entry : TRY(sys::list_directory(*here, "."))) {
     auto status = TRY(sys::stat_entry(*here, entry));
     if (!status || !S_ISREG(status->st_mode)) continue;
-    // An image is sparse where a file of it has holes.
+    // An image file is sparse where its files have holes.
     bool image = entry == tree_name(LayerFormat::erofs);
     is_image |= image;
     bytes += image ? static_cast<uint64_t>(status->st_blocks) * kSector
@@ -86,7 +86,7 @@ void share_out(const LinkedFiles& files, Sizes& sizes) {
   }
 }
 
-/// Which objects each image needs. One that is damaged is passed over.
+/// Records which objects each image needs. Skips damaged images.
 Result<void> add_images(const sys::Fd& root, const Sizes& sizes,
                         std::map<std::string, ObjectUse>& uses) {
   std::vector<std::string> damaged;

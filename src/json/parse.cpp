@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that sees RapidJSON: its SAX reader (iterative, so that depth costs no stack) feeds
+// The only file that uses RapidJSON: its SAX reader (iterative, so that depth costs no stack) feeds
 // our Document.
 #if defined(__SSE2__)
 #define RAPIDJSON_SSE2
@@ -107,7 +107,7 @@ class Builder {
     return true;
   }
   bool open() { return ++depth_ <= limits_.max_depth || fail("nested too deeply"); }
-  // Of the last `size` values the first `kept` count.
+  // Of the last `size` values only the first `kept` count.
   bool close(Node::Kind kind, size_t size, size_t kept) {
     --depth_;
     Node node = document_.close(kind, std::span(waiting_).last(size).first(kept));
@@ -124,7 +124,7 @@ class Builder {
     }
     return true;
   }
-  /// How many are left, at the front; nothing where none may come twice.
+  /// Returns how many are left, at the front; nothing if duplicates are not allowed.
   std::optional<size_t> keep_last_of_each_name(std::span<Node> members) {
     if (members.size() < 2 || (members.size() <= kFew && are_unique(members))) {
       return members.size();

@@ -19,7 +19,7 @@ constexpr size_t kStep = size_t{256} << 10;  // more than a frame that a writer 
 constexpr int kTries = 50;
 constexpr std::chrono::milliseconds kPause{2};
 
-/// Numbers of the files that there are, `log` being 0, the oldest first.
+/// The numbers of the existing files, `log` being 0, the oldest first.
 Result<std::vector<uint64_t>> find_files(const sys::Fd& directory) {
   const std::string prefix = std::string(kLogFile) + ".";
   std::vector<uint64_t> found;
@@ -62,7 +62,7 @@ Result<Reader::File> Reader::open_named(const std::string& name) const {
   return file;
 }
 
-// The oldest first. A file that is renamed meanwhile may come twice, or not: so all of it again.
+// The oldest first. A file that is renamed meanwhile may appear twice, or not: then all again.
 Result<std::vector<Reader::File>> Reader::open_all() const {
   for (int tries = 0;; ++tries) {
     std::vector<File> files;
@@ -147,8 +147,8 @@ Result<std::optional<Reader::File>> Reader::successor() const {
       return {};
     };
     TRY(look());
-    // Rotated twice since its directory was listed: the file behind it has a name that was not
-    // listed either.
+    // Rotated twice since the directory was listed: the next file has a name that was not listed
+    // either.
     if (!ours && tries < kTries && TRY(sys::stat_fd(file_.fd, kLogFile)).st_nlink > 0) continue;
     std::optional<size_t> before = ours;
     size_t next = ours ? *ours + 1 : 0;

@@ -165,7 +165,7 @@ void Writer::add_local(Stream stream, std::string_view bytes) {
     if (is_full(0)) rotate();
     std::string_view part = bytes;
     if (rotate_at_ != 0 && is_full(kFrameHeader + bytes.size())) {
-      // Files end with lines where they can: readers of the next one then miss nothing of it.
+      // Files end with whole lines if possible, so that readers of the next one miss nothing.
       uint64_t room = rotate_at_ - size_;
       size_t newline =
           room > kFrameHeader ? bytes.rfind('\n', room - kFrameHeader) : std::string_view::npos;
@@ -200,7 +200,7 @@ void Writer::append(std::string_view head, std::string_view bytes) {
     size_ += head.size() + bytes.size();
     return;
   }
-  // The disk is full. Half an entry would be joined to the next one.
+  // The disk is full. Half an entry would merge with the next one.
   ignore(sys::truncate(file_, size_, kLogFile));
 }
 
@@ -211,12 +211,12 @@ bool Writer::is_full(uint64_t more) const {
 }
 
 void Writer::rotate() {
-  // Where it does not work now, it is tried again when the file has grown as much once more.
+  // If it fails now, it is tried again when the file has grown by as much again.
   if (!try_to_rotate().ok()) rotate_at_ = size_ + settings_.max_bytes;
 }
 
 Result<void> Writer::try_to_rotate() {
-  // Before any name changes: without a new file the old one stays where it is.
+  // Before any name changes: without a new file the old one keeps its name.
   Writer next;
   next.settings_ = settings_;
   TRY(sys::remove_entry(directory_, kNewFile));  // of a writer that was killed

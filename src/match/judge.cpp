@@ -46,7 +46,7 @@ bool holds(const VersionNeed& need, std::string_view version) {
   int order = scan::compare_versions(version, need.version);
   switch (need.op) {
     case VersionNeed::Op::equal: {
-      // "=570" is a branch.
+      // "=570" means the branch.
       bool prefix = version.starts_with(need.version) &&
                     (version.size() == need.version.size() || version[need.version.size()] == '.');
       return order == 0 || prefix;
@@ -239,7 +239,7 @@ bool Court::look_at_cpu_features() {
   return true;
 }
 
-// A need that the main program has ends it; one of another file only that file.
+// A need of the main program is a failure; one of another file only affects that file.
 void Court::look_at_found_cpu() {
   if (found_ == nullptr) return;
   if (found_->is_static && found_->cpu.empty()) return;
@@ -345,7 +345,7 @@ const RunRecord* Court::newest_failure(Alike alike) const {
   const RunRecord* newest = nullptr;
   for (const RunRecord& run : candidate_.runs) {
     if (run.exit == 0 || !run.own_command || job_.other_command) continue;
-    // Of one moment the greater status, so that the order of the records changes nothing.
+    // At equal times the greater status, so that the order of the records does not matter.
     bool newer = newest == nullptr || run.time > newest->time ||
                  (run.time == newest->time && run.exit > newest->exit);
     if (newer && is_within(node_, run, job_.user_land, alike)) newest = &run;

@@ -16,8 +16,8 @@ namespace {
 using facts::GpuCode;
 using node::NodeGpu;
 
-/// Of Rank::code: better than any code; no code at all lies between code that runs and code that
-/// does not, so an entry for other GPUs never comes before one that was made for none.
+/// For Rank::code: better than any code; "no code at all" ranks between code that runs and code
+/// that does not, so an entry for other GPUs never precedes one without GPU code.
 constexpr uint32_t kBestCode = 500, kNoCode = kBestCode - 50, kUnusedCode = kBestCode;
 
 std::string gpu_name(const NodeGpu& gpu) {
@@ -67,7 +67,7 @@ bool Court::wants_cuda() const {
   });
 }
 
-/// The newest runtime that the image has.
+/// The newest runtime of the image.
 std::string_view Court::cuda() const {
   std::string_view newest = declared_.cuda;
   if (found_ == nullptr) return newest;
@@ -260,7 +260,7 @@ bool Court::look_at_requirements() {
   return true;
 }
 
-// The host's libraries come into the image's user land, with its libc.
+// The host's libraries are used in the image's user land, with its libc.
 bool Court::look_at_glibc() {
   if (found_ != nullptr && found_->musl && found_->glibc.empty()) {
     add({"glibc", Tier::found}, lost_driver(),
@@ -284,7 +284,7 @@ void Court::look_at_code() {
   verdict_.rank.code = 0;
   for (const NodeGpu& gpu : node_.gpus) {
     std::string name = gpu_name(gpu);
-    // Equal GPUs are one case.
+    // Equal GPUs are judged once.
     if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
     seen.push_back(name);
     verdict_.rank.code = 0;
@@ -349,7 +349,7 @@ std::string Court::why_unused(const CodeSearch& found) const {
 void Court::look_at_code_of(const NodeGpu& gpu) {
   std::vector<CodePlace> places = places_of_code();
   if (places.empty()) {
-    // CUDA is there, but no code that we could see: programs that compile when they run.
+    // CUDA is present, but no visible code: programs that compile at run time.
     verdict_.rank.code = kNoCode - 1;
     return;
   }

@@ -14,7 +14,7 @@ namespace {
 
 using node::NodeGpu;
 
-/// How two nodes stand to each other in something that is ordered: negative where `left` has less.
+/// The allowed relation of two nodes in an ordered property: negative if `left` has less.
 using Allows = bool (*)(int order);
 bool is_at_least(int order) {
   return order >= 0;
@@ -73,7 +73,7 @@ bool are_gpus_alike(const node::Profile& node, const RunRecord& record, UserLand
   return all && record.user_land == user_land && is_driver_alike(node, record, user_land, allows);
 }
 
-/// Nothing where either is not known.
+/// Nothing if either is unknown.
 std::optional<int> compare_kernels(const node::Profile& node, const RunRecord& record) {
   std::string_view release = plain_release(node.kernel.release);
   if (release.empty() || record.kernel.empty()) return std::nullopt;

@@ -134,7 +134,7 @@ void add_run(std::vector<RunRecord>& runs, RunRecord record) {
   } else if (same->time < record.time) {
     *same = std::move(record);
   }
-  // Of one time: by all that they say, so that the order in which they came changes nothing.
+  // At equal times by all members, so that the original order does not matter.
   std::sort(runs.begin(), runs.end(), [](const RunRecord& left, const RunRecord& right) {
     return left.time != right.time ? left.time < right.time : subject_of(left) < subject_of(right);
   });

@@ -29,7 +29,7 @@ void Clients::add(sys::Fd client) {
 
 Result<void> Clients::listen(const sys::Fd& directory) {
   TRY(sys::remove_entry(directory, kAttachSocket));  // of a monitor that was killed
-  // Through our own descriptor: the name of a socket is at most 107 bytes long.
+  // Through our own descriptor: the path of a socket has at most 107 bytes.
   listener_ = TRY(
       sys::listen_unix(sys::fd_path(directory) + "/" + kAttachSocket, sys::SocketType::messages));
   return {};
@@ -158,7 +158,7 @@ void Clients::tell_exit(int status) {
   forget_dropped();
 }
 
-// Its place stays until the round is over: others are known by theirs.
+// Its place stays until the round is over: others are identified by theirs.
 void Clients::drop(Client& client, ClientWishes* wishes) {
   if (!client.socket) return;
   client.socket.reset();

@@ -50,7 +50,7 @@ constexpr milliseconds kTold{1000};
 /// The longest wait for a user's stop between two starts.
 constexpr milliseconds kLook{100};
 
-// Readers of the ledger have it for a moment; anybody else can keep it, and is not waited for.
+// Readers of the ledger hold it for a moment; another holder may keep it, and is not waited for.
 bool lock_soon(const sys::Fd& file, const std::string& name) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     auto locked = sys::try_lock(file, sys::LockMode::shared, name);
@@ -69,9 +69,9 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   /// False if there is nothing to take over.
   Result<bool> take_over();
   Result<void> stay();
-  /// Writes down the end. True when the container is to be started again.
+  /// Records the end. True when the container is to be restarted.
   bool finish();
-  /// False when it is not to be started any more.
+  /// False when it is not to be restarted any more.
   Result<bool> start_again();
   Result<void> clean_up();
   void linger();
@@ -176,7 +176,7 @@ Result<void> Monitor::call_runtime(std::vector<std::string> words) {
 }
 
 Result<void> Monitor::first_start() {
-  // The size of its terminal, before the command can ask for it.
+  // The size of its terminal, before the command can query it.
   TRY(serve(Watch::nobody, milliseconds(0)));
   TRY(start());
   sys::Fd told = std::move(options_.report);
@@ -184,13 +184,13 @@ Result<void> Monitor::first_start() {
   return {};
 }
 
-// berth-runtime makes the container and waits at the gate, until its end can be seen whatever
+// berth-runtime makes the container and waits at the gate, until its end can be observed whatever
 // happens to us.
 Result<void> Monitor::start() {
   streams_ = TRY(Streams::open(options_.terminal ? Terminal::yes : Terminal::no,
                                options_.keep_stdin ? KeepInput::yes : KeepInput::no, state_));
   auto [gate, theirs] = TRY(sys::socket_pair());
-  // As berth-runtime would do it by itself, but then it would be executed twice.
+  // berth-runtime would do this by itself, but then be executed twice.
   auto program = TRY(sys::protect_program(options_.runtime));
   sys::SpawnOptions spawn;
   if (program) {
@@ -221,7 +221,7 @@ Result<void> Monitor::start() {
   return note_start();
 }
 
-/// Errors: interrupted (berth-runtime has failed, and says why).
+/// Errors: interrupted (berth-runtime failed, and has reported why).
 Result<void> Monitor::open_gate(const sys::Fd& gate) {
   int32_t pid = 0;
   sys::Received received = TRY(sys::receive_message(gate, &pid, sizeof pid));
@@ -244,7 +244,7 @@ Result<void> Monitor::note_start() {
   return {};
 }
 
-// Whether it was started is not known to us, but to berth-runtime, which refuses the second.
+// Only berth-runtime knows whether it was started already, and refuses a second start.
 void Monitor::begin_again() {
   bool started = call_runtime({"start", options_.id}).ok();
   auto ended = sys::await_end(init_.pidfd(), milliseconds(0));
@@ -520,7 +520,7 @@ Result<void> Monitor::clean_up() {
   // If the container could not be ended it keeps its GPUs: others check its lease.
   if (gpus_ && deleted_) ignore(sys::remove_entry(sys::cwd(), lease_));
   remove_state();
-  // Of all copies: berth-holder has one.
+  // For all copies of the descriptor: berth-holder has one.
   sys::unlock(options_.lock);
   return removed;
 }
@@ -553,7 +553,7 @@ void Monitor::tell(const std::string& action, std::map<std::string, std::string>
 }
 
 void Monitor::report(const Error& error) {
-  // A runtime that failed has written its report by itself.
+  // A failed runtime has written its own report.
   if (!options_.report || runtime_reported_) return;
   json::Array context;
   for (const std::string& level : error.context) context.emplace_back(level);

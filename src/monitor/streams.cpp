@@ -35,7 +35,7 @@ Result<Streams> Streams::open(Terminal terminal, KeepInput input, const sys::Fd&
   streams.child_in_ = TRY(sys::open_at(sys::cwd(), "/dev/null", O_RDWR | O_NOCTTY));
   if (streams.terminal_) {
     TRY(sys::remove_entry(directory, kConsoleSocket));  // of a monitor that was killed
-    // Through our own descriptor: the name of a socket is at most 107 bytes long.
+    // Through our own descriptor: the path of a socket has at most 107 bytes.
     streams.console_ = TRY(sys::listen_unix(sys::fd_path(directory) + "/" + kConsoleSocket));
     return streams;
   }
@@ -131,7 +131,7 @@ void Streams::forget(const sys::Fd& queue) {
 void Streams::park_again(const sys::Fd& queue, const sys::Fd& from, pid_t pid) {
   if (!closed_) return;
   closed_ = false;
-  // The new one first: at no moment is nothing parked.
+  // The new one first, so that the ends are always parked.
   if (!park(queue, pid).ok()) return;
   std::array<char, sizeof(Parked)> bytes;
   ignore(sys::take_packet(from, bytes));

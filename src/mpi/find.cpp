@@ -25,7 +25,8 @@ constexpr std::array kCores = {
     "libmpi.so.2",        "libmpi.so.3",         "libmpi.so.4",       "libmpich.so.10",
     "libmpi_mt.so.4",     "libmpi_ibm.so.3",     "libmpi_ibm.so.40"};
 
-/// No loader's own, but usual: of RHEL's modules, of builds from source, of vendors' images.
+/// In no loader's default list, but usual: of RHEL's modules, of builds from source, of vendors'
+/// images.
 constexpr std::array kUsual = {"/usr/lib64/openmpi/lib",
                                "/usr/lib64/mpich/lib",
                                "/usr/lib64/mvapich2/lib",
@@ -71,7 +72,7 @@ void add(const Library* library, std::vector<Installation>& found) {
 }
 
 bool is_core_name(std::string_view name) {
-  // "libmpi.so.7", but not libmpi_cxx.so.40, which is beside one.
+  // "libmpi.so.7", but not libmpi_cxx.so.40, a companion of one.
   return name.starts_with("libmpi.so.") || name.starts_with("libmpich.so.");
 }
 
@@ -89,7 +90,7 @@ Result<bool> holds(const scan::Tree& tree, const std::string& directory,
   return false;
 }
 
-/// Of which library a directory is, and where it lies: below the library's own directory, or
+/// The library that uses a directory, and its place: below the library's own directory, or
 /// anywhere.
 struct Beside {
   std::string_view soname;

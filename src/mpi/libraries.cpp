@@ -69,7 +69,7 @@ Result<std::optional<Library>> read_library(const scan::Tree& tree, const scan::
   if (!symbols.ok()) return none;
   Library library;
   library.path = file.path;
-  // It becomes the name of a file in the container.
+  // It becomes a file name in the container.
   library.soname = is_plain(elf->soname) ? elf->soname : name_of(file.path);
   library.needed = std::move(elf->needed);
   std::string origin = scan::parent_of(file.path);

@@ -34,7 +34,7 @@ void add_once(std::string text, std::vector<std::string>& out) {
   if (std::find(out.begin(), out.end(), text) == out.end()) out.push_back(std::move(text));
 }
 
-/// One MPI of the host in the place of one of the image.
+/// Replaces one MPI of the image by one of the host.
 class Swap {
  public:
   Swap(Libraries& image, Libraries& host, const Installation& ours, const Installation& theirs)
@@ -80,7 +80,7 @@ class Swap {
   bool optional_ = false;           ///< the present needs are a plugin's: failures do not matter
 };
 
-/// The image's that its loader finds, or one beside the core.
+/// The image's library that its loader finds, or one beside the core.
 Result<const Library*> Swap::in_image(const std::string& name) {
   const Library* beside = TRY(image_.at(ours_.directory + "/" + name));
   if (beside != nullptr) return beside;
@@ -103,7 +103,7 @@ Result<const Library*> Swap::find_on_host(const Library& needer, const std::stri
   return host_.at(theirs_.directory + "/" + name);
 }
 
-/// RPATH and RUNPATH are looked at before the cache, in which the host's libraries stand.
+/// RPATH and RUNPATH are searched before the cache, which will have the host's libraries.
 void Swap::search_in(const Library& library) {
   constexpr size_t kMaxSearched = 64;
   for (std::string_view directory : split(library.search, ':')) {
@@ -111,7 +111,7 @@ void Swap::search_in(const Library& library) {
   }
 }
 
-/// The first version of glibc's that `library` asks for and the image does not have.
+/// The first glibc version that `library` requires and the image lacks.
 Result<Refusal> Swap::unmet_libc(const Library& library) {
   for (const VersionNeed& need : library.symbols.needs) {
     if (!is_of_libc(need.library)) continue;
@@ -194,7 +194,7 @@ Result<Refusal> Swap::resolve(const Library& needer, const std::string& name) {
       return Refusal();
     }
     if (optional_) {
-      // A plugin may fail; a library of the image that its programs live by may not.
+      // A plugin may fail; a library of the image that its programs need may not.
       left_out_.emplace(name,
                         "the image's has no " + missing + ", for which " + needer.path + " asks");
       return Refusal();
@@ -331,7 +331,7 @@ Result<Refusal> Swap::run(const Library* program, Decision& out) {
     }
     TRY(follow());
   }
-  // There is one place for each name.
+  // Each name has one place.
   for (const auto& [path, item] : items_) {
     for (const std::string& name : item.names) {
       bool taken = std::any_of(
@@ -346,7 +346,7 @@ Result<Refusal> Swap::run(const Library* program, Decision& out) {
   return Refusal();
 }
 
-/// The first MPI of the host that fits; else why none does.
+/// Uses the first MPI of the host that fits; otherwise returns why none does.
 Result<Refusal> swap_one(Libraries& image, Libraries& host, const Installation& ours,
                          const std::vector<Installation>& theirs, const Question& question,
                          const Library* program, Decision& out) {
@@ -368,7 +368,7 @@ Result<Refusal> swap_one(Libraries& image, Libraries& host, const Installation& 
       out.openmpi = out.openmpi || one.abi.family == Family::openmpi;
       return Refusal();
     }
-    // Of several the first that nearly did it is worth a word.
+    // If several fail, the first that nearly fitted is reported.
     if (why.empty() || (verdict.fits && !fitted)) why = refusal;
     fitted = fitted || verdict.fits;
   }
@@ -388,7 +388,7 @@ Result<Decision> decide(Libraries& image, Libraries& host, const Question& quest
     out.why = "the image has no MPI that its loader or a usual place shows";
     return out;
   }
-  // A system of glibc may have musl's loader as well.
+  // A glibc system may have musl's loader as well.
   bool glibc = TRY(image.find("libc.so.6")) != nullptr;
   if (!glibc && TRY(image.has_musl())) {
     out.why = "the image is musl's, for which the host's libraries are not made";

@@ -93,7 +93,7 @@ std::string_view Tables::text_at(uint64_t at) const {
   return rest.substr(0, rest.find('\0'));
 }
 
-// Both tables of versions are lists within themselves: every entry says how far the next one is.
+// Both version tables are linked lists: every entry has the offset of the next one.
 Result<void> Tables::read_needs() {
   std::string bytes = TRY(table(kNeeds, kMaxTable, "needed versions"));
   uint64_t files = elf_.dynamic_value(kNeedCount).value_or(0), entries = 0;
@@ -136,7 +136,8 @@ Result<void> Tables::read_definitions() {
   return {};
 }
 
-/// The dynamic section does not say it: the section's size does, or the older table of hashes.
+/// The dynamic section lacks the number: it follows from the section's size, or the older hash
+/// table.
 Result<uint64_t> Tables::count_symbols() const {
   uint64_t count = 0;
   for (const scan::ElfSection& section : elf_.sections) {

@@ -33,7 +33,7 @@ Result<bool> has_plugin_for_pmi(Libraries& libraries, const Installation& mpi) {
     for (const std::string& name : TRY(libraries.tree().list(directory))) {
       if (!name.starts_with("mca_pmix_")) continue;
       has_plugins = true;
-      // Of Slurm's PMI 1 and 2, and of Cray's; Flux's is silent under another launcher.
+      // Of Slurm's PMI 1 and 2, and of Cray's; Flux's does nothing under another launcher.
       for (std::string_view kind : {"s1", "s2", "cray"}) {
         if (name == "mca_pmix_" + std::string(kind) + ".so") return true;
       }

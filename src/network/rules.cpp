@@ -21,7 +21,7 @@ Error unchecked(std::string_view text) {
   return make_error(Kind::bug, "make rules with '" + std::string(text) + "'");
 }
 
-/// Nothing gets into a rule that could end a word of it.
+/// Rejects texts that could end a token of a rule.
 Result<void> check(const Lease& lease) {
   if (!parse_ipv4(lease.address)) return unchecked(lease.address);
   if (!is_word(lease.mac, ":")) return unchecked(lease.mac);
@@ -38,7 +38,7 @@ Result<void> check(const RuleInputs& inputs) {
   if (!is_word(inputs.names.bridge, "")) return unchecked(inputs.names.bridge);
   if (!is_word(inputs.names.port_prefix, ".")) return unchecked(inputs.names.port_prefix);
   for (const Lease& lease : inputs.leases) TRY(check(lease));
-  // Names of host interfaces may hold nearly anything; one with a quote is not ours to forward for.
+  // Names of host interfaces may contain nearly anything; one with a quote cannot be in a rule.
   for (const std::string& name : inputs.forwarded) {
     if (!is_word(name, "._-@:")) return unchecked(name);
   }
@@ -160,7 +160,7 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
       inputs.internal ? fmt::format("    iifname \"{0}\" drop\n    oifname \"{0}\" drop\n", bridge)
                       : "");
   for (const std::string& name : inputs.forwarded) {
-    // It was no router before, and becomes none for others.
+    // The interface did not forward before, and must not start to for others.
     text += fmt::format("    iifname \"{}\" oifname != \"{}\" drop\n", name, kBridges);
   }
   text += "  }\n}\n";

@@ -25,7 +25,7 @@ struct Entry {
   uint16_t feature_count;
   FeatureSet features;
 };
-/// A feature that is there when another is, or in a whole family.
+/// A feature that is implied by another, or by a whole family.
 struct Alias {
   std::string_view name;
   std::string_view feature;
@@ -79,7 +79,7 @@ bool has(const Entry& entry, size_t feature) {
   return (entry.features[feature / 64] >> (feature % 64) & 1) != 0;
 }
 
-/// Calls `visit` with each feature, by name, until it says false.
+/// Calls `visit` with each feature, by name, until it returns false.
 template <class Visit>
 bool each_feature(const Entry& entry, Visit visit) {
   for (size_t word = 0; word < entry.features.size(); ++word) {
@@ -122,7 +122,7 @@ class Features {
   }
 
   bool contains(std::string_view feature) const { return listed(feature) || has_by_alias(feature); }
-  /// Calls `visit` with each feature of `entry` that is missing, by name, until it says false.
+  /// Calls `visit` with each missing feature of `entry`, by name, until it returns false.
   template <class Visit>
   bool each_missing(const Entry& entry, Visit visit) const {
     auto at = cpu_.features.begin();  // both lists are sorted
@@ -154,7 +154,7 @@ class Features {
   const Entry* entry_ = nullptr;
 };
 
-/// "POWER9" → 9; 0 where it says nothing of the kind (an emulator shows the CPU of its host).
+/// "POWER9" → 9; 0 for other texts (an emulator shows the CPU of its host).
 uint64_t power_generation(std::string_view part) {
   constexpr std::string_view kName = "POWER";
   size_t at = part.find(kName);
@@ -200,13 +200,13 @@ const Entry* best_of(const std::vector<const Entry*>& entries) {
   return best == entries.end() ? nullptr : *best;
 }
 
-/// archspec and /proc/cpuinfo have names of their own for one feature.
+/// archspec and /proc/cpuinfo have different names for one feature.
 std::string_view other_name(std::string_view feature) {
   if (feature == "pni") return "sse3";
   return feature == "sse3" ? "pni" : feature;
 }
 
-/// archspec has a name for it.
+/// Whether archspec has a name for it.
 bool is_named(std::string_view feature) {
   return std::binary_search(kFeatureNames.begin(), kFeatureNames.end(), feature) ||
          std::any_of(kAliases.begin(), kAliases.end(),
@@ -357,7 +357,7 @@ Fit fit(const Cpu& host, std::string_view microarchitecture) {
   if (is_or_descends(*own, *wanted)) return Fit::runs;
   if (wanted->family != own->family) return Fit::other_family;
   Features features(host, family(*own));
-  // Without features nothing says more than the ancestors do.
+  // Without features only the ancestors decide.
   if (wanted->feature_count == 0 || !features.contains_all(*wanted)) return Fit::lacks;
   std::string_view vendor = host.vendor.empty() ? own->vendor : arm_vendor(host.vendor);
   return of_vendor(*wanted, vendor) ? Fit::runs : Fit::other_vendor;
@@ -371,8 +371,8 @@ std::optional<uint32_t> closeness(const Cpu& host, std::string_view microarchite
   if (!runs(host, microarchitecture)) return std::nullopt;
   const Entry* entry = find_written(microarchitecture);
   if (entry != nullptr) return entry->ancestor_count * kFeatureLimit + entry->feature_count;
-  // Of a later version's database: the host's list has its nearest first, so behind each are its
-  // own.
+  // From a later version's database: the host's list has its nearest first, so each entry is
+  // followed by its own ancestors.
   if (microarchitecture == host.microarchitecture) {
     return static_cast<uint32_t>(host.ancestors.size()) * kFeatureLimit;
   }

@@ -159,7 +159,8 @@ Result<void> Maker::mount(size_t index) {
   return {};
 }
 
-// By our own word for a layer: an overlay of a config that others wrote is a file system as any.
+// Only with our own type for layers: an overlay in another engine's config is an ordinary file
+// system.
 bool Maker::mount_layers(const std::string& target, const MountOptions& options) {
   constexpr std::string_view kLayer = "lowerdir+=";
   MountLayers step{target, {}, {}, options.attributes};
@@ -179,7 +180,7 @@ bool Maker::mount_layers(const std::string& target, const MountOptions& options)
   return true;
 }
 
-// Mount points, and in /dev the devices, are made in it after it was mounted.
+// Mount points, and in /dev the devices, are made in it after mounting.
 bool Maker::is_filled_later(size_t index) const {
   std::string target = tidy(spec_.mounts[index].destination);
   bool filled = target == "/dev";
@@ -242,8 +243,8 @@ Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options)
     step.attributes.set &= ~uint64_t{MOUNT_ATTR_RDONLY};
     filled_.push_back(target);
   }
-  // A link that an image left in the place of /proc would have the kernel's files appear elsewhere,
-  // and a runtime that later writes to "/proc/self/attr" write to the image's file.
+  // A link in the image in the place of /proc would make the kernel's files appear elsewhere, and a
+  // runtime that later writes to "/proc/self/attr" write to the image's file.
   step.exact = mount.type == "proc" || mount.type == "sysfs" || target == "/proc" ||
                target == "/sys" || target == "/dev";
   step.target = std::move(target);
@@ -284,7 +285,7 @@ void Maker::device(const oci::Device& device) {
 }
 
 Result<void> Maker::devices() {
-  // A bind of the host's /dev already holds everything, and nothing may be written there.
+  // A bind of the host's /dev already has everything, and nothing may be written there.
   if (host_owns_dev()) return {};
   static const std::array<oci::Device, 6> kDefaults = {
       oci::Device{"c", "/dev/null", 1, 3, 0666, 0, 0},

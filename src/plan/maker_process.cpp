@@ -21,8 +21,8 @@ std::string search_path(const std::vector<std::string>& env) {
   return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 }
 
-// Of a name that is there twice the last value counts, as under runc and crun: exec and users add
-// at the end, and getenv(3) finds the first.
+// Of duplicate names the last value counts, as under runc and crun: exec and users append, and
+// getenv(3) finds the first.
 std::vector<std::string> without_repeats(const std::vector<std::string>& env) {
   std::set<std::string_view> seen;
   std::vector<std::string> kept;
@@ -50,7 +50,7 @@ void Maker::console(bool named) {
 
 Result<void> Maker::labels() {
   SetLabels step{process_.apparmor_profile, process_.selinux_label};
-  // Without AppArmor everything is unconfined.
+  // Without AppArmor every process is unconfined.
   if (step.apparmor == "unconfined" && !facts_.apparmor) step.apparmor.clear();
   if (!step.apparmor.empty() && !facts_.apparmor) {
     return unsupported("process.apparmorProfile: AppArmor is not enabled on this machine");
@@ -114,7 +114,7 @@ Result<void> Maker::affinity() {
   return {};
 }
 
-// While the process has the ids of the caller: in another user namespace the file is not its own.
+// While the process has the caller's ids: in another user namespace it does not own the file.
 void Maker::oom_score() {
   if (process_.oom_score_adj) add(SetOomScore{*process_.oom_score_adj});
 }
@@ -195,7 +195,7 @@ void Maker::identity(Missing directory) {
       if ((bit & ~(capabilities.inheritable & capabilities.permitted)) != 0)
         lost.push_back(quote(name));
     }
-    // An engine that never asks for inheritable ones means no ambient ones: buildah's.
+    // An engine that never requests inheritable capabilities does not mean ambient ones: buildah.
     if (!lost.empty() && capabilities.inheritable != 0) {
       plan_.warnings.push_back("process.capabilities.ambient: " + join(lost, ", ") +
                                (lost.size() == 1 ? " is" : " are") +

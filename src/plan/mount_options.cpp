@@ -40,7 +40,7 @@ constexpr std::array kWords = {
     Word{"symfollow", 0, MOUNT_ATTR_NOSYMFOLLOW},
 };
 
-// Said for completeness: the kernel's default, or a wish that the kernel may ignore.
+// Accepted for completeness: the kernel's default, or a hint that the kernel may ignore.
 constexpr std::array<std::string_view, 9> kNoEffect = {
     "", "defaults", "async", "loud", "silent", "noiversion", "iversion", "nomand", "nolazytime"};
 
@@ -121,7 +121,7 @@ MountOptions parse_mount_options(const std::vector<std::string>& options) {
     }
   }
   if (sorted.bind) {
-    // A bind has no super block of its own.
+    // A bind has no superblock of its own.
     std::erase_if(sorted.data, [](const std::string& word) { return contains(kSuperBlock, word); });
   }
   return sorted;

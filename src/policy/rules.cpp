@@ -54,7 +54,7 @@ bool holds(const std::string& condition, const std::map<std::string, std::string
   return equals == std::string::npos || matches(condition.substr(equals + 1), found->second);
 }
 
-/// Why conditions do not hold; nothing where they do.
+/// Why conditions do not match; nothing if they do.
 using Why = std::optional<std::string>;
 
 /// `what`: "the user is", before the value; `none` replaces an empty value.
@@ -123,7 +123,7 @@ Why why_not(const When& when, const Facts& facts) {
   return std::nullopt;
 }
 
-/// The conditions that have a list, by their keys.
+/// The conditions with lists, by key.
 std::array<std::pair<const char*, const Strings*>, 13> lists_of(const When& when) {
   return {{{"user", &when.user},
            {"group", &when.group},
@@ -156,7 +156,7 @@ bool asks_unknown(const When& when) {
          !when.gpu.empty();
 }
 
-/// Of several sets the reason of the last that was looked at.
+/// If there are several sets, the reason of the last one.
 Why why_not(const Rule& rule, const Facts& facts) {
   Why why;
   for (const When& when : rule.when) {
@@ -181,7 +181,7 @@ void replace_all(std::string& text, std::string_view word, std::string_view with
   }
 }
 
-/// A name of the user that could be more than one part of a path is not put into one.
+/// A user name that could be more than one path component is not substituted into a path.
 bool is_plain(std::string_view name) {
   return !name.empty() && name != "." && name != ".." &&
          std::all_of(name.begin(), name.end(), [](char c) {
@@ -190,7 +190,7 @@ bool is_plain(std::string_view name) {
          });
 }
 
-/// A home that can stand in a mount: an empty one would turn "{home}/" into the machine's root.
+/// Whether a home is safe in a mount: an empty one would turn "{home}/" into the machine's root.
 bool is_home(std::string_view home) {
   bool odd = std::any_of(home.begin(), home.end(), [](char c) {
     return c == ':' || c == ',' || static_cast<unsigned char>(c) < ' ';

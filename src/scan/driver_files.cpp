@@ -85,7 +85,7 @@ Result<ElfFile> Finder::read_program() {
   return std::move(*read);
 }
 
-// A library of another machine is passed over by the loader, and so it is here.
+// The loader skips a library of another machine, and so does this.
 Result<void> Finder::try_path(const std::string& path, const std::string& why, bool before_cache) {
   auto file = TRY(tree_.find_file(path));
   if (!file) return {};
@@ -144,7 +144,8 @@ Result<void> Finder::find_musl() {
   return search(text, "musl's list of directories", false);
 }
 
-// The note says which kernel modules the package was made for: JSON, as foreign as all here.
+// The note lists the kernel modules that the package was made for: JSON, foreign as everything
+// here.
 void read_note(const ElfFile& elf, CompatPackage& compat) {
   for (const ElfNote& note : elf.notes) {
     if (note.section != kNoteSection) continue;
@@ -228,7 +229,7 @@ void put_first(const CompatPackage& compat, uint16_t machine, std::vector<Loader
   };
   for (const std::string& name : compat.libraries) {
     put(name, name);
-    // A program that asks without a number gets the same library.
+    // A program that loads it without a number gets the same library.
     std::string plain = without_number(name);
     auto is_plain = [&](const LoaderEntry& entry) { return entry.soname == plain; };
     if (std::any_of(entries.begin(), entries.end(), is_plain)) put(plain, name);
@@ -236,7 +237,7 @@ void put_first(const CompatPackage& compat, uint16_t machine, std::vector<Loader
   entries.insert(entries.begin(), first.begin(), first.end());
 }
 
-// Nothing is taken from memory: an index of a thousand entries compares as many.
+// Without allocations: an index of a thousand entries makes as many comparisons.
 int compare_versions(std::string_view left, std::string_view right) {
   auto next_number = [](std::string_view& text) {
     constexpr size_t kMostDigits = 18;

@@ -106,7 +106,7 @@ Result<std::optional<Bridge>> find_bridge(sys::NetLinks& links, const Names& nam
   return std::optional<Bridge>();
 }
 
-/// Of the bridge that has no name: a free one.
+/// For the unnamed bridge: a free subnet.
 Result<Bridge> choose_place(sys::NetLinks& links, const Names& names) {
   uint32_t turn = 0;
   for (unsigned char c : names.bridge.substr(6)) turn = turn * 31 + c;  // "berth0": no turn
@@ -116,7 +116,7 @@ Result<Bridge> choose_place(sys::NetLinks& links, const Names& names) {
                     kNoBridge);
 }
 
-/// Of a network with a name: its own, unless the host has got a way to it meanwhile.
+/// For a named network: its own subnet, unless the host has got a route to it meanwhile.
 Result<Bridge> place_of(sys::NetLinks& links, const Attachment& wanted) {
   auto subnet = parse_subnet(wanted.subnet);
   auto gateway = parse_ipv4(wanted.gateway);
@@ -139,7 +139,7 @@ Result<void> make_bridge(sys::NetLinks& links, const Names& names, Bridge& bridg
   auto index = TRY(links.find(names.bridge));
   if (!index) return make_error(Kind::interrupted, "make bridge " + quote(names.bridge));
   bridge.index = *index;
-  // Before an address lets anything in. Router advertisements of a container are no news to us.
+  // Before an address lets anything in. The host must ignore router advertisements of containers.
   ignore(set_switch(switch_path("ipv6", names.bridge, "disable_ipv6"), "1"));  // no IPv6: fine
   TRY(set_switch(switch_path("ipv4", names.bridge, "forwarding"), "1"));
   TRY(links.raise(bridge.index));
@@ -234,16 +234,16 @@ Result<void> set_packet_rules(const Leases& leases, const std::vector<Used>& net
     rules += TRY(make_rules(inputs));
     bridge_rules += TRY(make_bridge_rules(inputs));
   }
-  // Together, because the kernel lets us wait once for each time that something is replaced.
+  // Together, because the kernel makes us wait once for each replacement.
   auto both = apply_rules(rules + bridge_rules);
   if (both.ok() || both.error().kind == Kind::denied) return both;
-  // A kernel without filters for bridges: the containers trust one another, as with docker.
+  // A kernel without bridge filters: the containers trust one another, as in docker.
   return apply_rules(rules);
 }
 
 Result<void> set_rules(const Leases& leases, const std::vector<Used>& networks) {
   TRY(set_packet_rules(leases, networks));
-  // Not before the rules hold.
+  // Only after the rules are active.
   for (const Used& one : networks) TRY(switch_loopback(one.names, one.leases));
   return {};
 }
@@ -253,8 +253,8 @@ Result<void> remove_link(sys::NetLinks& links, const std::string& name) {
   return index ? links.remove(*index) : Result<void>();
 }
 
-/// Interfaces of containers that ended without us go with their namespaces; not so where a process
-/// holds one open.
+/// Removes interfaces of containers that ended without us. They disappear with their namespaces,
+/// unless a process holds one open.
 Result<void> remove_strays(sys::NetLinks& links, const Names& names,
                            const std::vector<Lease>& current) {
   for (const sys::LinkName& link : TRY(links.links())) {
@@ -275,7 +275,7 @@ Result<void> remove_network(sys::NetLinks& links, const Names& names) {
   return {};
 }
 
-/// Bridges of networks that have no containers any more.
+/// Removes bridges of networks without containers.
 Result<void> remove_unused(const Leases& leases, sys::NetLinks& links,
                            const std::vector<Used>& networks) {
   auto is_used = [&](const Names& names) {
@@ -331,7 +331,7 @@ Result<void> plug_in(sys::NetLinks& links, const sys::Fd& space, const Bridge& b
   return inside.raise(*index);
 }
 
-/// By the endpoint that leads out, if one does.
+/// Through the endpoint with a way out, if there is one.
 Result<void> add_way_out(const sys::Fd& space, const std::vector<Endpoint>& endpoints) {
   const Endpoint* out = way_out(endpoints);
   if (out == nullptr) return {};
@@ -342,7 +342,7 @@ Result<void> add_way_out(const sys::Fd& space, const std::vector<Endpoint>& endp
   return inside.add_default_route(*index, bytes_of(*gateway));
 }
 
-/// All that a container has, after its bridges were lost.
+/// Restores everything of a container, after its bridges were lost.
 Result<void> plug_in_again(sys::NetLinks& links, const sys::Fd& space,
                            const std::map<std::string, Bridge>& bridges, const Lease& lease) {
   auto inside = TRY(sys::NetLinks::open_in(space, kItsSpace));
@@ -471,7 +471,7 @@ Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd
   for (const Attachment& one : wanted) {
     bridges.push_back(TRY(join_network(leases, links, current, one, lease)));
   }
-  // In a holder's namespace both are settled before it is entered.
+  // In a holder's namespace both are settled before entering it.
   if (lease.outside.empty()) {
     lease.nameservers = TRY(nameservers());
     if (way_out(lease.endpoints) != nullptr) {

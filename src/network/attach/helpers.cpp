@@ -144,7 +144,7 @@ Result<std::string> await_ready(const sys::Fd& ready, const sys::Fd& said, sys::
       if (words.size() < kMaxOutput) words.append(part.data(), count);
       continue;
     }
-    // "1" when all is there; nothing when it has ended.
+    // "1" when it is ready; nothing when it has ended.
     if (entries[0].revents & POLLIN && TRY(sys::read_some(ready, part, "its word")) > 0) {
       return words;
     }
@@ -152,7 +152,7 @@ Result<std::string> await_ready(const sys::Fd& ready, const sys::Fd& said, sys::
   }
 }
 
-/// Of an interface; empty: it has none.
+/// Of an interface; empty: none.
 Result<std::string> first_address(sys::NetLinks& links, uint32_t index, sys::IpVersion version) {
   for (const sys::LinkAddress& one : TRY(links.addresses(index))) {
     auto address = from_bytes(one.local);
@@ -253,7 +253,7 @@ Result<sys::Process> start_slirp(const Leases& leases, const HelperCall& call,
   spawn.program = call.program;
   spawn.args = {"slirp4netns", "--configure", "--mtu=65520", "--disable-host-loopback",
                 "--enable-sandbox", "--enable-seccomp", "--cidr=" + call.subnet.text(),
-                // A socket's address holds 107 bytes: by the working directory.
+                // A socket's address has at most 107 bytes: relative to the working directory.
                 "--api-socket=" + socket_name, "--ready-fd=" + std::to_string(ready.write.get()),
                 "--netns-type=path"};
   if (!call.mac.empty()) spawn.args.push_back("--macaddress=" + call.mac);

@@ -50,7 +50,7 @@ Result<ino_t> own_user_namespace() {
   return TRY(sys::stat_fd(own, "our own user namespace")).st_ino;
 }
 
-/// That of a process which was `process` when it was opened.
+/// The user namespace of `process`, checked to be that process when it was opened.
 Result<sys::Fd> open_user_namespace(const ProcessName& process) {
   std::string path = "/proc/" + std::to_string(process.pid) + "/ns/user";
   sys::Fd space = TRY(sys::open_at(sys::cwd(), path, O_RDONLY));
@@ -175,7 +175,7 @@ void end_helper_of(const Holder& holder) {
   end_helper(helped);
 }
 
-/// pasta does not end with a holder that was killed.
+/// pasta survives a killed holder.
 Result<void> end_helper_before(const Leases& leases) {
   auto before = read_record(leases);
   if (!before.ok() && before.error().kind != Kind::corrupt) return std::move(before).error();
@@ -211,8 +211,8 @@ Result<Held> start_holding(const Leases& leases, const Request& request) {
   return std::move(recorded).error();
 }
 
-/// The oldest process in our user namespace or below it but for ourselves and the helper: that of
-/// another one cannot be opened. Zombies are none.
+/// The oldest other process in our user namespace or below it, except the helper: namespaces of
+/// others cannot be opened. Zombies do not count.
 Result<sys::Fd> find_neighbour(const Held& held) {
   std::set<std::pair<uint64_t, int>> found;
   for (const std::string& name : TRY(sys::list_directory(sys::cwd(), "/proc"))) {
@@ -268,7 +268,7 @@ Result<void> wait_for(const std::string& directory, Held& held, const sys::Fd& u
 
 void end_holding(const Leases& leases, Held& held) {
   auto recorded = read_record(leases);
-  // Else they are another holder's by now.
+  // Otherwise they belong to another holder now.
   if (!recorded.ok() || (*recorded && (*recorded)->process == held.holder.process)) {
     ignore(sys::remove_entry(leases.fd(), kHolderFile));
     ignore(sys::remove_entry(leases.fd(), slirp_socket(kHolderName)));
@@ -384,7 +384,7 @@ Result<void> hold(const std::string& directory, const Request& request) {
     ignore(sys::write_all(out, kReady, "the caller"));
   }
   out.reset();
-  // A machine may have no memory or no descriptors left for a while, and containers are in there.
+  // A machine may lack memory or descriptors for a while, and containers depend on the holder.
   int failures = 0;
   while (failures < kMostFailures) {
     auto goes_on = hold_once(files, directory, *held, request);

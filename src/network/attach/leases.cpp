@@ -18,7 +18,7 @@ constexpr size_t kMaxLease = size_t{16} << 20;  // a range of all ports
 constexpr const char* kLockFile = "lock";
 constexpr std::string_view kSuffix = ".json";
 
-/// An id is made into names of files.
+/// An id becomes part of file names.
 Result<void> check_id(const std::string& id) {
   if (!id.empty() && id.size() <= 255 && id[0] != '.' && id.find('/') == id.npos) return {};
   return make_error(Kind::usage, "container id " + quote(id) + ": it cannot name a file");
@@ -38,7 +38,7 @@ bool lives(const ProcessName& process) {
 void end_helper(const Lease& lease) {
   if (!lease.helper) return;
   auto handle = sys::open_pidfd(lease.helper->pid);
-  // Looked at after the handle is ours: it may have been another process's number by then.
+  // Checked after the handle is ours: before, the pid could pass to another process.
   if (!handle.ok() || !lives(*lease.helper)) return;
   sys::Process helper(lease.helper->pid, std::move(*handle));
   for (int signal : {SIGTERM, SIGKILL}) {

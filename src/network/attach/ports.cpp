@@ -86,7 +86,7 @@ unsigned random_start() {
   return value;
 }
 
-/// The first free one of `count` ports from `first` on, beginning at the `start`th.
+/// Takes the first free one of `count` ports from `first` on, beginning at the `start`th.
 Result<void> take_any(Published& port, unsigned first, unsigned count, unsigned start,
                       const Taken& taken) {
   std::optional<Error> last;

@@ -64,7 +64,7 @@ Result<std::vector<Lease>> others_than(Leases& leases, const std::string& id) {
   return all;
 }
 
-/// Where the holder has ended, so have bridges and ports.
+/// If the holder has ended, bridges and ports are gone.
 Result<void> detach_inside(Leases& leases, const Lease& lease) {
   auto holder = TRY(find_holder(leases));
   std::vector<Lease> left = TRY(others_than(leases, lease.id));
@@ -78,7 +78,7 @@ Result<void> detach_inside(Leases& leases, const Lease& lease) {
   return closed;
 }
 
-/// Publishes ports of the host that lead to the bridges of an ordinary user.
+/// Publishes host ports for the bridges of an ordinary user.
 Result<std::vector<Published>> open_ports(const Leases& leases, const Holder& holder,
                                           const std::vector<Publish>& asked,
                                           const std::vector<Lease>& current) {
@@ -152,7 +152,7 @@ Result<void> detach(Leases& leases, const std::string& id) {
   return lease->outside.empty() ? detach_bridge(leases, *lease) : detach_inside(leases, *lease);
 }
 
-/// A container that runs, with its namespace.
+/// A running container with its namespace.
 struct Live {
   Lease lease;
   sys::Fd space;
@@ -165,7 +165,7 @@ Result<Live> find_live(const Leases& leases, const std::string& id) {
                                            "network");
   }
   sys::Fd space = TRY(open_space(lease->holder.pid));
-  // Looked at after the handle is ours: it may have been another process's number by then.
+  // Checked after the handle is ours: before, the pid could pass to another process.
   if (lives(lease->holder)) return Live{std::move(*lease), std::move(space)};
   return make_error(Kind::not_found, "container " + quote(id.substr(0, 12)) + " has ended");
 }
@@ -179,8 +179,8 @@ Result<void> forget(Leases& leases, const std::string& id) {
   return detach(leases, id);
 }
 
-/// Finds the process that holds the network namespace in which the bridges of a running container
-/// are; nothing where they are in the host's own.
+/// Finds the process that holds the network namespace with the bridges of a running container;
+/// nothing if they are in the host's own.
 Result<std::optional<Holder>> holder_of(const Leases& leases, const Lease& lease) {
   std::optional<Holder> holder;
   if (lease.outside.empty()) return holder;
@@ -257,7 +257,7 @@ Result<void> connect(const std::string& directory, const std::string& id,
   auto holder = TRY(holder_of(leases, lease));
   std::vector<Lease> current = TRY(leases.sweep());
   Rollback undo;
-  // The ports that were asked for, where nothing has led out before.
+  // The requested ports, if the container had no way out before.
   std::vector<Published> ports;
   if (!wanted.internal && way_out(endpoints_of(lease)) == nullptr) {
     undo.add([&] {
@@ -279,7 +279,7 @@ Result<void> disconnect(const std::string& directory, const std::string& id,
   auto holder = TRY(holder_of(leases, live.lease));
   if (holder) TRY(enter_space(*holder));
   TRY(disconnect_bridge(leases, network, live.space, live.lease));
-  // Closes the ports of a container that nothing leads out of any more.
+  // Closes the ports of a container that has no way out any more.
   if (!holder) return {};
   std::vector<Lease> current = TRY(leases.sweep());
   ignore(forward_ports(leases, *holder, current));

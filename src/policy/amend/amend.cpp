@@ -56,7 +56,7 @@ Strings parts_of(std::string_view path) {
   return out;
 }
 
-/// One configuration on its way.
+/// Amends one configuration.
 class Amender {
  public:
   Amender(const Effects& effects, const std::function<bool(const std::string&)>& is_there,
@@ -311,7 +311,7 @@ Result<void> Amender::add_ulimit(const Given& given) {
   for (char c : given.text.substr(0, equals)) {
     rlimit.type += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   }
-  // -1 is no limit, and the largest number is how the kernel writes that.
+  // -1 means no limit, which the kernel writes as the largest number.
   rlimit.soft = static_cast<uint64_t>(*soft);
   rlimit.hard = static_cast<uint64_t>(*hard);
   auto& rlimits = spec_.process->rlimits;
@@ -353,7 +353,7 @@ Facts facts_of(const oci::Spec& spec, const std::vector<std::string>& caller) {
   Facts facts;
   facts.of_config = true;
   facts.labels = spec.annotations;
-  // Where this is, whatever its value, an image may have written all of them: docs/decisions/0083.
+  // If this key exists, with any value, an image may have written all of them: docs/decisions/0083.
   bool told = !oci::may_be_images(spec.annotations);
   auto name = spec.annotations.find("io.kubernetes.cri.image-name");
   if (told && name != spec.annotations.end()) facts.image = spellings_of(name->second);

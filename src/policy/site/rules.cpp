@@ -21,7 +21,7 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, N>& wor
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// A text where a list may stand is a list of one.
+/// A text instead of a list is a list of one.
 void make_list(json::Value& value) {
   if (value.string() != nullptr) value = json::Array{value};
 }
@@ -32,7 +32,7 @@ TomlEntry below(TomlEntry entry) {
   return entry;
 }
 
-/// One rule on its way.
+/// Parses one rule.
 class RuleReader {
  public:
   RuleReader(std::string_view document, ReadRule& rule, std::vector<Error>& faults)
