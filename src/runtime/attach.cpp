@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMaxOption = 255;  // of fsconfig(2)
 
-// May stay where they are locked: the mount is more confined than was asked for.
+// May stay if they are locked: the mount is then more confined than requested.
 constexpr uint64_t kRestrictions =
     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODIRATIME;
 
@@ -33,7 +33,7 @@ Result<sys::Fd> make_detached(const std::string& type, const std::string& source
                               const std::vector<std::string>& data, uint64_t attributes) {
   sys::Fd context = TRY(sys::fsopen(type));
   if (!source.empty()) TRY(sys::fsconfig_string(context, "source", source));
-  // A device that cannot be written is only opened for reading alone.
+  // A read-only device can only be opened for reading.
   if ((attributes & MOUNT_ATTR_RDONLY) && source.starts_with("/")) {
     TRY(sys::fsconfig_flag(context, "ro"));
   }
@@ -98,7 +98,7 @@ Result<void> remount_below(const sys::Fd& mount, uint64_t set, uint64_t clear,
                            const std::string& name) {
   std::set<uint64_t> above{TRY(sys::mount_id(mount, name))};
   std::vector<sys::MountEntry> table = TRY(sys::mount_table());
-  // A mount stands behind its parent in the table.
+  // In the table a mount follows its parent.
   for (const auto& entry : table) {
     if (!above.contains(entry.parent)) continue;
     above.insert(entry.id);
@@ -224,7 +224,7 @@ Result<NewMount> make_file_system(const std::string& type, const std::string& so
   mount.type = type;
   mount.source = source;
   mount.data = data;
-  // A long option (the layers of an overlay) fits mount(2) alone.
+  // Only mount(2) takes a long option (the layers of an overlay).
   if (!std::all_of(data.begin(), data.end(), fits_fsconfig)) return mount;
   auto made = make_detached(type, source, data, attributes);
   if (made.ok()) {

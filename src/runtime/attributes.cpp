@@ -59,7 +59,7 @@ Result<void> enter_time_namespace(Inside& inside, const plan::EnterTimeNamespace
     TRY_CTX(sys::write_all(file, text, path), "cannot shift the clocks");
   }
   inside.time_offsets.reset();
-  // Until here it is only for children, and its clocks could be set.
+  // So far it is only for children, and its clocks can still be set.
   std::string own = "/proc/self/ns/time_for_children";
   sys::Fd space = TRY(sys::open_at(sys::cwd(), own, O_RDONLY));
   return sys::setns(space, CLONE_NEWTIME, own);

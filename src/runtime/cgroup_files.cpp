@@ -34,7 +34,7 @@ namespace {
 
 Result<void> append_own_processes(const sys::Fd& directory, std::vector<pid_t>& pids) {
   auto text = sys::read_file_if_exists(directory, "cgroup.procs");
-  // The processes of a threaded cgroup are listed at the root of its domain alone. cgroup-v2.rst
+  // The processes of a threaded cgroup are only listed at the root of its domain. cgroup-v2.rst
   if (!text.ok() && text.error().sys_errno == EOPNOTSUPP) text = std::string();
   // The cgroup may be removed while we read.
   if (!text.ok() && text.error().sys_errno == ENODEV) text = std::string();

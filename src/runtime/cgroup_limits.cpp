@@ -114,7 +114,7 @@ class Writes {
       add(std::move(limit), std::move(controller), std::move(file), std::to_string(value));
     }
   }
-  /// Zero is as good as absent.
+  /// Zero counts as absent.
   template <class Value>
   void add_if(std::string limit, std::string controller, std::string file,
               const std::optional<Value>& value) {
@@ -135,7 +135,7 @@ void add_burst(Writes& writes, std::string file, const std::optional<uint64_t>& 
   if (*burst == 0) writes.last().absent = CgroupWrite::Absent::ignore;
 }
 
-/// Reserved pages are counted apart since Linux 5.7; without that the use is limited alone.
+/// Reserved pages are limited separately since Linux 5.7; before that only their use is.
 void add_hugepages(Writes& writes, const oci::Resources& resources, const std::string& reserved,
                    const std::string& used) {
   for (const auto& limit : resources.hugepage_limits) {
@@ -167,7 +167,7 @@ void add_memory_v1(Writes& writes, const oci::Memory& memory) {
   writes.add_if("memory.reservation", "memory", "memory.soft_limit_in_bytes", memory.reservation);
   writes.add_if("memory.swap", "memory", "memory.memsw.limit_in_bytes", memory.swap);
   if (is_unlimited && memory.swap.value_or(0) == 0) {
-    // Memory without a limit cannot have memory and swap with one.
+    // Without a memory limit there cannot be a limit of memory and swap.
     writes.add("memory.limit", "memory", "memory.memsw.limit_in_bytes", -1);
     writes.last().absent = Absent::ignore;
   }

@@ -29,7 +29,7 @@ bool has_controller(const CgroupHierarchy& hierarchy, std::string_view controlle
   return std::find(names.begin(), names.end(), controller) != names.end();
 }
 
-/// The directory that we are in.
+/// Our own cgroup's directory.
 std::string own_directory(const CgroupHierarchy& hierarchy) {
   return hierarchy.own == "/" ? hierarchy.mount : hierarchy.mount + hierarchy.own;
 }
@@ -47,7 +47,7 @@ std::vector<std::string> bases(const CgroupHierarchy& hierarchy) {
   return found;
 }
 
-/// The lines of one file after the other; both are kept open, because there are a dozen of them.
+/// Writes the lines to the two files; both stay open, because there are a dozen lines.
 Result<void> write_device_lines(const sys::Fd& directory,
                                 const std::vector<std::pair<std::string, std::string>>& lines) {
   sys::Fd allow = TRY(sys::open_at(directory, "devices.allow", O_WRONLY));
@@ -84,8 +84,7 @@ bool restricts(const std::vector<oci::DeviceRule>& rules) {
   return std::any_of(rules.begin(), rules.end(), [](const auto& rule) { return !rule.allow; });
 }
 
-/// Whether processes of the cgroup `directory` would stand still, by its own freezer or by one
-/// above.
+/// Whether processes of the cgroup `directory` would be frozen, by its own freezer or by one above.
 Result<bool> is_frozen_cgroup(const sys::Fd& directory, const CgroupHierarchy& hierarchy) {
   bool is_v2 = hierarchy.version == Version::v2;
   if (!is_v2 && !has_controller(hierarchy, "freezer")) return false;
@@ -128,7 +127,7 @@ void make_room(const sys::Fd& directory, const CgroupHierarchy& hierarchy,
   if (!sys::make_directory(directory, kLeaf).ok()) return;
   auto leaf = sys::open_at(directory, kLeaf, O_RDONLY | O_DIRECTORY);
   if (!leaf.ok()) return;
-  // They may fork meanwhile.
+  // The processes may fork meanwhile.
   for (bool moved = true; moved;) {
     moved = false;
     auto inside = sys::read_file_if_exists(directory, "cgroup.procs");
@@ -239,8 +238,8 @@ void CgroupMaker::lacks(const CgroupShare& share, const std::string& reason) {
   say_memory_once(made_.unmet_);
 }
 
-/// Whether `resources` has a member for a controller of `hierarchy`, if only an empty one: Docker
-/// writes them all, and reads the use of each from the files of its controller.
+/// Whether `resources` has a member for a controller of `hierarchy`, even an empty one: Docker
+/// writes them all, and reads usage from the files of each controller.
 bool is_named(const CgroupHierarchy& hierarchy, const oci::Resources& resources) {
   std::set<std::string_view> named;
   if (resources.memory) named.insert("memory");
@@ -257,7 +256,7 @@ bool CgroupMaker::is_needed(const CgroupShare& share, const oci::Resources& reso
   return layout_.unified() == nullptr && share.hierarchy == layout_.find("freezer");
 }
 
-/// False when it was there already.
+/// False when it existed already.
 Result<bool> CgroupMaker::make_one(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) == 0) {
     undo_.add([path] { ::rmdir(path.c_str()); });
@@ -300,7 +299,7 @@ Result<bool> CgroupMaker::make_directory(const CgroupHierarchy& hierarchy, const
     if (!inside.empty()) {
       return make_error(Kind::exists, "make cgroup " + quote(path) + ": it has processes");
     }
-    // A process would stand still from its birth on, and we would wait for it.
+    // A process would be frozen from its birth on, and we would wait for it.
     bool may_be_frozen = !is_new || parts.size() > 1;
     if (may_be_frozen && TRY(is_frozen_cgroup(directory, hierarchy))) {
       return make_error(Kind::busy, "make cgroup " + quote(path) + ": it is frozen");
@@ -329,7 +328,7 @@ Result<void> CgroupMaker::make_share(const CgroupShare& share) {
   return made_.apply(made_.directories_.back(), share.writes);
 }
 
-/// By a BPF program on the v2 directory, into which the process is born.
+/// By a BPF program on the v2 directory in which the process is born.
 Result<void> CgroupMaker::filter_devices(const std::vector<oci::DeviceRule>& rules) {
   const auto* v2 = made_.find_unified();
   if (v2 == nullptr) return make_error(Kind::unsupported, "find a cgroup for the rules");

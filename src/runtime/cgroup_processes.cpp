@@ -52,7 +52,7 @@ class Patience {
   Clock::time_point step_ = Clock::now() + kRemovePatience;
 };
 
-/// Removes the children of `directory`; the name of one that stays.
+/// Removes the children of `directory`; returns the name of one that stays.
 std::optional<std::string> remove_children(const sys::Fd& directory, Patience& patience) {
   std::optional<std::string> stays;
   for (auto& name : child_cgroups(directory)) {
@@ -98,13 +98,13 @@ Result<void> remove_directory(const std::string& path, const std::function<void(
   }
 }
 
-/// Lets go of the common parent when this was its last container.
+/// Removes the common parent if this was its last container.
 void remove_common_parent(const std::string& path) {
   std::string parent = path.substr(0, path.rfind('/'));
   if (parent.ends_with("/" + std::string(kCommonCgroup))) ::rmdir(parent.c_str());
 }
 
-/// The files of a freezer, which v1 and v2 have in different words.
+/// The files of a freezer, which differ between v1 and v2.
 struct Freezer {
   const sys::Fd* directory;
   std::string wish;  ///< takes freeze or thaw
@@ -154,7 +154,7 @@ Result<void> CgroupSet::give_to(uint32_t uid) const {
   for (std::string_view name : split_blank(names)) {
     std::string file(name);
     auto held = sys::hold_entry(directory->fd, file);
-    // Some belong to controllers that are not here.
+    // Some belong to missing controllers.
     if (!held.ok() && held.error().kind == Kind::not_found) continue;
     sys::Fd entry = TRY(std::move(held));
     TRY(sys::change_owner(entry, uid, sys::kSameGroup, file));
@@ -170,7 +170,7 @@ Result<std::vector<pid_t>> CgroupSet::processes() const {
   for (const auto& directory : directories_) {
     std::vector<pid_t> pids;
     TRY(append_processes(directory.fd, pids));
-    // Zero is one of another pid namespace, and stands for several.
+    // Zero stands for processes of other pid namespaces, possibly several.
     std::erase_if(pids, [&](pid_t pid) { return !seen.insert(pid).second; });
     all.insert(all.end(), pids.begin(), pids.end());
   }
@@ -213,7 +213,8 @@ Result<void> CgroupSet::signal_all(int signal) const {
   auto pids = processes();
   if (pids.ok()) {
     for (pid_t pid : *pids) {
-      // Zero is one of another pid namespace, and to kill(2) our own process group.
+      // Zero is a process of another pid namespace; for kill(2) it would mean our own process
+      // group.
       if (pid > 0) ignore(sys::send_signal(pid, signal));  // it may have ended
     }
   }
@@ -239,7 +240,7 @@ void CgroupSet::leave_frozen(const std::vector<pid_t>& pids) {
   const CgroupHierarchy* ours = layout->find("freezer");
   if (ours == nullptr || ours->version == Version::v2) return;
   for (pid_t pid : pids) {
-    // It may end at any moment.
+    // The process may end at any moment.
     auto text = sys::read_file(sys::cwd(), "/proc/" + std::to_string(pid) + "/cgroup", kLongest);
     if (!text.ok()) continue;
     CgroupLayout there = parse_cgroup_layout(*mounts, *text);

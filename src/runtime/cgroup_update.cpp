@@ -28,7 +28,7 @@ std::set<std::string> controllers_of(const CgroupShare& share) {
   return controllers;
 }
 
-/// A value that can be written back: one word or number, as most files have.
+/// A value that can be written back: one word or number, as in most files.
 std::optional<std::string> plain_value(const sys::Fd& directory, const std::string& file) {
   auto text = sys::read_file_if_exists(directory, file, 4096);
   if (!text.ok() || !*text) return std::nullopt;
@@ -53,7 +53,7 @@ std::string why_no_file(const std::string& directory, const CgroupWrite& write) 
          "[Service] Delegate=cpu cpuset io memory pids";
 }
 
-/// Where `pid` is in `hierarchy`, which is somewhere below its mount.
+/// The cgroup of `pid` in `hierarchy`, somewhere below its mount.
 std::optional<std::string> place_of(pid_t pid, const CgroupHierarchy& hierarchy) {
   auto mounts = sys::read_file(sys::cwd(), "/proc/self/mountinfo");
   auto own = sys::read_file(sys::cwd(), "/proc/" + std::to_string(pid) + "/cgroup");

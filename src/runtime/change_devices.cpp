@@ -71,7 +71,7 @@ Error not_own() {
                     "stop it, and start it with other devices");
 }
 
-/// Of the mount that `directory` is in; empty where it is none of `table`.
+/// The type of the mount that `directory` is in; empty if it is not in `table`.
 Result<std::string> type_of(const sys::Fd& directory, const std::vector<MountLine>& table) {
   auto seen = TRY(sys::stat_quietly(directory, ""));
   for (const MountLine& line : table) {
@@ -201,7 +201,8 @@ std::vector<oci::DeviceRule> without(std::vector<oci::DeviceRule> rules, const D
   return rules;
 }
 
-/// AMD's driver lets a process that has closed a GPU's own node compute on by the common one.
+/// AMD's driver lets a process that has closed a GPU's own node continue to compute through the
+/// common one.
 Devices with_common_nodes(Devices removed, const Devices& before) {
   bool of_drm = std::any_of(removed.begin(), removed.end(), [](const oci::Device& one) {
     return one.path.starts_with("/dev/dri/");
@@ -286,7 +287,7 @@ Result<Devices> left_devices(const std::string& bundle) {
   return std::move(spec.linux_.devices);
 }
 
-/// One after the other, also of a caller that was killed.
+/// One update at a time, even if the caller of one was killed.
 Result<sys::Fd> take_turn(const Entry& entry) {
   constexpr std::chrono::seconds kPatience{20};
   constexpr std::chrono::milliseconds kPause{10};

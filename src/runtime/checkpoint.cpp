@@ -21,7 +21,7 @@
 namespace berth::runtime {
 namespace {
 
-// Memory is written at the speed of a disk, or to a page server at that of a network.
+// Memory is written at the speed of a disk, or of the network to a page server.
 constexpr std::chrono::hours kLongestDump{24};
 constexpr int kStandardStreams = 3;
 
@@ -70,7 +70,7 @@ bool ends_outside(const Descriptor& pipe, const std::vector<pid_t>& processes) {
   return true;
 }
 
-/// One checkpoint on its way; the order is checkpoint().
+/// Makes one checkpoint; the order of the steps is in checkpoint().
 class Dump {
  public:
   Dump(const Store& store, const CheckpointRequest& request, Found found)
@@ -147,7 +147,7 @@ Result<void> Dump::add_namespaces() {
 
 Result<std::string> Dump::key_of(const sys::Fd& root, const MountLine& mount) const {
   auto place = sys::open_in_root(root, mount.point, O_PATH | O_NOFOLLOW);
-  // Another mount covers it: its name is as good as any.
+  // If another mount covers it, its old name will do.
   if (!place.ok()) return mount.point;
   bool covered = TRY(sys::is_device(*place, "c", 1, 3, mount.point));
   return covered ? std::string(kNullKey) : mount.point;
@@ -210,14 +210,14 @@ Result<void> Dump::prepare() {
   words_ = criu_command(program, verb(), directories_, request_.criu);
   append_checkpoint(words_, {"--tree", process(), "--root", found_.state.rootfs});
   if (request_.leave_running) words_.emplace_back("--leave-running");
-  // The one that CgroupSet::freeze() thaws.
+  // The freezer that CgroupSet::freeze() thaws.
   const sys::Fd* freezer = found_.cgroups.directory("");
   if (freezer == nullptr) freezer = found_.cgroups.directory("freezer");
   if (freezer != nullptr) {
     append_checkpoint(words_,
                       {"--freeze-cgroup", TRY(sys::read_link(sys::cwd(), sys::fd_path(*freezer)))});
   }
-  // libnftables is a part of criu, iptables a package of its own.
+  // libnftables is part of criu, iptables is a separate package.
   if (!has_iptables()) append_checkpoint(words_, {"--network-lock", "nftables"});
   TRY(add_pages());
   TRY(add_namespaces());

@@ -91,7 +91,7 @@ Result<Child> make_child_in(const plan::Plan& plan, Prepared& prepared, const pl
       apply(plan, prepared, Channel(std::move(theirs)),
             tasks_files.ok() ? std::move(*tasks_files) : std::vector<sys::Fd>());
     }
-    // Its parent is ours, and its number is of our pid namespace, in which we still are.
+    // It is our child, with a number in our pid namespace, which we are still in.
     auto sent = born.ok() ? teller.send(Message::born, born->in_cgroup ? kInCgroup : "",
                                         born->process.pid, born->process.pidfd)
                           : teller.send(to_report(born.error(), Stage::engine));

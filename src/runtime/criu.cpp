@@ -75,7 +75,7 @@ bool has_iptables() {
 }
 
 Result<std::string> find_criu() {
-  // Not through PATH: it runs with all that its caller may do.
+  // Not through PATH: it runs with all rights of its caller.
   constexpr std::array<const char*, 4> kPlaces = {"/usr/local/sbin/criu", "/usr/sbin/criu",
                                                   "/usr/bin/criu", "/sbin/criu"};
   for (const char* place : kPlaces) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kAnyAccess = BPF_DEVCG_ACC_MKNOD | BPF_DEVCG_ACC_READ | BPF_DEVCG_ACC_WRITE;
 
-/// A rule after its texts have been read.
+/// A rule with parsed texts.
 struct Rule {
   bool allow = false;
   int type = 0;  ///< BPF_DEVCG_DEV_*, 0 for both
@@ -146,13 +146,13 @@ void append_rule(Program& program, const Rule& rule) {
 // rules does not matter, so they are sorted, and the program compares nothing twice: the kernel's
 // verifier walks it once, but append_rule()'s many times (1 ms for 11 rules).
 
-/// The devices of one type that may be used in every way.
+/// The devices of one type that are allowed in every way.
 struct AllowedDevices {
   int access = 0;  ///< what is allowed with any device of this type
   std::map<int, std::set<std::optional<int>>> minors;  ///< by major; no number is any minor
 };
 
-/// By BPF_DEVCG_DEV_*. Nothing for rules that do not fit this form.
+/// By BPF_DEVCG_DEV_*. Nothing for rules of another form.
 using AllowList = std::map<int, AllowedDevices>;
 
 std::optional<AllowList> as_allow_list(std::span<const Rule> rules) {
@@ -228,7 +228,7 @@ class AllowListWriter {
 
 // ---- bpf(2) -------------------------------------------------------------------------------------
 
-/// Kernels from 6.17 on write members that our headers do not have yet, whatever size we name.
+/// Kernels from 6.17 on write members that our headers lack, whatever size we pass.
 struct Attributes {
   bpf_attr known;
   std::array<char, 256> room;
@@ -258,7 +258,7 @@ Result<sys::Fd> load_program(std::span<const bpf_insn> program) {
   attributes.known.insn_cnt = static_cast<uint32_t>(program.size());
   attributes.known.license = reinterpret_cast<uint64_t>(kLicence);
   long fd = -1;
-  // EAGAIN: a signal arrived while the verifier worked.
+  // EAGAIN: a signal arrived while the verifier ran.
   for (int attempt = 0; attempt < 30; ++attempt) {
     fd = bpf(BPF_PROG_LOAD, attributes);
     if (fd >= 0 || errno != EAGAIN) break;
@@ -370,7 +370,7 @@ Result<std::vector<std::pair<std::string, std::string>>> device_lines(
     if ((rule.access & BPF_DEVCG_ACC_READ) != 0) rest += "r";
     if ((rule.access & BPF_DEVCG_ACC_WRITE) != 0) rest += "w";
     if ((rule.access & BPF_DEVCG_ACC_MKNOD) != 0) rest += "m";
-    // In these files "a" means everything, whatever follows it.
+    // In these files "a" means everything, ignoring the rest.
     if (rule.type != BPF_DEVCG_DEV_BLOCK) lines.emplace_back(file, "c" + rest);
     if (rule.type != BPF_DEVCG_DEV_CHAR) lines.emplace_back(file, "b" + rest);
   }

@@ -63,7 +63,7 @@ Result<sys::Fd> open_place(Inside& inside, const std::string& path) {
   return place;
 }
 
-// The parent's view where the container's user namespace keeps us from the node's directory.
+// The parent's view, if the container's user namespace keeps us from the node's directory.
 const sys::Fd* take_held(Inside& inside) {
   const auto& held = inside.prepared.held_sources;
   const sys::Fd* node = held ? &held->nodes[inside.nodes_taken++] : nullptr;
@@ -95,8 +95,8 @@ Result<void> bind(Inside& inside, const plan::BindNode& step) {
 }
 
 Result<sys::Fd> open_console(Inside& inside, const plan::MakeConsole& step) {
-  // Opening a device may already do something, and the container's rules for devices may not hold
-  // yet: first looked at, then opened.
+  // Opening a device may have effects, and the container's device rules may not be active yet:
+  // checked first, then opened.
   sys::Fd found = TRY(sys::open_in_root(inside.root, "/dev/pts/ptmx", O_PATH));
   if (!TRY(sys::is_device(found, "c", 5, 2, "/dev/pts/ptmx"))) {
     return make_error(Kind::denied, "'/dev/pts/ptmx' is not the terminal multiplexer");

@@ -95,8 +95,8 @@ Result<void> give_scope(Found& found) {
   state.cgroup_path = started.control_group;
   TRY(sys::write_file(found.entry.fd(), kUpdatedMark, ""));
   TRY(found.entry.write(state));
-  // A process that was not moved yet forks outside of the scope: the list is read until nothing in
-  // it is new.
+  // A process that is not moved yet forks outside of the scope: repeated until the list has nothing
+  // new.
   std::set<pid_t> moved{state.pid};
   for (bool more = true; more;) {
     more = false;

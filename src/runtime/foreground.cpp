@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kBuffer = size_t{16} << 10;
 constexpr std::chrono::milliseconds kDrain{0};
 
-/// The way between our terminal and the container's.
+/// Relays between our terminal and the container's.
 class Relay {
  public:
   static Result<Relay> open(sys::Fd console) {

@@ -119,7 +119,7 @@ Result<void> forbid_ptrace(const plan::Spawn& spawn) {
   return maps && sys::effective_uid() != 0 ? Result<void>() : sys::forbid_tracing();
 }
 
-/// The steps of one launch; their order is launch().
+/// Performs one launch; the order of the steps is in launch().
 class Launcher {
  public:
   Launcher(const Store& store, const LaunchRequest& request, Report& report, Log& log)
@@ -216,7 +216,7 @@ Result<void> Launcher::prepare() {
   TRY(make_loader_files(launched_.plan, launched_.entry->fd(), prepared_));
   TRY(prepare_filter(launched_.plan, prepared_));
   if (!request_.await_start) return {};
-  // By the directory's handle, because a socket's address holds 107 bytes.
+  // Through the directory's handle, because a socket's address has at most 107 bytes.
   std::string path = sys::fd_path(launched_.entry->fd()) + "/" + kStartSocket;
   prepared_.start_socket = TRY(sys::listen_unix(path, sys::SocketType::messages));
   return {};
@@ -235,7 +235,7 @@ Result<void> Launcher::make_cgroup() {
               "cannot make the cgroup");
   undo_.add([this] { ignore(launched_.cgroups.remove()); });
   devices_by_filter_ = launched_.cgroups.unified_fd() >= 0 && sys::in_initial_user_namespace();
-  // Where that cannot be, the rules need a directory that the process has to be moved into.
+  // Otherwise the rules need a directory that the process has to be moved into.
   if (!devices_by_filter_) TRY(restrict_devices(*step));
   for (const auto& unmet : launched_.cgroups.unmet()) {
     TRY(judge(unmet, strictness(), log_));
@@ -319,8 +319,8 @@ Result<void> Launcher::enter_scope(const plan::MakeCgroup& step, StartedScope st
   return {};
 }
 
-/// Goes on without a cgroup, because the user's systemd has refused to make one. It was asked for
-/// limits alone, which do not hold now.
+/// Continues without a cgroup, because the user's systemd has refused to make one. It was requested
+/// only for limits, which are unmet now.
 Result<void> Launcher::go_without(const plan::MakeCgroup& step, const Error& refusal) {
   launched_.state.cgroup_path.clear();
   for (const auto& name : TRY(asked_limits(step.resources))) {
@@ -436,7 +436,7 @@ Result<void> Launcher::revive(Reviver& reviver) {
   return reviver.resume(child_.process, launched_);
 }
 
-// Ends when the child waits for `start`, or has closed its end by becoming the program.
+// Ends when the child waits for `start`, or has closed its end by executing the program.
 Result<void> Launcher::attend() {
   while (true) {
     std::optional<Channel::Incoming> incoming = TRY(child_.receive());
@@ -496,7 +496,7 @@ Launched Launcher::finish() {
 plan::HostFacts host_facts(const oci::Spec& spec) {
   plan::HostFacts facts;
   const auto& process = spec.process;
-  // Looked for only where the answer matters.
+  // Probed only where it matters.
   facts.apparmor = process && !process->apparmor_profile.empty() && sys::has_apparmor();
   bool labelled = !spec.linux_.mount_label.empty() || (process && !process->selinux_label.empty());
   facts.selinux = labelled && sys::has_selinux();

@@ -127,7 +127,7 @@ std::string musl_path(const std::vector<scan::LoaderEntry>& entries, std::string
   return join(directories, "\n") + "\n" + (image.empty() ? std::string(kMuslDefault) : image);
 }
 
-// Whatever is wrong with the package, the driver's own libraries are there.
+// If the package is unusable in any way, the driver's own libraries remain.
 void add_compat(const oci::CompatRequest& request, std::vector<scan::LoaderEntry>& entries) {
   auto look = scan::find_compat(OwnRoot(), request.container_root, kMachine);
   if (!look.ok() || !look->package) return;
@@ -206,8 +206,8 @@ Result<void> cover_configuration(Inside& inside) {
   TRY(make_main_configuration(inside));
   bool is_new = !sys::open_in_root(inside.root, scan::kLoaderConfiguration, O_PATH).ok();
   auto covered = cover(inside, file, scan::kLoaderConfiguration);
-  // A volume of the user's is there, and ldconfig goes by that; or no directory, which it passes
-  // over.
+  // A user's volume is there, and ldconfig uses that; or the directory is missing, and ldconfig
+  // skips it.
   bool has_no_place = !covered.ok() && (covered.error().kind == Kind::denied ||
                                         covered.error().sys_errno == ENOTDIR);
   if (has_no_place) return {};
@@ -282,7 +282,7 @@ Result<void> fill_loader_files(Inside& inside, const plan::FillLoaderFiles& step
     TRY_CTX(sys::write_all(loader.kept, merged, kCachePath), context);
   }
   if (loader.cache_in_root) {
-    // Before the first byte is another: no limit and no full disk is met in the middle.
+    // Before the first byte is changed: neither a limit nor a full disk can interrupt the writing.
     TRY_CTX(sys::reserve(loader.cache, merged.size(), kCachePath), context);
   }
   TRY_CTX(sys::write_all(loader.cache, merged, kCachePath), context);

@@ -82,13 +82,13 @@ Result<void> take_back_cache(const sys::Fd& root, const sys::Fd& entry, bool was
   std::string now = TRY(sys::read_all(*file, kCachePath, static_cast<size_t>(kMaxCache)));
   std::string kept = TRY(sys::read_file(entry, kKeptCache, static_cast<size_t>(2 * kMaxCache)));
   std::string original = TRY(sys::read_file(entry, kOriginalCache, static_cast<size_t>(kMaxCache)));
-  // Empty too: a start that failed before it was filled.
+  // Also an empty one: the start failed before it was filled.
   if (now == kept || now.empty()) {
     if (!was_there) return sys::remove_entry(*directory, "ld.so.cache");
     if (now == kept) TRY(replace_cache(*directory, original));
     return {};
   }
-  // The container's own ldconfig has made it.
+  // The container's own ldconfig has written it.
   auto without =
       TRY(sys::rewrite_confined(now, static_cast<size_t>(kMaxCache),
                                 [&](std::string_view bytes) -> std::optional<std::string> {
@@ -108,7 +108,7 @@ Result<sys::Fd> replace_cache(const sys::Fd& etc, std::string_view bytes) {
   std::string other = ".ld.so.cache-" + sys::random_hex(8);
   auto file = TRY(sys::open_at(etc, other, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
   auto replaced = [&]() -> Result<void> {
-    // At the end we are root of the machine, and the container may have a root of its own.
+    // At the end we are root of the machine, while the container may have had another root.
     if (old && S_ISREG(old->st_mode)) {
       ignore(sys::change_owner(file, old->st_uid, old->st_gid, name));  // an id without a mapping
     }

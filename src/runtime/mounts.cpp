@@ -65,8 +65,8 @@ Result<void> mask_file(Inside& inside, const sys::Fd& target, const std::string&
   if (!TRY(sys::is_device(host, "c", 1, 3, "/dev/null"))) {
     return make_error(Kind::denied, "'/dev/null' of the host is not the null device");
   }
-  // Root in the container owns that inode: on a read-only mount it is read and written as before,
-  // but its mode, owner and times stay the host's. The others are views of this mount.
+  // Root in the container owns that inode: a read-only mount still allows reads and writes of the
+  // device, but its mode, owner and times stay the host's. The others are views of this mount.
   plan::MountAttributes attributes;
   attributes.set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
   NewMount view = TRY(make_view(host, false, path));
@@ -76,7 +76,7 @@ Result<void> mask_file(Inside& inside, const sys::Fd& target, const std::string&
 
 Result<void> mask_directory(Inside& inside, const sys::Fd& target, const std::string& path) {
   if (inside.empty_tree) return bind_over(inside.empty_tree, target, path);
-  // One for all: each tmpfs of its own costs a super block at start and at the end.
+  // One for all: each separate tmpfs costs a superblock at start and at the end.
   NewMount empty =
       TRY(make_file_system("tmpfs", "tmpfs", {"size=4k", "nr_inodes=2", "mode=755"}, kHarmless));
   plan::MountAttributes harmless;
@@ -133,8 +133,8 @@ Result<NewMount> make_or_take(Inside& inside, const plan::MountFilesystem& step,
   return make_file_system(step.type, step.source, data, attributes);
 }
 
-// The kernel refuses a new procfs in a user namespace if mounts hide a part of the procfs that is
-// there: the new one would show that part (mount_too_revealing() in fs/namespace.c).
+// The kernel refuses a new procfs in a user namespace if mounts cover a part of the existing
+// procfs: the new one would show that part (mount_too_revealing() in fs/namespace.c).
 Error explain_covered(Error error, const std::string& type) {
   if (error.sys_errno != EPERM || type != "proc") return error;
   return std::move(error).with_hint(
@@ -305,14 +305,14 @@ Result<void> mount_file_system(Inside& inside, const plan::MountFilesystem& step
     filled = TRY(sys::mount_id(mount.detached, step.target));
   }
   sys::Fd attached = TRY_CTX(attach(std::move(mount), target, attributes, step.target), context);
-  // An old kernel has made it in its place.
+  // An old kernel has mounted it directly on the target.
   if (step.copy_up && TRY(sys::mount_id(attached, step.target)) != filled) {
     TRY_CTX(copy_up(target, attached, step), context);
   }
   if (attributes.set != step.attributes.set) {
     TRY_CTX(set_attributes(attached, read_only(), step.target), context);
   }
-  // A devtmpfs is the machine's own, wherever it is mounted.
+  // A devtmpfs belongs to the machine, wherever it is mounted.
   if (step.target == "/dev") inside.own_dev.reset();
   if (step.target == "/dev" && step.type == "tmpfs") {
     inside.own_dev = TRY(sys::duplicate(attached));
@@ -376,7 +376,7 @@ Result<void> mount_cgroups(Inside& inside, const plan::MountCgroups& step) {
         .with_context(context);
   }
   // Only the container's own directories appear; without any (no permission for cgroups) an empty
-  // directory hides the machine's.
+  // directory covers the machine's.
   plan::MountAttributes harmless;
   harmless.set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
   NewMount tmpfs =
@@ -422,8 +422,8 @@ Result<void> make_readonly(Inside& inside, const plan::MakeReadonly& step) {
 namespace {
 
 // Without pivot_root(2) the host's mounts stay behind the container's root. A procfs or sysfs among
-// them, which nothing masks, lets a user namespace inside mount one more of its kind, as open as it
-// (the kernel's mount_too_revealing()): with /proc/sysrq-trigger and the machine's settings.
+// them, without masks, would let a user namespace inside mount another one, as unrestricted (the
+// kernel's mount_too_revealing()): with /proc/sysrq-trigger and the machine's settings.
 Result<void> let_go_of_kernel_views(const sys::Fd& root) {
   std::string own = TRY(sys::read_link(sys::cwd(), sys::fd_path(root)));
   auto mounts = TRY(sys::mount_sources());

@@ -76,7 +76,7 @@ Result<void> move_one(Spaces& spaces, const plan::MovedInterface& one) {
   auto moved = TRY(spaces.there.find(passing));
   if (!moved) return make_error(Kind::busy, "find it after its move");
   auto settled = settle(spaces.there, *moved, one.to, addresses);
-  // The first reason counts, whatever comes of giving it back.
+  // The first error counts, whatever happens when moving it back.
   if (!settled.ok()) ignore(give_back(spaces, *moved, one, addresses));
   return settled;
 }

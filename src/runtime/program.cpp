@@ -22,8 +22,8 @@
 namespace berth::runtime {
 namespace {
 
-// By handle from the root: a cwd of "/proc/self/fd/7" would otherwise be a way to a directory of
-// the host that some descriptor still names (CVE-2024-21626).
+// Through a handle from the root: a cwd of "/proc/self/fd/7" could otherwise lead to a directory of
+// the host that some descriptor still refers to (CVE-2024-21626).
 Result<void> enter(const plan::EnterDirectory& step, MakeIn where) {
   sys::Fd root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
   bool makes = step.missing == plan::Missing::made;
@@ -48,8 +48,8 @@ bool is_for_container(const Inside& inside, const sys::Fd& stream) {
   return info.ok() && S_ISREG(info->st_mode) && mode.ok() && *mode != O_RDONLY;
 }
 
-// So that a program may open its own /dev/stdout, as under runc and crun. A file that it reads, a
-// terminal and any other device of the host keep their owner.
+// So that a program may open its own /dev/stdout, as under runc and crun. Files that it reads,
+// terminals and other devices of the host keep their owner.
 void own_standard_streams(const Inside& inside, uid_t uid, gid_t gid) {
   for (int number = 0; number <= 2; ++number) {
     sys::Fd stream(number);
@@ -67,7 +67,7 @@ void own_standard_streams(const Inside& inside, uid_t uid, gid_t gid) {
 
 Result<void> enter_directory(Inside& inside, const plan::EnterDirectory& step) {
   if (step.path == "/") return {};  // entering the root ends there
-  // A volume is not ours to make anything in: the container's user does, or is refused.
+  // We must not make directories in a volume: the container's user does, or is refused.
   auto entered = enter(step, MakeIn::mount_of_root);
   if (!entered.ok() && entered.error().kind == Kind::denied) {
     inside.directory_denied = true;

@@ -55,8 +55,8 @@ bool is_tmpfs_at_or_above(const plan::Plan& plan, const std::string& path) {
   });
 }
 
-/// The root file system as criu wants it, in a mount namespace that ends with criu: a mount of its
-/// own, with every place to mount on.
+/// The root file system in the form that criu needs, in a mount namespace that ends with criu: a
+/// mount of its own, with all mount points.
 class Root {
  public:
   static Result<Root> make(const std::string& rootfs, const plan::Plan& plan,
@@ -91,7 +91,7 @@ class Root {
   const std::map<std::string, std::string>& sources() const { return sources_; }
 
  private:
-  // Where they follow the host's mounts they are binds of the directories that the images name.
+  // If they follow the host's mounts they are binds of the directories named in the images.
   Result<void> add_cgroups(const plan::Plan& plan, const CgroupStarts& starts,
                            const std::string& cgroup) {
     const auto* mount = plan::find<plan::MountCgroups>(plan);
@@ -240,11 +240,11 @@ Result<void> CriuRestore::read() {
   return {};
 }
 
-// criu's own place is where the container's processes are to be: it was put there.
+// The container's processes belong into criu's own cgroup: criu was moved there for that.
 Result<void> CriuRestore::add_cgroups() {
   std::string own = TRY(sys::read_file(sys::cwd(), "/proc/self/cgroup", 65536));
   for (std::string_view line : split(trim(own), '\n')) {
-    // "9:cpu,cpuacct:/a", and "0::/a" for v2, which stands for all that are not named.
+    // "9:cpu,cpuacct:/a", and "0::/a" for v2, which covers all that are not named.
     size_t first = line.find(':');
     size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
     if (second == std::string_view::npos) continue;
@@ -341,8 +341,8 @@ Result<Child> CriuRestore::prepare(const Launched& launched, int cgroup) {
                .in_cgroup = in_cgroup};
 }
 
-// A process that was run in the foreground gets SIGKILL when its parent ends, and criu has brought
-// that back too.
+// A process of a foreground run gets SIGKILL when its parent ends, and criu restores that setting
+// too.
 Result<void> CriuRestore::check_alive(pid_t pid) const {
   auto status = sys::read_file(sys::cwd(), "/proc/" + std::to_string(pid) + "/status", 65536);
   bool dies = !status.ok();
@@ -350,7 +350,7 @@ Result<void> CriuRestore::check_alive(pid_t pid) const {
        status.ok() ? split(*status, '\n') : std::vector<std::string_view>()) {
     if (line.starts_with("State:")) dies = dies || line.find("(zombie)") != std::string_view::npos;
     if (!line.starts_with("ShdPnd:")) continue;
-    // Sixteen hexadecimal digits; SIGKILL is bit 8, the lowest of the third from the end.
+    // Sixteen hexadecimal digits; SIGKILL is bit 8, the lowest bit of the third digit from the end.
     std::string_view digits = trim(line.substr(7));
     if (digits.size() < 3) continue;
     char third = digits[digits.size() - 3];

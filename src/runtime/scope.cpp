@@ -73,7 +73,7 @@ void add_quota(std::vector<Property>& properties, std::string_view value) {
   uint64_t per_second = UINT64_MAX;
   if (*quota < UINT64_MAX / kMicrosecond) {
     per_second = *quota * kMicrosecond / *period;
-    // systemd keeps whole percents and cuts the rest off, which may leave nothing.
+    // systemd rounds down to whole percents, possibly to zero.
     per_second = (per_second + kPercent - 1) / kPercent * kPercent;
   }
   properties.push_back(number("CPUQuotaPerSecUSec", per_second));
@@ -88,7 +88,7 @@ const std::map<std::string_view, const char*> kNumbers{
     {"cpu.weight", "CPUWeight"}, {"io.weight", "IOWeight"},
 };
 
-/// systemd knows no other place for the weight of BFQ.
+/// systemd has no property for io.bfq.weight, only IOWeight for io.weight.
 void add_property(std::vector<Property>& properties, CgroupWrite write) {
   if (write.instead.file == "io.weight") {
     write.file = write.instead.file;
@@ -236,7 +236,7 @@ Result<StartedScope> start_scope(const plan::MakeCgroup& wanted, pid_t pid, cons
       number("TimeoutStopUSec", kGrace),
   };
   StartedScope started;
-  // A user's manager has no right to load a filter, and does not say so.
+  // A user's manager may not load a filter, and does not report that.
   if (!wanted.scope->user) {
     started.declares_devices =
         TRY(add_devices(request.properties, wanted.resources.devices, wanted.nodes));
@@ -256,7 +256,7 @@ Result<void> attach_to_scope(const std::string& unit, bool user, pid_t pid) {
 Result<void> update_scope(const std::string& unit, bool user, const oci::Resources& resources) {
   scope::Request request{.verb = "update", .user = user, .unit = unit};
   oci::Resources told = resources;
-  // Swap alone is relative to a limit that systemd knows and we do not.
+  // Without a memory limit, swap is relative to a limit that systemd knows and we do not.
   if (told.memory && told.memory->limit.value_or(0) == 0) told.memory->swap.reset();
   request.properties = TRY(scope_limits(told));
   if (!resources.devices.empty() && !user) {

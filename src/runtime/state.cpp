@@ -119,7 +119,7 @@ std::string public_state(const State& state, std::string_view status) {
 // within a page. The file never shrinks: blanks after the document cover the old rest.
 Result<void> Entry::write(const State& state) const {
   std::string text = json::write(state);
-  // More than a page may be cut by a kill.
+  // A kill may cut a write of more than a page.
   if (text.size() > kPage) return sys::replace_file(fd_, kFile, text, 0600);
   sys::Fd file = TRY(sys::open_at(fd_, kFile, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600));
   TRY(sys::wait_lock(file, sys::LockMode::exclusive, kFile));
@@ -139,7 +139,7 @@ Result<State> Entry::read() const {
 
 Status Entry::status(const State& state) const {
   if (state.pid == 0) {
-    // Its creator holds the lock for as long as it lives.
+    // Its creator holds the lock as long as it lives.
     auto free = sys::try_lock(fd_, sys::LockMode::shared, id_);
     return free.ok() && *free ? Status::stopped : Status::creating;
   }
@@ -207,7 +207,7 @@ Result<void> Store::remove(const std::string& id) const {
   for (int attempt = 0;; ++attempt) {
     auto removed = sys::remove_tree(fd_, id);
     bool has_grown = !removed.ok() && removed.error().sys_errno == ENOTEMPTY;
-    // By updates that have found the container a moment ago: each writes one kUpdatedMark.
+    // By updates that have just looked the container up: each writes one kUpdatedMark.
     if (!has_grown || attempt == kMostMarks) return removed;
   }
 }

@@ -49,7 +49,7 @@ Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, Targe
           TRY(make_missing(walk.directory(), *name, last ? type : TargetType::directory));
       walk.enter(std::move(made));
     } else if (S_ISLNK(entry->st_mode)) {
-      // The text of a magic link says where something is outside; here it would be read as a path.
+      // The text of a magic link names a place outside; here it would be taken for a path.
       auto file_system = TRY(sys::file_system_type(walk.directory(), path));
       if (file_system == PROC_SUPER_MAGIC) {
         return make_error(Kind::denied, "open " + quote(path) + ": no place to make anything in");
@@ -64,7 +64,7 @@ Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, Targe
   return std::move(walk).directory();
 }
 
-// The usual case of it, in three steps: only the last name is missing.
+// The usual case, in three steps: only the last name is missing.
 Result<sys::Fd> make_last(const sys::Fd& root, const std::string& path, TargetType type,
                           MakeIn where) {
   size_t slash = path.rfind('/');

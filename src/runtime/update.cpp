@@ -62,7 +62,7 @@ Result<void> apply_resources(Found& found, oci::Resources resources, Log& log) {
   if (state.cgroup_path.empty()) {
     return make_error(Kind::unsupported, "find a cgroup on this machine");
   }
-  // Before a directory is made that a `run` in the foreground does not know of.
+  // Before making a directory that a `run` in the foreground does not know of.
   TRY(sys::write_file(found.entry.fd(), kUpdatedMark, ""));
   TRY(found.cgroups.update(layout, state.cgroup_path, resources, [&](const UnmetLimit& unmet) {
     return judge(unmet, Unmet::is_error, log);

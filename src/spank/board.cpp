@@ -74,7 +74,7 @@ Result<uint16_t> port_of(int socket) {
   if (::getsockname(socket, reinterpret_cast<sockaddr*>(&place), &size) != 0) {
     return errno_now().error("look up a port");
   }
-  // Both kinds of address have it in the same place.
+  // Both address families have it at the same offset.
   return ntohs(reinterpret_cast<sockaddr_in*>(&place)->sin_port);
 }
 
@@ -96,7 +96,7 @@ class Server final : public BoardServer {
   }
 
   Result<void> start() {
-    // Signals are srun's own business, and its threads' that wait for them.
+    // Signals are left to srun and its threads that wait for them.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -125,7 +125,7 @@ class Server final : public BoardServer {
     return std::chrono::duration_cast<Time>(std::chrono::steady_clock::now().time_since_epoch());
   }
 
-  /// Nothing that is thrown may reach srun: without a board nodes ask the registry.
+  /// No exception may reach srun: without a board nodes ask the registry.
   void serve() noexcept {
     try {
       while (look()) {
@@ -134,7 +134,7 @@ class Server final : public BoardServer {
     }
   }
 
-  /// Waits for something to do, and does it. Not: it is to end.
+  /// Waits for work, and does it. False: it has to end.
   bool look() {
     std::vector<pollfd> entries{{wake_read_, POLLIN, 0}, {listener_, POLLIN, 0}};
     for (auto& [guest, one] : guests_) entries.push_back({guest, POLLIN, 0});

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kCgroups = "/sys/fs/cgroup";
 
-/// A small file of /proc; empty: it cannot be read.
+/// A small file of /proc; empty if unreadable.
 std::string read_proc(const std::string& path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return "";
@@ -39,7 +39,7 @@ std::string behind(const std::string& text, std::string_view word) {
   return "";
 }
 
-/// Into a file of a cgroup.
+/// Writes to a file of a cgroup.
 bool write_into(const std::string& file, std::string_view text) {
   int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return false;
@@ -48,7 +48,7 @@ bool write_into(const std::string& file, std::string_view text) {
   return written;
 }
 
-/// Of version 2, where slurmstepd is in STEP/slurm and the task below STEP/user: STEP/user.
+/// For v2, where slurmstepd is in STEP/slurm and the task below STEP/user: STEP/user.
 std::string cgroup_of_tasks(const std::string& task) {
   constexpr std::string_view kDaemon = "/slurm";
   std::string own = behind(read_proc("/proc/self/cgroup"), "0::");

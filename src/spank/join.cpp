@@ -81,7 +81,7 @@ Result<void> enter_space(const Handles& handles, const Space& space) {
   return {};
 }
 
-/// A handle that the container could get by itself, so it leads nowhere that the container could
+/// Uses a handle that the container could get itself, so it leads nowhere that the container could
 /// not go. A path would be followed with all the rights that this task still has.
 Result<void> enter_directory(const Handles& handles) {
   if (::fchdir(handles.fd(slurm::kDirectory)) != 0) {
@@ -105,7 +105,7 @@ Result<void> load_filter(const std::vector<sock_filter>& program, unsigned flags
 Result<void> drop_capabilities(uint64_t bounding) {
   for (unsigned long number = 0; number <= CAP_LAST_CAP; ++number) {
     if ((bounding >> number & 1) != 0) continue;
-    // A kernel without this one has nothing to drop.
+    // A kernel without this capability has nothing to drop.
     if (::prctl(PR_CAPBSET_DROP, number, 0, 0, 0) != 0 && errno != EINVAL) {
       return errno_now().error("drop capabilities");
     }
@@ -206,7 +206,7 @@ Result<void> join(const Handles& handles, const Confinement& confinement) {
   for (int fd : handles.fds) {
     if (fd >= 0) ::close(fd);
   }
-  // Of a task of root no device cgroup says which nodes it may open.
+  // For a task of root no device cgroup limits which nodes it may open.
   return drop_capabilities(confinement.rights.bounding & ~(uint64_t{1} << CAP_MKNOD));
 }
 

@@ -72,7 +72,7 @@ constexpr int kPatience = 10'000;    // ms for a container to be gone after its 
 constexpr int kForSaving = 600'000;  // ms for one that is saved first
 constexpr int kForOthers = 50'000;   // ms for a node that passes the image on
 
-/// This process is one of srun, sbatch, salloc, or the slurmstepd of one step on one node.
+/// This process is srun, sbatch, salloc, or the slurmstepd of one step on one node.
 struct Plugin {
   Site site;
   slurm::Asked asked;
@@ -97,7 +97,7 @@ void say(const Error& error) {
   slurm_error("berth: %s", to_line(error).c_str());
 }
 
-/// Slurm's callback: `value` is the place in slurm::options().
+/// Slurm's callback: `value` is the index in slurm::options().
 int take_option(int value, const char* text, int) {
   auto taken = plugin.asked.take(slurm::options()[static_cast<size_t>(value)].key,
                                  text == nullptr ? "" : text);
@@ -150,7 +150,7 @@ Result<std::vector<std::string>> words_of_step(spank_t spank) {
   std::vector<std::string> words = {"slurm", "step",
                                     "--job=" + std::to_string(job) + "." + std::to_string(step),
                                     "--scope=" + plugin.site.scope};
-  // An environment file has its own word on it.
+  // An environment file decides this itself.
   if (plugin.site.entrypoint && plugin.asked.value(slurm::Key::no_entrypoint) == nullptr &&
       plugin.asked.value(slurm::Key::environment_file) == nullptr) {
     words.emplace_back("--container-entrypoint");
@@ -307,7 +307,7 @@ Result<void> set_variables(spank_t spank, const Handles& handles) {
   auto is_kept = [&](std::string_view name) {
     return std::find(kept.begin(), kept.end(), name) != kept.end();
   };
-  // Locales of the node that the image may not have.
+  // Locales of the node that the image may lack.
   for (const char* name : {"LANG", "LANGUAGE", "LC_ALL"}) {
     if (!is_kept(name)) spank_unsetenv(spank, name);
   }
@@ -382,7 +382,7 @@ Result<Handles> await_container(spank_t spank) {
 Result<void> enter_container(spank_t spank) {
   auto handles = await_container(spank);
   if (!handles.ok()) {
-    // From here, where this process is still on the node.
+    // Before it enters the container, while this process is still on the node.
     end_step_everywhere(spank);
     return std::move(handles).error();
   }
@@ -427,8 +427,8 @@ void end_container() {
   std::optional<StepWatch> watch;
   if (patience > kPatience) watch.emplace();
   if (!has_ended(patience, watch ? watch->handle() : -1)) {
-    // An entrypoint that goes on, or has never come to its end; or berth does not, which the job
-    // may have stopped. With berth its container is killed.
+    // The entrypoint continues, or did not finish; or berth does not end, which the job may have
+    // stopped. Killing berth kills its container.
     slurm_error("berth: the container of this step has not ended within %d s%s, and is killed",
                 patience / 1000, watch ? " or before the step was killed" : "");
     kill_berth();
@@ -439,22 +439,21 @@ void end_container() {
   if (!plugin.cgroup.empty()) remove_cgroup(std::exchange(plugin.cgroup, ""));
 }
 
-/// Lets the nodes of a step with an image find each other. Where that fails, each asks the
-/// registry.
+/// Lets the nodes of a step with an image find each other. If that fails, each asks the registry.
 Result<void> open_board(spank_t spank) {
   ::unsetenv(slurm::kBoardVariable);  // that of a step around this one
   bool alone = item_of(spank, S_JOB_NNODES, uint32_t{1}) < 2;
   bool has_image = plugin.asked.value(slurm::Key::image) != nullptr ||
                    plugin.asked.value(slurm::Key::environment_file) != nullptr;
   bool wanted = plugin.site.one_fetch && has_image;
-  // Of a job of several parts each has nodes of its own numbers, and one environment.
+  // In a heterogeneous job each part numbers its own nodes, but all share one environment.
   if (alone || !wanted || plugin.board) return {};
   plugin.board = TRY(BoardServer::open());
   ::setenv(slurm::kBoardVariable, plugin.board->invitation().c_str(), 1);
   return {};
 }
 
-/// Nothing that is thrown may reach Slurm.
+/// No exception may reach Slurm.
 template <class Work>
 int guarded(Work work) noexcept {
   try {
@@ -533,7 +532,7 @@ BERTH_HOOK slurm_spank_user_init(spank_t spank, int, char**) {
   });
 }
 
-// In slurmstepd, as root, when all tasks are forked and none runs: they have it.
+// In slurmstepd, as root, when all tasks are forked and none runs.
 BERTH_HOOK slurm_spank_task_post_fork(spank_t spank, int, char**) {
   if (!plugin.wanted || plugin.berth.order < 0 || !has_descriptors()) return 0;
   guarded([&] { return note_container(spank); });
@@ -547,11 +546,11 @@ BERTH_HOOK slurm_spank_task_post_fork(spank_t spank, int, char**) {
   return 0;
 }
 
-// In a task, which is the user.
+// In a task, as the user.
 BERTH_HOOK slurm_spank_task_init(spank_t spank, int, char**) {
   if (!plugin.wanted) return 0;
   if (guarded([&] { return enter_container(spank); }) == 0) return 0;
-  // Where plugstack.conf has "optional" Slurm would go on, on the node itself.
+  // With "optional" in plugstack.conf Slurm would continue, on the node itself.
   _exit(kFailed);
 }
 
@@ -564,8 +563,8 @@ BERTH_HOOK slurm_spank_task_exit(spank_t spank, int, char**) {
   return 0;
 }
 
-// In `slurmstepd spank epilog`, as root, when nothing of the job runs on this node. No other hook
-// is called there.
+// In `slurmstepd spank epilog`, as root, when nothing of the job runs on this node. It is the only
+// hook that is called there.
 BERTH_HOOK slurm_spank_job_epilog(spank_t spank, int argc, char** argv) {
   guarded([&]() -> Result<void> {
     TRY(take_arguments(argc, argv, plugin.site));

@@ -33,7 +33,7 @@ namespace {
 
 constexpr int kOrder = slurm::kRightsFile + 1;  ///< of the waiting process
 constexpr off_t kMaxStartEnvironment = off_t{8} << 20;
-/// With the order come a standard error, the variables, and the task's mounts and directory.
+/// The order carries a standard error, the variables, and the task's mounts and directory.
 constexpr int kOrderFds = 4;
 constexpr const char* kMounts = "/proc/self/ns/mnt";
 constexpr const char* kUsers = "/proc/self/ns/user";
@@ -51,8 +51,8 @@ int moved_up(int fd) {
   return ::fcntl(fd, F_DUPFD_CLOEXEC, 10);
 }
 
-/// Leaves standard input, output and error at /dev/null, the descriptors of slurm/hold.hpp, and
-/// kOrder.
+/// Keeps only standard input, output and error, at /dev/null, the descriptors of slurm/hold.hpp,
+/// and kOrder.
 bool keep_alone(const Program& program, int order) {
   int step = moved_up(program.step);
   int file = moved_up(program.rights);
@@ -103,7 +103,7 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-/// The variables of a memory file, each with its null, as execve(2) wants them; null: it is none.
+/// The variables of a memory file, each with its terminating null, for execve(2); null: none.
 char** map_environment(int file) {
   struct stat status {};
   if (::fstat(file, &status) != 0 || status.st_size <= 0 || status.st_size > kMaxStartEnvironment) {
@@ -125,7 +125,7 @@ char** map_environment(int file) {
   return entries;  // ends with the null of a new page
 }
 
-/// Whether a namespace is that of this process at `place`.
+/// Whether a namespace is this process's at `place`.
 bool is_same(int space, const char* place) {
   struct stat own {};
   struct stat its {};
@@ -143,8 +143,8 @@ bool is_made_by_root(int space) {
   return own;
 }
 
-/// Where the job has mounts of its own (job_container/tmpfs), which slurmstepd is not in, it goes
-/// there and to the directory of the task.
+/// If the job has mounts of its own (job_container/tmpfs), in which slurmstepd is not, enters them
+/// and the directory of the task.
 bool follow_task(int space, int directory) {
   uid_t user = ::geteuid();
   gid_t group = ::getegid();
@@ -153,13 +153,13 @@ bool follow_task(int space, int directory) {
   return become_user(user, group, space) && ::fchdir(directory) == 0;
 }
 
-/// Waits for the order, and is berth then.
+/// Waits for the order, then executes berth.
 [[noreturn]] void await_order(const Program& program, char** argv, int order) {
   if (::setsid() < 0 || !keep_alone(program, order)) _exit(126);
   reset_signals();
   int fds[kOrderFds] = {-1, -1, -1, -1};
   char byte = 0;
-  // No task will ever say so where they have all ended.
+  // If all tasks have ended none will ever ask.
   Received got = receive(kOrder, &byte, 1, fds, kOrderFds);
   if (got.bytes != 1) _exit(0);
   if (got.fds != kOrderFds) fail(EPROTO);
@@ -174,7 +174,7 @@ bool follow_task(int space, int directory) {
 }
 
 [[noreturn]] void fork_again(const Program& program, char** argv, int order) {
-  // Twice, so that slurmstepd has no child that it does not know.
+  // Twice, so that slurmstepd has no unknown child.
   pid_t second = ::fork();
   if (second < 0) _exit(errno);
   if (second == 0) await_order(program, argv, order);
@@ -183,7 +183,7 @@ bool follow_task(int space, int directory) {
   _exit(0);
 }
 
-/// For execve(2), which writes into none of them; with the null at the end.
+/// For execve(2), which does not write into them; with a terminating null.
 std::vector<char*> words_of(const std::vector<std::string>& words) {
   std::vector<char*> out = {const_cast<char*>("berth")};
   for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
@@ -269,7 +269,7 @@ std::string first_line(int file) {
 }
 
 [[noreturn]] void run_as_user(const Errand& errand, char** argv, int said) {
-  // slurmstepd has closed its standard input, so any of them may have its number.
+  // slurmstepd has closed its standard input, so any of them may have that number.
   int file = moved_up(errand.environment);
   int error = moved_up(said);
   int null = ::open("/dev/null", O_RDWR);
@@ -285,7 +285,7 @@ std::string first_line(int file) {
       !become_user(errand.user, errand.group)) {
     _exit(126);
   }
-  // slurmd may lose its patience before we do. A change of the user would have undone it.
+  // slurmd may time out before we do. A change of the user would have cleared it.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   reset_signals();
   ::execve(errand.path.c_str(), argv, environment);

@@ -42,7 +42,7 @@ void copy_attributes(const Fd& from, const Fd& to) {
     const char* name = names.data() + at;
     at += static_cast<ssize_t>(std::string_view(name).size()) + 1;
     value.resize(kMaxAttributes);
-    // How a file system is put together is no property of the file.
+    // The layout of a file system is no property of the file.
     std::string_view key(name);
     if (key.starts_with("trusted.overlay.") || key.starts_with("user.overlay.") ||
         key.starts_with("user.fuseoverlayfs.")) {
@@ -64,7 +64,7 @@ Result<void> copy_metadata(const Fd& from, const Fd& to, const struct stat& info
   return {};
 }
 
-/// Holes stay holes: an image may claim more of them than any disk holds.
+/// Holes stay holes: an image may claim larger ones than any disk.
 Result<void> copy_data(const Fd& from, const Fd& to, off_t size, const std::string& name) {
   auto failed = [&name] { return errno_now().error("copy " + quote(name)); };
   if (::ftruncate(to.get(), size) != 0) return failed();
@@ -95,7 +95,7 @@ Result<void> copy_file(const Fd& from_dir, const Fd& to_dir, const std::string& 
   if (!readable) return make_error(Kind::busy, "copy " + quote(name) + ": changes");
   const Fd& from = *readable;
   Fd to = TRY(open_at(to_dir, entry, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-  // Both share their blocks where the file system can.
+  // Both share their blocks if the file system can.
   bool shared = ::ioctl(to.get(), FICLONE, from.get()) == 0;
   if (!shared) TRY(copy_data(from, to, info.st_size, name));
   return copy_metadata(from, to, info, name);

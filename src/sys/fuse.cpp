@@ -135,7 +135,7 @@ Result<Fd> mount_served(const FuseServer& server, int image) {
   std::string program = TRY(find_program(server));
   Fd device = TRY(open_device());
   Fd mount = TRY(make_mount(device, server.writable));
-  // A file: a pipe would have to be read for as long as the server lives.
+  // A file: a pipe would have to be read as long as the server lives.
   Fd words = TRY(words_file("words of " + program.substr(program.rfind('/') + 1)));
   Fd null = TRY(open_at(cwd(), "/dev/null", O_RDWR | O_NOCTTY));
   SpawnOptions options;
@@ -156,7 +156,7 @@ Result<Fd> mount_served(const FuseServer& server, int image) {
   options.die_with_parent = false;
   options.new_session = true;
   TRY(start_server(options, server.capabilities, words));
-  // Else the connection would outlive the server.
+  // Otherwise the connection would outlive the server.
   device.reset();
   TRY(await_server(mount, program, words));
   return mount;

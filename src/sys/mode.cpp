@@ -28,7 +28,7 @@ Result<void> set_both(const Fd& fd, timespec accessed, timespec modified, const 
   if (::futimens(fd.get(), times) == 0) return {};
   if (errno == EBADF) {  // O_PATH
     if (::utimensat(fd.get(), "", times, AT_EMPTY_PATH) == 0) return {};
-    // COMPAT(5.8): it did not know the flag; /proc's link leads to a link itself as well.
+    // COMPAT(5.8): older kernels lack the flag; /proc's link works for a link itself as well.
     if (errno == EINVAL && ::utimensat(AT_FDCWD, fd_path(fd).c_str(), times, 0) == 0) return {};
   }
   return errno_now().error("set the time of " + quote(name));

@@ -78,7 +78,7 @@ void exchange(int number, const Fd& own) {
 Result<void> open_standard_streams() {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number) {
     if (::fcntl(number, F_GETFD) >= 0) continue;
-    // The lowest free number, and left open for the programs that we start.
+    // The lowest free number, left open for the programs that we start.
     int opened = ::open("/dev/null", O_RDWR | O_NOCTTY);
     if (opened < 0) return errno_now().error("open '/dev/null' as a standard stream");
   }

@@ -26,7 +26,7 @@ using Lower = std::vector<const Layer*>;
 /// (FILESYSTEM_MAX_STACK_DEPTH).
 constexpr size_t kMostAtOnce = 400;
 
-/// Mounted nowhere.
+/// Detached.
 Result<Fd> make_overlay(const Lower& lower, const OverlayTop& top) {
   Fd context = TRY(fsopen("overlay"));
   TRY(fsconfig_string(context, "source", top.source));
@@ -43,7 +43,7 @@ Result<Fd> make_overlay(const Lower& lower, const OverlayTop& top) {
 }
 
 // COMPAT(6.5): delete when that is our baseline. One string for all layers, at most a page: their
-// names are numbers in the directory of our descriptors.
+// paths are numbers in the directory of our descriptors.
 Result<void> mount_by_string(const Lower& lower, const OverlayTop& top, const Fd& target) {
   auto name = [](const Fd& fd) { return std::to_string(fd.get()); };
   std::string data = "lowerdir=";

@@ -26,7 +26,8 @@ constexpr char kZeros[PieceWriter::kAlignment] = {};
 
 }  // namespace
 
-// ---- where a piece goes -------------------------------------------------------------------------
+// ---- writing a piece
+// -----------------------------------------------------------------------------
 
 /// A file by handles of its own: a thread that still writes when the owner has given up and closed
 /// its handle writes into this file and no other.
@@ -35,7 +36,7 @@ class PieceWriter::Target {
   Target(Fd file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
 
   Result<void> write(uint64_t start, std::string_view bytes);
-  /// A whole piece, past the cache if the file system can.
+  /// Writes a whole piece, past the cache if the file system can.
   Result<void> write_direct(uint64_t start, std::string_view bytes);
 
  private:
@@ -68,7 +69,7 @@ Result<void> PieceWriter::Target::write_direct(uint64_t start, std::string_view 
   return write(start + written, bytes.substr(written));
 }
 
-/// Pieces on their way past the cache, and the thread that writes them.
+/// Pieces to be written past the cache, and the thread that writes them.
 struct PieceWriter::Behind {
   Bytes spare();
   void keep(Bytes bytes);

@@ -160,7 +160,7 @@ Result<std::optional<ExitStatus>> Process::wait_for(std::chrono::milliseconds de
 
 Result<void> Process::signal(int number) const {
   long sent = ::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0U);
-  // COMPAT(5.1): delete when that is our baseline. Another process may have got the number.
+  // COMPAT(5.1): delete when that is our baseline. The pid may belong to another process now.
   if (sent != 0 && errno == ENOSYS) sent = ::kill(pid_, number);
   if (sent != 0) {
     return errno_now().error("signal process " + std::to_string(pid_));
@@ -231,7 +231,7 @@ Result<CommandOutput> run_command(SpawnOptions options, std::string_view input,
   err.write.reset();
   for (const Fd* fd : {&in.write, &out.read, &err.read}) ::fcntl(fd->get(), F_SETFL, O_NONBLOCK);
 
-  // Writing to a child that does not read must not end us.
+  // SIGPIPE from a child that does not read must not end us.
   struct sigaction ignore_pipe {};
   struct sigaction before {};
   ignore_pipe.sa_handler = SIG_IGN;
@@ -294,7 +294,7 @@ Result<CommandOutput> run_command(SpawnOptions options, std::string_view input,
 Result<Fd> open_pidfd(pid_t pid) {
   int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U));
   if (fd < 0 && errno == ENOSYS) {
-    // COMPAT(5.3): delete when that is our baseline. It names one process, too.
+    // COMPAT(5.3): delete when that is our baseline. The directory identifies one process, too.
     return open_at(cwd(), "/proc/" + std::to_string(pid), O_RDONLY | O_DIRECTORY);
   }
   if (fd < 0) return errno_now().error("open process " + std::to_string(pid));

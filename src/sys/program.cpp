@@ -131,7 +131,7 @@ std::string loader_complaint(const std::string& program) {
   auto ended = run_command(std::move(options), "", kStartPatience);
   if (!ended.ok() || ended->status.code == 0) return "";
   std::string line = escape_controls(split(trim(ended->err), '\n').front());
-  // ld.so's two messages: a library is missing, or lacks a version of a symbol.
+  // ld.so's two messages: a library is missing, or lacks a symbol version.
   bool told = line.find(": error while loading shared libraries: ") != std::string::npos ||
               line.find("' not found (required by ") != std::string::npos;
   return told ? line : "";

@@ -28,7 +28,7 @@ bool may_write(const struct stat& status, const std::string& path) {
   return status.st_uid == ::geteuid() || ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
 }
 
-/// Whether the file at `path` cannot be written by way of it.
+/// Whether the file at `path` cannot be written through it.
 Result<bool> is_protected(const std::string& path) {
   struct statvfs mount {};
   if (::statvfs(path.c_str(), &mount) != 0) {
@@ -78,7 +78,7 @@ Result<Fd> sealed_copy(const std::string& path) {
   if (made < 0) return failed(errno);
   Fd copy(made);
   TRY(fill_copy(copy, from, path));
-  // The kernel may hold pages for moments after they were written, longer than it waits itself.
+  // The kernel may hold pages for some time after the write, longer than it waits itself.
   constexpr int kTries = 50;
   for (int attempt = 1; ::fcntl(copy.get(), F_ADD_SEALS, kSeals) != 0; ++attempt) {
     if (errno != EBUSY || attempt == kTries) return failed(errno);

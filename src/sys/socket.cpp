@@ -26,7 +26,7 @@ Result<Fd> make_socket(SocketType type) {
   return socket;
 }
 
-// The address holds 107 bytes; the caller names a longer path through a handle of its directory.
+// The address has at most 107 bytes; for a longer path the caller uses a handle of its directory.
 Result<sockaddr_un> unix_address(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -19,7 +19,7 @@ constexpr uint32_t kSector = 512;  // so that sizes that are no multiple of more
 
 FuseServer squashfuse(const Extent& part) {
   FuseServer server;
-  // With threads where it is there; the other one has none.
+  // The multi-threaded one if it is installed.
   server.programs = {"/usr/bin/squashfuse_ll", "/usr/local/bin/squashfuse_ll",
                      "/usr/bin/squashfuse", "/usr/local/bin/squashfuse"};
   server.package = "squashfuse";

@@ -20,7 +20,7 @@ bool is_ours(uid_t owner) {
   return owner == kOverflowUid && !in_initial_user_namespace();
 }
 
-// A user's own group, which a umask of 002 lets write, is the user.
+// A user's own group, writable with a umask of 002, counts as the user.
 bool others_write(const struct stat& info) {
   bool own_group = effective_uid() != 0 && info.st_gid == effective_gid();
   return (info.st_mode & S_IWOTH) != 0 || ((info.st_mode & S_IWGRP) != 0 && !own_group);
@@ -47,7 +47,7 @@ Result<void> check_owner(const struct stat& info, const std::string& what,
   return {};
 }
 
-// By its own id: the overflow id is that of every other user of the machine, not of its root alone.
+// By its own id: the overflow id stands for all unmapped users, not only for the machine's root.
 bool is_known(const struct stat& info) {
   return info.st_uid == 0 || info.st_uid == effective_uid();
 }
@@ -97,7 +97,7 @@ Result<std::string> read_checked(const Fd& file, const std::string& path, size_t
 Result<std::optional<std::string>> read_trusted_file_if_exists(const Fd& dir,
                                                                const std::string& name,
                                                                size_t max_bytes) {
-  // O_NONBLOCK: a FIFO would make us wait for its writer.
+  // O_NONBLOCK: a FIFO would block until it has a writer.
   auto file = TRY(open_if_exists(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   if (!file) return std::optional<std::string>();
   return std::optional<std::string>(TRY(read_checked(*file, name, max_bytes)));

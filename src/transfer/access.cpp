@@ -117,7 +117,7 @@ Result<WholeRegistry> open_whole(Http& http, const Cancel& cancel, const Registr
   size_t slash = std::min(place.find('/'), place.size());
   std::string host = place.substr(0, slash);
   std::string below = place.substr(std::min(slash + 1, place.size()));
-  // However it is spelled.
+  // In any spelling.
   auto of_hub = Reference::parse(host + "/library/x");
   bool hub = of_hub.ok() && of_hub->registry() == "docker.io";
   auto credential =

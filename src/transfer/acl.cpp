@@ -52,7 +52,7 @@ std::optional<uint32_t> parse_id(std::string_view text) {
   return static_cast<uint32_t>(*number);
 }
 
-/// The text as its parts, without comments and blanks.
+/// The parts of the text, without comments and blanks.
 std::vector<std::string_view> parts_of(std::string_view text) {
   std::vector<std::string_view> parts;
   for (std::string_view line : split(text, '\n')) {

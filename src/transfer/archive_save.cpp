@@ -29,7 +29,7 @@ constexpr std::string_view kLayout = R"({"imageLayoutVersion":"1.0.0"})";
 /// Repository → tag → top layer: the format of docker before 1.10.
 using Repositories = std::map<std::string, std::map<std::string, std::string>>;
 
-/// Everything that an archive of these images says about them.
+/// The metadata of an archive of these images.
 struct Contents {
   oci::Index index;
   std::vector<DockerImage> docker;
@@ -37,7 +37,7 @@ struct Contents {
   std::map<Digest, oci::Descriptor> blobs;
 };
 
-/// The name that the user gave, when it is one; an image asked for by its id goes without.
+/// The user's name for the image, if it is one; an image requested by id has none.
 std::optional<image::Reference> asked_name(const std::string& text, const image::Image& image) {
   auto reference = image::Reference::parse(text);
   if (!reference.ok()) return std::nullopt;
@@ -152,7 +152,7 @@ Result<image::TransferResult> save(const image::SaveRequest& request, const Even
       return make_error(Kind::usage, "format " + quote(request.format) +
                                          " is unknown; there are archive and oci");
     }
-    // Which way the layers are unpacked does not matter here.
+    // The unpacking of the layers does not matter here.
     image::Store store = TRY(image::Store::open(request.root, {}, request.additional_stores));
     Contents contents;
     contents.index.media_type = oci::media_type::kIndex;

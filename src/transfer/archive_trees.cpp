@@ -41,7 +41,7 @@ class FdSink final : public ByteSink {
   uint64_t size_ = 0;
 };
 
-/// The bytes of a tar, in pieces; a compressed one is unpacked.
+/// The bytes of a tar, in pieces; decompresses if necessary.
 class TarInput {
  public:
   static Result<TarInput> open(const image::ExtractRequest& request, const Cancel& cancel) {
@@ -50,7 +50,7 @@ class TarInput {
     input.fd_ = TRY(open_input(request.input));
     if (!request.packed) return input;
     input.unpacker_ = TRY(ArchiveReader::open_raw(input.fd_));
-    // Nothing at all is an empty archive.
+    // An empty input is an empty archive.
     if (!TRY(input.unpacker_->next())) input.unpacker_.reset();
     return input;
   }
@@ -106,7 +106,7 @@ Result<void> write_squashfs(const sys::Fd& tree, const image::ArchiveRequest& re
   bool gone = !written.ok() && written.error().sys_errno == EPIPE;
   if (!written.ok() && !gone) return written;
   auto finished = tool.finish();
-  // It calls everything an I/O error.
+  // tar2sqfs reports everything as an I/O error.
   if (!finished.ok() && is_full(output.fd())) {
     return sys_error(ENOSPC, "write " + quote(request.output));
   }

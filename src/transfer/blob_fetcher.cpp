@@ -14,7 +14,7 @@
 namespace berth::transfer {
 namespace {
 
-/// So much is hashed, and given to the reader, at once.
+/// The amount that is hashed, and passed to the reader, at once.
 constexpr uint64_t kPiece = uint64_t{512} << 10;
 /// A reader that waits for less than a piece still makes progress.
 constexpr uint64_t kWorthHashing = uint64_t{64} << 10;
@@ -120,7 +120,7 @@ BlobStream::Part& BlobStream::begin_part() {
   return parts_.emplace_back(Part{begin, asked_});  // a deque: it stays where it is
 }
 
-/// By a thread that holds the lock; it is free while the bytes come.
+/// Called with the lock held; it is released while the bytes arrive.
 void BlobStream::fetch_part(std::unique_lock<std::mutex>& lock) {
   Part& part = begin_part();
   BlobPart wanted;

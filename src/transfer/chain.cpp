@@ -12,7 +12,7 @@ Result<std::vector<Registry>> open_peers(Http& http, const Cancel& cancel,
   std::vector<Registry> peers;
   if (!access.peers || access.peers->reference != reference.canonical()) return peers;
   for (const std::string& address : access.peers->addresses) {
-    // That it has to wait is no news, and comes once a second.
+    // A notice about waiting would come once a second.
     auto silent = [](const std::string&) {};
     peers.push_back(TRY(Registry::make(http, cancel, address, reference.repository(), {}, silent)));
     peers.back().connect_to_peer();

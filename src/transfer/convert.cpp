@@ -37,7 +37,7 @@ std::string parent_of_file(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
-/// Of the layer in layers/.
+/// The name of the layer in layers/.
 std::string layer_name(const image::Layer& layer) {
   std::string directory = parent_of_file(layer.directory);
   return directory.substr(directory.rfind('/') + 1);
@@ -76,7 +76,7 @@ class Conversion {
   Result<image::ConvertReport> run() {
     image::Delivery delivery = TRY(image::Delivery::begin(store_));
     delivery_ = &delivery;
-    // Not while identical files are linked, which changes times for moments.
+    // Not while identical files are being linked, which changes times for moments.
     auto stopped = [this] { return cancel_.requested(); };
     image::Claim upkeep = TRY(delivery.claim_upkeep(stopped));
     std::vector<image::Layer> layers = TRY(find_layers());
@@ -132,7 +132,7 @@ class Conversion {
         "berth rm -f " + id);
   }
 
-  /// Before anything is done; replace_layer() decides.
+  /// An early check; replace_layer() decides.
   Result<void> check_idle(const image::Layer& layer) {
     if (TRY(record_of(layer)).flavor.format == request_.layer_format) return {};
     if (request_.ownership == image::Ownership::single &&
@@ -148,7 +148,7 @@ class Conversion {
     return {};
   }
 
-  /// Whether there was something to do.
+  /// Returns whether there was something to do.
   Result<bool> convert(const image::Layer& layer) {
     TRY(cancel_.check());
     auto stopped = [this] { return cancel_.requested(); };
@@ -246,7 +246,7 @@ class Conversion {
                         layer.diff_id, options);
       pipe.read.reset();  // a process that still writes notices it
     }
-    // Of two errors the first one, which is the other's cause.
+    // Of two errors the first is the other's cause.
     bool gone = !written.ok() && written.error().sys_errno == EPIPE;
     if (!written.ok() && !gone) return written;
     if (!made.ok()) return std::move(made).error();

@@ -176,7 +176,7 @@ Result<std::optional<Credential>> ask_helper(const std::string& name, const std:
   return std::optional<Credential>(std::move(credential));
 }
 
-/// Nothing where the entry only says that a helper has the credential.
+/// Nothing if the entry only says that a helper has the credential.
 std::optional<Credential> entry_credential(const AuthEntry& entry) {
   Credential credential{entry.username, entry.password, entry.identity_token};
   if (!entry.auth.empty()) {
@@ -215,7 +215,7 @@ Result<std::optional<Credential>> find_in_file(const std::string& path, const st
   return find_entry(*file, registry, repository);
 }
 
-/// Takes every entry of the registry itself (not of paths below it) out of the file.
+/// Removes every entry of the registry itself (not of paths below it) from the file.
 bool drop_entries(AuthFile& file, const std::string& registry) {
   return std::erase_if(file.auths,
                        [&](const auto& item) { return normal_key(item.first) == registry; }) > 0;

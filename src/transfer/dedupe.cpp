@@ -43,7 +43,7 @@ enum class Way { blocks, links };
 struct File {
   uint64_t size = 0;
   uint64_t content = 0;  ///< checksum
-  /// Empty, and the rest 0, where only the content has to be the same.
+  /// Empty, and the rest 0, if only the content has to be equal.
   std::string path;
   uint32_t mode = 0;
   uint32_t uid = 0;
@@ -55,7 +55,7 @@ struct File {
   auto operator<=>(const File&) const = default;
 };
 
-/// Where such a file is.
+/// The place of such a file.
 struct FilePlace {
   size_t layer = 0;
   std::string path;
@@ -194,7 +194,7 @@ class Dedupe {
     if (way_ == Way::blocks) {
       if (entry.size < kBlock) return;
     } else {
-      // Several names cannot be given another file in one step.
+      // A file with several names cannot be replaced atomically.
       if (is_writable_by_others(entry.mode) || names == Names::several) return;
       file.path = path;
       file.mode = entry.mode;

@@ -69,7 +69,7 @@ Fullness fullness_of(const Counts& counts) {
   return codes == 0 || (codes == 1 && counts[1] == 1) ? Fullness::single : Fullness::partial;
 }
 
-/// `entry` for a code of `bits`, of which an outer table has taken `taken`.
+/// `entry` for a code of `bits`, of which the outer table has consumed `taken`.
 CodeEntry sized(CodeEntry entry, unsigned bits, unsigned taken) {
   uint32_t code = bits - taken;
   return entry + (code << 8 | code);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where deflate blocks begin: nothing marks them, but hardly anything else can be read as one.
+// Finds deflate blocks: nothing marks them, but hardly any other data can be parsed as one.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -43,7 +43,7 @@ bool is_dynamic(const DeflateView& view, uint64_t bit) {
   return read_code_lengths(cursor, CodeDemand::full, lengths);
 }
 
-/// Where the length of the stored block lies that begins at `bit`, in bytes.
+/// The place of the length of the stored block that begins at `bit`, in bytes.
 uint64_t stored_length_at(uint64_t bit) {
   return (bit + kStoredBits + 7) / 8;
 }

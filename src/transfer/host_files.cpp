@@ -31,7 +31,7 @@ bool is_about(const image::RegistryRule& rule, const Url& url) {
          });
 }
 
-/// A machine of the same job is no proxy's business.
+/// A machine of the same job is reached without a proxy.
 bool is_peer(const image::RegistryAccess& access, const Url& url) {
   return access.peers && std::ranges::any_of(access.peers->addresses, [&](const std::string& one) {
            return is_host(one, url);

@@ -62,7 +62,8 @@ Result<Signatures> signatures_under(Registry& registry, const std::string& tag) 
   return signatures;
 }
 
-/// An image's config as clients expect one: of no system, with the payloads as its layers.
+/// An image's config in the form that clients expect: without a system, with the payloads as its
+/// layers.
 oci::ImageConfig config_of(const oci::Manifest& manifest) {
   oci::ImageConfig config;
   for (const oci::Descriptor& layer : manifest.layers) {

@@ -29,7 +29,7 @@ class Window {
  public:
   explicit Window(Inflater::Input input) : input_(std::move(input)) {}
 
-  /// Takes the next piece where nothing is left; nothing is left after it only at the end.
+  /// Gets the next piece if the current one is used up; only at the end nothing is left after it.
   Result<void> fill() {
     if (!rest_.empty() || ended_) return {};
     rest_ = TRY(input_());
@@ -186,7 +186,7 @@ oci::Compression compression_of(std::string_view bytes, oci::Compression said) {
   return said;
 }
 
-/// Waits for the first bytes.
+/// Waits for the first bytes to choose the format.
 class Recognized final : public Inflater {
  public:
   Recognized(oci::Compression said, Input input, size_t threads)

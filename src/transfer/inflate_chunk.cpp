@@ -31,7 +31,7 @@ InflateRoom::InflateRoom(size_t bytes)
   for (size_t i = 0; i < kDeflateWindow; ++i) markers[i] = static_cast<uint16_t>(kFirstMarker + i);
 }
 
-/// The segment behind may still get the first bytes of yet another one.
+/// The next segment may still receive the first bytes of the one after it.
 InflateChunk::InflateChunk(InflateSegmentPtr segment, InflateSegmentPtr next)
     : segment_(std::move(segment)), next_(std::move(next)), own_view_(segment_->view()) {
   BERTH_ASSERT(segment_->complete);
@@ -69,7 +69,7 @@ bool InflateChunk::decode_from(uint64_t bit) {
   return decode_markers();
 }
 
-/// Whether it ends here. `good`: and does so well.
+/// Whether it ends here. `good`: successfully.
 bool InflateChunk::ends_here(Stop stop, bool& good) {
   good = true;
   switch (stop) {
@@ -113,7 +113,7 @@ bool InflateChunk::decode_markers() {
   }
 }
 
-/// Whether the last 32 KiB hold no marker, so that none can come any more.
+/// Whether the last 32 KiB have no marker, so that none can follow.
 bool InflateChunk::may_forget_window(const uint16_t* end) const {
   constexpr size_t kStep = 256;
   auto room = reinterpret_cast<const uint8_t*>(end);
@@ -154,7 +154,7 @@ void InflateChunk::pass_window(InflateWindow& window) {
     window.set(bytes_begin_ - kDeflateWindow, bytes_end_);
     return;
   }
-  // Where fewer came out, markers stand before them.
+  // If fewer bytes came out, markers precede them.
   const uint16_t* last = symbols_end_ - kDeflateWindow;
   for (size_t i = 0; i < kDeflateWindow; ++i) window.bytes[i] = meanings_[last[i]];
 }

@@ -106,7 +106,7 @@ Result<void> LayerLinks::replace_file(const std::string& layer, const LinkPlan& 
       parent, sys::FileTime{status.st_mtim.tv_sec, static_cast<uint32_t>(status.st_mtim.tv_nsec)});
   TRY(sys::rename(staged_.fd(), kNewName, to, name));
   ++done.files;
-  // Else another layer has that file still.
+  // Otherwise another layer still has that file.
   if (target->st_nlink == 1) done.bytes += static_cast<uint64_t>(target->st_blocks) * kLinkSector;
   return {};
 }

@@ -65,7 +65,7 @@ Result<void> LayerSink::add_member(const std::string& path, const TarEntry& entr
   using EntryType = TarEntry::Type;
   std::string directory = TRY(enter(parent_of(path)));
   Place place{name_of(path), join_path(directory, name_of(path))};
-  // Links that lead down could make it as deep as one likes.
+  // Links that lead down could make it arbitrarily deep.
   if (place.path != path) TRY(clean_path(place.path, options_->limits));
   if (place.name.starts_with(kWhiteout)) return add_whiteout(place);
   switch (entry.type) {
@@ -87,8 +87,8 @@ Result<void> LayerSink::add_member(const std::string& path, const TarEntry& entr
   return {};
 }
 
-/// A character device 0:0 is a whiteout of an overlay, and no container can see it as anything
-/// else. Images have such, and more names of them, that bring layers of other images.
+/// A character device 0:0 is a whiteout of an overlay, and appears as nothing else in a container.
+/// Images that bring layers of other images have them, and hard links to them.
 Result<void> LayerSink::add_other(const Place& place, const TarEntry& entry) {
   if (entry.type == TarEntry::Type::hard_link) return add_hard_link(place, entry);
   TRY(check_node(place.path, entry));
@@ -103,8 +103,8 @@ Result<void> LayerSink::hide_by_device(const Place& place) {
   return hide(place);
 }
 
-/// Whiteouts concern the layers below alone, wherever they stand in the archive (image-spec
-/// layer.md: "Whiteout files MUST only apply to resources in lower/parent layers").
+/// Whiteouts only affect the layers below, wherever they are in the archive (image-spec layer.md:
+/// "Whiteout files MUST only apply to resources in lower/parent layers").
 Result<void> LayerSink::add_whiteout(const Place& place) {
   if (place.name == kOpaque) return mark_opaque();
   if (place.name.starts_with(kWhiteoutMeta)) return {};

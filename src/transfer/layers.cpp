@@ -29,7 +29,7 @@ constexpr uint64_t kLeastAhead = 4 * kMiB;  // bytes of a blob that wait for the
 constexpr uint64_t kMostAhead = 32 * kMiB;  // more only fills memory
 constexpr size_t kMostWorkers = 48;
 
-/// How many layers are worked on at once, and how much of each waits, within a budget.
+/// How many layers are handled at once, and how much of each is buffered, within a budget.
 struct Shares {
   size_t workers;
   uint64_t left;  // for layers that several threads inflate
@@ -165,7 +165,7 @@ Result<BlobStream::Fetch> LayerPipeline::source_of(const Task& task, BlobStream:
       [registry, &task](BlobPart part) { return registry->get_blob(task.blob, std::move(part)); });
 }
 
-/// Unpacks a blob while it comes.
+/// Unpacks a blob while it arrives.
 Result<void> LayerPipeline::fetch(const Task& task, BlobFetcher& fetcher) {
   std::string id = task.blob.digest.short_hex();
   BlobStream::Options options;
@@ -194,7 +194,7 @@ Result<void> LayerPipeline::fetch(const Task& task, BlobFetcher& fetcher) {
   return delivery_.publish_blob(std::move(copy), task.blob.digest);
 }
 
-/// Brings the blob of a layer that is there.
+/// Fetches the blob of an existing layer.
 Result<void> LayerPipeline::keep(const Task& task, BlobFetcher& fetcher) {
   image::Staged copy = TRY(delivery_.stage_file());
   BlobStream::Options options;
@@ -215,7 +215,7 @@ Result<void> LayerPipeline::unpack_stored(const Task& task) {
 
 namespace {
 
-/// The same for the same layer, wherever it is made.
+/// The same for the same layer, on any machine.
 erofs::Identity identity_of(const Digest& diff_id) {
   erofs::Identity identity;
   const std::string& hex = diff_id.hex();
@@ -225,7 +225,7 @@ erofs::Identity identity_of(const Digest& diff_id) {
   return identity;
 }
 
-/// Threads to inflate one layer with.
+/// Threads for inflating one layer, returned by the destructor.
 class BorrowedThreads {
  public:
   BorrowedThreads(InflateThreads& from, std::mutex& mutex, uint64_t blob_size)
@@ -277,7 +277,7 @@ Result<UnpackedLayer> make_layer(const image::Staged& staged, image::LayerFormat
   return layer;
 }
 
-/// `stream`: where the blob comes from, or null.
+/// `stream`: the source of the blob, or null.
 Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& input,
                                    BlobStream* stream) {
   std::string id = task.blob.digest.short_hex();

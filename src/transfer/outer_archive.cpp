@@ -100,7 +100,7 @@ Result<std::optional<ArchiveReader::Member>> ArchiveReader::next() {
   member.name = name ? name : "";
   if (hard_link != nullptr || symlink != nullptr) {
     member.type = Member::Type::link;
-    // A symbolic link starts at its own directory, a hard link at the root.
+    // A symbolic link is relative to its own directory, a hard link to the root.
     member.target = hard_link ? hard_link : "./" + std::string(symlink);
   } else if (archive_entry_filetype(entry) == AE_IFREG) {
     member.type = Member::Type::file;

@@ -18,7 +18,7 @@ using Stop = DeflateDecoder::Stop;
 constexpr size_t kMoreSegments = 3;  // than threads: one comes, one goes, one is looked into ahead
 constexpr size_t kHere = size_t{256} << 10;
 constexpr size_t kTrailer = 8;
-/// After so many segments in vain one in kTryAgain is looked into.
+/// After so many useless segments only one in kTryAgain is decoded ahead.
 constexpr size_t kMostInVain = 8;
 constexpr uint64_t kTryAgain = 16;
 
@@ -182,7 +182,7 @@ Result<void> ParallelGzip::fill_segment() {
   return {};
 }
 
-/// Where the stream begins is known.
+/// The start of the stream is known.
 void ParallelGzip::look_into(const PiecePtr& piece, InflateSegmentPtr next) {
   const InflateSegmentPtr& segment = piece->segment;
   if (segment->begin == 0) return;
@@ -215,7 +215,7 @@ void ParallelGzip::drop(Piece& piece) {
   give_back(piece);
 }
 
-/// The bytes from `byte` on, at least one of them, but at the end of the stream.
+/// The bytes from `byte` on, at least one unless the stream ends there.
 Result<DeflateView> ParallelGzip::view_at(uint64_t byte) {
   drop_before(byte);
   while (true) {
@@ -321,7 +321,7 @@ ParallelGzip::PiecePtr ParallelGzip::next_to_join() const {
   return nullptr;
 }
 
-/// Whether the chunk begins just where the stream is at.
+/// Whether the chunk begins exactly at the stream's position.
 bool ParallelGzip::fits(const Piece& piece) const {
   std::optional<uint64_t> begin = piece.chunk->begin();
   uint64_t position = decoder_.position();
@@ -329,7 +329,7 @@ bool ParallelGzip::fits(const Piece& piece) const {
   return *begin == position || findable_block(piece.segment->view(), position) == begin;
 }
 
-/// As many as are decoded; at least one, where one fits.
+/// As many as are decoded; at least one, if one fits.
 void ParallelGzip::join_pieces() {
   while (true) {
     drop_before(decoder_.position() / 8);

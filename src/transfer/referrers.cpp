@@ -72,7 +72,7 @@ void fields(V& v, ReferrerIndex& i) {
   v.required("manifests", i.manifests);
 }
 
-/// Where clients keep the list for a registry that keeps none.
+/// The tag under which clients keep the list for a registry without referrers.
 std::string tag_of(const Digest& subject) {
   return "sha256-" + subject.hex();
 }

@@ -42,7 +42,7 @@ void fields(V& v, RegistryMessages& m) {
   v.optional("errors", m.errors);
 }
 
-/// The registry's own words, or nothing where it says nothing we can read.
+/// The registry's own message, or nothing if it sends none that we can parse.
 std::string registry_words(const std::string& body) {
   Result<RegistryMessages> messages = json::read<RegistryMessages>(body, "answer");
   if (!messages.ok() || messages->errors.empty()) return {};
@@ -93,7 +93,7 @@ milliseconds growing_pause(int attempt) {
   return std::min(milliseconds(250) * (1 << std::min(attempt, 5)), milliseconds(8000));
 }
 
-/// "application/json; charset=utf-8" → "application/json"; types that say nothing become empty.
+/// "application/json; charset=utf-8" → "application/json"; generic types become empty.
 std::string plain_media_type(std::string_view header) {
   std::string type = to_lower(trim(header.substr(0, header.find(';'))));
   bool says_nothing =
@@ -296,7 +296,7 @@ Result<bool> Registry::has_blob(const Digest& digest) {
   request.url = at("/v2/" + repository_ + "/blobs/" + digest.text());
   HttpResponse response = TRY(send(std::move(request), push_scope(), action));
   if (response.ok()) return true;
-  // One that does not answer HEAD is sent the blob, which it may have already.
+  // A registry that does not answer HEAD is sent the blob, which it may have already.
   if (response.status == 404 || knows_no_head(response)) return false;
   return refusal(response, action);
 }

@@ -62,7 +62,7 @@ class StoreCheck {
  private:
   using Task = std::function<Result<void>(const std::string& path)>;
 
-  /// Each path once, in as many threads as are of use. The first error ends it.
+  /// Each path once, in as many threads as are useful. The first error ends it.
   Result<void> in_threads(const std::vector<std::string>& paths, const Task& task) {
     size_t next = 0;
     std::optional<Error> error;
@@ -92,7 +92,7 @@ class StoreCheck {
     if (report_.findings.size() < kMostFindings) report_.findings.push_back(std::move(finding));
   }
 
-  /// Which images have a blob, or a layer by its diff id.
+  /// Records which images have a blob, or a layer by its diff id.
   Result<void> name_images() {
     for (const auto& record : survey_.records) {
       std::string name = record.reference ? record.reference->familiar() : record.config.text();
@@ -120,7 +120,7 @@ class StoreCheck {
     return {found->second.begin(), std::next(found->second.begin(), static_cast<long>(count))};
   }
 
-  /// Something is wrong with the object at `path`. Nothing is when it is another one by now.
+  /// Records damage of the object at `path`, unless it has been replaced by now.
   Result<void> damaged(std::string_view kind, const std::string& path, const struct stat& seen,
                        std::vector<std::string> texts) {
     auto now = TRY(sys::stat_entry(root_, path));
@@ -305,7 +305,7 @@ class StoreCheck {
     return compare_tree(tree, *file, depth_for(name), stop, DirectoryTimes::any);
   }
 
-  /// A layer that was made in another user namespace has other numbers there.
+  /// A layer from another user namespace has other numbers there.
   Depth depth_for(const std::string& name) const {
     image::LayerFlavor flavor = store_.flavor();
     bool single = flavor.ownership == image::Ownership::single;

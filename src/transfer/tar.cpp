@@ -218,7 +218,7 @@ Result<void> TarReader::skip_rest() {
     window_.remove_prefix(part.size());
     left_ -= part.size();
   }
-  // umoci ends a layer right after its last file. As in Go's reader that is an end, no damage.
+  // umoci ends a layer right after its last file. As in Go's reader that is a valid end.
   while (padding_ > 0 && (!window_.empty() || TRY(refill()))) {
     uint64_t take = std::min<uint64_t>(padding_, window_.size());
     window_.remove_prefix(take);
@@ -239,7 +239,7 @@ Result<std::string> TarReader::read_special(uint64_t size, std::string_view kind
 }
 
 /// Up to sixteen extended headers stand before the member that they are about.
-/// False where the record is the member's own.
+/// False if the record is the member's own.
 Result<bool> TarReader::read_extension(char flag, uint64_t size, Extensions& extensions) {
   switch (flag) {
     case 'x':
@@ -318,7 +318,7 @@ Result<void> TarReader::read_member(const std::string& record, const Extensions&
   return {};
 }
 
-/// Where a file is sparse: finds its map, and its true size.
+/// For a sparse file: finds its map, and its true size.
 Result<void> TarReader::read_sparse(const std::string& record, const Extensions& extensions,
                                     TarEntry& entry) {
   const PaxRecords& pax = extensions.pax;
@@ -343,7 +343,7 @@ Result<void> TarReader::read_sparse(const std::string& record, const Extensions&
   TRY(check_extents(extents, size, left_, entry.path));
   entry.size = size_ = size;
   entry.sparse = true;
-  // GNU tar says with an empty part where the file ends.
+  // GNU tar marks the end of the file with an empty part.
   std::erase_if(extents, [](const Extent& extent) { return extent.length == 0; });
   extents_ = std::move(extents);
   extent_ = 0;
@@ -375,13 +375,13 @@ Result<Extents> TarReader::read_old_sparse(std::string_view record, const TarEnt
     size_t before = extents.size();
     if (!TRY(read_record(more))) return corrupt_tar("the archive ends inside a header");
     TRY(take(more, 0, 21));
-    // Else records without parts would go on forever.
+    // Otherwise records without parts would go on forever.
     if (extents.size() == before) return bad;
   }
   return extents;
 }
 
-/// GNU's last form: the map stands in front of the data, in blocks of its own.
+/// GNU's last form: the map precedes the data, in blocks of its own.
 Result<Extents> TarReader::read_sparse_lines(const TarEntry& entry) {
   SparseLines lines(entry.path);
   for (uint64_t read = 0; read + kRecord <= kMaxSpecial; read += kRecord) {

@@ -26,7 +26,7 @@ Result<void> add_record(std::string_view key, std::string_view value, PaxRecords
   if (key.find('\0') != key.npos || (is_name && value.find('\0') != value.npos)) {
     return corrupt_pax("a pax header has a NUL in a name");
   }
-  // The one pair of keys of which each counts, in their order.
+  // The only pair of keys of which every occurrence counts, in order.
   if (key == "GNU.sparse.offset" || key == "GNU.sparse.numbytes") {
     if (!records.sparse_list.empty()) records.sparse_list += ',';
     records.sparse_list += value.substr(0, 21);
@@ -89,7 +89,7 @@ bool is_coded_twin(const std::string& key, const PaxRecords& records) {
   return decode_url(name) != name && records.values.contains(std::string(kLibarchiveXattr) + name);
 }
 
-/// False where the record is about something else.
+/// False if the record is about something else.
 bool apply_attribute(const std::string& key, const std::string& value, TarEntry& entry,
                      Attributes& found) {
   if (key.starts_with(kSchilyXattr)) {
@@ -157,7 +157,7 @@ Result<void> apply_pax(const PaxRecords& records, TarEntry& entry) {
     }
   }
   entry.xattrs.assign(std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
-  // The path of a sparse member in the later forms is one that old programs are to see.
+  // In the later forms the path of a sparse member is a substitute for old programs.
   std::string_view name = records.value("GNU.sparse.name");
   if (!name.empty()) entry.path = name;
   return {};

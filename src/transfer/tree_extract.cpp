@@ -49,7 +49,7 @@ void TreeExtractor::leave_out(const std::string& what, const std::string& path) 
   if (count++ == 0) first = path;
 }
 
-// Other names of it come later.
+// Hard links to it follow later.
 Result<void> TreeExtractor::leave_out_device(const TarEntry& entry) {
   leave_out("devices", entry.path);
   devices_left_out_.insert(TRY(parts_of(entry.path)));
@@ -158,7 +158,7 @@ Result<void> TreeExtractor::make_file(const sys::Fd& parent, const std::string& 
     size += hole;
     ends_in_hole = part.empty() ? ends_in_hole || hole > 0 : is_all_zeros(part);
     if (part.empty()) break;
-    // A sparse file of a container may say that it is larger than our disk.
+    // A sparse file of a container may claim to be larger than our disk.
     if (!ends_in_hole) TRY(sys::write_at(file, size, part, entry.path));
     size += part.size();
   }
@@ -218,7 +218,7 @@ Result<void> TreeExtractor::make_device(const sys::Fd& parent, const std::string
   return sys::change_mode(node, mode_of(entry), entry.path);
 }
 
-/// A directory in the place of a directory stays.
+/// An existing directory stays for a directory.
 Result<void> TreeExtractor::make_room(const sys::Fd& parent, const std::string& name,
                                       const TarEntry& entry) {
   auto there = TRY(sys::stat_entry(parent, name));
@@ -269,7 +269,7 @@ Result<void> TreeExtractor::add(const TarEntry& entry, TarReader& tar) {
 }
 
 Result<void> TreeExtractor::finish() {
-  // The innermost first: a time that is set changes none above it.
+  // The innermost first, so that setting a time does not change one above it.
   for (auto item = directories_.rbegin(); item != directories_.rend(); ++item) {
     auto directory = place_.root ? enter_in_root(item->path, Missing::error)
                                  : enter_beneath(item->path, Missing::error);

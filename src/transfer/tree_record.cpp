@@ -67,7 +67,7 @@ Result<uint64_t> attributes_of(const sys::Fd& fd) {
 class Walk {
  public:
   using Visit = std::function<Result<void>(const std::string& path, TreeEntry entry)>;
-  /// Whether the content of a file is to be read of which nothing is known.
+  /// Whether to read a file with unknown content.
   using Wants = std::function<Result<bool>(const std::string& path)>;
   Walk(const WrittenFiles* written, Wants wants, Visit visit, AskStop stop)
       : written_(written),
@@ -277,13 +277,13 @@ class Lines {
   size_t at_ = 0;  // in it
 };
 
-/// The last line says how many there are: a record that was cut is none.
+/// The last line has the number of entries: a truncated record is invalid.
 Result<void> check_end(std::string_view line, uint64_t count, Lines& lines) {
   if (line != "end " + std::to_string(count) || TRY(lines.next())) return no_record();
   return {};
 }
 
-/// The entries of a record, one after the other: as a walk has them.
+/// The entries of a record in order: the same as a walk's.
 class Record {
  public:
   static Result<Record> open(const sys::Fd& file) {
@@ -297,7 +297,7 @@ class Record {
   bool ended() const { return ended_; }
   const std::string& path() const { return path_; }  ///< of the present entry
   TreeEntry& entry() { return entry_; }
-  /// All of them when it has ended.
+  /// Complete after the end.
   std::vector<LeftOutDevice>& left_out() { return left_out_; }
 
   Result<void> next() {

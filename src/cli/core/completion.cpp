@@ -131,8 +131,8 @@ std::string bash_words(std::string_view words) {
   return R"(mapfile -t COMPREPLY < <(compgen -W ")" + std::string(words) + R"(" -- "$cur"))";
 }
 
-/// case branches that complete the value of the flag before the cursor; a flag whose values are
-/// unknown completes to nothing instead of to an argument.
+/// case branches that complete the value of the flag before the cursor; a flag with unknown values
+/// completes to nothing instead of to an argument.
 std::string bash_values(std::string_view program, const FlagTable& flags) {
   std::string text;
   for (const Flag& flag : flags) {
