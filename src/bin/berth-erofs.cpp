@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Shows the files of an EROFS image through FUSE, for users
-// that may not mount it by the kernel. sys::mount_fuse() starts it, for each mount, with no rights
-// but to read that one file.
+// SPDX-License-Identifier: Apache-2.0
+// Shows the files of an EROFS image through FUSE, for users that may not mount it by the kernel.
+// sys::mount_fuse() starts it, for each mount, with no rights but to read that one file.
 //   berth-erofs [-f] [-o userxattr] IMAGE /dev/fd/N
 #include <fcntl.h>
 

@@ -24,7 +24,7 @@ struct UserFacts {
   std::string name;
   std::vector<uint32_t> groups;   ///< supplementary
   bool machine_root = false;      ///< root of the first user namespace
-  bool inside_namespace = false;  ///< root of a namespace that somebody else made
+  bool inside_namespace = false;  ///< root of another program's user namespace
   uint64_t subordinate_uids = 0;  ///< that the machine gives this user
   uint64_t subordinate_gids = 0;
   bool map_tools = false;  ///< newuidmap and newgidmap are installed

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0 GPUs: the driver and the files that the container gets of it,
-// and the image's code.
+// SPDX-License-Identifier: Apache-2.0
+// GPUs: the driver and the files that the container gets of it, and the image's code.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -379,7 +379,8 @@ Result<std::vector<std::pair<std::string, std::string>>> device_lines(
 
 Result<void> attach_device_filter(const sys::Fd& cgroup, std::span<const bpf_insn> program) {
   auto loaded = TRY(load_program(program));
-  // Somebody else may change the list between our two calls; twenty times is somebody at work.
+  // Another process may change the list between our two calls; one that does so twenty times will
+  // not stop.
   for (int attempt = 0; attempt < 20; ++attempt) {
     auto old = TRY(attached_programs(cgroup));
     bool done = TRY(attach(cgroup, loaded, old.size() == 1 ? old.data() : nullptr));

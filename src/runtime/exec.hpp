@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 Runs as: berth-runtime. Capabilities: the caller's. Hostile:
-// the container's processes, which see the new one from the moment it has joined their namespaces;
-// the process document is the caller's.
+// SPDX-License-Identifier: Apache-2.0
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: the container's processes, which see
+// the new one from the moment it has joined their namespaces; the process document is the caller's.
 #pragma once
 
 #include <cstdint>

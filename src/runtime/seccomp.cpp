@@ -501,7 +501,7 @@ Result<void> check_calls(const oci::Seccomp& profile) {
 }
 
 bool needs_listener(const oci::Seccomp& profile) {
-  if (!profile.listener_path.empty()) return true;  // somebody waits for it
+  if (!profile.listener_path.empty()) return true;  // the agent waits for it
   return std::any_of(profile.syscalls.begin(), profile.syscalls.end(),
                      [](const auto& entry) { return entry.action == "SCMP_ACT_NOTIFY"; });
 }

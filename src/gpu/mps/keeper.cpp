@@ -95,7 +95,7 @@ Result<void> Keeper::look() {
   });
   in_doubt_ = true;
   in_the_making_ = false;
-  // Anew each time: root's next container makes a ledger that was removed.
+  // Opened again each time: root's next container makes a removed ledger again.
   Ledger ledger = TRY(Ledger::open(order_.ledger, state_dir_));
   Holders holders = TRY(ledger.look());
   for (const KnownLease& one : holders.leases) {
