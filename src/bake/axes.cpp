@@ -56,7 +56,7 @@ std::string code_of_capability(std::string_view value) {
   return "sm_" + without(std::string(value), '.');
 }
 
-/// Whether the axis asks something of a node.
+/// Whether the axis restricts nodes.
 bool demands(std::string_view axis, const std::string& value) {
   const Axis* known = axis_named(axis);
   if (known == nullptr || known->word.empty()) return false;
@@ -78,7 +78,7 @@ Error unknown_axis(std::string_view axis) {
            : fmt::format("no axis {}, but: {}", quote(axis), fmt::join(axis_names(), ", ")));
 }
 
-/// Letters and digits that a tag may have; all else becomes one '-'.
+/// Letters and digits that are valid in a tag; anything else becomes one '-'.
 std::string name_part(std::string_view prefix, const std::string& value) {
   std::string part(prefix);
   for (char c : value) {
@@ -105,7 +105,7 @@ bool has_all(const std::vector<std::string>& strict, const std::vector<std::stri
   return std::includes(strict.begin(), strict.end(), loose.begin(), loose.end());  // sorted
 }
 
-/// Every version that `strict` lets in is one of `loose`.
+/// Whether every version that `strict` admits is admitted by `loose`.
 bool is_within(const match::VersionNeed& strict, const match::VersionNeed& loose) {
   using Op = match::VersionNeed::Op;
   int order = scan::compare_versions(strict.version, loose.version);

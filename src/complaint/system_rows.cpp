@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What surrounds a program: shared memory, networks, MPI, ROCm, other engines.
+// The environment of a program: shared memory, networks, MPI, ROCm, other engines.
 #include "complaint/table.hpp"
 
 namespace berth::complaint {

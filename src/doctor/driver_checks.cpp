@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Above this a start that has to ask NVML is felt; GPUs that sleep take 2 s and more.
+// Above this a user notices a start that has to ask NVML; sleeping GPUs take 2 s and more.
 constexpr auto kSlowProbe = 1500ms;
 
 const gpu::Driver& driver_of(const Facts& facts) {
@@ -119,7 +119,7 @@ Finding libraries(const Facts& facts) {
   return ok("found");
 }
 
-// Mesa's libraries carry the names that programs ask for, too; they cannot drive this GPU.
+// Mesa's libraries have the same names, but cannot drive this GPU.
 Finding graphics(const Facts& facts) {
   if (!has_nvidia(facts)) return no_nvidia();
   bool gl = has_library(facts, "libGLX_nvidia.so.", false) ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can this user run containers here, and how.
+// Whether and how this user can run containers here.
 #include <algorithm>
 #include <array>
 
@@ -120,7 +120,7 @@ Finding overlay(const Facts& facts) {
                  disk + "; " + install_command("fuse-overlayfs", facts.host.os_release));
 }
 
-// Nobody needs them: directories are the default.
+// Optional: directories are the default.
 Finding layer_images(const Facts& facts) {
   const HostFacts& host = facts.host;
   if (host.layer_images == sys::ErofsWay::kernel) return ok("EROFS, mounted by the kernel");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device nodes: there, the right ones, and open to this user.
+// Device nodes: present, correct, and accessible to this user.
 #include <fmt/format.h>
 
 #include <algorithm>

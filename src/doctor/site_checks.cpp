@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What else on this machine gives GPUs to containers: CDI files, NVIDIA's toolkit, SELinux.
+// Other sources of GPUs for containers on this machine: CDI files, NVIDIA's toolkit, SELinux.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -12,7 +12,7 @@ namespace {
 
 using policy::TomlEntry;
 
-/// Where a table stands as a key; its entries are read one by one.
+/// A table in the place of a key; its entries are parsed one by one.
 struct Table {};
 template <class V>
 void fields(V&, Table&) {}

@@ -23,10 +23,10 @@ constexpr size_t kMostKnownUsers = 4096;
 constexpr uint64_t kMostCost = 14;  // a second or so
 constexpr size_t kHashSize = 60;
 constexpr ptrdiff_t kAtOnce = 2;
-/// bcrypt of nothing that anybody knows, at htpasswd's usual cost.
+/// A bcrypt hash of an unknown password, at htpasswd's usual cost.
 constexpr const char* kNobody = "$2y$05$rhCb5GifURF0XCMYM0OUsOXEca8tQKjfcliBXKxR6LWrKt6Fl2jmO";
 
-/// "$2y$05$" and 53 characters. Errors: in words, without an object.
+/// "$2y$05$" and 53 characters. Errors: a text without the object.
 Result<void> check_hash(std::string_view hash) {
   bool bcrypt = hash.starts_with("$2y$") || hash.starts_with("$2b$") || hash.starts_with("$2a$");
   if (!bcrypt) {
@@ -56,7 +56,7 @@ bool matches(const std::string& password, const std::string& hash) {
 
 }  // namespace
 
-/// Pairs that were right, as hashes with a key of this process.
+/// Verified pairs, as hashes with a key of this process.
 struct Htpasswd::Known {
   const std::string key = sys::random_hex(32);
   std::mutex mutex;

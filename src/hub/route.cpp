@@ -20,7 +20,7 @@ Reply no_name() {
   return refusal(400, "NAME_INVALID", "the name of the repository is none");
 }
 
-/// The image that `name` and `tail` (":tag", "@sha256:…") mean, read by the one grammar there is.
+/// The image of `name` and `tail` (":tag", "@sha256:…"), parsed by the common grammar.
 std::optional<image::Reference> read_reference(std::string_view name, const std::string& tail) {
   auto reference = image::Reference::parse("hub.invalid/" + std::string(name) + tail);
   bool same =

@@ -20,7 +20,7 @@ Error not_such(std::string what) {
   return make_error(Kind::corrupt, "read the " + std::string(kName) + ": " + std::move(what));
 }
 
-/// Texts that go into sentences for people, and are compared with what is found here.
+/// Whether a text is safe to show to people, in sentences, and to compare with local facts.
 bool is_plain(std::string_view text) {
   return text.size() <= kMaxText && std::none_of(text.begin(), text.end(), [](unsigned char c) {
            return c < ' ' || c == 0x7f;

@@ -19,7 +19,7 @@ constexpr size_t kMaxVersion = 32;
 constexpr uint64_t kMaxMemory = uint64_t{1} << 60;
 constexpr size_t kMaxRelease = 128;  // a kernel's has 64
 
-// Source of the brands: nvml.h, as NVIDIA_REQUIRE_* spells them.
+// The brands of nvml.h, in the spelling of NVIDIA_REQUIRE_*.
 const std::vector<std::string_view> kBrands = {"",
                                                "unknown",
                                                "quadro",
@@ -79,7 +79,7 @@ Error expected(std::string_view document, std::string_view member, std::string_v
                     fmt::format("{}: {}: expected {}, got {}", document, member, form, quote(got)));
 }
 
-// A later Berth may have more words, so only what looks like a slip of a known one is refused.
+// A later Berth may have more words, so only a likely misspelling of a known one is refused.
 Result<void> check_word(std::string_view document, std::string_view member, std::string_view what,
                         std::string_view word, const std::vector<std::string_view>& known) {
   if (std::find(known.begin(), known.end(), word) != known.end()) return {};
@@ -88,7 +88,7 @@ Result<void> check_word(std::string_view document, std::string_view member, std:
   return at(document, member, unknown_name(what, word, near));
 }
 
-// Of a list that was read from the processor the level follows; by hand both may be said.
+// A list from the processor implies the level; a handwritten profile may have both.
 Result<void> check_level(const Cpu& cpu, std::string_view document) {
   uint32_t implied = level_of(cpu.microarchitecture);
   if (cpu.level == 0 || implied == 0 || cpu.level == implied || !cpu.features.empty()) return {};
@@ -107,7 +107,7 @@ Result<void> check_cpu(Profile& profile, std::string_view document) {
   if (cpu.microarchitecture.empty()) return {};
   auto known = known_microarchitecture(cpu.microarchitecture);
   if (!known) {
-    // One that a later Berth knows is good as long as it says what it descends from.
+    // A name from a later Berth is accepted if its ancestors are listed.
     if (!cpu.ancestors.empty()) return {};
     auto named = microarchitecture_named(cpu.microarchitecture);
     return at(document, "cpu.microarchitecture", std::move(named).error());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules that a CDI file has to keep beyond its shape. Source: CDI SPEC.md; what its reference
-// library checks.
+// The rules for the content of a CDI file. Source: CDI SPEC.md; the checks of its reference
+// library.
 #include <algorithm>
 #include <set>
 
@@ -23,7 +23,7 @@ bool is_alnum(char c) {
   return is_ascii_letter(c) || (c >= '0' && c <= '9');
 }
 
-/// Letters and digits at both ends, between them also those of `inner`.
+/// Letters and digits, and between the first and the last also those of `inner`.
 bool is_word(std::string_view text, std::string_view inner) {
   return !text.empty() && is_alnum(text.front()) && is_alnum(text.back()) &&
          std::all_of(text.begin(), text.end(), [&](char c) {

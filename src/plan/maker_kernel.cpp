@@ -11,7 +11,7 @@
 namespace berth::plan {
 namespace {
 
-/// The namespace that a key belongs to, or "": such a one would change the host.
+/// The namespace of a key, or "": such a key would change the host.
 std::string_view namespace_of_sysctl(std::string_view key) {
   static constexpr std::array<std::string_view, 8> kIpc = {
       "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem",

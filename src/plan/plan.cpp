@@ -32,7 +32,7 @@ Result<void> Maker::check_process() {
   return {};
 }
 
-// What is mounted in a namespace that others share would be there for them too, and stay.
+// Mounts in a namespace that others share would affect them too, and stay.
 Result<void> Maker::check_no_mounts() const {
   const auto& on_linux = spec_.linux_;
   const std::pair<const char*, bool> kMembers[] = {

@@ -9,7 +9,7 @@
 namespace berth::slurm {
 namespace {
 
-constexpr size_t kMaxName = 200;  // with what is put before it, a file's name
+constexpr size_t kMaxName = 200;  // with its prefix, a file name
 
 constexpr std::array<Option, kOptions> kTable = {{
     {Key::image, "container-image", "IMAGE|PATH",
@@ -89,7 +89,7 @@ Result<void> check_value(Key key, std::string_view text) {
   return {};
 }
 
-/// What a variable says of an option and its opposite.
+/// The value of a variable for an option and its opposite.
 Result<bool> parse_truth(std::string_view text) {
   std::string word = to_lower(text);
   for (std::string_view yes : {"1", "true", "yes", "on", "y", "t"}) {
@@ -130,7 +130,7 @@ Result<void> Asked::take(Key key, std::string_view text) {
   }
   TRY(check_value(key, text));
   auto [said, is_new] = said_.emplace(key, text);
-  // Slurm tells slurmstepd the last one alone, and may tell it twice.
+  // slurmstepd only gets the last one from Slurm, possibly twice.
   if (!is_new && said->second != text) {
     return make_error(Kind::usage, typed(key) + " specified multiple times",
                       "once, with commas where it takes several");

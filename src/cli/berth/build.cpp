@@ -49,7 +49,7 @@ ReadValue read_arguments(std::vector<std::string>& target) {
   };
 }
 
-/// "false", "mode=max"; alone it is "true".
+/// "false", "mode=max"; without a value it is "true".
 ReadValue read_attestation(bool& target) {
   return [&target](std::string_view text) -> Result<void> {
     target = text != "false" && text != "0";
@@ -127,7 +127,7 @@ FlagTable build_flags(BuildOptions& o) {
   return table;
 }
 
-/// "K=V" each; a name alone is an argument of the caller's environment, or not given at all.
+/// "K=V" each; a bare name takes the caller's environment, or is dropped.
 std::map<std::string, std::string> pairs_of(const std::vector<std::string>& texts,
                                             const engine::Environment& environment) {
   std::map<std::string, std::string> pairs;
@@ -143,7 +143,7 @@ std::map<std::string, std::string> pairs_of(const std::vector<std::string>& text
   return pairs;
 }
 
-/// Docker's daemon and git's servers give contexts, too; here it is a directory.
+/// Docker's daemon and git servers are other sources of contexts; here it is a directory.
 bool is_url(std::string_view text) {
   return text.find("://") != text.npos || text.starts_with("git@") ||
          text.starts_with("github.com/");

@@ -34,7 +34,7 @@ Result<int> run_cp(Session& session, const CpOptions& o, std::vector<std::string
   return 0;
 }
 
-/// The one of the two that has a container.
+/// The argument that names a container.
 std::string container_of(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     std::string container = engine::parse_copy_side(argument).container;

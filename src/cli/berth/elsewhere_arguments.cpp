@@ -22,9 +22,9 @@ std::string file_of_image(const std::string& image, const std::string& file) {
 
 namespace {
 
-/// How containers/image and apptainer name the place of an image before its name.
+/// Transports of containers/image and apptainer, in front of an image's name.
 struct Place {
-  std::string_view prefix, is, here, behind;  ///< `here` NAME `behind` is what to type
+  std::string_view prefix, is, here, behind;  ///< the equivalent: `here` NAME `behind`
 };
 constexpr std::string_view kSifFile = "a file of apptainer in a registry";
 constexpr std::string_view kFetchSif = "apptainer pull FILE.sif ";
@@ -55,7 +55,7 @@ std::optional<Error> image_elsewhere(const std::string& name) {
       continue;
     }
     if (slashes && !archive) rest.erase(0, 2);
-    // apptainer knows its own by the whole name.
+    // apptainer's own forms are recognised by the whole name.
     if (place.is == kSifFile) rest = name;
     return make_error(Kind::usage, quote(name) + " is " + std::string(place.is),
                       std::string(place.here) + escape_controls(rest) + std::string(place.behind));

@@ -66,7 +66,7 @@ std::string line(const events::Event& event) {
 
 Result<int> run_events(Session& session, const EventsOptions& o, std::vector<std::string>) {
   std::optional<DocumentFormat> format;
-  // With docker's names of members, which the template's are not.
+  // With docker's member names in JSON, which differ from the template's.
   bool json = o.format == "json" || o.format == "{{json .}}";
   if (o.format && !json) {
     auto made = DocumentFormat::make(*o.format);

@@ -51,7 +51,7 @@ std::string id_of(const engine::HistoryEntry& entry, const HistoryOptions& o) {
 }
 
 ListRow row_of(const engine::HistoryEntry& entry, const HistoryOptions& o) {
-  // docker: tabs of a shell line are one blank here.
+  // As in docker: tabs of a shell line become one blank.
   std::string by = entry.created_by;
   std::replace(by.begin(), by.end(), '\t', ' ');
   json::Value time = json_time(entry.created_at);

@@ -28,8 +28,7 @@ FlagTable inspect_flags(InspectOptions& o) {
            {"container", "image", "network", "volume"}}};
 }
 
-/// As docker does: a container of that name hides an image of that name, that a network,
-/// and that a volume.
+/// As in docker: of equal names a container precedes an image, that a network, and that a volume.
 Result<std::string> inspect(Session& session, const InspectOptions& o, const std::string& name) {
   if (o.type == "image") return engine::inspect_image(session.context, name);
   if (o.type == "network") return engine::inspect_network(session.context, name);

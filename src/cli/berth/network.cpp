@@ -33,7 +33,7 @@ FlagTable create_network_flags(NetworkOptions& o) {
 
 Result<int> create_network(Session& session, const NetworkOptions& o,
                            std::vector<std::string> arguments) {
-  // Of another driver than ours it is the driver that is missing.
+  // For an unknown driver the error is about the driver.
   if (!o.options.empty() && (o.wish.driver.empty() || o.wish.driver == "bridge")) {
     return make_error(Kind::unsupported,
                       "--opt " + quote(o.options[0]) + ": networks of Berth have no options",

@@ -46,7 +46,7 @@ FlagTable image_flags(PruneOptions& o) {
   return table;
 }
 
-// Of docker's filters none has a meaning here: no layer of the cache belongs to an image.
+// None of docker's filters applies: no layer of the cache belongs to an image.
 FlagTable builder_flags(PruneOptions& o) {
   return {{"all", 'a', "", "Taken as docker's: it is always all", &o.all},
           {"force", 'f', "", "Do not ask", &o.prune.force}};
@@ -105,7 +105,7 @@ Result<int> prune_builder(Session& session, const PruneOptions& o, std::vector<s
   return 0;
 }
 
-/// A build that runs keeps what it works with.
+/// A running build keeps its cache.
 engine::Pruned prune_idle_build_cache(Session& session) {
   auto pruned = engine::prune_build_cache(session.context);
   if (pruned.ok()) return std::move(*pruned);
@@ -193,7 +193,7 @@ Result<int> prune_system(Session& session, const PruneOptions& o, std::vector<st
   auto images = TRY(engine::prune_images(session.context, options));
   print_pruned(session, "Deleted Images:", images);
   engine::Pruned cache;
-  // It has neither labels nor one time: with a filter it stays, as docker's does.
+  // It has neither labels nor a single time: with a filter it stays, as docker's does.
   if (options.filters.empty()) cache = prune_idle_build_cache(session);
   print_pruned(session, kDeletedCache, cache);
   print_reclaimed(session, containers.bytes + volumes.bytes + images.bytes + cache.bytes);

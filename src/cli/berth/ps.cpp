@@ -66,7 +66,7 @@ bool needs_details(const Listing& listing) {
 }
 
 Result<int> run_ps(Session& session, const PsOptions& o, std::vector<std::string>) {
-  // -q shows ids, whatever the usual format is.
+  // -q prints ids, whatever the default format is.
   const std::string format = o.quiet ? o.format : format_or_usual(session, o.format, "psFormat");
   Listing listing = TRY(Listing::make(o.size ? kContainersWithSize : kContainers,
                                       {.text = format, .quiet = o.quiet}));

@@ -23,7 +23,7 @@
 namespace berth::cli {
 namespace {
 
-/// What was typed is what `inspect` shows.
+/// `inspect` shows the text as typed.
 Result<std::string> read_signal_text(std::string_view text) {
   TRY(engine::parse_signal(text));
   return std::string(text);
@@ -54,7 +54,7 @@ ReadValue read_time(int64_t& target) {
   };
 }
 
-/// "true", which stands for no value, is for ever.
+/// "true", which replaces a missing value, means for ever.
 Result<void> read_wait(std::string_view text, std::optional<int64_t>& target) {
   if (text == "true") {
     target = 0;
@@ -76,7 +76,7 @@ ReadValue read_number(int64_t& target) {
   };
 }
 
-/// Docker's: no name is any, and a slash before it does not count.
+/// Docker's: an empty name means any, and a leading slash is ignored.
 ReadValue read_name(std::optional<std::string>& target) {
   return [&target](std::string_view text) -> Result<void> {
     target.reset();
@@ -345,7 +345,7 @@ Result<void> read_labels(const RequestOptions& o, engine::RunRequest& request) {
   return {};
 }
 
-// What starts with '/' is a path, all else the name of a CDI device.
+// A text with a leading '/' is a path, another the name of a CDI device.
 Result<void> read_devices(const RequestOptions& o, engine::RunRequest& request) {
   for (const std::string& text : o.devices) {
     if (!text.starts_with('/')) {
@@ -399,13 +399,13 @@ Result<void> read_mounts(const Session& session, const RequestOptions& o,
   return {};
 }
 
-/// Of --environment; an empty one without.
+/// Parses the file of --environment; empty without it.
 Result<edf::Definition> read_definition(const Session& session, const RequestOptions& o) {
   if (!o.environment_file) return edf::Definition();
   return engine::read_environment_file(session.context.environment, *o.environment_file);
 }
 
-/// The image of an environment file stands where it would have been typed.
+/// Inserts the image of an environment file at the place of a typed one.
 Result<void> name_image(const edf::Definition& definition, const RequestOptions& o,
                         std::vector<std::string>& arguments) {
   std::string image = TRY(engine::image_of(definition));
@@ -469,7 +469,7 @@ Result<engine::Asked> read_request(const Session& session, RequestOptions o,
     request.image_file = engine::is_image_path(request.image);
     if (request.image_file) request.image = TRY(engine::find_image_file(request.image));
   }
-  // The runtime and the hook of NVIDIA give what the image's variables ask for, as its program did.
+  // NVIDIA's runtime and hook grant what the image's variables request, as its program did.
   bool nvidia = o.runtime == "nvidia" || !o.hooks_directories.empty();
   request.program = nvidia ? gpu::Program::nvidia_docker : gpu::program_of(session.program);
   request.command.assign(std::make_move_iterator(arguments.begin() + 1),
@@ -484,7 +484,7 @@ Result<engine::Asked> read_request(const Session& session, RequestOptions o,
   if (!o.no_trust) {
     return make_error(Kind::unsupported, "'--disable-content-trust=false': no signatures are read");
   }
-  // podman's and buildah's form of several words, which docker would look for as a program.
+  // A list, the form of podman and buildah, which docker would look up as a program.
   if (request.entrypoint && request.entrypoint->starts_with('[')) {
     return make_error(Kind::usage, "--entrypoint: one program, whose arguments come after IMAGE",
                       "--entrypoint PROGRAM IMAGE ARG...");
@@ -499,7 +499,7 @@ Result<engine::Asked> read_request(const Session& session, RequestOptions o,
                                request));
   }
   auto& seccomp = request.security.seccomp;
-  // The profile is kept, not its path: the file may be another one at the next start.
+  // The profile is kept, not its path: the file may have changed at the next start.
   if (seccomp && *seccomp != "unconfined") seccomp = TRY(engine::read_profile(*seccomp));
   request.strict_limits = o.call.strict;
   if (o.pull == "always") o.call.pull = engine::PullPolicy::always;

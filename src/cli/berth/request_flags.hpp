@@ -12,14 +12,14 @@
 /// The flags that describe a container: those of `run` and `create`.
 namespace berth::cli {
 
-/// The flags, in the order of the alphabet.
+/// Adds the flags in alphabetical order.
 void add_request_flags(FlagTable& table, RequestOptions& options);
 /// The name that --replace takes from another container, or "".
 std::string replaced_container(const RequestOptions& options);
 void sort_flags(FlagTable& table);
 
 inline constexpr std::string_view kNoAddresses = "networks give addresses by themselves";
-/// Flags of docker and others that Berth does not have, and what does the same here.
+/// Flags of docker and others that Berth lacks, with their equivalents.
 inline constexpr Elsewhere kRequestElsewhere[] = {
     {"B", "-v SOURCE:DESTINATION"},
     {"C", "leave it out", "nothing of the host is seen already"},
@@ -230,14 +230,14 @@ inline constexpr Elsewhere kRequestElsewhere[] = {
     {"write-fake", "leave it out", "a container can be written to already"},
 };
 
-/// What stands before the command: an image, unless an environment file may name it.
+/// The arguments before the command: an image, unless an environment file may name it.
 Arity request_arity(const RequestOptions& options);
 
-/// "The default network is 'host' here: a batch job." and a newline; "" where the policy cannot be
-/// read.
+/// "The default network is 'host' here: a batch job." and a newline; "" if the policy is
+/// unreadable.
 std::string network_footnote(const engine::Environment& environment, const std::string& config);
 
-/// The container whose namespaces the flags name, or "": Command::beside.
+/// The container that the flags name for its namespaces, or "": Command::beside.
 std::string container_beside(const RequestOptions& options);
 
 /// What the flags and `arguments` ask for: the image, where no environment file names it, and the

@@ -58,7 +58,7 @@ Result<int> run_container(Session& session, const RunOptions& o,
   }
   tell_detached(session, outcome);
   tell_reason(session, outcome);
-  // Docker's: the id of whatever shows nothing here.
+  // As docker: prints the id of a container whose output is not shown.
   const auto& attach = o.call.attach;
   bool shows =
       attach.empty() ? !o.call.detach : attach != std::vector<std::string>(attach.size(), "stdin");

@@ -43,7 +43,7 @@ Result<int> run_save(Session& session, const SaveOptions& o, std::vector<std::st
   image::SaveRequest request;
   request.references = std::move(arguments);
   request.output = o.output;
-  // The one tar is a docker-archive and an oci-archive.
+  // A single tar is both a docker-archive and an oci-archive.
   request.format = o.format == "oci" || o.format == "oci-dir" ? "oci" : "archive";
   request.access = o.access;
   if (o.output.empty()) {

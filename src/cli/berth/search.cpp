@@ -67,7 +67,7 @@ bool prints_json(std::string format) {
   return format == "json" || format.find("{{json.}}") != format.npos;
 }
 
-/// docker marks in a table or a template, and says "true" and "false" in JSON.
+/// docker uses marks in a table or a template, and "true" and "false" in JSON.
 std::string mark_text(bool mark, bool json) {
   if (json) return mark ? "true" : "false";
   return mark ? "[OK]" : "";

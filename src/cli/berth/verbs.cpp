@@ -38,7 +38,7 @@ extern const Verb gpu_list_verb, gpu_top_verb, metrics_verb, info_verb, version_
 
 namespace {
 
-// One in a line, however many there are.
+// One per line, however many.
 // clang-format off
 const std::array kVerbs = {
     &run_verb,
@@ -153,10 +153,10 @@ struct BuildPart {
 };
 constexpr BuildPart kParts[] = {{"bake", "BERTH_BAKE", BERTH_BAKE}};
 
-/// A longer name, which docker has and scripts use, and what it stands for.
+/// A longer name of docker's, which scripts use, for a verb.
 struct Alias {
   std::string_view name, verb;
-  std::string_view flag = {};  ///< what the longer name says besides
+  std::string_view flag = {};  ///< a flag that the longer name implies
 };
 constexpr Alias kAliases[] = {
     {"builder build", "build"},
@@ -217,7 +217,7 @@ constexpr Alias kAliases[] = {
     {"cdi ls", "cdi list"},
 };
 
-/// Null where `name` is none.
+/// Null if `name` is no alias.
 const Alias* alias_named(std::string_view name) {
   auto found = std::find_if(std::begin(kAliases), std::end(kAliases),
                             [&](const Alias& alias) { return alias.name == name; });
@@ -231,7 +231,7 @@ const Verb* verb_named(std::string_view name) {
   return nullptr;
 }
 
-/// The second words that may follow `group`; empty when it is none.
+/// The second words after `group`; empty when it is no group.
 std::vector<std::string_view> group_words(std::string_view group) {
   std::vector<std::string_view> words;
   auto add = [&](std::string_view name) {
@@ -306,7 +306,7 @@ Result<std::vector<std::string>> without_help(std::vector<std::string> words) {
   if (words.size() > length) {
     return make_error(Kind::usage, "'berth help' takes one verb; see 'berth --help'");
   }
-  // Behind the verb: what follows an image would be the container's.
+  // Behind the verb: words after an image would be the container's.
   words.emplace_back("--help");
   return words;
 }
@@ -390,7 +390,7 @@ std::string berth_help() {
 
 CompletionInput completion_input(GlobalOptions& options) {
   CompletionInput input{"berth", global_flags(options), {}};
-  // The options behind the tables are gone after this; the texts do not touch them.
+  // The options that tables point to are gone after this; the texts do not need them.
   for (const Verb* verb : all_verbs()) input.verbs.push_back({verb->text, verb->command().flags});
   for (const Alias& alias : kAliases) {
     const Verb* verb = verb_named(alias.verb);

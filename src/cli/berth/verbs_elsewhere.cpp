@@ -9,7 +9,7 @@
 namespace berth::cli {
 namespace {
 
-/// A verb of another engine that Berth has not, and what to do instead.
+/// A verb of another engine that Berth lacks, and its equivalent.
 struct VerbElsewhere {
   std::string_view name, why, here;
 };
@@ -187,7 +187,7 @@ struct FlagElsewhere {
   std::string_view verb;
   Elsewhere flag;
 };
-/// Of single verbs, beside what stands with these.
+/// For single verbs, in addition to the table with the verb.
 constexpr FlagElsewhere kOfVerbs[] = {
     {"commit", {"config", "--change INSTRUCTION"}},
     {"commit", {"f", "leave it out", "an image is docker's and OCI's alike"}},

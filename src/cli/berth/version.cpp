@@ -23,7 +23,7 @@ constexpr std::string_view kArchitecture =
     "unknown";
 #endif
 
-/// Docker's members. There is one program, so that client and server are the same.
+/// Docker's members. Client and server are the same, because there is one program.
 json::Value document() {
   const std::string_view version = berth_version();
   json::Value platform = json::Object{{"Name", "Berth"}};

@@ -74,7 +74,7 @@ constexpr ListKind kVolumes{
 };
 
 Result<int> list(Session& session, const ListOptions& o, std::vector<std::string>) {
-  // -q shows ids, whatever the usual format is.
+  // -q prints ids, whatever the default format is.
   const std::string format =
       o.quiet ? o.format : format_or_usual(session, o.format, "volumesFormat");
   Listing listing = TRY(Listing::make(kVolumes, {.text = format, .quiet = o.quiet}));

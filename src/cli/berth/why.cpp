@@ -26,7 +26,7 @@ Result<int> run_why(Session& session, const MatchOptions& o, std::vector<std::st
   return match_status(ranking);
 }
 
-/// By digest, or a start of it, or by the name that the publisher gave it.
+/// By digest, or its beginning, or by the publisher's name for it.
 Result<size_t> find_entry(const match::Ranking& ranking, const std::string& word) {
   std::optional<size_t> found;
   std::string digest = word.starts_with("sha256:") ? word : "sha256:" + word;

@@ -18,7 +18,7 @@ struct ExecOptions {
 };
 
 Result<uint32_t> read_id(std::string_view text) {
-  // The whole text or nothing: a number that is cut short is another user (CVE-2026-30892).
+  // The whole text or nothing: a truncated number would be another user (CVE-2026-30892).
   auto number = parse_u64(text);
   if (number && *number <= kMaxId) return static_cast<uint32_t>(*number);
   return make_error(Kind::usage, "expected a number up to 4294967294");

@@ -61,8 +61,8 @@ json::Value on_linux() {
                       {"netDevices", enabled()}};
 }
 
-// Members as in runtime-spec features.md and features-linux.md: what this program knows, whether or
-// not this kernel has it.
+// Members as in runtime-spec features.md and features-linux.md: the features of this program,
+// whether or not this kernel has them.
 Result<int> run_features(Session& session, const FeaturesOptions&,
                          const std::vector<std::string>&) {
   json::Object annotations{{"io.github.seccomp.libseccomp.version", runtime::libseccomp_version()},

@@ -64,7 +64,7 @@ class Reasons {
   }
 
  private:
-  /// `object` lives as long as grant and inventory.
+  /// `object` has to live as long as grant and inventory.
   void add(const char* kind, const std::string& object, std::string why,
            const std::string& host_path = {}, bool given = true) {
     if (!known_.insert(object).second) return;
@@ -83,7 +83,7 @@ class Reasons {
 
   const Inventory& inventory_;
   Grant& grant_;
-  std::vector<Reason> told_;  ///< what had a reason before
+  std::vector<Reason> told_;  ///< objects that had a reason before
   std::unordered_set<std::string_view> known_;
   std::unordered_map<std::string_view, const DriverFile*> files_;  ///< by host path
 };
@@ -183,7 +183,7 @@ void Reasons::add_left_out_files() {
     if (none) why = "nothing but nodes comes into this container (--gpu-driver)";
     if (!is_nvidia()) why = "no GPU of NVIDIA was granted";
     if (file.elf32 && !none) why = "32-bit, and capability compat32 was not asked for";
-    // The host's path, because the name alone may be that of a file which was given.
+    // The host's path, because a granted file may have the same name.
     add(kind_of(file.kind), file.host_path, std::move(why), {}, false);
   }
 }

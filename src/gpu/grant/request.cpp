@@ -48,8 +48,8 @@ Result<std::vector<std::string>> split_csv(std::string_view text) {
   return fields;
 }
 
-// docker's users quote twice: '"device=0,1"'. Where the quotes hold all of it they say nothing,
-// since a list goes on behind a comma here anyway.
+// docker's users quote twice: '"device=0,1"'. Quotes around all of it mean nothing here, since our
+// lists continue behind a comma anyway.
 std::string_view without_outer_quotes(std::string_view text) {
   bool outer = text.size() > 2 && text.find('"', 1) == text.size() - 1 && text[0] == '"';
   return outer ? text.substr(1, text.size() - 2) : text;
@@ -113,7 +113,7 @@ Result<void> Parser::take_key(const std::string& key, const std::string& value) 
   return {};
 }
 
-// docker takes a bare word as the count; after a list of ours it continues the list.
+// docker takes a bare word as the count; here it continues a list before it.
 Result<void> Parser::take_bare(const std::string& word) {
   if (last_key_ == "device") return take_devices(word);
   if (last_key_ == "capabilities") return take_capabilities(word);

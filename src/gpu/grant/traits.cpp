@@ -12,12 +12,12 @@ namespace {
 
 using Op = Factor::Op;
 
-/// Where the name ends.
+/// The end of the name.
 size_t end_of_name(std::string_view field) {
   return std::min(field.find_first_of("!<>="), field.size());
 }
 
-// Letters and digits alone, so that "RTX 6000 Ada" is found by rtx6000 and by "rtx-6000".
+// Only letters and digits, so that rtx6000 and "rtx-6000" match "RTX 6000 Ada".
 std::string plain(std::string_view text) {
   std::string out;
   for (char c : to_lower(text)) {
@@ -82,7 +82,7 @@ Result<void> check(Trait& trait) {
     trait.number = *node;
     return {};
   }
-  // What a vendor calls 80 GB has as many bytes as it likes above that.
+  // A GPU that its vendor sells as 80 GB has somewhat more bytes.
   auto bytes = parse_size(trait.value);
   if (equal || !bytes) return bad(trait, "memory>=SIZE, such as memory>=40G");
   trait.number = *bytes;

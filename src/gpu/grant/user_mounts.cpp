@@ -18,7 +18,7 @@ std::vector<UserMount> user_mounts(const oci::Spec& spec, const RealPath& real_p
                    std::find(options.begin(), options.end(), "rbind") != options.end();
     std::string tidy = std::filesystem::path(mount.destination).lexically_normal();
     if (tidy.ends_with('/')) tidy.pop_back();
-    // What lies below every mount of the host changes nothing.
+    // A mount that all host mounts cover changes nothing.
     if (tidy.empty() || (!is_bind && found.empty())) continue;
     found.push_back({real_path(tidy), is_bind ? mount.source : ""});
   }

@@ -18,7 +18,7 @@
 
 namespace berth::gpu {
 
-/// The file.
+/// The content of the file.
 struct ComputingFile {
   std::string driver_root;
   uint64_t pid_space = 0;
@@ -52,7 +52,7 @@ std::string path_in(const std::string& state_dir) {
   return state_dir + "/gpu/computing.json";
 }
 
-/// Empty: not of `inventory`.
+/// Empty: not in `inventory`.
 std::string key_in(const Inventory& inventory, const KfdNode& node) {
   for (const Gpu& gpu : inventory.gpus) {
     if (gpu.vendor != Vendor::amd || gpu.pci_address != node.pci_address) continue;

@@ -28,7 +28,7 @@ Result<std::string> text_of(const T& record) {
   return text;
 }
 
-// What we write ourselves has no others.
+// Our own records have no other characters.
 bool is_word(std::string_view text) {
   auto plain = [](char c) { return c >= ' ' && c <= '~'; };
   return text.size() <= kLongestWord && std::all_of(text.begin(), text.end(), plain);
@@ -71,7 +71,7 @@ Result<Ticket> parse_ticket(std::string_view text) {
 }
 
 std::string user_text(uid_t user) {
-  constexpr uid_t kUnmappedUid = 65534;  // of all who have no id in this user namespace
+  constexpr uid_t kUnmappedUid = 65534;  // of all users without an id in this user namespace
   bool own = user == sys::effective_uid() && !sys::in_initial_user_namespace();
   if (own) return "this user";
   if (user == 0) return "root";

@@ -15,7 +15,7 @@ namespace {
 constexpr std::chrono::seconds kModePatience{30};
 constexpr size_t kMostNote = 64;
 
-/// Whether another share than that in `directory` has taken `gpu`.
+/// Whether a share other than `own` has taken `gpu`.
 bool is_taken(const std::string& root, const MpsOrder& own, const std::string& gpu) {
   auto names = sys::list_directory(sys::cwd(), root);
   if (!names.ok()) return false;

@@ -60,7 +60,7 @@ Result<void> fill_volume(const Grant& grant, const sys::Fd& directory) {
   return {};
 }
 
-/// Whether a process that we may look at has something of `name` mounted.
+/// Whether a process that we may examine has something of `name` mounted.
 bool is_mounted(const std::string& name) {
   auto processes = sys::list_directory(sys::cwd(), "/proc");
   if (!processes.ok()) return true;

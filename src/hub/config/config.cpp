@@ -34,7 +34,7 @@ Error refuse(std::string key, const std::string& what) {
   return make_error(Kind::usage, std::move(key) + ": " + what);
 }
 
-/// "team", "team/app": what names of repositories are made of.
+/// "team", "team/app": the characters of repository names.
 bool is_name(std::string_view text) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyz0123456789";
   constexpr std::string_view kJoints = "._-";

@@ -22,7 +22,7 @@ constexpr size_t kMaxFleet = 100'000;
 constexpr std::array<std::pair<std::string_view, Form>, 2> kEndings = {
     {{".json", Form::json}, {".toml", Form::toml}}};
 
-/// Of a document whose other members may be of another form.
+/// Only the version: the other members may have another form.
 struct VersionAlone {
   uint32_t version = kProfileVersion;
 };

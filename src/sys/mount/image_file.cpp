@@ -16,7 +16,7 @@ constexpr size_t kSquashfsHead = 96;
 constexpr std::string_view kErofsMagic = "\xe2\xe1\xf5\xe0";
 constexpr size_t kErofsAt = 1024;
 
-// Who reads it would tell the same, but not in words that help.
+// The reader of the image would fail too, with a less helpful message.
 Result<void> check_squashfs(std::string_view head, uint64_t size) {
   if (head.size() < kSquashfsHead || !head.starts_with(kSquashfsMagic)) {
     return make_error(Kind::corrupt, "the SIF is damaged: its root is no squashfs");

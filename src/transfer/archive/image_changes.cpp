@@ -13,8 +13,8 @@ Error refuse(const std::string& instruction, const std::string& reason) {
   return make_error(Kind::usage, "read change " + quote(instruction) + ": " + reason);
 }
 
-/// Words at blanks; single and double quotes hold them together, a backslash takes the next
-/// character as it is.
+/// Splits at blanks; single and double quotes keep words together, a backslash escapes the next
+/// character.
 Result<Words> split_words(const std::string& instruction, std::string_view text) {
   Words words;
   std::string word;

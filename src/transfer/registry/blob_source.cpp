@@ -63,7 +63,7 @@ Result<sys::Fd> BlobSource::open(const oci::Descriptor& blob) {
   BlobFetcher fetcher({}, cancel_);
   BlobStream stream(fetcher, blob, *registry, {.copy = &file.fd()});
   TRY(stream.finish());
-  // The file's name goes at once, its bytes with the descriptor.
+  // The file's name is removed at once, its bytes with the descriptor.
   return sys::duplicate(file.fd());
 }
 

@@ -23,7 +23,7 @@ constexpr size_t kMaxRefusalBytes = 64 << 10;
 constexpr int kMaxRedirects = 10;
 constexpr std::chrono::seconds kUploadStall{300};  // a registry may move a blob before it answers
 
-/// What the callbacks of one exchange share.
+/// The state that the callbacks of one exchange share.
 struct Exchange {
   const HttpRequest& request;
   const Cancel& cancel;
@@ -33,7 +33,7 @@ struct Exchange {
   uint64_t body_bytes = 0;
   uint64_t upload_offset = 0;
   std::optional<Error> error = {};  // why a callback ended it
-  bool enough = false;              // a callback ended it, and what came is the answer
+  bool enough = false;              // a callback ended it, and the bytes so far are the answer
 };
 
 size_t stop(Exchange& exchange, Error error) {
@@ -72,7 +72,7 @@ size_t on_body(char* data, size_t, size_t size, void* user) {
     size_t room = kMaxRefusalBytes - std::min(kMaxRefusalBytes, response.body.size());
     response.body.append(data, std::min(room, size));
     if (size <= room) return size;
-    exchange.enough = true;  // what refuses without end is an answer all the same
+    exchange.enough = true;  // an endless error page is an answer too
     return CURL_WRITEFUNC_ERROR;
   }
   if (exchange.request.sink) {
@@ -124,7 +124,7 @@ Result<void> check_sent(const Url& url, Nearness from, std::string_view address)
                     "the registry has to name an address that other machines can reach");
 }
 
-/// Before anything is asked of a host, also on a connection that was kept.
+/// Before a request is sent, also on a kept connection.
 int on_connected(void* user, char* address, char*, int, int) {
   auto& exchange = *static_cast<Exchange*>(user);
   auto checked = check_sent(exchange.response.url, *exchange.sent_from, address);
@@ -133,7 +133,7 @@ int on_connected(void* user, char* address, char*, int, int) {
   return CURL_PREREQFUNC_ABORT;
 }
 
-/// Whether another host may connect in our place: then its address is the one that we see.
+/// Whether a proxy may connect instead: then the visible address is the proxy's.
 bool may_have_proxy(const Url& url, const HostOptions& host) {
   if (!host.proxy.empty()) return host.proxy != "none";
   if (is_loopback(url.host)) return false;
@@ -145,7 +145,7 @@ bool may_have_proxy(const Url& url, const HostOptions& host) {
   });
 }
 
-/// Where the host is that a connection led to; one of this machine's own addresses is this machine.
+/// The nearness of the connected host; any of this machine's own addresses is this machine.
 Nearness nearness_of_peer(CURL* handle, const Url& url, const HostOptions& host) {
   if (may_have_proxy(url, host)) return nearness(url.host);
   const char* theirs = nullptr;
@@ -183,7 +183,7 @@ void set_shared_key(CURL* handle, std::string& key) {
   set(CURLOPT_SSL_CTX_DATA, &key);
 }
 
-/// `host` is read until the exchange is over. `replaced_ca`: no other authorities count.
+/// `host` is read until the exchange is over. `replaced_ca`: only those authorities count.
 void set_host_options(CURL* handle, const Url& url, HostOptions& host, bool replaced_ca) {
   auto set = [handle](CURLoption option, auto value) { curl_easy_setopt(handle, option, value); };
   bool direct = host.proxy.empty() ? is_loopback(url.host) : host.proxy == "none";
@@ -202,7 +202,7 @@ void set_host_options(CURL* handle, const Url& url, HostOptions& host, bool repl
   set(CURLOPT_SSLKEY, host.tls_key.empty() ? host.tls_certificate.c_str() : host.tls_key.c_str());
 }
 
-/// Of a machine without ca-certificates: a handshake cannot even begin with a file that is missing.
+/// For a machine without ca-certificates: with a missing file the handshake cannot even begin.
 bool lacks_authorities(CURL* handle) {
   const char* file = nullptr;
   curl_easy_getinfo(handle, CURLINFO_CAINFO, &file);
@@ -215,7 +215,7 @@ std::string certificate_hint(CURL* handle, const Url& url) {
                      host_and_port(url));
 }
 
-/// The error of a curl code that ends the matter, or none where another try may help.
+/// The error of a final curl code, or none if a retry may help.
 std::optional<Error> final_error(CURLcode code, CURL* handle, const char* detail, const Url& url) {
   std::string text = *detail != '\0' ? detail : curl_easy_strerror(code);
   switch (code) {
@@ -252,13 +252,13 @@ std::optional<Error> final_error(CURLcode code, CURL* handle, const char* detail
   }
 }
 
-/// Another program may have the port of one that has ended.
+/// Another program may have got the port of a peer that has ended.
 Error no_peer(const char* detail, const Url& url) {
   return make_error(Kind::io, fmt::format("speak with '{}' as a node of this job: {}",
                                           host_and_port(url), detail));
 }
 
-/// Whether a host that was there a moment ago may well be there again in another.
+/// Whether a host that answered a moment ago may be back in another.
 bool is_unreachable(CURLcode code) {
   return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY ||
          code == CURLE_COULDNT_CONNECT || code == CURLE_SSL_CONNECT_ERROR;
@@ -283,7 +283,7 @@ Error broken_error(CURLcode code, const char* detail, const Url& url) {
                     "the same command again, when the network is back");
 }
 
-/// The method of the request, and the body that it sends.
+/// Sets the method of the request, and its body.
 void set_method(CURL* handle, Exchange& exchange) {
   auto set = [handle](CURLoption option, auto value) { curl_easy_setopt(handle, option, value); };
   const HttpRequest& request = exchange.request;
@@ -306,7 +306,7 @@ void set_method(CURL* handle, Exchange& exchange) {
 
 }  // namespace
 
-/// Handles with their kept connections, one for each exchange that runs.
+/// Handles with their kept connections, one for each running exchange.
 class Http::Pool {
  public:
   Pool() { curl_global_init(CURL_GLOBAL_DEFAULT); }
@@ -378,7 +378,7 @@ Result<HttpResponse> Http::perform(const HttpRequest& request) {
                                     "HTTPS for plain HTTP",
                                     hop.url.shown(), next.shown()));
     }
-    // Once dropped it stays dropped: a hop that comes back was chosen by the other host.
+    // Once dropped it stays dropped: the other host chose a redirect back.
     hop.authorized = hop.authorized && next.origin() == request.url.origin();
     hop.url = std::move(next);
     hop.sent_from = response.from;
@@ -404,7 +404,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Hop& hop) 
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_FOLLOWLOCATION, 0L);
   set(CURLOPT_NOSIGNAL, 1L);
-  // One stream a connection: HTTP/2's windows only slow down a few large blobs.
+  // One stream per connection: HTTP/2's windows would slow down a few large blobs.
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   set(CURLOPT_USERAGENT, "berth/0.1");
   set(CURLOPT_ERRORBUFFER, detail);
@@ -415,7 +415,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Hop& hop) 
   set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(options_.connect_timeout.count()));
   set(CURLOPT_LOW_SPEED_LIMIT, 1024L);
   set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(stall.count()));
-  // What fits into memory is short: a host that drips it would hold us for an hour.
+  // Answers that fit into memory are short: a host that drips one would block us for an hour.
   bool is_document = request.sink == nullptr && !uploads;
   set(CURLOPT_TIMEOUT, is_document ? static_cast<long>(2 * stall.count()) : 0L);
 
@@ -424,7 +424,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Hop& hop) 
     set(CURLOPT_CAINFO, options_.tls_ca->c_str());
     set(CURLOPT_CAPATH, static_cast<char*>(nullptr));
   } else if (lacks_authorities(handle)) {
-    set(CURLOPT_CAINFO, static_cast<char*>(nullptr));  // whoever speaks plain HTTP is found to
+    set(CURLOPT_CAINFO, static_cast<char*>(nullptr));  // so that plain HTTP is still detected
   }
   if (!host.shared_key.empty()) {
     set_shared_key(handle, host.shared_key);

@@ -42,7 +42,7 @@ void fields(V& v, RegistryMessages& m) {
   v.optional("errors", m.errors);
 }
 
-/// The registry's own words, or nothing where it says nothing we can read.
+/// The registry's own message, or nothing if it sends none that we can parse.
 std::string registry_words(const std::string& body) {
   Result<RegistryMessages> messages = json::read<RegistryMessages>(body, "answer");
   if (!messages.ok() || messages->errors.empty()) return {};
@@ -93,7 +93,7 @@ milliseconds growing_pause(int attempt) {
   return std::min(milliseconds(250) * (1 << std::min(attempt, 5)), milliseconds(8000));
 }
 
-/// "application/json; charset=utf-8" → "application/json"; types that say nothing become empty.
+/// "application/json; charset=utf-8" → "application/json"; generic types become empty.
 std::string plain_media_type(std::string_view header) {
   std::string type = to_lower(trim(header.substr(0, header.find(';'))));
   bool says_nothing =
@@ -262,7 +262,7 @@ Result<void> Registry::get_blob(const oci::Descriptor& blob, BlobPart part) {
                                                               reader.next(), blob.size));
       return std::move(cut_short).with_context("cannot " + action);
     }
-    if (response.ok()) {  // a smaller piece than the one asked for
+    if (response.ok()) {  // a smaller range than requested
       if (reader.next() >= before + kProgressThatCounts) lost = 0;
       if (++lost < kMaxAttempts) continue;
       Error drips = make_error(
@@ -296,7 +296,7 @@ Result<bool> Registry::has_blob(const Digest& digest) {
   request.url = at("/v2/" + repository_ + "/blobs/" + digest.text());
   HttpResponse response = TRY(send(std::move(request), push_scope(), action));
   if (response.ok()) return true;
-  // One that does not answer HEAD is sent the blob, which it may have already.
+  // A registry that does not answer HEAD is sent the blob, which it may have already.
   if (response.status == 404 || knows_no_head(response)) return false;
   return refusal(response, action);
 }
@@ -350,7 +350,7 @@ Result<Delivered> Registry::put_blob(const oci::Descriptor& blob, const OpenBlob
   std::string action = "upload " + object("blob", blob.digest.text());
   sys::Fd file;
   for (int lost = 0;;) {
-    // An upload that was cut off is not continued: registries disagree on what they have kept.
+    // An interrupted upload is not resumed: registries disagree on what they have kept.
     auto request = TRY(start_upload(blob.digest, lost == 0 ? from : std::nullopt));
     if (!request) return Delivered::mounted;
     if (!file) file = TRY(open());
@@ -463,9 +463,9 @@ Result<HttpResponse> Registry::send(HttpRequest request, const std::string& scop
     request.authorization = ours ? auth_->authorization(scope) : "";
     HttpResponse response = TRY_CTX(http_.perform(request), "cannot " + action);
     if (response.broken && streams) return response;  // its owner knows where to go on
-    // A challenge counts from the registry alone: whoever else asks for a login, at the end of a
-    // redirect or where an upload goes, would name the host that gets the password (the kind of
-    // CVE-2020-15157).
+    // Only the registry's own challenge counts: another host that asks for a login, at the end of a
+    // redirect or as the target of an upload, would choose the host that gets the password (the
+    // kind of CVE-2020-15157).
     if (response.status == 401 && is_foreign(response)) return refusal(response, action);
     if (response.status == 401 && ours && !answered) {
       answered = true;

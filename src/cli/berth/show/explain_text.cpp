@@ -21,7 +21,7 @@ struct ReasonRow {
   std::string why;
 };
 
-/// Rows below a title, in columns as wide as they have to be.
+/// Rows below a title, in columns as wide as necessary.
 class Section {
  public:
   Section(std::vector<ReasonRow> rows, size_t columns) : rows_(std::move(rows)), columns_(columns) {
