@@ -33,7 +33,7 @@ Phase phase_of(image::LayerPhase phase) {
 }  // namespace
 
 Flag format_flag(std::string& target) {
-  return {"format", 0, "FORMAT", "As a table or as json", &target, {"table", "json"}};
+  return {"format", 0, "FORMAT", "Output format: table or json", &target, {"table", "json"}};
 }
 
 Flag template_flag(std::string& target) {
@@ -50,7 +50,7 @@ Flag filter_flag(std::vector<engine::Filter>& target) {
     target.push_back(TRY(engine::parse_filter(text)));
     return {};
   };
-  return {"filter", 'f', "KEY=VALUE", "Only those that fit, such as name=web", std::move(read)};
+  return {"filter", 'f', "KEY=VALUE", "Filter by a condition, such as name=web", std::move(read)};
 }
 
 ReadValue read_label(std::map<std::string, std::string>& target) {
@@ -75,7 +75,7 @@ ReadValue read_moment(std::optional<int64_t>& target) {
 }
 
 Flag detach_keys_flag(std::optional<std::string>& target) {
-  return {"detach-keys", 0, "KEYS", "The keys that leave the container (ctrl-p,ctrl-q)", &target};
+  return {"detach-keys", 0, "KEYS", "Key sequence that detaches (ctrl-p,ctrl-q)", &target};
 }
 
 Flag grace_flag(std::optional<int64_t>& target) {
@@ -84,7 +84,8 @@ Flag grace_flag(std::optional<int64_t>& target) {
     if (*target >= -1 && *target <= 1'000'000) return {};
     return make_error(Kind::usage, "expected seconds, or -1 to wait for ever");
   };
-  return {"time", 't', "SECONDS", "Kill after this long (10); -1: never", std::move(read_grace)};
+  return {"time", 't', "SECONDS", "Time to wait before killing (10); -1 to wait forever",
+          std::move(read_grace)};
 }
 
 void tell_detached(Session& session, const engine::RunOutcome& outcome) {
@@ -100,12 +101,13 @@ void add_registry_flags(FlagTable& flags, image::RegistryAccess& access) {
   flags.push_back({"tls-ca",
                    0,
                    "FILE",
-                   "Trust the authorities in FILE instead of the system's",
+                   "Use the CA certificates in FILE, not the system's",
                    &access.tls_ca,
                    {},
                    Complete::file});
   flags.push_back({"insecure-registry", 0, "HOST[:PORT]",
-                   "Do not verify this registry; allow plain HTTP", &access.insecure_registries});
+                   "Allow HTTP or an unverified certificate for this registry",
+                   &access.insecure_registries});
 }
 
 TransferDisplay::TransferDisplay(Session& session, Stream stream, Direction direction, bool quiet)

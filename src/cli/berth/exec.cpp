@@ -17,8 +17,8 @@ struct ExecOptions {
 FlagTable exec_flags(ExecOptions& o) {
   engine::ExecRequest& r = o.request;
   return {
-      {"detach", 'd', "", "Run it in the background", &r.detach},
-      {"env", 'e', "NAME[=VALUE]", "Set an environment variable, or pass the caller's",
+      {"detach", 'd', "", "Run the command in the background", &r.detach},
+      {"env", 'e', "NAME[=VALUE]", "Set a variable; NAME alone copies the caller's value",
        &r.environment},
       {"env-file",
        0,
@@ -28,10 +28,10 @@ FlagTable exec_flags(ExecOptions& o) {
        {},
        Complete::file},
       {"interactive", 'i', "", "Keep stdin open", &r.interactive},
-      {"privileged", 0, "", "Give it every capability that the caller has", &r.privileged},
-      {"tty", 't', "", "Give it a terminal", &r.terminal},
-      {"user", 'u', "USER[:GROUP]", "Run it as this user", &r.user},
-      {"workdir", 'w', "DIR", "Start it in DIR", &r.workdir},
+      {"privileged", 0, "", "Give the command all capabilities of the caller", &r.privileged},
+      {"tty", 't', "", "Allocate a pseudo-TTY", &r.terminal},
+      {"user", 'u', "USER[:GROUP]", "Run as this user", &r.user},
+      {"workdir", 'w', "DIR", "Set the working directory", &r.workdir},
   };
 }
 
@@ -160,7 +160,7 @@ extern const Verb exec_verb;
 const Verb exec_verb{
     .text = {.name = "exec",
              .arguments = "CONTAINER COMMAND [ARG...]",
-             .summary = "Run one more command in a running container",
+             .summary = "Run a command in a running container",
              .example = "berth exec -it web sh",
              .complete = Complete::running},
     .arity = {2},

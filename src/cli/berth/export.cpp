@@ -37,7 +37,7 @@ extern const Verb export_verb;
 const Verb export_verb{
     .text = {.name = "export",
              .arguments = "CONTAINER",
-             .summary = "Write the files of a container as a tar, without its volumes",
+             .summary = "Export a container's file system, without volumes, as a tar archive",
              .example = "berth export --output web.tar web",
              .complete = Complete::container},
     .arity = {1, 1},

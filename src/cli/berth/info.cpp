@@ -134,7 +134,7 @@ extern const Verb info_verb;
 const Verb info_verb{
     .text = {.name = "info",
              .arguments = "",
-             .summary = "Show where things are kept and how many there are",
+             .summary = "Show information about this installation",
              .example = "berth info --format json"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,

@@ -19,11 +19,11 @@ struct InspectOptions {
 
 FlagTable inspect_flags(InspectOptions& o) {
   return {{"format", 'f', "FORMAT", "json, or a template such as '{{.Id}}'", &o.format},
-          {"size", 's', "", "Tell also how much a container has written", &o.size},
+          {"size", 's', "", "Also show how much a container has written", &o.size},
           {"type",
            0,
            "TYPE",
-           "Look among containers, images, networks or volumes only",
+           "Inspect only objects of this type",
            &o.type,
            {"container", "image", "network", "volume"}}};
 }
@@ -90,8 +90,7 @@ extern const Verb inspect_verb;
 const Verb inspect_verb{
     .text = {.name = "inspect",
              .arguments = "NAME [NAME...]",
-             .summary =
-                 "Show all that is known of containers, images, networks or volumes, as JSON",
+             .summary = "Show details of containers, images, networks or volumes as JSON",
              .example = "berth inspect debian:12",
              .complete = Complete::object},
     .arity = {1},

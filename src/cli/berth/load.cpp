@@ -20,7 +20,7 @@ FlagTable load_flags(LoadOptions& o) {
        {},
        Complete::file},
       {"quiet", 'q', "", "Show no progress", &o.request.quiet},
-      {"platform", 0, "OS/ARCH", "Another platform than this machine's",
+      {"platform", 0, "OS/ARCH", "Platform to use instead of this machine's",
        read_platform(o.request.platform)},
   };
 }

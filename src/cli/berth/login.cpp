@@ -14,7 +14,7 @@ struct LoginOptions {
 FlagTable login_flags(LoginOptions& o) {
   FlagTable table{
       {"username", 'u', "NAME", "Log in as NAME", &o.username},
-      {"password", 'p', "PASSWORD", "Everybody on the machine can read it: use --password-stdin",
+      {"password", 'p', "PASSWORD", "Visible to all users of the machine: use --password-stdin",
        &o.password},
       {"password-stdin", 0, "", "Read the password from stdin", &o.password_stdin},
   };

@@ -14,7 +14,7 @@ struct MatchVerbOptions {
 
 FlagTable match_flags(MatchVerbOptions& o) {
   FlagTable table{
-      {"fleet", 0, "DIR", "Every saved profile of a directory", &o.fleet, {}, Complete::directory},
+      {"fleet", 0, "DIR", "Use every saved profile in DIR", &o.fleet, {}, Complete::directory},
   };
   add_match_flags(table, o.match);
   return table;
@@ -61,7 +61,7 @@ extern const Verb match_verb;
 const Verb match_verb{
     .text = {.name = "match",
              .arguments = "IMAGE",
-             .summary = "Show which variants of an image run on a node, and which is taken",
+             .summary = "Show which variants of an image run on a node, and which is chosen",
              .example = "berth match --fleet nodes/ app:1.0",
              .complete = Complete::image},
     .arity = {1, 1},

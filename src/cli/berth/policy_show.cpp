@@ -56,7 +56,7 @@ extern const Verb policy_show_verb;
 const Verb policy_show_verb{
     .text = {.name = "policy show",
              .arguments = "",
-             .summary = "Show the site's policy in force, and where each value comes from",
+             .summary = "Show the site policy in force, and where each value comes from",
              .example = "berth policy show"},
     .arity = {0, 0},
     .store = Store::none,

@@ -10,7 +10,8 @@ struct RmiOptions {
 };
 
 FlagTable rmi_flags(RmiOptions& o) {
-  return {{"force", 'f', "", "Also when a stopped container uses it", &o.remove.force}};
+  return {
+      {"force", 'f', "", "Remove an image even if a stopped container uses it", &o.remove.force}};
 }
 
 Result<int> run_rmi(Session& session, const RmiOptions& o, std::vector<std::string> arguments) {

@@ -17,7 +17,7 @@ FlagTable save_flags(SaveOptions& o) {
       {"format",
        0,
        "FORMAT",
-       "archive (for docker and podman), oci (a directory), sqsh",
+       "archive (for docker and podman), oci (a directory) or sqsh",
        &o.format,
        {"archive", "docker-archive", "oci", "oci-archive", "oci-dir", "sqsh"}},
   };
@@ -67,7 +67,7 @@ extern const Verb save_verb;
 const Verb save_verb{
     .text = {.name = "save",
              .arguments = "IMAGE [IMAGE...]",
-             .summary = "Write images to an archive",
+             .summary = "Save images to an archive",
              .example = "berth save --output tools.tar localhost:5000/tools:1",
              .complete = Complete::image},
     .arity = {1},

@@ -22,11 +22,11 @@ struct ScanOptions {
 FlagTable scan_flags(ScanOptions& o) {
   FlagTable table{
       {"format", 'f', "FORMAT", "json, or a template such as '{{.glibc}}'", &o.format},
-      {"attach", 0, "", "Publish it beside the image at its registry", &o.attach},
+      {"attach", 0, "", "Attach the result to the image in its registry", &o.attach},
       {"verified",
        0,
        "CONTAINER",
-       "With --attach: also how this container of it has ended here",
+       "With --attach: add how this container of the image ended",
        &o.request.container,
        {},
        Complete::container},
@@ -41,11 +41,11 @@ FlagTable scan_flags(ScanOptions& o) {
   table.push_back({"nfd",
                    0,
                    "FILE",
-                   "Show what this file of NFD's image compatibility asks",
+                   "Show the requirements in this NFD image compatibility file",
                    &o.nfd,
                    {},
                    Complete::file});
-  table.push_back({"tag", 0, "TAG", "With --nfd: the set of rules with this tag", &o.tag});
+  table.push_back({"tag", 0, "TAG", "With --nfd: use the rules with this tag", &o.tag});
   add_registry_flags(table, o.request.access);
   return table;
 }
@@ -122,7 +122,7 @@ extern const Verb scan_verb;
 const Verb scan_verb{
     .text = {.name = "scan",
              .arguments = "IMAGE | --nfd FILE",
-             .summary = "Show what an image asks of a machine: processor, libc, GPU code, driver",
+             .summary = "Show what an image requires of a machine: CPU, libc, GPU code, driver",
              .example = "berth scan pytorch/pytorch",
              .complete = Complete::image},
     .arity = {0, 1},

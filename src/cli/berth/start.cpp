@@ -9,9 +9,9 @@ namespace {
 
 FlagTable start_flags(engine::StartOptions& o) {
   return {
-      {"attach", 'a', "", "Stay with the container: its output, signals and exit status",
+      {"attach", 'a', "", "Attach stdout and stderr, forward signals, return the exit status",
        &o.attach},
-      {"interactive", 'i', "", "The same with standard input", &o.interactive},
+      {"interactive", 'i', "", "Attach stdin too", &o.interactive},
       detach_keys_flag(o.detach_keys),
   };
 }
@@ -62,7 +62,7 @@ extern const Verb start_verb;
 const Verb start_verb{
     .text = {.name = "start",
              .arguments = "CONTAINER [CONTAINER...]",
-             .summary = "Start containers that do not run",
+             .summary = "Start stopped or newly created containers",
              .example = "berth start -ai web",
              .complete = Complete::container},
     .arity = {1},

@@ -75,7 +75,7 @@ extern const Verb why_verb;
 const Verb why_verb{
     .text = {.name = "why",
              .arguments = "IMAGE",
-             .summary = "Explain why the variant that is taken fits",
+             .summary = "Explain why the chosen variant fits",
              .example = "berth why app:1.0",
              .complete = Complete::image},
     .arity = {1, 1},
@@ -87,7 +87,7 @@ extern const Verb why_not_verb;
 const Verb why_not_verb{
     .text = {.name = "why-not",
              .arguments = "IMAGE ENTRY",
-             .summary = "Explain why a variant is not taken",
+             .summary = "Explain why a variant is not chosen",
              .example = "berth why-not app:1.0 sha256:0f3c",
              .complete = Complete::image},
     .arity = {2, 2},
