@@ -92,7 +92,7 @@ class Session final : public Connection,
   }
   Result<void> write(std::string_view bytes) override {
     if (length_ && bytes.size() > *length_ - ended_.bytes) {
-      return make_error(Kind::corrupt, "pass a blob on: more bytes than its registry said");
+      return make_error(Kind::corrupt, "pass a blob on: more bytes than its registry announced");
     }
     while (!bytes.empty()) {
       std::string_view piece = bytes.substr(0, kSessionPiece);

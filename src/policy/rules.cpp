@@ -341,7 +341,7 @@ void Checker::check_names(const std::string& key,
                           const std::map<std::string, std::string>& values) {
   for (const auto& [name, value] : values) {
     if (!is_variable_name(name)) {
-      wrong(key, quote(name) + " is no name of a variable");
+      wrong(key, quote(name) + " is not the name of a variable");
     } else if (value.find('\0') != std::string::npos) {
       wrong(key, "a zero byte in the value of " + name);
     }
@@ -371,7 +371,7 @@ std::vector<RuleFault> Checker::run() {
   check_names("env", rule_.env);
   check_names("env-force", rule_.env_force);
   for (const std::string& name : rule_.env_unset) {
-    if (!is_variable_name(name)) wrong("env-unset", quote(name) + " is no name of a variable");
+    if (!is_variable_name(name)) wrong("env-unset", quote(name) + " is not the name of a variable");
   }
   const auto& known = capability_names();
   for (const std::string& word : rule_.gpu_capabilities) {

@@ -74,8 +74,9 @@ constexpr const char* kForce = "--force takes it all the same; see 'berth match'
 Error refused(const match::Verdict& verdict) {
   const match::Clause* clause = verdict.decisive();
   bool fails = verdict.outcome == match::Outcome::fail;
-  return make_error(Kind::unsupported, clause != nullptr ? clause->reason : "it does not run here",
-                    fails ? kForce : "without --strict it is taken; see 'berth match'");
+  return make_error(Kind::unsupported,
+                    clause != nullptr ? clause->reason : "it does not run on this machine",
+                    fails ? kForce : "omit --strict to use it; see 'berth match'");
 }
 
 /// Who pulls an image that has failed on a node like this is told so.

@@ -101,7 +101,7 @@ def test_a_log_that_cannot_be_read_is_an_error(berth, work):
     assert berth.fail("doctor", "--log", work, status=125) == (
         f"berth: read '{work}': Is a directory")
     assert berth.fail("doctor", "--log", "-", "gpu", status=125) == (
-        "berth: '--log' looks at a log, not at 'gpu'")
+        "berth: '--log' cannot be used together with 'gpu'")
 
 
 @pytest.mark.profiles("user")

@@ -75,7 +75,7 @@ def test_a_machine_without_the_controller_and_without_mps_limits_nothing(machine
 
 @pytest.mark.parametrize("text", ["0", "10g,11g", "half", "-1", "10g,"])
 def test_other_words_are_no_limit(machine, text):
-    assert "expected the most, such as 10g, or that and no more kept: 10g,8g" in machine.refused(
+    assert "expected a limit, such as 10g, or a limit and at most as much reserved: 10g,8g" in machine.refused(
         "--gpus", "1", "--gpu-memory", text)
 
 

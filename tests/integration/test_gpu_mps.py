@@ -553,7 +553,7 @@ def test_a_daemon_that_does_not_start_starts_nothing(machine, client):
 
 def test_a_group_of_another_user_is_refused(machine, client):
     start(machine, client, "first", "--gpus", "device=1", "--gpu-cores", "30")
-    assert "--gpus from:first: it computes through MPS, which serves one user" in machine.refused(
+    assert "--gpus from:first: it uses MPS, which serves only one user" in machine.refused(
         "--gpus", "from:first", "--user", "1000")
 
 

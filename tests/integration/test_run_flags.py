@@ -102,8 +102,8 @@ def test_privileged_hides_nothing_and_holds_all(berth, busybox, profile):
     assert int(lines[0].split()[1], 16) & 1 << 21
     assert lines[1].split()[1] == "0"
     assert lines[2:4] == ["0", "mounted"]
-    warning = ("--privileged gives a container of an ordinary user what that user has: no rights "
-               "over the host, and the devices that this user may open")
+    warning = ("--privileged gives a rootless container what its user has: no rights over the host, and only "
+               "the devices that this user may open")
     assert (warning in done.stderr) == (profile.name != "root")
     if profile.name == "root":
         here = [path for path in ("/dev/fuse", "/dev/loop-control") if os.path.exists(path)]

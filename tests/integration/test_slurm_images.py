@@ -126,7 +126,7 @@ def test_variables_of_pyxis_stand_for_options(slurm, image):
 def test_what_needs_a_container_that_stays_is_refused(slurm, image):
     done = slurm.call("srun", image, "true", env={"PYXIS_CONTAINER_NAME": "web"})
     assert done.returncode == 125, done
-    assert ("berth: a container of --container is gone with its task: no name, nothing saved; try: unset "
+    assert ("berth: a container of --container ends with its task: it cannot be named or saved; try: unset "
             "PYXIS_CONTAINER_NAME PYXIS_CONTAINER_SAVE, or --container-image of spank_berth.so\n") in done.stderr
 
 

@@ -63,10 +63,10 @@ Result<engine::BakeRequest> request_of(const Session& session, const BakeOptions
   request.jobs = o.jobs.value_or(1);
   if (o.fleet) request.dry_run = true;
   if (request.merge && !request.cells.empty()) {
-    return make_error(Kind::usage, "--merge takes all cells, --cell one: give either");
+    return make_error(Kind::usage, "--merge and --cell cannot be used together");
   }
   if (request.merge && o.no_publish) {
-    return make_error(Kind::usage, "--merge publishes, --no-publish does not: give either");
+    return make_error(Kind::usage, "--merge and --no-publish cannot be used together");
   }
   return request;
 }

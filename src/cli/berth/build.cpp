@@ -152,7 +152,8 @@ Error no_url(std::string_view text) {
   bool git = place.ends_with(".git") || text.find("git@") == 0 || text.starts_with("github.com/");
   std::string fetched = git ? "git clone " + place + " DIR && berth build DIR"
                             : "curl -L " + place + " | tar -C DIR -xz && berth build DIR";
-  return make_error(Kind::usage, "cannot build " + quote(text) + ": a context is a directory here",
+  return make_error(Kind::usage,
+                    "cannot build " + quote(text) + ": the build context has to be a directory",
                     std::move(fetched));
 }
 
@@ -197,12 +198,12 @@ Result<void> set_extras(Session& session, const BuildOptions& o, engine::BuildEx
   extras.offline = o.network == "none";
   extras.docker_types = o.format == "docker";
   if (o.provenance || o.attests_software) {
-    return make_error(Kind::unsupported, "--provenance and --sbom: no attestation is made",
+    return make_error(Kind::unsupported, "--provenance and --sbom: attestations are not supported",
                       "--provenance=false --sbom=false");
   }
   Log& log = session.context.log;
-  if (!o.cache_from.empty()) log.warn("--cache-from: earlier builds are in the store, ignoring");
-  if (!o.cache_to.empty()) log.warn("--cache-to: the store keeps the steps, ignoring");
+  if (!o.cache_from.empty()) log.warn("--cache-from: the build cache is in the store, ignoring");
+  if (!o.cache_to.empty()) log.warn("--cache-to: the build cache is in the store, ignoring");
   if (o.shm_bytes) log.warn("--shm-size: RUN has this machine's /dev/shm, ignoring");
   return {};
 }

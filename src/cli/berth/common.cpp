@@ -68,7 +68,7 @@ ReadValue read_moment(std::optional<int64_t>& target) {
     target = engine::parse_moment(text, now);
     if (!target) {
       return make_error(Kind::usage,
-                        "expected a time such as 2026-11-20T12:00:00Z, or how long ago: 10m");
+                        "expected a time such as 2026-11-20T12:00:00Z, or a duration such as 10m");
     }
     return {};
   };
@@ -82,7 +82,7 @@ Flag grace_flag(std::optional<int64_t>& target) {
   ReadValue read_grace = [&target](std::string_view text) -> Result<void> {
     TRY(read_integer(target)(text));
     if (*target >= -1 && *target <= 1'000'000) return {};
-    return make_error(Kind::usage, "expected seconds, or -1 to wait for ever");
+    return make_error(Kind::usage, "expected seconds, or -1 to wait forever");
   };
   return {"time", 't', "SECONDS", "Time to wait before killing (10); -1 to wait forever",
           std::move(read_grace)};

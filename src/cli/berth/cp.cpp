@@ -22,7 +22,7 @@ Result<int> run_cp(Session& session, const CpOptions& o, std::vector<std::string
   engine::CopySide from = engine::parse_copy_side(arguments[0]);
   engine::CopySide to = engine::parse_copy_side(arguments[1]);
   if (to.container.empty() && to.path == "-" && session.terminal.is_terminal(Stream::out)) {
-    return make_error(Kind::usage, "an archive is not for a terminal",
+    return make_error(Kind::usage, "cannot write an archive to a terminal",
                       "berth cp CONTAINER:PATH FILE");
   }
   if (from.container.empty() && from.path == "-" && session.terminal.input_is_terminal()) {

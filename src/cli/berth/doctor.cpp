@@ -59,7 +59,7 @@ Result<int> run_log(Session& session, const DoctorOptions& o) {
 Result<int> run_doctor(Session& session, const DoctorOptions& o,
                        std::vector<std::string> arguments) {
   if (o.log && !arguments.empty()) {
-    return make_error(Kind::usage, "'--log' looks at a log, not at " + quote(arguments[0]));
+    return make_error(Kind::usage, "'--log' cannot be used together with " + quote(arguments[0]));
   }
   if (o.log) return run_log(session, o);
   doctor::Scope scope = TRY(scope_of(arguments));

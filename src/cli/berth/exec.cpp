@@ -123,7 +123,7 @@ bool is_image_name(std::string_view name) {
 Result<void> check_container_name(std::string_view name) {
   constexpr std::string_view kInstance = "instance://";
   if (name.starts_with(kInstance)) {
-    return make_error(Kind::usage, quote(name) + " is apptainer's name of a container",
+    return make_error(Kind::usage, quote(name) + " is the name of a container in Apptainer",
                       "berth exec " + escape_controls(name.substr(kInstance.size())) + " COMMAND");
   }
   if (!is_image_name(name)) return {};

@@ -36,7 +36,7 @@ std::string text_of(const image::ConvertReport& report, const std::string& forma
 Result<int> run_image_convert(Session& session, const ImageConvertOptions& o,
                               std::vector<std::string> arguments) {
   if (o.to.empty()) {
-    return make_error(Kind::usage, "--to FORMAT is missing: directory or erofs",
+    return make_error(Kind::usage, "--to FORMAT is required: directory or erofs",
                       "berth image convert --to erofs " + arguments.front());
   }
   WorkDisplay display(session, "Converting", o.quiet);

@@ -54,7 +54,7 @@ Result<std::string> username(Session& session, const LoginOptions& o) {
 
 Result<int> run_login(Session& session, const LoginOptions& o, std::vector<std::string> arguments) {
   if (o.password && o.password_stdin) {
-    return make_error(Kind::usage, "'--password' and '--password-stdin' exclude each other");
+    return make_error(Kind::usage, "'--password' and '--password-stdin' cannot be used together");
   }
   image::LoginRequest request;
   request.registry = arguments.empty() ? "" : arguments[0];

@@ -42,8 +42,7 @@ Result<int> run_fleet(Session& session, MatchOptions o, const std::string& direc
 Result<int> run_match(Session& session, const MatchVerbOptions& o,
                       std::vector<std::string> arguments) {
   if (o.fleet && o.match.request.node) {
-    return make_error(Kind::usage, "--node and --fleet are two answers to one question",
-                      "one of them");
+    return make_error(Kind::usage, "--node and --fleet cannot be used together", "one of them");
   }
   if (o.fleet) return run_fleet(session, o.match, *o.fleet, arguments[0]);
   MatchFound found = TRY(find_match(session, o.match, arguments[0]));

@@ -68,8 +68,8 @@ Result<int> run_policy_test(Session& session, const PolicyTestOptions& o,
   engine::PolicyAnswer answer = TRY(engine::try_policy(session.context, trial));
   if (!answer.image_known) {
     session.report.warn(
-        "the image is not here: its labels, variables and command are not known; "
-        "see 'berth pull', ignoring what only they tell");
+        "the image is not in the store, so its labels, variables and command are not known; see "
+        "'berth pull', ignoring the rules that need them");
   }
   if (o.format == "json") {
     print_json(session, to_json(answer));

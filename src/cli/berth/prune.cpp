@@ -156,8 +156,8 @@ Result<int> shrink(Session& session, const PruneOptions& o) {
   if (!most) return make_error(Kind::usage, "--keep: " + quote(*o.keep) + " is not a size", "50GB");
   if (o.all || o.volumes || !o.prune.filters.empty()) {
     return make_error(Kind::usage,
-                      "--keep goes with neither --all, --volumes nor --filter: it "
-                      "removes by the time of last use alone");
+                      "--keep cannot be used together with --all, --volumes or --filter: it "
+                      "selects images only by their last use");
   }
   std::string warning =
       "WARNING! This will remove the least recently used images that no container uses, until "
@@ -171,7 +171,7 @@ Result<int> shrink(Session& session, const PruneOptions& o) {
 Result<int> prune_system(Session& session, const PruneOptions& o, std::vector<std::string>) {
   if (o.keep) return shrink(session, o);
   if (o.dry_run || !o.format.empty()) {
-    return make_error(Kind::usage, "--dry-run and --format go with --keep");
+    return make_error(Kind::usage, "--dry-run and --format need --keep");
   }
   engine::PruneOptions options = prune_options(o.prune);
   options.all_images = o.all;

@@ -64,7 +64,7 @@ Result<void> read_wait(std::string_view text, std::optional<int64_t>& target) {
   }
   auto time = engine::parse_duration(text);
   bool good = time.ok() && time->count() > 0;
-  if (!good) return make_error(Kind::usage, "expected nothing, or a time such as 30s or 1h");
+  if (!good) return make_error(Kind::usage, "expected no value, or a time such as 30s or 1h");
   target = time->count();
   return {};
 }
@@ -374,7 +374,7 @@ Result<void> read_gpu_driver(const RequestOptions& o, engine::RunRequest& reques
   if (!o.immutable) return {};
   bool image = !request.gpu_driver || *request.gpu_driver == policy::DriverMode::image;
   if (!image) {
-    return make_error(Kind::usage, "'--immutable' and '--gpu-driver' contradict each other");
+    return make_error(Kind::usage, "'--immutable' and '--gpu-driver' cannot be used together");
   }
   request.gpu_driver = policy::DriverMode::image;
   request.read_only = true;
@@ -416,7 +416,7 @@ Result<void> name_image(const edf::Definition& definition, const RequestOptions&
   std::string image = TRY(engine::image_of(definition));
   if (!image.empty() && o.rootfs) {
     return make_error(Kind::usage,
-                      "'--rootfs' and the image of the environment contradict each other");
+                      "'--rootfs' and an environment with an image cannot be used together");
   }
   if (!image.empty()) arguments.insert(arguments.begin(), std::move(image));
   if (!arguments.empty()) return {};
@@ -483,14 +483,15 @@ Result<void> read_request(const Session& session, std::vector<std::string> argum
   }
   if (!o.hooks_directories.empty()) {
     session.context.log.warn(
-        "--hooks-dir: GPUs are given as NVIDIA's hook gives them, no hook is run");
+        "--hooks-dir: GPUs are given as NVIDIA's hook would give them; no hook is run");
   }
   if (!o.no_trust) {
-    return make_error(Kind::unsupported, "'--disable-content-trust=false': no signatures are read");
+    return make_error(Kind::unsupported,
+                      "'--disable-content-trust=false': signatures are not read");
   }
   // podman's and buildah's form of several words, which docker would look for as a program.
   if (request.entrypoint && request.entrypoint->starts_with('[')) {
-    return make_error(Kind::usage, "--entrypoint: one program, whose arguments come after IMAGE",
+    return make_error(Kind::usage, "--entrypoint takes one program; its arguments come after IMAGE",
                       "--entrypoint PROGRAM IMAGE ARG...");
   }
   request.environment = TRY(read_entries(o.env_files, o.environment));

@@ -53,7 +53,7 @@ FlagTable scan_flags(ScanOptions& o) {
 Result<int> attach(Session& session, engine::AttachFactsRequest request,
                    const std::string& format) {
   if (!format.empty() && format != "json") {
-    return make_error(Kind::usage, "--attach prints text or, with --format json, JSON");
+    return make_error(Kind::usage, "--attach prints text or JSON, and takes no template");
   }
   image::TransferResult result = TRY(engine::attach_facts(session.context, request));
   if (format == "json") {
@@ -90,8 +90,8 @@ Result<int> run_scan(Session& session, const ScanOptions& o, std::vector<std::st
   if (arguments.empty() != o.nfd.has_value()) {
     return make_error(Kind::usage, "expected an image, or --nfd FILE");
   }
-  if (o.tag && !o.nfd) return make_error(Kind::usage, "--tag is for --nfd");
-  if (o.nfd && o.attach) return make_error(Kind::usage, "--attach is for an image");
+  if (o.tag && !o.nfd) return make_error(Kind::usage, "--tag needs --nfd");
+  if (o.nfd && o.attach) return make_error(Kind::usage, "--attach needs an image");
   if (o.attach) {
     engine::AttachFactsRequest request = o.request;
     request.reference = arguments[0];
@@ -99,9 +99,9 @@ Result<int> run_scan(Session& session, const ScanOptions& o, std::vector<std::st
     return attach(session, std::move(request), o.format);
   }
   if (o.request.sign_key) {
-    return make_error(Kind::usage, "--sign-key is for --attach");
+    return make_error(Kind::usage, "--sign-key needs --attach");
   }
-  if (o.request.container) return make_error(Kind::usage, "--verified is for --attach");
+  if (o.request.container) return make_error(Kind::usage, "--verified needs --attach");
   if (o.nfd) return show_rules(session, o);
   std::optional<DocumentFormat> format;
   if (!o.format.empty()) format = TRY(DocumentFormat::make(o.format));

@@ -295,7 +295,8 @@ Result<Call> find_verb(const std::vector<std::string>& words) {
   }
   if (auto other = verb_elsewhere(name)) return *other;
   if (nearest(words[1], seconds)) return unknown_word("verb", words[1], seconds, group);
-  return make_error(Kind::usage, quote(group) + " has no " + quote(words[1]) + ", but: " + known);
+  return make_error(Kind::usage,
+                    quote(group) + " has no " + quote(words[1]) + "; expected one of: " + known);
 }
 
 Result<std::vector<std::string>> without_help(std::vector<std::string> words) {

@@ -36,7 +36,7 @@ Result<size_t> find_entry(const match::Ranking& ranking, const std::string& word
     bool named = name != entry.annotations.end() && name->second == word;
     if (!named && !entry.digest.text().starts_with(digest)) continue;
     if (found) {
-      return make_error(Kind::usage, quote(word) + " means several entries",
+      return make_error(Kind::usage, quote(word) + " matches several entries",
                         "give more of the digest");
     }
     found = i;

@@ -107,7 +107,7 @@ FlagTable criu_flags(runtime::CriuOptions& o) {
 Result<int> descriptor_count(std::optional<uint64_t> preserve_fds) {
   constexpr uint64_t kMost = 1'000'000;
   if (preserve_fds.value_or(0) <= kMost) return static_cast<int>(preserve_fds.value_or(0));
-  return make_error(Kind::usage, "--preserve-fds: more than a process can have");
+  return make_error(Kind::usage, "--preserve-fds: more descriptors than a process can have");
 }
 
 Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOptions& options,

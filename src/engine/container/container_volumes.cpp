@@ -30,7 +30,7 @@ Result<RunRequest> kept_request(const Context& context, const ContainerSummary& 
   auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxRequest));
   if (!text) {
     return make_error(Kind::unsupported,
-                      "container " + quote(container.name) + " keeps no list of its volumes",
+                      "container " + quote(container.name) + " has no list of its volumes",
                       "-d when it is started, or without --rm");
   }
   return parse_run_request(*text);

@@ -428,7 +428,7 @@ Result<void> add_mpi(const Context& context, const ImageLook& look, oci::Spec& s
   if (stays && request.mode == MpiMode::host) {
     const std::string& why = decision.own_stays.empty() ? decision.why : decision.own_stays;
     return make_error(Kind::unsupported, "--mpi host: " + why,
-                      "--mpi auto, which keeps the image's then");
+                      "--mpi auto, which then keeps the image's MPI");
   }
   keep_notes(decision, evidence);
   tell(context, decision);
@@ -438,7 +438,7 @@ Result<void> add_mpi(const Context& context, const ImageLook& look, oci::Spec& s
   }
   evidence.mpi.insert(evidence.mpi.begin(), {kMpiItem, "host", true, decision.why, ""});
   withdraw_installation(spec, evidence);
-  TRY_CTX(Placer(context, decision).run(spec), "cannot bring the host's MPI");
+  TRY_CTX(Placer(context, decision).run(spec), "cannot use the host's MPI in the container");
   return {};
 }
 

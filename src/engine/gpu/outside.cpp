@@ -77,7 +77,7 @@ void OutsideWatch::refresh(const gpu::Here& here) {
   until_ = Clock::now() + kLeftAlone;
   if (warned_) return;
   warned_ = true;
-  context_.log.warn("cannot tell who else computes on GPUs: " + to_line(use.error()) +
+  context_.log.warn("cannot find out which other processes use GPUs: " + to_line(use.error()) +
                     ", ignoring");
 }
 

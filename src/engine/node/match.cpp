@@ -220,7 +220,8 @@ Error refused(const match::Verdict& verdict, const image::Image& image) {
       image.references.empty() ? image.id.text() : image.references.front().familiar();
   std::string way = verdict.outcome == match::Outcome::fail ? "--force starts it all the same"
                                                             : "without --strict it starts";
-  return make_error(Kind::unsupported, clause != nullptr ? clause->reason : "it does not run here",
+  return make_error(Kind::unsupported,
+                    clause != nullptr ? clause->reason : "it does not run on this machine",
                     way + "; see 'berth why --local " + name + "'");
 }
 

@@ -35,8 +35,9 @@ Result<GpuMemory> parse_gpu_memory(std::string_view text) {
   bool fine = parts.size() <= 2 && most && *most > 0 && kept.has_value() == (parts.size() == 2) &&
               kept.value_or(0) <= *most;
   if (fine) return GpuMemory{*most, kept};
-  return make_error(Kind::usage,
-                    "expected the most, such as 10g, or that and no more kept: 10g,8g");
+  return make_error(
+      Kind::usage,
+      "expected a limit, such as 10g, or a limit and at most as much reserved: 10g,8g");
 }
 
 Result<uint32_t> parse_gpu_cores(std::string_view text) {

@@ -114,7 +114,7 @@ Result<NewContainer> NewContainer::make(const Context& context, const RunRequest
   const std::string& signal = image.config.config.stop_signal;
   if (!request.stop_signal && !signal.empty() && !parse_signal(signal).ok()) {
     context.log.warn("the image's stop signal " + quote(signal) +
-                     " is no signal, using SIGTERM instead");
+                     " is not a signal, using SIGTERM instead");
   }
   // Whoever starts it again decides by it, which nobody does when it is gone with its caller;
   // --volumes-from another container asks for the volumes of both.

@@ -154,10 +154,10 @@ Result<RunOutcome> run(const Context& context, const RunRequest& asked, const Ru
   const RunRequest request = TRY(complete_request(context, asked, image));
   bool in_front = is_of_this_call(request, call, image);
   if (call.pmi_descriptor && !in_front) {
-    return make_error(Kind::usage,
-                      "PMI_FD: the launcher's socket is given to a container that goes with its "
-                      "command alone",
-                      "--rm, without -t, -d and a health check");
+    return make_error(
+        Kind::usage,
+        "PMI_FD: only a container that ends with its command can have the launcher's socket",
+        "--rm, without -t, -d and a health check");
   }
   RunOutcome outcome = TRY(in_front ? run_in_front(context, request, call, store, image, cid_file)
                                     : run_watched(context, request, call, store, image, cid_file));

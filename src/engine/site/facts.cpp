@@ -65,8 +65,8 @@ std::string first_word(const RunRequest& request, const oci::ContainerDefaults& 
 Error cannot_decide(Error error, const char* what) {
   return std::move(error)
       .with_context(
-          std::string("cannot decide which rules of the site apply, some of which ask for "
-                      "the caller's ") +
+          std::string(
+              "cannot decide which rules of the site apply, because some depend on the caller's ") +
           what)
       .with_hint("numbers in 'when' ask nobody");
 }

@@ -50,8 +50,8 @@ TEST(Manifest, refuses_what_has_two_meanings) {
 
 TEST(Manifest, refuses_schema_1_with_the_reason) {
   std::string text =
-      "manifest: it is a Docker schema 1 manifest, a format given up in 2017 that does not protect "
-      "its layers; try: push the image again with a current docker, podman or skopeo";
+      "manifest: it is a Docker schema 1 manifest, a format deprecated in 2017 that does not "
+      "protect its layers; try: push the image again with a current docker, podman or skopeo";
   EXPECT_EQ(line(R"({"schemaVersion":1,"fsLayers":[]})"), text);
   EXPECT_EQ(line("{}", media_type::kDockerSchema1Signed), text);
 }

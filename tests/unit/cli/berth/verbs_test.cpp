@@ -75,7 +75,7 @@ TEST(FindVerb, takes_dockers_long_names) {
   EXPECT_EQ(verb({"gpu", "--format"}),
             "'berth gpu' needs one of: list, top, ls; see 'berth gpu --help'");
   EXPECT_EQ(verb({"gpu", "monitor"}),
-            "'berth gpu' has no 'monitor', but: list, top, ls; see 'berth gpu --help'");
+            "'berth gpu' has no 'monitor'; expected one of: list, top, ls; see 'berth gpu --help'");
   EXPECT_EQ(verb({"slurm", "feature"}),
             "unknown verb 'feature', did you mean 'features'? see 'berth slurm --help'");
   EXPECT_EQ(verb({"contianer", "ls"}),
