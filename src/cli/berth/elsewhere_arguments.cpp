@@ -26,7 +26,7 @@ namespace {
 struct Place {
   std::string_view prefix, is, here, behind;  ///< `here` NAME `behind` is what to type
 };
-constexpr std::string_view kSifFile = "a file of apptainer in a registry";
+constexpr std::string_view kSifFile = "a SIF file in a registry";
 constexpr std::string_view kFetchSif = "apptainer pull FILE.sif ";
 constexpr std::string_view kRunSif = " && berth run ./FILE.sif";
 constexpr Place kPlaces[] = {

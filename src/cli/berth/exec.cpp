@@ -35,7 +35,7 @@ FlagTable exec_flags(ExecOptions& o) {
   };
 }
 
-constexpr std::string_view kForNew = "exec is for a container that runs";
+constexpr std::string_view kForNew = "exec needs a running container";
 constexpr Elsewhere kExecElsewhere[] = {
     {"B", "berth run --rm -v SOURCE:DESTINATION IMAGE COMMAND", kForNew},
     {"C", "berth run --rm IMAGE COMMAND, without it", kForNew},
@@ -85,7 +85,7 @@ constexpr Elsewhere kExecElsewhere[] = {
     {"no-init", "berth run --rm IMAGE COMMAND, without it", kForNew},
     {"no-mount", "berth run --rm IMAGE COMMAND, without it", kForNew},
     {"no-privs", "berth run --rm --cap-drop ALL IMAGE COMMAND", kForNew},
-    {"no-session", "leave it out", "nothing of the sort is done already"},
+    {"no-session", "leave it out", "Berth does not do this anyway"},
     {"no-umask", "berth run --rm IMAGE COMMAND, without it", kForNew},
     {"nv", "berth run --rm --gpus all IMAGE COMMAND", kForNew},
     {"nvccli", "berth run --rm --gpus all IMAGE COMMAND", kForNew},

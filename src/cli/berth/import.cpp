@@ -33,7 +33,7 @@ Result<int> run_import(Session& session, const ImportOptions& o,
   return 0;
 }
 
-constexpr std::string_view kFromRegistry = "import reads what is on this machine";
+constexpr std::string_view kFromRegistry = "import reads only local files";
 constexpr std::string_view kPullAndSave =
     "berth pull IMAGE && berth save --format sqsh --output FILE.sqsh IMAGE";
 constexpr Elsewhere kImportElsewhere[] = {

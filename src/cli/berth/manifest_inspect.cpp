@@ -37,8 +37,8 @@ Result<int> inspect_manifest(Session& session, const ManifestOptions& o,
 
 /// Of docker.
 constexpr Elsewhere kManifestElsewhere[] = {
-    {"v", "berth match IMAGE, which shows each entry", "one document is shown"},
-    {"verbose", "berth match IMAGE, which shows each entry", "one document is shown"},
+    {"v", "berth match IMAGE, which shows each entry", "only one document is shown"},
+    {"verbose", "berth match IMAGE, which shows each entry", "only one document is shown"},
 };
 
 }  // namespace

@@ -177,8 +177,8 @@ Result<int> disconnect(Session& session, const DisconnectOptions&,
 }
 
 constexpr std::string_view kNoSwarm = "there is no swarm";
-constexpr std::string_view kOneAllocator = "addresses are the lowest free ones of --subnet";
-constexpr std::string_view kIpv4Alone = "networks have IPv4 alone";
+constexpr std::string_view kOneAllocator = "a container gets the lowest free address of --subnet";
+constexpr std::string_view kIpv4Alone = "networks have only IPv4";
 /// Of docker.
 constexpr Elsewhere kCreateNetworkElsewhere[] = {
     {"attachable", "leave it out", "any network can be joined"},

@@ -63,7 +63,7 @@ FlagTable system_flags(PruneOptions& o) {
 }
 
 /// Of docker.
-constexpr std::string_view kWholeCache = "the cache goes as a whole, no layer of it has an image";
+constexpr std::string_view kWholeCache = "the build cache is removed as a whole";
 constexpr Elsewhere kBuilderElsewhere[] = {
     {"filter", "leave it out", kWholeCache},
     {"keep-storage", "berth system prune --keep SIZE, for images", kWholeCache},

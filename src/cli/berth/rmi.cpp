@@ -33,8 +33,8 @@ Result<int> run_rmi(Session& session, const RmiOptions& o, std::vector<std::stri
 
 /// Of docker.
 constexpr Elsewhere kRmiElsewhere[] = {
-    {"no-prune", "berth tag IMAGE NAME before, which keeps its layers",
-     "layers that no image has always go"},
+    {"no-prune", "berth tag IMAGE NAME first, which keeps its layers",
+     "unused layers are always removed"},
 };
 
 }  // namespace

@@ -116,8 +116,8 @@ Result<int> run_search(Session& session, const SearchOptions& o,
 
 /// Of podman, udocker and older dockers.
 constexpr Elsewhere kSearchElsewhere[] = {
-    {"a", "--limit N", "it is shown without a pause"},
-    {"all", "--limit N", "it is shown without a pause"},
+    {"a", "--limit N", "the output has no pauses"},
+    {"all", "--limit N", "the output has no pauses"},
     {"automated", "--filter is-automated=true"},
     {"compatible", "leave it out", "stars are always listed"},
     {"s", "--filter stars=N"},

@@ -51,9 +51,9 @@ Result<int> run_start(Session& session, const engine::StartOptions& o,
 /// Of podman and enroot.
 constexpr Elsewhere kStartElsewhere[] = {
     {"mount", "berth run -v SOURCE:DESTINATION IMAGE COMMAND",
-     "start takes a container as it was created"},
-    {"root", "berth run -u 0 IMAGE COMMAND", "start takes a container as it was created"},
-    {"rw", "berth run IMAGE COMMAND", "start takes a container as it was created"},
+     "start does not change the container"},
+    {"root", "berth run -u 0 IMAGE COMMAND", "start does not change the container"},
+    {"rw", "berth run IMAGE COMMAND", "start does not change the container"},
 };
 
 }  // namespace

@@ -71,7 +71,7 @@ Result<int> run_version(Session& session, const VersionOptions& o, std::vector<s
 
 /// Of docker.
 constexpr Elsewhere kVersionElsewhere[] = {
-    {"kubeconfig", "kubectl version", "berth talks to no cluster"},
+    {"kubeconfig", "kubectl version", "Berth does not connect to a cluster"},
 };
 
 }  // namespace
