@@ -362,8 +362,8 @@ std::optional<Error> obstacle(const Context& context, const oci::Spec& spec, con
   if (auto objection = mpi::objection(*launch, used)) {
     return make_error(Kind::unsupported, "--mpi: " + objection.why,
                       !objection.alone ? objection.hint
-                      : of_step        ? objection.hint + ", or BERTH_MPI=none where that is meant"
-                                       : objection.hint + ", or --mpi none where that is meant");
+                      : of_step        ? objection.hint + ", or BERTH_MPI=none, if that is intended"
+                                       : objection.hint + ", or --mpi none, if that is intended");
   }
   bool has_pmi = launch->offers.pmi && used.takes.pmi && !of_step;
   bool by_pmix = launch->offers.pmix && used.takes.pmix && !has_pmi;
