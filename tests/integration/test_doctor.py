@@ -69,7 +69,7 @@ def test_it_says_how_this_user_runs_containers(berth, profile):
     assert found["host.identity"]["cause"] == expected[profile.kind]
     assert found["host.overlay"]["status"] == "ok"
     assert found["host.layer-images"]["cause"] == (
-        "EROFS, mounted by the kernel" if profile.kind == "root" else "EROFS, shown through FUSE")
+        "EROFS, mounted by the kernel" if profile.kind == "root" else "EROFS, through FUSE")
     assert found["host.programs"]["status"] == "ok"
     status = {"root": "not applicable", "user": "ok", "single_id": "warning"}
     assert found["host.subordinate-ids"]["status"] == status[profile.kind]

@@ -138,7 +138,7 @@ def test_the_table_marks_what_is_taken(berth, story, fleet):
 
 def test_why_shows_every_clause_of_what_is_taken(berth, story, fleet):
     out = berth.ok("why", "--node", fleet / "m60-broadwell.json", "--gpu-driver", "image", story)
-    assert "(broadwell_nvcap52): pass, and is the one that is taken" in out
+    assert "(broadwell_nvcap52): pass, and is the chosen one" in out
     for word in ("platform", "cpu", "driver", "gpu"):
         assert any(line.startswith(word) for line in out.splitlines()), out
 
@@ -147,7 +147,7 @@ def test_why_not_says_what_would_lift_it(berth, story, fleet):
     node = fleet / "m60-broadwell.json"
     out = berth.ok("why-not", "--node", node, "--gpu-driver", "image", story, "skylake512")
     assert "this node is broadwell" in out
-    assert "taken instead: sha256:" in out and "(broadwell_nvcap52)" in out
+    assert "chosen instead: sha256:" in out and "(broadwell_nvcap52)" in out
     _, answer = matched(berth, "why-not", "--node", node, story, "skylake512")
     assert answer["entries"][0]["clauses"][1]["lift"] == "cpu=skylake_avx512"
 
@@ -237,7 +237,7 @@ def test_what_is_found_not_to_run_is_refused_by_run_each_time(berth, foreign):
     for _ in range(2):  # freshly pulled, and remembered
         line = berth.fail("run", "--rm", foreign, status=125)
         assert "its program /app is for arm64, although it is declared for amd64" in line
-        assert "--force starts it all the same" in line
+        assert "--force starts it anyway" in line
     assert "/app is for arm64" in berth.fail("pull", "--strict", foreign, status=1)
     assert berth.ok("run", "--rm", foreign, "echo", "another command") == "another command\n"
     assert berth.run("run", "--rm", "--force", foreign).returncode == 126

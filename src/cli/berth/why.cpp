@@ -65,7 +65,7 @@ Result<int> run_why_not(Session& session, const MatchOptions& o,
   print(session, entry_text(ranking.entries[index], taken));
   const match::Judged* best = ranking.best();
   if (!taken && best != nullptr)
-    print(session, "taken instead: " + match::entry_name(best->candidate) + "\n");
+    print(session, "chosen instead: " + match::entry_name(best->candidate) + "\n");
   return 0;
 }
 
