@@ -334,7 +334,7 @@ void Checker::check_words(const std::string& key, const Strings& words) {
 
 void Checker::check_when(const std::string& key, const When& when) {
   for (const auto& [name, words] : lists_of(when)) check_words(key + "." + name, *words);
-  if (when == When{}) wrong(key, "no condition, which is always true", "leave it away");
+  if (when == When{}) wrong(key, "no condition, which is always true", "leave it out");
 }
 
 void Checker::check_names(const std::string& key,

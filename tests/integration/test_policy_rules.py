@@ -315,7 +315,7 @@ def test_a_name_service_that_does_not_answer_lets_nobody_past_a_rule(berth, busy
             numbers = [str(group)] if berth.account.kind == "root" else [str(berth.account.gid), str(group)]
             assert line.startswith("berth: cannot decide which rules of the site apply, because some depend on "
                                    "the caller's groups: ask the name service: getent group "), line
-            assert line.endswith(f"{numbers[-1]}: {why}; try: numbers in 'when' ask nobody"), line
+            assert line.endswith(f"{numbers[-1]}: {why}; try: numbers in 'when', which need no name service"), line
     flags = site.apply(a=f'[[rule]]\nname = "far"\nwhen = {{ group = "{group}" }}\nrefuse = "not for you"\n')
     with instead_of_getent(work, "exit 1"):
         assert "not for you (rule 'far')" in caller.fail(*run)  # a number asks nobody

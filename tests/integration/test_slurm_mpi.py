@@ -107,7 +107,7 @@ def test_ranks_that_are_root_inside(ranks):
 def test_pmix_wants_to_know_who_a_rank_is(ranks):
     need_mpi("pmix")
     said = ranks.slurm.refused(*ranks.words, "--container-remap-root", "--ntasks=2", "/ranks")
-    assert "PMIx lets no rank in that is user 0 in its container and " in said
+    assert "PMIx accepts no rank that is user 0 in its container and " in said
     assert "try: without --container-remap-root" in said
 
 

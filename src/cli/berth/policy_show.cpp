@@ -44,8 +44,8 @@ Result<int> run_policy_show(Session& session, const PolicyShowOptions& o,
     print(session, "\n" + rules.text());
   }
   if (policy.stale) {
-    session.report.warn("policy.toml is not what is in force: " + *policy.stale +
-                        "; see 'berth policy apply', using the above instead");
+    session.report.warn("policy.toml differs from the policy in force: " + *policy.stale +
+                        "; see 'berth policy apply', using the policy above instead");
   }
   return 0;
 }

@@ -81,7 +81,7 @@ Result<void> complete_volumes(const Context& context, const oci::ContainerDefaul
   for (const std::string& other : request.volumes_from) TRY(take_from(context, other, request));
   if (image.volumes.size() > kMostVolumesOfImage) {
     return make_error(Kind::denied,
-                      "the image asks for " + std::to_string(image.volumes.size()) +
+                      "the image declares " + std::to_string(image.volumes.size()) +
                           " volumes; at most " + std::to_string(kMostVolumesOfImage) + " are made",
                       "an image of its files alone: berth image mount IMAGE DIR, and berth import "
                       "DIR NAME");

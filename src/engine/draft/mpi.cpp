@@ -348,7 +348,7 @@ std::string unknown_to_pmix(const Context& context, const oci::Spec& spec) {
   bool asks = !security || security->find("native") != security->npos;
   uint32_t inside = spec.process->user.uid, outside = context.caller.uid;
   if (!asks || inside == outside) return {};
-  return "PMIx lets no rank in that is user " + std::to_string(inside) + " in its container and " +
+  return "PMIx accepts no rank that is user " + std::to_string(inside) + " in its container and " +
          std::to_string(outside) + " outside";
 }
 

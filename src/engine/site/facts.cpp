@@ -68,7 +68,7 @@ Error cannot_decide(Error error, const char* what) {
           std::string(
               "cannot decide which rules of the site apply, because some depend on the caller's ") +
           what)
-      .with_hint("numbers in 'when' ask nobody");
+      .with_hint("numbers in 'when', which need no name service");
 }
 
 Result<void> add_caller(const Context& context, policy::Needs needs, policy::Facts& facts) {

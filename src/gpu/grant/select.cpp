@@ -125,7 +125,7 @@ Result<Selected> by_uuid(const std::string& id, Vendor vendor, const Inventory& 
                  "by number, --gpus device=0:0; berth gpu list");
   }
   if (any) return no_such_gpu(vendor, inventory);
-  return fault(Kind::not_found, "the driver tells no GPU's id",
+  return fault(Kind::not_found, "the driver reports no GPU ids",
                "name it by index: --gpus device=0");
 }
 
@@ -331,7 +331,7 @@ Result<Wanted> Selector::count() const {
   Many many = TRY(with_traits(left_));
   if (request_.count <= many.size()) return Wanted{std::move(many), request_.count};
   std::string there = request_.traits.empty() ? reach(narrowest_, many.size())
-                                              : gpus(many.size()) + " of this machine are such";
+                                              : gpus(many.size()) + " of this machine match";
   return make_error(Kind::usage,
                     fmt::format("{}: {}", asked(std::to_string(request_.count)), there),
                     "berth gpu list");

@@ -88,7 +88,7 @@ Result<void> check_devices(std::span<const oci::Device> devices,
     return make_error(Kind::denied,
                       "device " + quote(path) + " is not in " + quote(over->source) +
                           ", which is mounted at " + quote(over->destination),
-                      "another place for that mount");
+                      "another target for that mount");
   }
   return {};
 }
