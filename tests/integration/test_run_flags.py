@@ -304,7 +304,7 @@ def test_flags_of_others_are_refused_with_what_to_type(berth, busybox):
     for flag, said in (
             ("--link=db:db", "unknown flag '--link': containers of a network find each other by "
                              "name; try: berth network create app, and --network app for both"),
-            ("--link-local-ip=a", "unknown flag '--link-local-ip': networks give addresses by "
+            ("--link-local-ip=a", "unknown flag '--link-local-ip': networks assign addresses "
                                   "themselves"),
             ("--volume-driver=nfs", "unknown flag '--volume-driver': volumes lie in the "
                                     "store, there are no plugins")):
