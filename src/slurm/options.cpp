@@ -13,7 +13,7 @@ constexpr size_t kMaxName = 200;  // with what is put before it, a file's name
 
 constexpr std::array<Option, kOptions> kTable = {{
     {Key::image, "container-image", "IMAGE|PATH",
-     "[REGISTRY#]IMAGE[:TAG], or a squashfs or SIF file"},
+     "Image: [REGISTRY#]IMAGE[:TAG], squashfs or SIF file"},
     {Key::mounts, "container-mounts", "SRC:DST[:FLAGS],...",
      "Bind mounts; flags are separated by '+': ro+rprivate"},
     {Key::workdir, "container-workdir", "PATH", "Working directory in the container"},
@@ -27,7 +27,7 @@ constexpr std::array<Option, kOptions> kTable = {{
      "Be the calling user in the container"},
     {Key::entrypoint, "container-entrypoint", nullptr, "Run the image's entrypoint"},
     {Key::no_entrypoint, "no-container-entrypoint", nullptr, "Do not run the image's entrypoint"},
-    {Key::entrypoint_log, "container-entrypoint-log", nullptr, "Show what the entrypoint prints"},
+    {Key::entrypoint_log, "container-entrypoint-log", nullptr, "Show the output of the entrypoint"},
     {Key::writable, "container-writable", nullptr, "Make the container's files writable"},
     {Key::readonly, "container-readonly", nullptr, "Make the container's files read-only"},
     {Key::env, "container-env", "NAME,...", "Job variables that override the image's"},

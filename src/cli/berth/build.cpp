@@ -63,7 +63,7 @@ FlagTable build_flags(BuildOptions& o) {
       {"file",
        'f',
        "FILE",
-       "The Containerfile (DIR/Containerfile, else DIR/Dockerfile)",
+       "Path of the Containerfile (DIR/Containerfile or Dockerfile)",
        &o.file,
        {},
        Complete::file},

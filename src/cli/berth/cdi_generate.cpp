@@ -36,7 +36,7 @@ FlagTable cdi_generate_flags(CdiGenerateOptions& o) {
       {"cdi-version", 0, "VERSION", "CDI version to declare (the lowest that the content needs)",
        &o.request.version},
       {"device-name-strategy", 0, "STRATEGY",
-       "index, uuid or type-index; may be repeated (index, uuid)", &o.request.name_strategies},
+       "Name devices by index, uuid or type-index (index and uuid)", &o.request.name_strategies},
       {"class", 0, "CLASS", "Class of the devices (gpu)", &o.request.device_class},
   };
 }

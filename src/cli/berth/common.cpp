@@ -37,7 +37,8 @@ Flag format_flag(std::string& target) {
 }
 
 Flag template_flag(std::string& target) {
-  return {"format", 0, "FORMAT", "table, json, or a template such as '{{.ID}}'", &target};
+  return {"format", 0, "FORMAT", "Output format: table, json or a template such as '{{.ID}}'",
+          &target};
 }
 
 std::string format_or_usual(const Session& session, const std::string& given,

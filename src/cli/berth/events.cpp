@@ -19,7 +19,8 @@ struct EventsOptions {
 FlagTable events_flags(EventsOptions& o) {
   return {
       filter_flag(o.filters),
-      {"format", 0, "FORMAT", "json, or a template such as '{{.Action}} {{.ID}}'", &o.format},
+      {"format", 0, "FORMAT", "Output format: json or a template such as '{{.Action}} {{.ID}}'",
+       &o.format},
       {"since", 0, "TIME", "Also show past events since a time, or a duration such as 10m ago",
        read_moment(o.since_ns)},
       {"until", 0, "TIME", "Show events until a time, then exit", read_moment(o.until_ns)},

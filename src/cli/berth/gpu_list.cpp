@@ -24,7 +24,8 @@ FlagTable gpu_list_flags(GpuListOptions& o) {
   return {
       {"refresh", 0, "", "Query the driver instead of the cache", &o.refresh},
       {"quiet", 'q', "", "Show only UUIDs, or PCI addresses", &o.quiet},
-      {"format", 0, "FORMAT", "table, json, or a template such as '{{.Index}}'", &o.format},
+      {"format", 0, "FORMAT", "Output format: table, json or a template such as '{{.Index}}'",
+       &o.format},
   };
 }
 

@@ -15,7 +15,8 @@ struct InfoOptions {
 };
 
 FlagTable info_flags(InfoOptions& o) {
-  return {{"format", 'f', "FORMAT", "json, or a template such as '{{.Driver}}'", &o.format}};
+  return {{"format", 'f', "FORMAT", "Output format: json or a template such as '{{.Driver}}'",
+           &o.format}};
 }
 
 /// Docker's members, as far as they mean something without a daemon, and then our own.

@@ -18,14 +18,15 @@ struct InspectOptions {
 };
 
 FlagTable inspect_flags(InspectOptions& o) {
-  return {{"format", 'f', "FORMAT", "json, or a template such as '{{.Id}}'", &o.format},
-          {"size", 's', "", "Also show how much a container has written", &o.size},
-          {"type",
-           0,
-           "TYPE",
-           "Inspect only objects of this type",
-           &o.type,
-           {"container", "image", "network", "volume"}}};
+  return {
+      {"format", 'f', "FORMAT", "Output format: json or a template such as '{{.Id}}'", &o.format},
+      {"size", 's', "", "Also show how much a container has written", &o.size},
+      {"type",
+       0,
+       "TYPE",
+       "Inspect only objects of this type",
+       &o.type,
+       {"container", "image", "network", "volume"}}};
 }
 
 /// As docker does: a container of that name hides an image of that name, that a network,

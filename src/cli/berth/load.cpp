@@ -19,7 +19,7 @@ FlagTable load_flags(LoadOptions& o) {
        &o.request.input,
        {},
        Complete::file},
-      {"quiet", 'q', "", "Show no progress", &o.request.quiet},
+      {"quiet", 'q', "", "Do not show progress", &o.request.quiet},
       {"platform", 0, "OS/ARCH", "Platform to use instead of this machine's",
        read_platform(o.request.platform)},
   };

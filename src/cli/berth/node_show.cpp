@@ -25,8 +25,8 @@ FlagTable node_show_flags(NodeShowOptions& o) {
        &o.node,
        {},
        Complete::file},
-      {"format", 'f', "FORMAT", "json, or a template such as '{{.cpu.microarchitecture}}'",
-       &o.format},
+      {"format", 'f', "FORMAT",
+       "Output format: json or a template such as '{{.cpu.microarchitecture}}'", &o.format},
   };
 }
 

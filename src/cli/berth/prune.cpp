@@ -267,7 +267,7 @@ const Verb image_prune_verb{
 const Verb volume_prune_verb{
     .text = {.name = "volume prune",
              .arguments = "",
-             .summary = "Remove volumes that no container mounts",
+             .summary = "Remove all volumes that no container uses",
              .example = "berth volume prune --force"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,

@@ -213,7 +213,8 @@ FlagTable storage_flags(RequestOptions& o) {
       {"read-only", 0, "", "Mount the root file system read-only", &r.read_only},
       {"rootfs", 0, "", "Use the directory IMAGE as the root file system", &o.rootfs},
       {"shm-size", 0, "BYTES", "Size of /dev/shm (64m)", read_bytes(r.shm_bytes)},
-      {"mount", 0, "OPTIONS", "type=bind|volume|tmpfs|image,src=SOURCE,dst=TARGET[,ro]", &o.mounts},
+      {"mount", 0, "OPTIONS", "Mount type=bind|volume|tmpfs|image,src=PATH,dst=PATH[,ro]",
+       &o.mounts},
       {"tmpfs", 0, "TARGET[:OPTIONS]", "Mount a tmpfs, an empty file system in memory", &o.tmpfs},
       {"volume",
        'v',
@@ -307,7 +308,7 @@ FlagTable right_flags(RequestOptions& o) {
          r.gpu_memory = TRY(engine::parse_gpu_memory(text));
          return {};
        }},
-      {"gpus", 0, "GPUS", "all, N, N,model=NAME, device=LIST, from:CONTAINER or none", &r.gpus},
+      {"gpus", 0, "GPUS", "GPUs: all, N, N,model=M, device=LIST, from:NAME or none", &r.gpus},
       {"gpus-bind", 0, "", "Run on CPUs near the GPUs (true)", &r.gpus_bind},
       {"gpus-exclusive", 0, "", "Let no other container use these GPUs", &r.gpus_exclusive},
       {"immutable", 0, "", "The same as --read-only --gpu-driver image", &o.immutable},

@@ -21,7 +21,8 @@ struct ScanOptions {
 
 FlagTable scan_flags(ScanOptions& o) {
   FlagTable table{
-      {"format", 'f', "FORMAT", "json, or a template such as '{{.glibc}}'", &o.format},
+      {"format", 'f', "FORMAT", "Output format: json or a template such as '{{.glibc}}'",
+       &o.format},
       {"attach", 0, "", "Attach the result to the image in its registry", &o.attach},
       {"verified",
        0,

@@ -39,7 +39,7 @@ ReadValue read_search_filter(std::vector<engine::Filter>& target) {
 
 FlagTable search_flags(SearchOptions& o) {
   FlagTable table{
-      {"filter", 'f', "KEY=VALUE", "stars=N, is-official=BOOL, is-automated=BOOL",
+      {"filter", 'f', "KEY=VALUE", "Filter by stars=N, is-official=BOOL or is-automated=BOOL",
        read_search_filter(o.filters)},
       template_flag(o.format),
       {"limit", 0, "N", "Show at most N (25)", &o.limit},

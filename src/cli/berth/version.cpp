@@ -10,8 +10,8 @@ struct VersionOptions {
 };
 
 FlagTable version_flags(VersionOptions& o) {
-  return {
-      {"format", 'f', "FORMAT", "json, or a template such as '{{.Client.Version}}'", &o.format}};
+  return {{"format", 'f', "FORMAT",
+           "Output format: json or a template such as '{{.Client.Version}}'", &o.format}};
 }
 
 constexpr std::string_view kArchitecture =

@@ -130,7 +130,7 @@ const Verb volume_ls_verb{
 const Verb volume_rm_verb{
     .text = {.name = "volume rm",
              .arguments = "NAME [NAME...]",
-             .summary = "Remove volumes that no container mounts",
+             .summary = "Remove volumes",
              .example = "berth volume rm models",
              .complete = Complete::volume},
     .arity = {1},
