@@ -320,7 +320,8 @@ def test_a_text_that_is_no_name_is_refused_when_it_is_submitted(slurm, command):
         words = ["--wrap=true"] if command == "sbatch" else ["true"]
         done = slurm.call(command, f"--container={name}", *words)
         assert done.returncode != 0, name
-        assert (f"lua: --container: '{name}' is no image's name, nor the path of a bundle, which begins with "
+        assert (f"lua: --container: '{name}' is neither the name of an image nor the path of a bundle, which "
+                "begins with "
                 "'/' or '.'\n") in done.stderr, done
 
 
