@@ -297,7 +297,7 @@ class Maker {
       }
       std::string declared = speaks ? annotation->second : own->second;
       if (speaks && asks_as_much(axis, declared, value)) continue;
-      return lines_.fault(place, fmt::format("{} {} asks for less than {} does: {}", axis,
+      return lines_.fault(place, fmt::format("{} {} requires less than {} does: {}", axis,
                                              quote(declared), quote(path), value));
     }
     return {};

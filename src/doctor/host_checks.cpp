@@ -100,7 +100,7 @@ Finding identity(const Facts& facts) {
     return problem("this user cannot run containers", "see host.user-namespace");
   }
   return ok(host.all_ids ? "containers run in a user namespace with subordinate ids"
-                         : "containers run in a user namespace with this user's id alone");
+                         : "containers run in a user namespace with only this user's id");
 }
 
 Finding overlay(const Facts& facts) {

@@ -28,7 +28,7 @@ Finding memlock(const PreflightFacts& facts) {
   if (!facts.memlock) return not_applicable("/proc/self/limits cannot be read");
   if (*facts.memlock == kUnlimited) return ok("memory may be locked without limit");
   return warning("only " + human_bytes(*facts.memlock) +
-                     " of memory may be locked: ibv_reg_mr() fails and takes NCCL and MPI with it",
+                     " of memory may be locked: ibv_reg_mr() fails, and NCCL and MPI with it",
                  "PropagateResourceLimitsExcept=MEMLOCK in slurm.conf, and LimitMEMLOCK=infinity "
                  "for slurmd");
 }
@@ -95,7 +95,7 @@ Finding gdrcopy(const PreflightFacts& facts) {
   if (!facts.gpus || !has_fabric(facts, {"infiniband", "roce"})) {
     return not_applicable("there are no GPUs beside InfiniBand or RoCE");
   }
-  return warning("no /dev/gdrdrv: small messages out of GPU memory are slower",
+  return warning("no /dev/gdrdrv: small messages from GPU memory are slower",
                  "install gdrcopy and load gdrdrv, as root");
 }
 

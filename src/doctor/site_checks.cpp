@@ -90,7 +90,8 @@ Finding toolkit_config(const Facts& facts) {
 }
 
 Finding old_hooks(const Facts& facts) {
-  if (facts.gpu.hooks.empty()) return not_applicable("no engine is told to call NVIDIA's hook");
+  if (facts.gpu.hooks.empty())
+    return not_applicable("no engine is configured to call NVIDIA's hook");
   return with(
       warning(quote(facts.gpu.hooks.front()) + " makes other engines call NVIDIA's hook besides a "
                                                "CDI file: GPUs are added twice or fail",

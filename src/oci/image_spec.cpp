@@ -270,7 +270,7 @@ Result<std::vector<Descriptor>> matching_entries(const Index& index, const Platf
   std::sort(others.begin(), others.end());
   others.erase(std::unique(others.begin(), others.end()), others.end());
   std::string there =
-      attestations ? "unknown/unknown alone, as attestations have" : "none with a platform";
+      attestations ? "only unknown/unknown, as attestations have" : "none with a platform";
   if (!others.empty()) there = join(others, ", ");
   return make_error(Kind::not_found,
                     "the image has no entry for " + platform_text(wish) + "; it has " + there);

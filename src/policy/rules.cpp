@@ -383,7 +383,7 @@ std::vector<RuleFault> Checker::run() {
   for (const SiteHook& hook : rule_.hooks) check_hook(hook);
   if (!rule_.registries.empty() && asks_image(rule_)) {
     wrong("registries",
-          "decided before the image is there: its labels, variables, digest and command are not "
+          "decided before the image is pulled: its labels, variables, digest and command are not "
           "known",
           "conditions on user, group, image, partition");
   }

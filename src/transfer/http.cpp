@@ -119,8 +119,8 @@ Result<void> check_sent(const Url& url, Nearness from, std::string_view address)
   if (may_send(from, to)) return {};
   std::string by_name = address == url.host ? "" : fmt::format(" ({})", address);
   return make_error(Kind::denied,
-                    fmt::format("go on to '{}'{}, where the registry sends us: that is an address "
-                                "for this {} alone, and the registry is elsewhere",
+                    fmt::format("follow the registry's redirect to '{}'{}: that is an address only "
+                                "for this {}, and the registry is not on it",
                                 url.shown(), by_name, to == Nearness::machine ? "machine" : "link"),
                     "the registry has to name an address that other machines can reach");
 }
@@ -269,7 +269,7 @@ Error broken_error(CURLcode code, const char* detail, const Url& url) {
   std::string reason;
   switch (code) {
     case CURLE_OPERATION_TIMEDOUT:
-      reason = "nothing, or too little, came for too long";
+      reason = "no data, or too little, arrived for too long";
       break;
     case CURLE_GOT_NOTHING:
       reason = "the connection was closed without an answer";

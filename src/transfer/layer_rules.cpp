@@ -186,7 +186,7 @@ Error explain_entry(Error error, const std::string& path) {
         "a larger range for this user in /etc/subuid and /etc/subgid");
   }
   if (error.sys_errno == ENOSPC || error.sys_errno == EDQUOT) {
-    error.hint = "free space where the store lies, or another --root";
+    error.hint = "free space on the store's file system, or another --root";
   }
   return std::move(error).with_context("cannot unpack " + quote(path));
 }

@@ -69,7 +69,7 @@ bool is_refused(const match::Verdict& verdict, const PullRequest& request) {
          (request.strict && verdict.outcome != match::Outcome::pass);
 }
 
-constexpr const char* kForce = "--force takes it all the same; see 'berth match'";
+constexpr const char* kForce = "--force pulls it anyway; see 'berth match'";
 
 Error refused(const match::Verdict& verdict) {
   const match::Clause* clause = verdict.decisive();

@@ -509,7 +509,8 @@ bool Registry::is_foreign(const HttpResponse& response) const {
 Error Registry::refusal(const HttpResponse& response, const std::string& action) const {
   bool foreign = is_foreign(response);
   std::string what = action;
-  if (foreign) what += fmt::format(": '{}', where the registry sends us", response.url.origin());
+  if (foreign)
+    what += fmt::format(": '{}', to which the registry redirects", response.url.origin());
   what += fmt::format(": {} {}", response.status, reason_phrase(response.status));
   while (what.ends_with(' ')) what.pop_back();
   std::string words = registry_words(response.body);

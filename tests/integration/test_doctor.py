@@ -65,7 +65,7 @@ def test_it_says_how_this_user_runs_containers(berth, profile):
     found = answers(berth, "/")
     expected = {"root": "containers run as root of this machine",
                 "user": "containers run in a user namespace with subordinate ids",
-                "single_id": "containers run in a user namespace with this user's id alone"}
+                "single_id": "containers run in a user namespace with only this user's id"}
     assert found["host.identity"]["cause"] == expected[profile.kind]
     assert found["host.overlay"]["status"] == "ok"
     assert found["host.layer-images"]["cause"] == (

@@ -509,7 +509,7 @@ def test_explain_says_what_keeps_it(machine, client):
 
 @everybody
 @pytest.mark.parametrize("words, why", [
-    (("--gpus", "none"), "no GPU is asked for"),
+    (("--gpus", "none"), "no GPU was requested"),
     (("--gpus", "1", "--ipc", "host"), "MPS has /dev/shm, which its containers share"),
     (("--gpus", "1", "--shm-size", "1g"), "MPS has /dev/shm, which its containers share"),
     (("--gpus", "1", "--tmpfs", "/dev/shm"), "MPS has /dev/shm, which its containers share"),

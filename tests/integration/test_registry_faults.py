@@ -339,8 +339,8 @@ def test_says_that_the_disk_is_full(registry, work):
         assert kind == "io"
         digest = image.layer_digests[0]
         assert line == (f"cannot pull '{server.reference}': cannot unpack layer '{digest}': "
-                        f"cannot unpack 'large': write 'large': No space left on device; try: free space where the "
-                        f"store lies, or another --root")
+                        "cannot unpack 'large': write 'large': No space left on device; try: free space on the "
+                        "store's file system, or another --root")
         assert store_listing(transfer.root) == before
     finally:
         subprocess.run(["umount", root], check=True)
@@ -557,7 +557,7 @@ def test_answers_no_challenge_of_a_host_that_the_registry_redirects_to(
         assert kind == "denied"
         words = ": authentication required" if scheme == "bearer" else ""
         assert line.endswith(
-            f": '{protocol}://{foreign.address}', where the registry sends us: 401 Unauthorized"
+            f": '{protocol}://{foreign.address}', to which the registry redirects: 401 Unauthorized"
             f"{words}; try: again later: a signed address may have expired, and a login is never sent "
             "there"), line
         assert foreign.requests and not foreign.seen("/v2/token")
@@ -572,7 +572,7 @@ def test_answers_no_challenge_of_a_host_that_takes_an_upload(image, transfer, wo
         auth.write_text(json.dumps({"auths": {registry.address: CREDENTIALS["password"]}}))
         assert transfer.pull(registry.reference).result["status"] == "downloaded"
         kind, line = transfer("push", reference=registry.reference, auth_files=[str(auth)]).error
-        assert kind == "denied" and f"'http://{foreign.address}', where the registry sends us" in line
+        assert kind == "denied" and f"'http://{foreign.address}', to which the registry redirects" in line
         assert foreign.seen("/uploads/") and not foreign.seen("/v2/token")
         sent = json.dumps([*foreign.requests, *registry.requests])
         assert not [secret for secret in SECRETS if secret in sent], sent

@@ -306,6 +306,6 @@ def test_flags_of_others_are_refused_with_what_to_type(berth, busybox):
                              "name; try: berth network create app, and --network app for both"),
             ("--link-local-ip=a", "unknown flag '--link-local-ip': networks assign addresses "
                                   "themselves"),
-            ("--volume-driver=nfs", "unknown flag '--volume-driver': volumes lie in the "
-                                    "store, there are no plugins")):
+            ("--volume-driver=nfs", "unknown flag '--volume-driver': volumes are in the store, and there are no "
+                                    "plugins")):
         assert berth.fail("run", flag, busybox, "true", status=125) == "berth: " + said

@@ -403,7 +403,7 @@ def test_a_user_without_one_runs_and_is_told(runtime, bundle, ordinary):
     where = MOUNTS.get("pids", UNIFIED)
     done = user.run(bundle.shell("echo ran"))
     assert (done.returncode, done.stdout) == (0, "ran\n")
-    reason = ", as cgroup v1 is root's alone" if "pids" in MOUNTS else ""
+    reason = ", because only root can use cgroup v1" if "pids" in MOUNTS else ""
     assert done.stderr == (f"berth-runtime: warning: linux.resources.pids.limit: no permission for "
                            f"'{where}'{reason}; ignoring\n")
 

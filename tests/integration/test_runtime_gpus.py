@@ -377,8 +377,8 @@ def test_driver_mode_image_takes_nodes_alone_of_a_cdi_device(runtime, bundle, si
     done = runtime.run(bundle)
     assert done.stdout.splitlines() == ["1:7", "one"], done
     assert done.stderr.splitlines()[0] == (
-        "berth-runtime: warning: driver mode 'image': CDI devices give nodes and variables alone, "
-        "ignoring their mounts, links and hooks")
+        "berth-runtime: warning: driver mode 'image': CDI devices give only nodes and variables, ignoring their "
+        "mounts, links and hooks")
     site.write(**found)
     assert runtime.run(bundle).returncode == 1  # the hook
 

@@ -104,7 +104,8 @@ FlagTable build_flags(BuildOptions& o) {
       {"load", 0, "", "No effect: the image is always put into the store", &o.load},
       {"compress", 0, "", "No effect: the build context is not sent anywhere", &o.compress},
       {"isolation", 0, "NAME", "Only default: buildah's isolation is set by BUILDAH_ISOLATION",
-       read_isolation("; buildah's is told by a variable: BUILDAH_ISOLATION=chroot berth build")},
+       read_isolation(
+           "; buildah's isolation is set by a variable: BUILDAH_ISOLATION=chroot berth build")},
       {"disable-content-trust", 0, "", "No effect: signatures are not read", &o.no_trust},
       {"provenance", 0, "", "Only =false: attestations are not supported",
        read_attestation(o.provenance)},

@@ -224,7 +224,7 @@ inline constexpr Elsewhere kRequestElsewhere[] = {
     {"use-api-socket", "", "there is no daemon and so no socket"},
     {"variant", "--platform OS/ARCH/VARIANT"},
     {"vm", "leave it out", "a container is not a virtual machine"},
-    {"volume-driver", "", "volumes lie in the store, there are no plugins"},
+    {"volume-driver", "", "volumes are in the store, and there are no plugins"},
     {"warnings", "leave it out", "it has no equivalent here"},
     {"writable", "leave it out", "a container is writable already"},
     {"writable-tmpfs", "leave it out", "a container is writable already"},

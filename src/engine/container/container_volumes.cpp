@@ -80,11 +80,11 @@ Result<void> complete_volumes(const Context& context, const oci::ContainerDefaul
   TRY(check_places(request));
   for (const std::string& other : request.volumes_from) TRY(take_from(context, other, request));
   if (image.volumes.size() > kMostVolumesOfImage) {
-    return make_error(Kind::denied,
-                      "the image declares " + std::to_string(image.volumes.size()) +
-                          " volumes; at most " + std::to_string(kMostVolumesOfImage) + " are made",
-                      "an image of its files alone: berth image mount IMAGE DIR, and berth import "
-                      "DIR NAME");
+    return make_error(
+        Kind::denied,
+        "the image declares " + std::to_string(image.volumes.size()) + " volumes; at most " +
+            std::to_string(kMostVolumesOfImage) + " are made",
+        "an image with only its files: berth image mount IMAGE DIR, and berth import DIR NAME");
   }
   for (const auto& [declared, nothing] : image.volumes) {
     auto place = place_of(declared);

@@ -131,7 +131,7 @@ Result<gpu::MpsShare> share_of(const MpsPlan& plan, const gpu::MpsLimits& limits
     }
     share.gpus.push_back(one.gpu->uuid);
   }
-  if (share.gpus.empty()) return refused(Kind::usage, limits, "no GPU is asked for", "--gpus 1");
+  if (share.gpus.empty()) return refused(Kind::usage, limits, "no GPU was requested", "--gpus 1");
   std::sort(share.gpus.begin(), share.gpus.end());
   return share;
 }

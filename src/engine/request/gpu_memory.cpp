@@ -81,7 +81,7 @@ bool lacks_region(const gpu::Inventory& inventory, const MemoryRegions& regions)
 Result<std::map<std::string, std::string>> limit_gpu_memory(
     const GpuMemory& wanted, const std::vector<gpu::Selected>& selected,
     const MemoryRegions& regions) {
-  if (selected.empty()) return refused(Kind::usage, "no GPU is asked for", "--gpus");
+  if (selected.empty()) return refused(Kind::usage, "no GPU was requested", "--gpus");
   std::map<std::string, std::string> files;
   for (const gpu::Selected& one : selected) {
     const std::string name = "GPU " + gpu::index_of(one);

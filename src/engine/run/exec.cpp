@@ -219,7 +219,7 @@ Result<RunOutcome> exec(const Context& context, std::string_view reference,
     words.insert(words.end(), {"--cwd", *request.workdir});
   }
   if (request.terminal && request.detach) {
-    context.log.warn("-t: nobody holds the terminal of what runs in the background, ignoring");
+    context.log.warn("-t: a command in the background has no terminal, ignoring");
   } else if (request.terminal) {
     words.emplace_back("--tty");
   }

@@ -143,7 +143,7 @@ void remove_quietly(const Context& context, ContainerDirectory& directory) {
 void save_explanation(const Context& context, Draft& draft, const sys::Fd& files) {
   auto kept = keep(explain(std::move(draft.evidence), draft.spec), files);
   if (!kept.ok()) {
-    context.log.warn("cannot keep what 'berth explain' tells: " + to_line(kept.error()) +
+    context.log.warn("cannot store what 'berth explain' shows: " + to_line(kept.error()) +
                      ", ignoring");
   }
 }

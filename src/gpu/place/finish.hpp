@@ -21,7 +21,7 @@ struct FinishOptions {
 /// that is less, and kNodesAlone worth a warning.
 bool keep_nodes(oci::ContainerEdits& edits);
 inline constexpr const char* kNodesAlone =
-    "driver mode 'image': CDI devices give nodes and variables alone, ignoring their mounts, links "
+    "driver mode 'image': CDI devices give only nodes and variables, ignoring their mounts, links "
     "and hooks";
 
 /// Whether finish_edits() is better with an inventory than without.

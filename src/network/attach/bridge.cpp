@@ -128,7 +128,7 @@ Result<Bridge> place_of(sys::NetLinks& links, const Attachment& wanted) {
     return make_error(Kind::busy,
                       "network " + quote(wanted.name) + ": this host has a route to " +
                           taken.text() + ", which overlaps " + subnet->text(),
-                      "berth network rm " + wanted.name + ", and create it anew");
+                      "berth network rm " + wanted.name + ", and create it again");
   }
   return Bridge{0, *subnet, *gateway};
 }

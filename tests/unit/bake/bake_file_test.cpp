@@ -302,9 +302,9 @@ TEST(BakeFile, rules_that_ask_for_more_than_a_cell_says_contradict_it) {
     return file.ok() ? "" : to_line(file.error());
   };
   EXPECT_EQ(told("[[cell]]\nname = \"a\"\ncpu = \"x86-64-v3\"\nnfd = \"v4.yaml\"\n"),
-            "bake.toml:2: cell[0]: cpu 'x86-64-v3' asks for less than 'v4.yaml' does: x86-64-v4");
+            "bake.toml:2: cell[0]: cpu 'x86-64-v3' requires less than 'v4.yaml' does: x86-64-v4");
   EXPECT_THAT(told("[[cell]]\nname = \"a\"\ncpu = \"none\"\nnfd = \"v4.yaml\"\n"),
-              HasSubstr("cpu 'none' asks for less"));
+              HasSubstr("cpu 'none' requires less"));
   EXPECT_THAT(told("nfd = \"no.yaml\"\n"), HasSubstr("bake.toml:2: nfd: no no.yaml"));
   EXPECT_THAT(told("nfd-tag = \"a\"\n"), HasSubstr("there is no nfd"));
   EXPECT_THAT(told("nfd = \"nfd.yaml\"\nnfd-tag = \"a\"\n"), HasSubstr("no tag 'a'"));

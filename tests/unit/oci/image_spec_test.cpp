@@ -120,9 +120,9 @@ TEST(SelectPlatform, says_that_attestations_and_nameless_entries_are_no_images) 
   auto said = [](const Index& index) {
     return to_line(select_platform(index, *parse_platform("linux/amd64")).error());
   };
-  EXPECT_EQ(said(index_of({"unknown/unknown", "unknown/unknown"})),
-            "the image has no entry for linux/amd64; it has unknown/unknown alone, as attestations "
-            "have");
+  EXPECT_EQ(
+      said(index_of({"unknown/unknown", "unknown/unknown"})),
+      "the image has no entry for linux/amd64; it has only unknown/unknown, as attestations have");
   Index nameless = index_of({"", ""});
   for (Descriptor& entry : nameless.manifests) entry.platform = Platform{};
   EXPECT_EQ(said(nameless),
