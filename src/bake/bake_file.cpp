@@ -65,7 +65,7 @@ class Maker {
  private:
   Result<void> check_head() {
     if (!document_.image) {
-      return lines_.fault("image", make_error(Kind::usage, "missing: the name that the index gets",
+      return lines_.fault("image", make_error(Kind::usage, "missing: the name of the index",
                                               "image = \"registry.example.org/app:1.0\""));
     }
     if (document_.image->empty()) return lines_.fault("image", "expected a name with a tag");
@@ -95,7 +95,7 @@ class Maker {
       for (size_t i = 0; i < values.size(); ++i) {
         TRY(check(place, axis, values[i], i));
         if (!seen.insert(values[i]).second) {
-          return lines_.fault(place, make_error(Kind::usage, quote(values[i]) + " is there twice"),
+          return lines_.fault(place, make_error(Kind::usage, quote(values[i]) + " is given twice"),
                               i);
         }
       }
@@ -122,10 +122,10 @@ class Maker {
         const std::vector<std::string>& values = known->second;
         if (std::find(values.begin(), values.end(), value) != values.end()) continue;
         auto near = nearest(value, {values.begin(), values.end()});
-        return lines_.fault(place,
-                            fmt::format("axis '{}' has no value {}{}", axis, quote(value),
-                                        near ? fmt::format("; did you mean '{}'?", *near)
-                                             : fmt::format(", but: {}", join(values, ", "))));
+        return lines_.fault(
+            place, fmt::format("axis '{}' has no value {}{}", axis, quote(value),
+                               near ? fmt::format("; did you mean '{}'?", *near)
+                                    : fmt::format("; expected one of: {}", join(values, ", "))));
       }
     }
     return {};
@@ -297,7 +297,7 @@ class Maker {
       }
       std::string declared = speaks ? annotation->second : own->second;
       if (speaks && asks_as_much(axis, declared, value)) continue;
-      return lines_.fault(place, fmt::format("{} {} asks for less than {} does: {}", axis,
+      return lines_.fault(place, fmt::format("{} {} requires less than {} does: {}", axis,
                                              quote(declared), quote(path), value));
     }
     return {};

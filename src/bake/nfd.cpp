@@ -461,9 +461,9 @@ Error no_tag(std::string_view document, std::string_view tag, const nfd::Spec& s
     if (!set.tag.empty()) tags.push_back(set.tag);
   }
   auto near = nearest(tag, tags);
-  std::string more =
-      near ? fmt::format("; did you mean '{}'?", *near)
-           : fmt::format(", but: {}", escape_controls(fmt::format("{}", fmt::join(tags, ", "))));
+  std::string more = near ? fmt::format("; did you mean '{}'?", *near)
+                          : fmt::format("; expected one of: {}",
+                                        escape_controls(fmt::format("{}", fmt::join(tags, ", "))));
   if (tags.empty()) more = ": none of its sets has one";
   return make_error(Kind::usage, fmt::format("{}: no tag {}{}", document, quote(tag), more));
 }

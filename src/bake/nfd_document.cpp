@@ -110,7 +110,8 @@ Result<std::vector<std::string>> texts_of(const json::Value& value) {
     } else if (const bool* truth = one.get_if<bool>()) {
       texts.emplace_back(*truth ? "true" : "false");
     } else {
-      return make_error(Kind::usage, fmt::format("value: expected texts, got {}", one.type_name()));
+      return make_error(Kind::usage,
+                        fmt::format("value: expected strings, got {}", one.type_name()));
     }
   }
   return texts;
@@ -186,7 +187,7 @@ Result<Asked> check(const Expression& expression) {
 Result<void> check_feature(std::string_view feature) {
   std::vector<std::string_view> names(std::begin(kFeatures), std::end(kFeatures));
   if (std::find(names.begin(), names.end(), feature) != names.end()) return {};
-  return make_error(Kind::usage, fmt::format("feature: no feature {} of NFD{}", quote(feature),
+  return make_error(Kind::usage, fmt::format("feature: NFD has no feature {}{}", quote(feature),
                                              did_you_mean(feature, names)));
 }
 
@@ -205,7 +206,7 @@ Result<Spec> read_spec(std::string_view text, std::string_view document) {
                                   document, kVersion, quote(spec->version)));
   }
   if (spec->sets.empty()) {
-    return make_error(Kind::usage, fmt::format("{}: compatibilities: there is none", document));
+    return make_error(Kind::usage, fmt::format("{}: compatibilities: empty", document));
   }
   return spec;
 }

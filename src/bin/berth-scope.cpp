@@ -148,7 +148,7 @@ Result<std::string> await_job(const Bus& bus, const EndedJobs& ended, const std:
     constexpr uint64_t kSecond = 1'000'000;
     if (handled == 0) TRY(check(sd_bus_wait(bus.get(), kSecond), "wait for the bus"));
   }
-  return make_error(Kind::interrupted, "wait for systemd: it takes too long");
+  return make_error(Kind::interrupted, "wait for systemd: timed out");
 }
 
 // ---- verbs --------------------------------------------------------------------------------------

@@ -65,14 +65,14 @@ Finding mount_flags(const Facts& facts) {
   if (!store) return not_applicable("nothing is known of it");
   if (store->no_exec) {
     return warning(quote(facts.host.root.existing) +
-                       " is mounted noexec: with --gpu-driver volume the driver's files lie there "
+                       " is mounted noexec: with --gpu-driver volume the driver's files are there "
                        "and cannot be loaded",
                    "another --gpu-driver, or --root DIR on another file system");
   }
   std::string names = flag_names(*store);
   if (names.empty()) return ok("programs can be executed there");
   return ok(names + " of " + quote(facts.host.root.existing) +
-            " does not reach containers, whose root is an overlay");
+            " does not affect containers, because their root is an overlay");
 }
 
 constexpr std::array kStorageChecks = {

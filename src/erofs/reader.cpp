@@ -114,7 +114,7 @@ Result<DirectoryBlock::Entry> DirectoryBlock::at(size_t index) const {
 Result<Reader> Reader::open(const sys::Fd& image) {
   Reader reader(image);
   struct stat info = TRY(sys::stat_fd(image, kReaderName));
-  if (!S_ISREG(info.st_mode)) return make_error(Kind::usage, "the image is no regular file");
+  if (!S_ISREG(info.st_mode)) return make_error(Kind::usage, "the image is not a regular file");
   reader.size_ = static_cast<uint64_t>(info.st_size);
   TRY(reader.read_superblock());
   Inode root = TRY(reader.inode(reader.root()));
@@ -163,7 +163,7 @@ Result<void> Reader::read_superblock() {
   std::string block = TRY(read({kSuperblockAt, kBlock - kSuperblockAt}));
   std::memcpy(&superblock_, block.data(), sizeof superblock_);
   if (superblock_.magic != kMagic) {
-    return make_error(Kind::corrupt, "the file is no EROFS image");
+    return make_error(Kind::corrupt, "the file is not an EROFS image");
   }
   if (superblock_.block_bits != kBlockBits) {
     return make_error(Kind::unsupported, "the EROFS image has blocks that are not of 4096 bytes",

@@ -55,7 +55,7 @@ Writer::Writer(const sys::Fd& file, const Identity& identity, sys::PieceWriter::
 Result<uint64_t> Writer::allocate(uint64_t size) {
   constexpr uint64_t kMaxImage = uint64_t{kNoBlock} * kBlock;
   if (size > kMaxImage - end_) {
-    return make_error(Kind::unsupported, "an EROFS image is at most 16 TiB large");
+    return make_error(Kind::unsupported, "an EROFS image can be at most 16 TiB");
   }
   uint64_t address = end_;
   end_ = std::min(round_up(end_ + size, kBlock), kMaxImage);

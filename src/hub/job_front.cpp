@@ -228,7 +228,7 @@ Result<Reply> JobFront::send(SpooledBlob& blob, ByteRange range, Output& output)
     uint64_t have = TRY(blob.await(at, kLookForEnd));
     if (have <= at) {
       if (steady_clock::now() - moved < kForNext) continue;
-      return make_error(Kind::io, "pass a blob on: no more of it comes");
+      return make_error(Kind::io, "pass a blob on: no more data arrives");
     }
     uint64_t room = std::min<uint64_t>({have, range.end, at + buffer.size()}) - at;
     size_t count = TRY(blob.read(at, buffer.data(), room));

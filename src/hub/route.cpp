@@ -13,7 +13,7 @@ constexpr std::string_view kRoot = "/v2";
 constexpr uint64_t kMostTags = 10'000;
 
 Reply no_such_path() {
-  return refusal(404, "UNSUPPORTED", "this hub serves manifests, blobs and lists of tags alone");
+  return refusal(404, "UNSUPPORTED", "this hub serves only manifests, blobs and lists of tags");
 }
 
 Reply no_name() {

@@ -92,7 +92,7 @@ class Session final : public Connection,
   }
   Result<void> write(std::string_view bytes) override {
     if (length_ && bytes.size() > *length_ - ended_.bytes) {
-      return make_error(Kind::corrupt, "pass a blob on: more bytes than its registry said");
+      return make_error(Kind::corrupt, "pass a blob on: more bytes than its registry announced");
     }
     while (!bytes.empty()) {
       std::string_view piece = bytes.substr(0, kSessionPiece);
@@ -272,8 +272,7 @@ class Session final : public Connection,
     counted_ = !head && reply.body && reply.body->size() > kSessionPiece;
     if (counted_ && !shared_.outgoing.add(reply.body)) {
       counted_ = false;
-      reply =
-          refusal(503, "TOOMANYREQUESTS", "too many clients are slow to take what they asked for");
+      reply = refusal(503, "TOOMANYREQUESTS", "too many clients read their answers too slowly");
     }
     ended_.status = reply.status;
     uint64_t size = reply.body ? reply.body->size() : 0;

@@ -53,7 +53,7 @@ Result<void> AdditionalStore::check_owner(const std::string& root) {
   if (!dir) return make_error(Kind::not_found, "it is not there");
   for (const char* path : kRead) {
     auto directory = TRY(sys::open_if_exists(*dir, path, kDirectory));
-    if (!directory) return make_error(Kind::not_found, "it is no store");
+    if (!directory) return make_error(Kind::not_found, "it is not a store");
     TRY(sys::check_trusted(*directory, root + "/" + path));
   }
   return {};
@@ -66,7 +66,7 @@ Result<AdditionalStore> AdditionalStore::open(const std::string& root) {
   if (!dir) return make_error(Kind::not_found, "it is not there");
   store.dir_ = std::move(*dir);
   auto version = TRY(sys::read_file_if_exists(store.dir_, "version", 64));
-  if (!version) return make_error(Kind::not_found, "it is no store");
+  if (!version) return make_error(Kind::not_found, "it is not a store");
   if (trim(*version) != kStoreVersion) {
     return make_error(Kind::unsupported,
                       "it has version " + quote(trim(*version)) + ", this program knows version 1");

@@ -347,8 +347,8 @@ Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record
 Result<void> Delivery::check_not_lost() const {
   if (!lease_ || !lease_->is_lost()) return {};
   return make_error(Kind::busy,
-                    "publish an image: this process was held up for so long that another machine "
-                    "has taken it for dead",
+                    "publish an image: this process was delayed for so long that another machine "
+                    "takes it for dead",
                     "try again");
 }
 

@@ -167,8 +167,8 @@ Result<void> Lease::renew() {
   auto late = sys::since_boot() - beaten_at_.load();
   if (late > expiry() / 2 || is_lost()) {
     return make_error(Kind::busy,
-                      "change the store: this process was held up for so long that another "
-                      "machine may be at work there",
+                      "change the store: this process was delayed for so long that another machine "
+                      "may be using the store",
                       "try again");
   }
   if (late > expiry() / kBeatsToExpiry) beat();

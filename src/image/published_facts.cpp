@@ -109,8 +109,9 @@ Result<PublishedFacts> parse_published_facts(std::string_view text) {
   if (!has_plain_texts(value)) return not_such("a text that is too long or has control characters");
   PublishedFacts facts = TRY(json::from_value<PublishedFacts>(value, std::string(kName)));
   if (facts.version != 1) {
-    return make_error(Kind::unsupported, fmt::format("read the {}: version {} is of a later Berth",
-                                                     kName, facts.version));
+    return make_error(Kind::unsupported,
+                      fmt::format("read the {}: version {} is of a later version of Berth", kName,
+                                  facts.version));
   }
   if (facts.images.size() > oci::kMaxIndexEntries) return not_such("more than 1024 images");
   for (PublishedImage& image : facts.images) {

@@ -135,7 +135,7 @@ class Builder {
     for (const Node& member : members) {
       auto [entry, added] = first.emplace(member.member, kept);
       if (!added && limits_.unique_names) {
-        fail(quote(member.member) + " comes twice");
+        fail(quote(member.member) + " is given twice");
         return std::nullopt;
       }
       members[entry->second] = member;

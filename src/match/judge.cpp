@@ -214,7 +214,7 @@ bool Court::look_at_cpu_features() {
   }
   if (!missing.empty()) {
     add("cpu", Outcome::fail, [&] {
-      return Said{fmt::format("needs {} (declared), which this node has not; it is {}",
+      return Said{fmt::format("needs {} (declared), which this node does not have; it is {}",
                               join(missing, ", "), cpu_name(node_)),
                   "take an entry for this processor, or a node that has it", lift_of_features()};
     });

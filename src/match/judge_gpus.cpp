@@ -103,7 +103,7 @@ void Court::look_at_driver_and_code() {
   if (!wants_gpus()) {
     if (!node_.gpus.empty() && declared_.gpu_said) {
       add({"gpu", Tier::declared}, Outcome::pass,
-          [&] { return Said{"is made for no GPU (declared)"}; });
+          [&] { return Said{"is built for no GPU (declared)"}; });
     }
     return;
   }
@@ -358,7 +358,7 @@ void Court::look_at_code_of(const NodeGpu& gpu) {
     verdict_.rank.code = kNoCode;
     return add_unknown({"gpu", tier_of_code()}, Alike{.gpus = true}, [&] {
       return Said{fmt::format("which code {} needs is not known", escape_controls(name)),
-                  "'berth doctor gpu' tells what the driver does not say"};
+                  "'berth doctor gpu' shows what the driver does not report"};
     });
   }
   CodeSearch found = search(places, gpu);

@@ -149,7 +149,7 @@ Verdict compare(const Abi& image, const Abi& host, Rule rule) {
   if (known && host.numbers[1] >= image.numbers[1]) return {true, "", ""};
   return {true, "",
           known ? "the host's " + two_of(host) + " is older than the image's " + two_of(image)
-                : "one of them does not say its second number"};
+                : "one of them has no second number"};
 }
 
 }  // namespace berth::mpi

@@ -391,7 +391,7 @@ Result<Decision> decide(Libraries& image, Libraries& host, const Question& quest
   // A glibc system may have musl's loader as well.
   bool glibc = TRY(image.find("libc.so.6")) != nullptr;
   if (!glibc && TRY(image.has_musl())) {
-    out.why = "the image is musl's, for which the host's libraries are not made";
+    out.why = "the image has musl, but the host's libraries are built for glibc";
     for (const Installation& one : ours) {
       out.notes.push_back({one.core->path, false, describe(one.abi) + ": " + out.why, ""});
     }

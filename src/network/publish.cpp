@@ -130,7 +130,7 @@ Result<void> check_versions(const std::vector<Publish>& ports, std::string_view 
     if (mode == kPasta || !is_ipv6(port.host_address)) continue;
     return make_error(
         Kind::unsupported,
-        "publish at [" + port.host_address + "]: network " + quote(mode) + " has IPv4 alone",
+        "publish at [" + port.host_address + "]: network " + quote(mode) + " has only IPv4",
         "an IPv4 address, --network pasta (of ordinary users), or --network host");
   }
   return {};

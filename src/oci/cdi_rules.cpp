@@ -128,10 +128,10 @@ class Validator {
       const Device& device = spec_.devices[i];
       Path place = devices.element(i);
       if (!is_device_name(device.name)) {
-        return fault(place.member("name"), quote(device.name) + " is no name for a device");
+        return fault(place.member("name"), quote(device.name) + " is not a valid device name");
       }
       if (!names.insert(device.name).second) {
-        return fault(place.member("name"), quote(device.name) + " comes twice");
+        return fault(place.member("name"), quote(device.name) + " is given twice");
       }
       TRY(check_annotations(place, device.annotations));
       Path edits = place.member("containerEdits");
@@ -199,7 +199,7 @@ class Validator {
                     value.find_first_of(std::string_view("/ \t\n\0", 5)) == std::string::npos;
         if (!good) return fault(device.member(member), quote(value) + " names no interface");
         if (seen.insert(value).second) return {};
-        return fault(device.member(member), quote(value) + " comes twice");
+        return fault(device.member(member), quote(value) + " is given twice");
       };
       TRY(check("hostInterfaceName", devices[i].host_interface_name, hosts));
       TRY(check("name", devices[i].name, names));
@@ -210,7 +210,7 @@ class Validator {
   static Result<void> check_hook(const Path& place, const Hook& hook) {
     auto names = hook_names();
     if (std::find(names.begin(), names.end(), hook.hook_name) == names.end()) {
-      return fault(place.member("hookName"), quote(hook.hook_name) + " is no stage of hooks");
+      return fault(place.member("hookName"), quote(hook.hook_name) + " is not a stage of hooks");
     }
     if (!is_path(hook.path)) {
       return fault(place.member("path"), "expected an absolute path, got " + quote(hook.path));

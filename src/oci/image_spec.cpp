@@ -48,8 +48,8 @@ Result<void> check_types(const json::Value& body, std::string_view claimed,
   if (schema_1) {
     return make_error(Kind::unsupported,
                       std::string(document) +
-                          ": it is a Docker schema 1 manifest, a format given up in 2017 that does "
-                          "not protect its layers",
+                          ": it is a Docker schema 1 manifest, a format deprecated in 2017 that "
+                          "does not protect its layers",
                       "push the image again with a current docker, podman or skopeo");
   }
   bool has_layers = body.find("layers") != nullptr || body.find("config") != nullptr;
@@ -221,8 +221,8 @@ Result<void> check_is_image(const Manifest& manifest) {
   const std::string& type = named ? manifest.artifact_type : manifest.config.media_type;
   return make_error(
       Kind::unsupported,
-      "it is no container image but an artifact of type " + quote(type.substr(0, 200)),
-      "the tool that is made for it, such as helm or oras");
+      "it is not a container image but an artifact of type " + quote(type.substr(0, 200)),
+      "the tool for such artifacts, such as helm or oras");
 }
 
 Result<void> check_image(const Manifest& manifest, const ImageConfig& config) {
@@ -269,7 +269,7 @@ Result<std::vector<Descriptor>> matching_entries(const Index& index, const Platf
   std::sort(others.begin(), others.end());
   others.erase(std::unique(others.begin(), others.end()), others.end());
   std::string there =
-      attestations ? "unknown/unknown alone, as attestations have" : "none with a platform";
+      attestations ? "only unknown/unknown, as attestations have" : "none with a platform";
   if (!others.empty()) there = join(others, ", ");
   return make_error(Kind::not_found,
                     "the image has no entry for " + platform_text(wish) + "; it has " + there);

@@ -220,9 +220,8 @@ Result<SetPersonality> personality_step(const oci::Personality& personality) {
   }
   // runtime-spec config-linux.md: "Currently no flag values are supported".
   if (personality.flags.empty()) return step;
-  return make_error(
-      Kind::unsupported,
-      "config.json: linux.personality.flags: there are none, got " + quote(personality.flags[0]));
+  return make_error(Kind::unsupported, "config.json: linux.personality.flags: expected none, got " +
+                                           quote(personality.flags[0]));
 }
 
 Result<JoinResctrl> resctrl_step(const oci::IntelRdt& rdt, const std::string& container_id) {

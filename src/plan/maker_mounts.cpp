@@ -123,7 +123,7 @@ Result<void> Maker::mount(size_t index) {
   }
   if (is_below(target, "/proc") && target != "/proc" && !may_cover_proc(target)) {
     return make_error(Kind::denied, "config.json: " + member(index, "destination") +
-                                        ": nothing may lie over procfs at " + quote(target));
+                                        ": nothing may be mounted over procfs at " + quote(target));
   }
   MountOptions options = parse_mount_options(mount.options);
   bool bind = options.bind || mount.type == "bind";

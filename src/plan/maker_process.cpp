@@ -126,7 +126,7 @@ Result<void> Maker::hooks(const char* stage, const std::vector<oci::Hook>& list)
                    quote(hook.path));
     }
     if (hook.timeout && *hook.timeout <= 0) {
-      return usage("hooks." + std::string(stage) + ": a timeout that is not positive");
+      return usage("hooks." + std::string(stage) + ": the timeout must be positive");
     }
   }
   if (!list.empty()) add(RunHooks{stage, list});
@@ -162,7 +162,7 @@ Result<void> Maker::limits() {
       return usage("process.rlimits: unknown type " + quote(limit.type));
     }
     if (!seen.insert(limit.type).second) {
-      return usage("process.rlimits: " + quote(limit.type) + " is there twice");
+      return usage("process.rlimits: " + quote(limit.type) + " is given twice");
     }
     add(SetRlimit{limit.type, found->resource, limit.soft, limit.hard});
   }

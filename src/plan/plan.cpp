@@ -66,7 +66,7 @@ Result<void> Maker::check() {
       return usage("linux.namespaces: unknown type " + quote(space.type));
     }
     if (!seen.insert(space.type).second) {
-      return usage("linux.namespaces: " + quote(space.type) + " is there twice");
+      return usage("linux.namespaces: " + quote(space.type) + " is given twice");
     }
   }
   if (!creates("mount")) TRY(check_no_mounts());

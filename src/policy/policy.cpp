@@ -163,7 +163,7 @@ Result<void> check(const Policy& policy) {
   }
   for (const std::string& name : policy.slurm.node_variables) {
     if (is_variable_name(name)) continue;
-    return refuse("slurm.node-variables", quote(name) + " is no name of a variable",
+    return refuse("slurm.node-variables", quote(name) + " is not the name of a variable",
                   "slurm.node-variables");
   }
   if (policy.match.facts == PublishedFacts::only_signed && policy.match.keys.empty()) {

@@ -334,14 +334,14 @@ void Checker::check_words(const std::string& key, const Strings& words) {
 
 void Checker::check_when(const std::string& key, const When& when) {
   for (const auto& [name, words] : lists_of(when)) check_words(key + "." + name, *words);
-  if (when == When{}) wrong(key, "no condition, which is always true", "leave it away");
+  if (when == When{}) wrong(key, "no condition, which is always true", "leave it out");
 }
 
 void Checker::check_names(const std::string& key,
                           const std::map<std::string, std::string>& values) {
   for (const auto& [name, value] : values) {
     if (!is_variable_name(name)) {
-      wrong(key, quote(name) + " is no name of a variable");
+      wrong(key, quote(name) + " is not the name of a variable");
     } else if (value.find('\0') != std::string::npos) {
       wrong(key, "a zero byte in the value of " + name);
     }
@@ -371,7 +371,7 @@ std::vector<RuleFault> Checker::run() {
   check_names("env", rule_.env);
   check_names("env-force", rule_.env_force);
   for (const std::string& name : rule_.env_unset) {
-    if (!is_variable_name(name)) wrong("env-unset", quote(name) + " is no name of a variable");
+    if (!is_variable_name(name)) wrong("env-unset", quote(name) + " is not the name of a variable");
   }
   const auto& known = capability_names();
   for (const std::string& word : rule_.gpu_capabilities) {
@@ -383,7 +383,7 @@ std::vector<RuleFault> Checker::run() {
   for (const SiteHook& hook : rule_.hooks) check_hook(hook);
   if (!rule_.registries.empty() && asks_image(rule_)) {
     wrong("registries",
-          "decided before the image is there: its labels, variables, digest and command are not "
+          "decided before the image is pulled: its labels, variables, digest and command are not "
           "known",
           "conditions on user, group, image, partition");
   }

@@ -133,7 +133,7 @@ Result<void> OwnDev::make(const oci::Device& device) const {
   auto seen = TRY(sys::stat_quietly(node, ""));
   bool same = seen && seen->device == file_system_ && S_ISCHR(seen->mode) &&
               seen->rdev == number_of(device);
-  if (!same) return make_error(Kind::exists, "another file is in its place");
+  if (!same) return make_error(Kind::exists, "there is another file at this path");
   if (!made.ok()) return {};
   return sys::change_owner(node, device.uid.value_or(0), device.gid.value_or(0), device.path);
 }
@@ -176,7 +176,7 @@ Result<void> check_unused(const Found& found, const Devices& devices) {
     before = std::move(now);
     if (std::chrono::steady_clock::now() > end) {
       return make_error(Kind::busy, "take away " + quote(devices[0].path) +
-                                        ": its processes come and go too fast to look at them");
+                                        ": its processes change too fast to be checked");
     }
   }
 }
@@ -269,8 +269,9 @@ Result<void> check_changeable(const oci::Spec& spec, const DeviceChange& change)
       bool plain = one.path.starts_with("/dev/") && one.path.find("/../") == std::string::npos &&
                    !one.path.ends_with('/') && (one.type == "c" || one.type == "u");
       if (!plain) {
-        return make_error(Kind::unsupported, "change device " + quote(one.path) +
-                                                 ": only character devices in /dev come and go");
+        return make_error(Kind::unsupported,
+                          "change device " + quote(one.path) +
+                              ": only character devices in /dev can be added and removed");
       }
     }
   }
@@ -295,7 +296,7 @@ Result<sys::Fd> take_turn(const Entry& entry) {
   auto end = std::chrono::steady_clock::now() + kPatience;
   while (!TRY(sys::try_lock(file, sys::LockMode::exclusive, entry.id()))) {
     if (std::chrono::steady_clock::now() > end) {
-      return make_error(Kind::busy, "change devices: another process does");
+      return make_error(Kind::busy, "change devices: another process is doing it");
     }
     std::this_thread::sleep_for(kPause);
   }

@@ -74,14 +74,15 @@ constexpr char kDecide = 'd';  // the bundle's config is there: decide, but make
 Result<char> await_word(const sys::Fd& caller) {
   char word = 0;
   auto heard = TRY_CTX(sys::receive_message(caller, &word, 1), "cannot wait for the caller");
-  if (heard.size == 0) return make_error(Kind::interrupted, "wait for the caller: it has given up");
+  if (heard.size == 0) return make_error(Kind::interrupted, "wait for the caller: it has ended");
   return word;
 }
 
 /// Descriptor `number`, which `flag` names, as one of ours.
 Result<sys::Fd> take_descriptor(uint64_t number, const std::string& flag) {
   constexpr uint64_t kMost = 1'000'000;
-  if (number > kMost) return make_error(Kind::usage, flag + ": more than a process can have");
+  if (number > kMost)
+    return make_error(Kind::usage, flag + ": more descriptors than a process can have");
   sys::Fd given(static_cast<int>(number));
   auto taken = sys::duplicate(given);  // close on exec, which the inherited number is not
   if (!taken.ok()) given.release();

@@ -57,7 +57,7 @@ Result<Invitation> parse_invitation(std::string_view text) {
   }
   // Not the text itself, which contains a secret.
   return make_error(Kind::corrupt,
-                    std::string("read ") + kBoardVariable + ": it is of another form",
+                    std::string("read ") + kBoardVariable + ": it has another format",
                     "srun with the spank_berth.so of this release");
 }
 
@@ -110,7 +110,7 @@ Result<Directions> parse_directions(std::string_view line) {
 Result<void> Board::arrive(int guest, std::string_view line, Time now) {
   Hello hello = TRY(parse_hello(line));
   if (!same_secret(hello.door, door_)) {
-    return make_error(Kind::denied, "join the step's board: this is another step's door");
+    return make_error(Kind::denied, "join the step's board: this address belongs to another step");
   }
   auto [place, is_new] = places_.try_emplace(hello.node, hello.address);
   if (!is_new && place->second != hello.address) {

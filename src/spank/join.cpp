@@ -39,7 +39,7 @@ Result<std::optional<Handles>> receive_answer(int socket) {
   int named = __builtin_popcount(handles.answer.handles & slurm::kAllHandles);
   if (got.bytes != sizeof handles.answer || got.fds != named ||
       (handles.answer.handles & ~slurm::kAllHandles) != 0) {
-    return make_error(Kind::corrupt, "the answer of this step's container is none");
+    return make_error(Kind::corrupt, "the container of this step gave no valid answer");
   }
   int next = 0;
   for (int bit = 0; bit < slurm::kHandles; ++bit) {
@@ -183,7 +183,7 @@ Result<Confinement> read_confinement(int file) {
   bool sealed = seals >= 0 && (seals & kSeals) == kSeals;
   if (!sealed || ::pread(file, &out.rights, sizeof out.rights, 0) != sizeof out.rights ||
       out.rights.instructions > kMaxInstructions) {
-    return make_error(Kind::corrupt, "berth does not say what the container's processes may do");
+    return make_error(Kind::corrupt, "berth did not send the rights of the container's processes");
   }
   out.program.resize(out.rights.instructions);
   size_t bytes = out.program.size() * sizeof(sock_filter);

@@ -21,7 +21,7 @@ using image::TransferResult;
 
 Result<Reference> target_of(const PublishRequest& request) {
   Reference reference = TRY(Reference::parse(request.reference));
-  if (reference.digest()) return make_error(Kind::usage, "an index is published under a tag");
+  if (reference.digest()) return make_error(Kind::usage, "an index needs a tag to be published");
   if (request.entries.empty()) return make_error(Kind::usage, "an index without an entry");
   if (request.entries.size() > oci::kMaxIndexEntries) {
     return make_error(Kind::usage, fmt::format("{} entries are more than the {} that an index has",

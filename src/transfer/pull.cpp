@@ -69,13 +69,14 @@ bool is_refused(const match::Verdict& verdict, const PullRequest& request) {
          (request.strict && verdict.outcome != match::Outcome::pass);
 }
 
-constexpr const char* kForce = "--force takes it all the same; see 'berth match'";
+constexpr const char* kForce = "--force pulls it anyway; see 'berth match'";
 
 Error refused(const match::Verdict& verdict) {
   const match::Clause* clause = verdict.decisive();
   bool fails = verdict.outcome == match::Outcome::fail;
-  return make_error(Kind::unsupported, clause != nullptr ? clause->reason : "it does not run here",
-                    fails ? kForce : "without --strict it is taken; see 'berth match'");
+  return make_error(Kind::unsupported,
+                    clause != nullptr ? clause->reason : "it does not run on this machine",
+                    fails ? kForce : "omit --strict to use it; see 'berth match'");
 }
 
 /// Warns the user if the image has failed on a node like this.

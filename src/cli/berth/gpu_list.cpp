@@ -22,9 +22,10 @@ struct GpuListOptions {
 
 FlagTable gpu_list_flags(GpuListOptions& o) {
   return {
-      {"refresh", 0, "", "Ask the driver again instead of the cache", &o.refresh},
-      {"quiet", 'q', "", "Show UUIDs alone, or addresses", &o.quiet},
-      {"format", 0, "FORMAT", "table, json, or a template such as '{{.Index}}'", &o.format},
+      {"refresh", 0, "", "Query the driver instead of the cache", &o.refresh},
+      {"quiet", 'q', "", "Show only UUIDs, or PCI addresses", &o.quiet},
+      {"format", 0, "FORMAT", "Output format: table, json or a template such as '{{.Index}}'",
+       &o.format},
   };
 }
 

@@ -23,7 +23,7 @@ struct GpuTopOptions {
 
 FlagTable gpu_top_flags(GpuTopOptions& o) {
   return {
-      {"once", 0, "", "Look once and end", &o.once},
+      {"once", 0, "", "Print once and exit", &o.once},
       format_flag(o.format),
   };
 }
@@ -159,7 +159,7 @@ extern const Verb gpu_top_verb;
 const Verb gpu_top_verb{
     .text = {.name = "gpu top",
              .arguments = "",
-             .summary = "Show how busy the GPUs are, who has them and what runs on them",
+             .summary = "Show a live view of GPUs: use, containers and processes",
              .example = "berth gpu top --once --format json"},
     .arity = {0, 0},
     .command = [] { return make_command(gpu_top_flags, run_gpu_top); },

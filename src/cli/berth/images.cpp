@@ -19,12 +19,12 @@ struct ImagesOptions {
 
 FlagTable images_flags(ImagesOptions& o) {
   return {
-      {"all", 'a', "", "All images; the default, since there are no hidden ones", &o.all},
-      {"digests", 0, "", "Show what the registry named", &o.digests},
+      {"all", 'a', "", "No effect: all images are always listed", &o.all},
+      {"digests", 0, "", "Show digests", &o.digests},
       filter_flag(o.filters),
       template_flag(o.format),
-      {"no-trunc", 0, "", "Show whole ids", &o.no_trunc},
-      {"quiet", 'q', "", "Show ids alone", &o.quiet},
+      {"no-trunc", 0, "", "Do not truncate ids", &o.no_trunc},
+      {"quiet", 'q', "", "Show only ids", &o.quiet},
   };
 }
 

@@ -15,7 +15,8 @@ struct InfoOptions {
 };
 
 FlagTable info_flags(InfoOptions& o) {
-  return {{"format", 'f', "FORMAT", "json, or a template such as '{{.Driver}}'", &o.format}};
+  return {{"format", 'f', "FORMAT", "Output format: json or a template such as '{{.Driver}}'",
+           &o.format}};
 }
 
 /// Docker's members, as far as they make sense without a daemon, and then our own.
@@ -134,7 +135,7 @@ extern const Verb info_verb;
 const Verb info_verb{
     .text = {.name = "info",
              .arguments = "",
-             .summary = "Show where things are kept and how many there are",
+             .summary = "Show information about this installation",
              .example = "berth info --format json"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,

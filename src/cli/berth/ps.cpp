@@ -21,14 +21,15 @@ struct PsOptions {
 
 FlagTable ps_flags(PsOptions& o) {
   return {
-      {"all", 'a', "", "Also those that do not run", &o.all},
+      {"all", 'a', "", "Include containers that are not running", &o.all},
       filter_flag(o.filters),
       template_flag(o.format),
-      {"last", 'n', "NUMBER", "The newest ones, running or not", read_integer(o.last)},
-      {"latest", 'l', "", "The newest alone, running or not", &o.latest},
-      {"no-trunc", 0, "", "Show whole ids and commands", &o.no_trunc},
-      {"quiet", 'q', "", "Show ids alone", &o.quiet},
-      {"size", 's', "", "Show how much each has written", &o.size},
+      {"last", 'n', "NUMBER", "Show the newest NUMBER containers, running or not",
+       read_integer(o.last)},
+      {"latest", 'l', "", "Show only the newest container, running or not", &o.latest},
+      {"no-trunc", 0, "", "Do not truncate ids and commands", &o.no_trunc},
+      {"quiet", 'q', "", "Show only ids", &o.quiet},
+      {"size", 's', "", "Show how much each container has written", &o.size},
   };
 }
 

@@ -49,7 +49,7 @@ extern const Verb restart_verb;
 const Verb restart_verb{
     .text = {.name = "restart",
              .arguments = "CONTAINER [CONTAINER...]",
-             .summary = "Stop containers and start them again",
+             .summary = "Restart containers",
              .example = "berth restart --time 30 web",
              .complete = Complete::container},
     .arity = {1},

@@ -25,12 +25,12 @@ FlagTable run_flags(RunOptions& o) {
   add_request_flags(table, o);
   table.insert(
       table.end(),
-      {{"dry-run", 0, "", "Print what would be done, and do nothing", &o.dry_run},
-       {"explain", 0, "", "Print what GPUs would be given and why, and do nothing", &o.explain},
+      {{"dry-run", 0, "", "Show what would be done, without doing it", &o.dry_run},
+       {"explain", 0, "", "Show which GPUs would be given and why; start nothing", &o.explain},
        {"format",
         0,
         "FORMAT",
-        "Of --dry-run and --explain: text or json",
+        "Format for --dry-run and --explain: text or json",
         &o.format,
         {"text", "json"}}});
   sort_flags(table);

@@ -27,10 +27,10 @@ struct StatsOptions {
 
 FlagTable stats_flags(StatsOptions& o) {
   return {
-      {"all", 'a', "", "Also those that do not run", &o.all},
+      {"all", 'a', "", "Include containers that are not running", &o.all},
       template_flag(o.format),
-      {"no-stream", 0, "", "Measure once, over a second, and end", &o.no_stream},
-      {"no-trunc", 0, "", "Show whole ids", &o.no_trunc},
+      {"no-stream", 0, "", "Measure once, for one second, and exit", &o.no_stream},
+      {"no-trunc", 0, "", "Do not truncate ids", &o.no_trunc},
   };
 }
 
@@ -215,7 +215,7 @@ extern const Verb stats_verb;
 const Verb stats_verb{
     .text = {.name = "stats",
              .arguments = "[CONTAINER...]",
-             .summary = "Show what running containers use, again and again",
+             .summary = "Show a live view of the resources that containers use",
              .example = "berth stats --no-stream web",
              .complete = Complete::container},
     .arity = {0},

@@ -85,7 +85,7 @@ Result<int> run_features(Session& session, const FeaturesOptions&,
 const Verb features_verb{
     .text = {.name = "features",
              .arguments = "",
-             .summary = "Print what this runtime knows, as JSON",
+             .summary = "Print the features of this runtime as JSON",
              .example = "berth-runtime features"},
     .arity = {0, 0},
     .command = [] { return make_command(features_flags, run_features); },

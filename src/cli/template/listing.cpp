@@ -89,7 +89,7 @@ Result<Listing> Listing::make(const ListKind& kind, const ListFormat& format) {
   // docker prints the word itself, once for each row: for a mistyped "josn" an error is better.
   if (source.find("{{") == source.npos) {
     return make_error(Kind::usage, quote(format.text) +
-                                       " is no format: expected table, json or a template "
+                                       " is not a format: expected table, json or a template "
                                        "such as '{{.Name}}'");
   }
   listing.template_ = TRY(Template::parse(source));

@@ -163,7 +163,7 @@ void open_directory(fuse_req_t request, fuse_ino_t, fuse_file_info* file) {
 void read_file(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, fuse_file_info*) {
   answer(request, [&](Session& session) -> Result<void> {
     Inode inode = TRY(inode_of(session, node));
-    if (!S_ISREG(inode.mode)) return make_error(Kind::corrupt, "read what is no file");
+    if (!S_ISREG(inode.mode)) return make_error(Kind::corrupt, "read what is not a file");
     // Otherwise the rest of a truncated file would be read as zeros.
     TRY(session.tree.reader().check_length());
     // A vector of two: the struct itself has room for one. libfuse splices a single one.

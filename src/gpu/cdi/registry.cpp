@@ -50,12 +50,12 @@ void take_texts(json::Value& value, std::string_view name) {
 Result<oci::cdi::Spec> read_spec(const std::string& path, bool believed) {
   bool yaml = path.ends_with(".yaml");
   if (!yaml && !path.ends_with(".json")) {
-    return make_error(Kind::unsupported, quote(path) + ": neither .json nor .yaml");
+    return make_error(Kind::unsupported, quote(path) + ": expected .json or .yaml");
   }
   // Checked before it is opened: a fifo would block.
   auto place = TRY(sys::open_at(sys::cwd(), path, O_PATH));
   if (!S_ISREG(TRY(sys::stat_fd(place, path)).st_mode)) {
-    return make_error(Kind::unsupported, quote(path) + " is no file");
+    return make_error(Kind::unsupported, quote(path) + " is not a file");
   }
   auto file = TRY(sys::open_at(sys::cwd(), sys::fd_path(place), O_RDONLY));
   if (believed) TRY(sys::check_trusted(file, path));

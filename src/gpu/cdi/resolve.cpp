@@ -163,7 +163,7 @@ Result<void> Resolver::fill(const oci::cdi::DeviceNode& node, oci::DeviceNode& o
   if (type.empty() || (!wanted.empty() && wanted != type)) {
     if (complete) return {};
     return make_error(Kind::corrupt,
-                      quote(path) + (type.empty() ? " is no device" : " is of type " + type));
+                      quote(path) + (type.empty() ? " is not a device" : " is of type " + type));
   }
   if (out.type.empty()) out.type = type;
   if (out.major == 0 && type != "p") {

@@ -134,7 +134,7 @@ Result<void> run_hook(const HookRequest& request, const sys::Fd& root) {
             "cannot write the container's loader cache");
     TRY_CTX(put_configuration(root, request.loader_entries),
             "cannot write the configuration of the container's ldconfig");
-    TRY_CTX(put_musl_path(root, request.loader_entries), "cannot tell musl's loader");
+    TRY_CTX(put_musl_path(root, request.loader_entries), "cannot configure musl's loader");
   }
   if (!request.freeze_device_nodes) return {};
   TRY_CTX(freeze_device_nodes(root), "cannot cover " + quote(kParams));

@@ -38,7 +38,7 @@ Result<bool> is_in_own_mount(const sys::Fd& root, const sys::Fd& place, const st
 }
 
 Error in_another_mount(const std::string& path) {
-  return make_error(Kind::denied, quote(path) + " lies in another mount");
+  return make_error(Kind::denied, quote(path) + " is in another mount");
 }
 
 Result<void> check_changeable(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
@@ -131,7 +131,7 @@ Result<void> put_file(const sys::Fd& root, const std::string& path, std::string_
 Result<void> cover_file(const sys::Fd& root, const std::string& path, std::string_view bytes) {
   sys::Fd target = TRY(sys::open_in_root(root, path, O_PATH | O_NOFOLLOW));
   if (!S_ISREG(TRY(sys::stat_fd(target, path)).st_mode)) {
-    return make_error(Kind::usage, quote(path) + " is no file");
+    return make_error(Kind::usage, quote(path) + " is not a file");
   }
   sys::Fd context = TRY(sys::fsopen("tmpfs"));
   TRY(sys::fsconfig_string(context, "mode", "0755"));

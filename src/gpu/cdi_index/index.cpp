@@ -140,7 +140,7 @@ Result<std::optional<Index>> read_index(const std::string& path) {
   if (!text) return std::optional<Index>();
   Index index = TRY(json::read<Index>(*text, path));
   if (index.format != kIndexFormat) {
-    return make_error(Kind::unsupported, quote(path) + " is of another version of Berth",
+    return make_error(Kind::unsupported, quote(path) + " was written by another version of Berth",
                       "berth cdi refresh");
   }
   for (const IndexDevice& device : index.devices) {

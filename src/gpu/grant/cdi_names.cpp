@@ -51,10 +51,10 @@ void add_names(const std::string& kind, const Strings& keys, const Inventory& ma
 
 Error refused(const std::string& name, const Request& request) {
   if (request.limits.empty()) {
-    return make_error(
-        Kind::denied,
-        fmt::format("--device {}: the policy of this machine withholds it", escape_controls(name)),
-        "berth policy show");
+    return make_error(Kind::denied,
+                      fmt::format("--device {}: the policy of this machine does not allow it",
+                                  escape_controls(name)),
+                      "berth policy show");
   }
   const Limit& limit = request.limits.back();
   return make_error(Kind::denied,

@@ -208,7 +208,7 @@ Result<void> Granter::check_requirement(const NamedRequirement& requirement,
   }
   if (truth == Truth::unknown && gpu != nullptr) {
     reason("requirement", escape_controls(requirement.name),
-           fmt::format("may fail on {}: NVML does not tell what it asks for", who));
+           fmt::format("may fail on {}: NVML does not report what it requires", who));
   }
   return {};
 }

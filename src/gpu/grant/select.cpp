@@ -125,7 +125,7 @@ Result<Selected> by_uuid(const std::string& id, Vendor vendor, const Inventory& 
                  "by number, --gpus device=0:0; berth gpu list");
   }
   if (any) return no_such_gpu(vendor, inventory);
-  return fault(Kind::not_found, "the driver tells no GPU's id",
+  return fault(Kind::not_found, "the driver reports no GPU ids",
                "name it by index: --gpus device=0");
 }
 
@@ -320,8 +320,7 @@ Result<Wanted> Selector::all() const {
                       "--gpus none");
   }
   if (!request_.never.empty()) {
-    return make_error(Kind::denied,
-                      asked("all") + ": the policy of this machine withholds every GPU",
+    return make_error(Kind::denied, asked("all") + ": the policy of this machine allows no GPU",
                       "berth policy show");
   }
   return make_error(Kind::not_found, asked("all") + ": every GPU is in MIG mode and has no slice",
@@ -332,7 +331,7 @@ Result<Wanted> Selector::count() const {
   Many many = TRY(with_traits(left_));
   if (request_.count <= many.size()) return Wanted{std::move(many), request_.count};
   std::string there = request_.traits.empty() ? reach(narrowest_, many.size())
-                                              : gpus(many.size()) + " of this machine are such";
+                                              : gpus(many.size()) + " of this machine match";
   return make_error(Kind::usage,
                     fmt::format("{}: {}", asked(std::to_string(request_.count)), there),
                     "berth gpu list");
@@ -344,9 +343,10 @@ Result<Many> Selector::keys() const {
     auto same = [&](const Selected& one) { return key_of(one) == key; };
     auto found = std::find_if(left_.begin(), left_.end(), same);
     if (found == left_.end()) {
-      return make_error(Kind::not_found,
-                        fmt::format("{}: GPU {} is not there, or out of reach", asked_text(), key),
-                        "berth gpu list");
+      return make_error(
+          Kind::not_found,
+          fmt::format("{}: GPU {} does not exist, or is not accessible", asked_text(), key),
+          "berth gpu list");
     }
     add_once(out, *found);
   }
@@ -394,7 +394,8 @@ Error Selector::taken(const Wanted& wanted, size_t free) const {
 Error Selector::out_of_reach(const std::string& id, const Selected& one) const {
   std::string asked_for = asked("device=" + id);
   if (withheld(one)) {
-    return make_error(Kind::denied, asked_for + ": the policy of this machine withholds this GPU",
+    return make_error(Kind::denied,
+                      asked_for + ": the policy of this machine does not allow this GPU",
                       "berth policy show");
   }
   return make_error(Kind::denied,
@@ -425,7 +426,7 @@ Result<Wanted> Selector::wanted() {
   if (request_.want == Want::none) return Wanted();
   // The ledger knows that container's GPUs, and has replaced the request by their keys before.
   if (request_.want == Want::container) {
-    return make_error(Kind::usage, asked_text() + ": only berth run shares a container's GPUs");
+    return make_error(Kind::usage, asked_text() + ": only berth run can share a container's GPUs");
   }
   vendor_ = vendor_of(request_, inventory_);
   if (count_of(vendor_, inventory_) == 0) return absent(request_.vendor, inventory_);

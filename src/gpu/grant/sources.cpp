@@ -268,7 +268,7 @@ void Chooser::narrow_by_job() {
     choice_.request.limits.push_back(limit);
     used(source, limit.value,
          choice_.by_scheduler_alone ? "the job's GPUs are granted"
-                                    : "the most that is granted in this job");
+                                    : "the maximum that is granted in this job");
   }
 }
 
@@ -332,7 +332,7 @@ void Chooser::take_capabilities(const Strings& words, const std::string& why) {
     if (any || holds(policy_.capabilities, name)) {
       request.capabilities.emplace_back(name);
     } else if (holds(words, name)) {
-      ignored("capability", std::string(name), "policy: gpu.capabilities does not hold it");
+      ignored("capability", std::string(name), "policy: gpu.capabilities does not contain it");
     }
   }
   request.capabilities_why = why;

@@ -118,9 +118,9 @@ Result<Trait> parse_trait(std::string_view field) {
   trait.name = field.substr(0, end_of_name(field));
   if (std::find(trait_names().begin(), trait_names().end(), trait.name) == trait_names().end()) {
     auto near = nearest(trait.name, trait_names());
-    return make_error(Kind::usage, fmt::format("nothing of a GPU is called {}", quote(trait.name)),
+    return make_error(Kind::usage, fmt::format("GPUs have no property {}", quote(trait.name)),
                       near ? fmt::format("did you mean '{}'?", *near)
-                           : std::string("known are model, memory, cc, numa, profile"));
+                           : std::string("properties are model, memory, cc, numa and profile"));
   }
   auto op = take_operator(rest);
   if (!op) return make_error(Kind::usage, "expected a comparison, got " + quote(field));

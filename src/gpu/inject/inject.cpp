@@ -269,7 +269,8 @@ std::vector<Computing> Injector::ask_computing(const Asked& asked) const {
     auto told = ask_berth({"gpu", "top", "--once", "--format", "json"});
     computing = read();
     std::string why = told.ok() ? "the driver does not say" : to_line(told.error());
-    if (!computing) log_.warn("cannot tell who else computes on GPUs: " + why + "; ignoring");
+    if (!computing)
+      log_.warn("cannot find out which other processes use GPUs: " + why + "; ignoring");
   }
   return std::move(computing).value_or(std::vector<Computing>());
 }
@@ -315,7 +316,7 @@ Result<std::vector<Selected>> Injector::lease(const Choice& choice, const Invent
 Result<void> Injector::lease_nodes(const Choice& choice) {
   auto machine = look_at_machine();
   if (!machine.ok()) {
-    log_.warn("cannot tell who has the GPUs that are given by name or path: " +
+    log_.warn("cannot find out which containers have the GPUs given by name or path: " +
               to_line(machine.error()) + "; ignoring");
     return {};
   }
@@ -355,7 +356,7 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
     log_.debug(reason.kind + " " + reason.object + ": " + reason.why);
   }
   for (const std::string& warning : grant.warnings) log_.warn(warning);
-  if (grant.synthetic) log_.warn("the driver tree is synthetic: these are no real GPUs");
+  if (grant.synthetic) log_.warn("the driver tree is synthetic: these are not real GPUs");
   Placement placed = TRY(place(grant, place_options));
   if (!policy_.additional_gids) placed.edits.additional_gids.clear();
   oci::apply(placed.edits, spec_);
@@ -419,7 +420,7 @@ Result<void> Injector::apply_rules(const std::vector<policy::PlacedRule>& rules,
   facts.uid = std::to_string(calling_user().value_or(0));
   if (policy::needs_of(rules).groups && !sys::in_initial_user_namespace()) {
     return make_error(Kind::denied,
-                      "cannot decide which rules of the site apply, some of which ask for the "
+                      "cannot decide which rules of the site apply, because some depend on the "
                       "caller's groups: nobody sees them in a user namespace",
                       "the same command outside of it");
   }

@@ -54,7 +54,7 @@ Result<void> make_ledger(const std::string& path, mode_t mode, mode_t lock_mode)
 Error somebody_elses(const std::string& path, uid_t owner) {
   return make_error(Kind::denied,
                     fmt::format("use the GPU ledger {}: it is user {}'s", quote(path), owner),
-                    "rm -r " + path + " as root: it is made anew");
+                    "rm -r " + path + " as root: it is created again");
 }
 
 struct Record {
@@ -89,9 +89,9 @@ Result<Ledger::Lock> Ledger::lock() const {
   auto pause = 50us;
   while (!TRY(sys::try_lock(file, sys::LockMode::exclusive, path_))) {
     if (std::chrono::steady_clock::now() > end) {
-      return make_error(Kind::busy,
-                        fmt::format("lock the GPU ledger {}: somebody keeps it", quote(path_)),
-                        fmt::format("fuser -v {}/{}", path_, kLock));
+      return make_error(
+          Kind::busy, fmt::format("lock the GPU ledger {}: another process holds it", quote(path_)),
+          fmt::format("fuser -v {}/{}", path_, kLock));
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds(2ms));
@@ -308,7 +308,7 @@ Result<std::optional<HeldLease>> Ledger::find_held(const std::string& file, cons
   }
   if (free) sys::unlock(*opened);
   if (!TRY(sys::try_lock(*opened, sys::LockMode::shared, file))) {
-    return make_error(Kind::busy, "hold lease " + quote(file) + ": somebody has locked it",
+    return make_error(Kind::busy, "hold lease " + quote(file) + ": another process has locked it",
                       "fuser -v " + path_ + "/" + file);
   }
   held.fd_ = std::move(*opened);

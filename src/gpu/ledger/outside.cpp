@@ -136,7 +136,8 @@ Result<sys::Fd> lock_computing(const std::string& state_dir) {
   auto end = std::chrono::steady_clock::now() + kPatience;
   while (!TRY(sys::try_lock(file, sys::LockMode::exclusive, path))) {
     if (std::chrono::steady_clock::now() > end) {
-      return make_error(Kind::busy, "ask who computes on GPUs: somebody else asks all the time",
+      return make_error(Kind::busy,
+                        "find the processes that use GPUs: another process holds the lock",
                         "fuser -v " + path);
     }
     std::this_thread::sleep_for(kPause);

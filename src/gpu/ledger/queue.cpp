@@ -160,7 +160,7 @@ Result<HeldLease> Ledger::take_in_turn(Lease lease, Ticket ticket, const Choose&
                                    {patience.give_up, POLLIN, 0}};
     TRY(sys::poll(entries, std::min(left, soon ? kLook : kSeldomLook)));
     if (entries[1].revents != 0) {
-      return make_error(Kind::interrupted, "wait for GPUs: the caller has given up");
+      return make_error(Kind::interrupted, "wait for GPUs: the caller has ended");
     }
     if (changes) sys::forget_events(changes);
   }

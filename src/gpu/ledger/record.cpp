@@ -43,7 +43,7 @@ Result<T> parse(std::string_view text, const char* name) {
   bool fine = is_word(record.container) && is_word(record.name) && is_word(record.group) &&
               !record.group.empty() && record.keys.size() <= kMostKeys;
   for (const std::string& key : record.keys) fine = fine && is_word(key) && !key.empty();
-  if (!fine) return make_error(Kind::corrupt, fmt::format("{}: no words of ours", name));
+  if (!fine) return make_error(Kind::corrupt, fmt::format("{}: not written by Berth", name));
   return record;
 }
 
@@ -62,7 +62,7 @@ Result<Lease> parse_lease(std::string_view text) {
   bool fine = is_word(lease.engine) && is_word(lease.life.boot) && lease.life.pid >= 0 &&
               lease.life.cgroup.size() <= kRecordSize &&
               (!lease.mps || (is_word(lease.mps->share) && !lease.mps->share.empty()));
-  if (!fine) return make_error(Kind::corrupt, "lease: no words of ours");
+  if (!fine) return make_error(Kind::corrupt, "lease: not written by Berth");
   return lease;
 }
 

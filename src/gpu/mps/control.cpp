@@ -154,7 +154,7 @@ Result<void> MpsDaemon::tell_limits() const {
   const MpsLimits& limits = order_.share.limits;
   auto refused = [](const std::string& what, const std::string& said) {
     return make_error(Kind::unsupported,
-                      "NVIDIA's MPS daemon does not take the limit of " + what + ", it says " +
+                      "NVIDIA's MPS daemon does not accept the limit of " + what + ", it says " +
                           quote(last_line(said)),
                       "a newer driver, a MIG slice, or leave it out");
   };

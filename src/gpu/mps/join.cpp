@@ -67,7 +67,7 @@ Result<void> make_memory(const MpsPlace& place) {
   const std::string above = memory.substr(0, memory.rfind('/'));
   auto made = TRY(sys::stat_entry(sys::cwd(), above));
   bool ours = !made || (S_ISDIR(made->st_mode) && made->st_uid == sys::effective_uid());
-  if (!ours) return make_error(Kind::denied, quote(above) + " is somebody else's");
+  if (!ours) return make_error(Kind::denied, quote(above) + " belongs to another user");
   TRY(sys::make_directory(sys::cwd(), above, 0700));
   return make_open_directory(memory);
 }

@@ -41,7 +41,7 @@ Result<Modes::Known> Modes::ask() const {
   for (const Use& use : uses.gpus) known[use.id] = use.compute_mode;
   for (const std::string& gpu : order_.share.gpus) {
     if (!known[gpu].empty()) continue;
-    return make_error(Kind::unsupported, "the driver does not tell the compute mode of " + gpu);
+    return make_error(Kind::unsupported, "the driver does not report the compute mode of " + gpu);
   }
   return known;
 }

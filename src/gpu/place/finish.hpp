@@ -21,7 +21,7 @@ struct FinishOptions {
 /// if something was removed that is worth the warning kNodesAlone.
 bool keep_nodes(oci::ContainerEdits& edits);
 inline constexpr const char* kNodesAlone =
-    "driver mode 'image': CDI devices give nodes and variables alone, ignoring their mounts, links "
+    "driver mode 'image': CDI devices give only nodes and variables, ignoring their mounts, links "
     "and hooks";
 
 /// Whether finish_edits() profits from an inventory.

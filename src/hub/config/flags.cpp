@@ -15,8 +15,7 @@ Result<void> add_flags(Config& config, const Flags& flags) {
   if (flags.upstream) {
     config.upstream.push_back({"", *flags.upstream, flags.repositories});
   } else if (!flags.repositories.empty()) {
-    return make_error(Kind::usage, "'--repository' says what is served of an '--upstream'",
-                      "--upstream REGISTRY");
+    return make_error(Kind::usage, "'--repository' needs '--upstream'", "--upstream REGISTRY");
   }
   replace(config.fleet, flags.fleet);
   replace(config.usual, flags.usual);

@@ -112,7 +112,7 @@ Result<Bridge> choose_place(sys::NetLinks& links, const Names& names) {
   for (unsigned char c : names.bridge.substr(6)) turn = turn * 31 + c;  // "berth0": no turn
   auto subnet = choose_subnet(taken_subnets(TRY(links.routes()), 0), turn);
   if (subnet) return Bridge{0, *subnet, subnet->base + 1};
-  return make_error(Kind::unsupported, "find a private subnet that no route of this host has",
+  return make_error(Kind::unsupported, "find a private subnet that overlaps no route of this host",
                     kNoBridge);
 }
 
@@ -128,7 +128,7 @@ Result<Bridge> place_of(sys::NetLinks& links, const Attachment& wanted) {
     return make_error(Kind::busy,
                       "network " + quote(wanted.name) + ": this host has a route to " +
                           taken.text() + ", which overlaps " + subnet->text(),
-                      "berth network rm " + wanted.name + ", and create it anew");
+                      "berth network rm " + wanted.name + ", and create it again");
   }
   return Bridge{0, *subnet, *gateway};
 }
@@ -435,7 +435,8 @@ Result<Bridge> join_network(const Leases& leases, sys::NetLinks& links,
 /// Makes the chains of the host's firewall accept a network's packets.
 Result<void> pass_all(const std::vector<Used>& networks) {
   for (const Used& one : networks) {
-    if (!one.internal) TRY_CTX(pass_others(one.names.bridge), "cannot pass the host's firewall");
+    if (!one.internal)
+      TRY_CTX(pass_others(one.names.bridge), "cannot allow the networks in the host's firewall");
   }
   return {};
 }
@@ -491,7 +492,7 @@ Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd
     TRY_CTX(plug_in(links, space, bridges[i], lease.endpoints[i]),
             "cannot give the container a network interface");
   }
-  TRY_CTX(add_way_out(space, lease.endpoints), "cannot give the container a way out");
+  TRY_CTX(add_way_out(space, lease.endpoints), "cannot give the container a route to the outside");
   undo.commit();
   return {};
 }

@@ -136,7 +136,7 @@ Result<std::string> await_ready(const sys::Fd& ready, const sys::Fd& said, sys::
     std::vector<pollfd> entries = {
         {ready.get(), POLLIN, 0}, {said.get(), POLLIN, 0}, {process.pidfd().get(), POLLIN, 0}};
     if (left.count() <= 0 || TRY(sys::poll(entries, left)) == 0) {
-      return make_error(Kind::interrupted, "start " + quote(program) + ": it takes too long");
+      return make_error(Kind::interrupted, "start " + quote(program) + ": timed out");
     }
     if (entries[1].revents & POLLIN) {
       size_t count = TRY(sys::read_some(said, part, "the words of slirp4netns"));
@@ -173,7 +173,8 @@ Result<Host> look_at_host(std::vector<Subnet> taken) {
   }
   auto subnet = choose_small_subnet(taken);
   if (!subnet) {
-    return make_error(Kind::unsupported, "find a private subnet that no route of this host has",
+    return make_error(Kind::unsupported,
+                      "find a private subnet that overlaps no route of this host",
                       "--network none or host");
   }
   Host host{*subnet, std::nullopt, ""};

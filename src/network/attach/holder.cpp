@@ -61,8 +61,8 @@ Result<sys::Fd> open_user_namespace(const ProcessName& process) {
 Error in_another_namespace() {
   return make_error(Kind::denied,
                     "give the container its networks: others in them are in another user namespace",
-                    "without --pid, --ipc or --network of a container outside of them, and either "
-                    "always or never by unshare");
+                    "no --pid, --ipc or --network of a container outside of them, and run all of "
+                    "them either with or without 'berth unshare'");
 }
 
 Result<void> check_own(const Holder& holder) {
@@ -86,7 +86,7 @@ Result<void> await_word(const sys::Fd& said) {
         deadline - std::chrono::steady_clock::now());
     std::vector<pollfd> entries = {{said.get(), POLLIN, 0}};
     if (left.count() <= 0 || TRY(sys::poll(entries, left)) == 0) {
-      return make_error(Kind::interrupted, "start the holder of the networks: it takes too long");
+      return make_error(Kind::interrupted, "start the holder of the networks: timed out");
     }
     size_t count = TRY(sys::read_some(said, part, "the words of the holder"));
     if (count == 0) break;
@@ -353,7 +353,7 @@ Result<void> add_ports(const Leases& leases, const Holder& holder,
   }
   if (ports.empty()) return {};
   return make_error(Kind::unsupported,
-                    "publish a port of a container in a network with a name: pasta cannot",
+                    "publish a port of a container in a named network: pasta cannot do it",
                     sys::how_to_install("slirp4netns"));
 }
 

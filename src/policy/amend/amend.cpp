@@ -121,7 +121,7 @@ Result<void> Amender::add_mount(const Given& given) {
     } else if (known) {
       propagation = option;
     } else if (option != "rw") {
-      return wrong(given, "mount", "option " + quote(option) + " is for berth run alone");
+      return wrong(given, "mount", "option " + quote(option) + " is only for berth run");
     }
   }
   std::string source(parts[0]);

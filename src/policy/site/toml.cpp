@@ -66,7 +66,7 @@ Result<json::Value> value_of(const toml::node& node, std::string_view document, 
     }
     return json::Value(std::move(out));
   }
-  return make_error(Kind::corrupt, fmt::format("{}:{}: a date or time means nothing here", document,
+  return make_error(Kind::corrupt, fmt::format("{}:{}: dates and times are not allowed", document,
                                                node.source().begin.line));
 }
 

@@ -65,7 +65,7 @@ Result<void> check_memory(const oci::Memory& memory) {
   int64_t limit = memory.limit.value_or(0);
   int64_t swap = memory.swap.value_or(0);
   if (limit > 0 && swap > 0 && swap < limit) {
-    return invalid("memory.swap", "it is memory and swap together, and below memory.limit");
+    return invalid("memory.swap", "it counts memory and swap together, and is below memory.limit");
   }
   return {};
 }
@@ -240,7 +240,7 @@ Result<void> add_memory_v2(Writes& writes, const oci::Memory& memory) {
   int64_t swap = memory.swap.value_or(0);
   if (limit != 0) writes.add("memory.limit", "memory", "memory.max", number_or_max(limit));
   if (swap > 0 && limit == 0) {
-    return invalid("memory.swap", "it is memory and swap together, and needs a memory.limit");
+    return invalid("memory.swap", "it counts memory and swap together, and needs a memory.limit");
   }
   if (swap != 0) {
     // Without a memory limit there is nothing to subtract.

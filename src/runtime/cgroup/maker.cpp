@@ -99,7 +99,7 @@ std::string why_no_permission(const CgroupLayout& layout, const CgroupHierarchy&
   std::string why = "no permission for '" + hierarchy.mount + "'";
   if (!hierarchy.start.empty()) return why + ", where the limits of a batch job are its system's";
   if (sys::in_initial_user_namespace() && sys::effective_uid() == 0) return why;
-  if (hierarchy.version == Version::v1) return why + ", as cgroup v1 is root's alone";
+  if (hierarchy.version == Version::v1) return why + ", because only root can use cgroup v1";
   auto systemd = sys::stat_entry(sys::cwd(), "/run/systemd/system");
   bool is_systemds = layout.kind() == CgroupLayout::Kind::unified && systemd.ok() && *systemd;
   if (!is_systemds || user_manager()) return why;

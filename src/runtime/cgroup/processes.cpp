@@ -131,7 +131,7 @@ Result<void> set_and_wait(const Freezer& freezer, const std::string& value,
     auto text = TRY(sys::read_file(*freezer.directory, freezer.report));
     if (text.find(expected) != std::string::npos) return {};
     if (Clock::now() > deadline) {
-      return make_error(Kind::interrupted, "freeze: it takes more than 10 s");
+      return make_error(Kind::interrupted, "freeze: not done after 10 s");
     }
     pause_for(wait);
   }

@@ -217,8 +217,8 @@ Result<void> CriuRestore::read() {
     auto parts = split(key, '/');
     bool climbs = std::find(parts.begin(), parts.end(), "..") != parts.end();
     if (key.starts_with("/") && !climbs) continue;
-    return make_error(Kind::corrupt,
-                      std::string(kOutsideMountsFile) + ": " + quote(key) + " is no place");
+    return make_error(Kind::corrupt, std::string(kOutsideMountsFile) + ": " + quote(key) +
+                                         " is not a mount point");
   }
   words_ = criu_command(program, "restore", directories_, request_.criu);
   append_restore(words_, {"--restore-detached", "--evasive-devices"});
@@ -358,8 +358,8 @@ Result<void> CriuRestore::check_alive(pid_t pid) const {
   }
   if (!dies) return {};
   return make_error(Kind::interrupted,
-                    "restore the container: its first process has ended with criu; one that was "
-                    "run in the foreground lives no longer than who restores it",
+                    "restore the container: its first process has ended with criu; a container "
+                    "that ran in the foreground ends with the process that restores it",
                     "berth-runtime restore without --detach");
 }
 

@@ -39,7 +39,7 @@ Result<void> make(Inside& inside, const plan::MakeNode& step) {
     // the requested device, the runtime MUST generate an error."
     sys::Fd there = TRY(sys::open_at(parent.directory, parent.name, O_PATH | O_NOFOLLOW));
     if (TRY(sys::is_device(there, step.type, step.major, step.minor, step.path))) return {};
-    return make_error(Kind::exists, "another file is in its place");
+    return make_error(Kind::exists, "there is another file at this path");
   }
   TRY(std::move(made));
   if (step.uid == 0 && step.gid == 0) return {};
@@ -58,7 +58,7 @@ Result<sys::Fd> open_place(Inside& inside, const std::string& path) {
   sys::Fd place = TRY(sys::open_at(parent.directory, parent.name, O_PATH | O_NOFOLLOW));
   struct stat info = TRY(sys::stat_fd(place, path));
   if (S_ISLNK(info.st_mode) || S_ISDIR(info.st_mode)) {
-    return make_error(Kind::exists, "another file is in its place");
+    return make_error(Kind::exists, "there is another file at this path");
   }
   return place;
 }
@@ -131,7 +131,7 @@ Result<void> replace(Inside& inside, const plan::ReplaceLink& step) {
   if (made.ok() || made.error().kind != Kind::exists) return made;
   auto there = TRY(sys::stat_entry(directory, name));
   if (there && S_ISDIR(there->st_mode)) {
-    return make_error(Kind::exists, "a directory is in its place");
+    return make_error(Kind::exists, "there is a directory at this path");
   }
   if (there && S_ISLNK(there->st_mode)) {
     auto text = sys::read_link(directory, name);

@@ -68,7 +68,7 @@ Result<void> check_of_image(const sys::Fd& root, const sys::Fd& place, const std
     struct stat found = TRY(sys::stat_fd(place, path));
     if (exact && exact->st_dev == found.st_dev && exact->st_ino == found.st_ino) return {};
   }
-  return make_error(Kind::denied, "a link leads " + quote(path) + " to another mount");
+  return make_error(Kind::denied, "a symbolic link leads " + quote(path) + " to another mount");
 }
 
 // We may read more than the container's user: a file that is not world-readable is not for its

@@ -52,7 +52,7 @@ Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, Targe
       // The text of a magic link names a place outside; here it would be taken for a path.
       auto file_system = TRY(sys::file_system_type(walk.directory(), path));
       if (file_system == PROC_SUPER_MAGIC) {
-        return make_error(Kind::denied, "open " + quote(path) + ": no place to make anything in");
+        return make_error(Kind::denied, "open " + quote(path) + ": nothing can be created there");
       }
       TRY(walk.follow(*name));
     } else {
@@ -128,8 +128,8 @@ Result<Parents::Place> Parents::open(const sys::Fd& root, const sys::Fd& own_dev
 }
 
 Error lies_in_another_mount(const std::string& path) {
-  return make_error(Kind::denied, "make " + quote(path) + ": it lies in another mount",
-                    "create it in what is mounted there, or mount that elsewhere");
+  return make_error(Kind::denied, "make " + quote(path) + ": it is in another mount",
+                    "create it in the mounted file system, or mount that elsewhere");
 }
 
 }  // namespace berth::runtime

@@ -168,7 +168,7 @@ Result<Store> Store::open(const std::string& root) {
   // Users with write access here could make us kill or unmount anything.
   if (info.st_uid != sys::effective_uid() || (info.st_mode & 022) != 0) {
     return make_error(Kind::denied,
-                      "--root: " + quote(root) + " can be written by others than its user");
+                      "--root: " + quote(root) + " is writable by others than its user");
   }
   return Store(std::move(fd));
 }

@@ -46,7 +46,8 @@ Result<Fd> hold_made(const Fd& dir, const std::string& name, mode_t type, dev_t 
   bool is_node = type == S_IFCHR || type == S_IFBLK;
   bool is_it = (info.st_mode & S_IFMT) == type && (!is_node || info.st_rdev == device);
   if (is_it) return held;
-  return make_error(Kind::busy, "use " + quote(name) + ": another file is in its place by now");
+  return make_error(Kind::busy,
+                    "use " + quote(name) + ": there is another file at this path by now");
 }
 
 Result<void> change_mode(const Fd& fd, mode_t mode, const std::string& name) {

@@ -131,7 +131,7 @@ Result<std::string> NetLinks::exchange(std::string message, const std::string& w
       return reply;
     }
   }
-  return make_error(Kind::corrupt, what + ": an endless answer");
+  return make_error(Kind::corrupt, what + ": the answer does not end");
 }
 
 Result<std::optional<uint32_t>> NetLinks::find(const std::string& name) {

@@ -37,11 +37,11 @@ std::string how_to_own(const struct stat& info, const std::string& command,
 Result<void> check_owner(const struct stat& info, const std::string& what,
                          const std::string& path) {
   if (!is_ours(info.st_uid)) {
-    return make_error(Kind::denied, what + ": it belongs to somebody else",
+    return make_error(Kind::denied, what + ": it belongs to another user",
                       how_to_own(info, "chown root", path));
   }
   if (others_write(info)) {
-    return make_error(Kind::denied, what + ": it can be written by others",
+    return make_error(Kind::denied, what + ": it is writable by others",
                       how_to_own(info, "chmod go-w", path));
   }
   return {};
@@ -53,7 +53,7 @@ bool is_known(const struct stat& info) {
 }
 
 Error somebody_elses(const struct stat& info, const std::string& path) {
-  return make_error(Kind::denied, "use " + quote(path) + ": it belongs to somebody else",
+  return make_error(Kind::denied, "use " + quote(path) + ": it belongs to another user",
                     how_to_own(info, "chown root", path));
 }
 

@@ -115,10 +115,9 @@ Result<void> apply_change(const std::string& instruction, oci::ContainerDefaults
   } else if (verb == "onbuild") {
     config.on_build.emplace_back(rest);
   } else {
-    return refuse(
-        instruction,
-        "there are CMD, ENTRYPOINT, ENV, EXPOSE, LABEL, ONBUILD, STOPSIGNAL, USER, VOLUME "
-        "and WORKDIR");
+    return refuse(instruction,
+                  "expected CMD, ENTRYPOINT, ENV, EXPOSE, LABEL, ONBUILD, STOPSIGNAL, USER, VOLUME "
+                  "or WORKDIR");
   }
   return {};
 }

@@ -68,7 +68,7 @@ class Loader {
     if (request_.platform) wish_ = TRY(oci::parse_platform(*request_.platform));
     TRY(find_images());
     if (images_.empty()) {
-      return make_error(Kind::not_found, "read the archive: there is no image in it");
+      return make_error(Kind::not_found, "read the archive: it has no image");
     }
     for (auto& image : images_) TRY(unpack(image));
     // Records last, so that a failure above leaves no name behind.

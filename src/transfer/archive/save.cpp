@@ -115,7 +115,7 @@ Result<void> copy_file(const sys::Fd& from, const sys::Fd& directory, const std:
 Result<uint64_t> write_directory(BlobSource& source, const Contents& contents,
                                  const std::string& path, Cancel& cancel) {
   auto present = TRY(sys::stat_entry(sys::cwd(), path));
-  if (present) return make_error(Kind::exists, "write " + quote(path) + ": it is there already");
+  if (present) return make_error(Kind::exists, "write " + quote(path) + ": it already exists");
   TRY(sys::make_directory(sys::cwd(), path));
   Rollback undo;
   undo.add([&] { ignore(sys::remove_tree(sys::cwd(), path)); });  // the first error is reported

@@ -149,7 +149,7 @@ Result<Registry*> LayerPipeline::registry_of(const Task& task) {
   if (origin_) return origin_(task.blob);
   return make_error(Kind::not_found,
                     fmt::format("find blob '{}' in the store", task.blob.digest.text()),
-                    "berth pull, for the image is not complete");
+                    "berth pull, to complete the image");
 }
 
 /// The function that fetches a task's blob; sets its name in `stream`.

@@ -237,8 +237,9 @@ class TreeTar {
     for (const std::string& key : keys) {
       std::string_view mark = overlay_mark(key);
       if (options_.marks == Marks::layer && (mark == "redirect" || mark == "metacopy")) {
-        return make_error(Kind::unsupported, quote(name) + " is kept by overlay as a reference (" +
-                                                 key + "), which no layer can hold");
+        return make_error(Kind::unsupported, quote(name) +
+                                                 " is stored by overlay as a reference (" + key +
+                                                 "), which a layer cannot contain");
       }
       if (mark != "opaque" && mark != "whiteout" && !travels(key)) continue;
       auto value = TRY(sys::read_attribute(opened, key));

@@ -33,7 +33,7 @@ Result<Place> place_of(const std::string& name) {
   if (slash != name.npos && slash > 0 && slash + 1 < name.size()) {
     return Place{name.substr(0, slash), name.substr(slash + 1)};
   }
-  return make_error(Kind::usage, "registries.toml: " + quote(name) + " is no repository");
+  return make_error(Kind::usage, "registries.toml: " + quote(name) + " is not a repository");
 }
 
 Result<Registry> open_place(Http& http, const Cancel& cancel, const RegistryAccess& access,

@@ -79,15 +79,16 @@ Result<Url> checked_realm(const Challenge& challenge, const Url& registry,
   bool both_here = is_loopback(realm.host) && is_loopback(registry.host);
   bool plain_allowed = registry.scheme == "http" && (same_host || both_here);
   if (realm.scheme != "https" && !plain_allowed) {
-    return make_error(Kind::denied, fmt::format("ask '{}' for a token for '{}': credentials would "
-                                                "leave in plain HTTP",
-                                                realm.shown(), name));
+    return make_error(
+        Kind::denied,
+        fmt::format("ask '{}' for a token for '{}': credentials would be sent over plain HTTP",
+                    realm.shown(), name));
   }
   if (is_link_local(realm.host) && !same_host) {
-    return make_error(Kind::denied,
-                      fmt::format("ask '{}' for a token for '{}': a link-local address "
-                                  "is no token server",
-                                  realm.shown(), name));
+    return make_error(
+        Kind::denied,
+        fmt::format("ask '{}' for a token for '{}': a link-local address cannot be a token server",
+                    realm.shown(), name));
   }
   return realm;
 }

@@ -100,7 +100,7 @@ BlobStream::BlobStream(BlobFetcher& fetcher, const oci::Descriptor& blob, Regist
 
 BlobStream::~BlobStream() {
   std::unique_lock lock(fetcher_.mutex_);
-  if (!good_) fail(make_error(Kind::interrupted, "read a blob that nobody wants any more"));
+  if (!good_) fail(make_error(Kind::interrupted, "read a blob that is no longer needed"));
   readable_.wait(lock, [this] { return connections_ == 0 && !hashing_; });
   std::erase(fetcher_.streams_, this);
   fetcher_.rings_.push_back(std::move(ring_));
@@ -132,7 +132,8 @@ void BlobStream::fetch_part(std::unique_lock<std::mutex>& lock) {
     std::lock_guard relock(fetcher_.mutex_);
     // The first part may become the whole blob only while it is the only part.
     if (part.begin > 0 || asked_ > part.end) {
-      return make_error(Kind::corrupt, "check its range: the whole blob instead of a piece");
+      return make_error(Kind::corrupt,
+                        "check its range: the registry sent the whole blob instead of a part");
     }
     ranges_ = Ranges::unsupported;
     asked_ = part.end = blob_.size;
@@ -186,10 +187,10 @@ Result<void> BlobStream::wait_for_room(std::unique_lock<std::mutex>& lock, uint6
     hash_what_follows(lock);
     if (position < read_ + ahead_) break;
     if (fetcher_.threads_.empty()) {
-      return make_error(Kind::unsupported,
-                        "the registry gives whole blobs only, and the system grants no thread to "
-                        "read them meanwhile",
-                        "a higher limit of processes (ulimit -u)");
+      return make_error(
+          Kind::unsupported,
+          "the registry sends only whole blobs, and no thread can be started to read them",
+          "a higher limit of processes (ulimit -u)");
     }
     fetcher_.changed_.wait_for(lock, kLookForSignals);
     TRY(fetcher_.cancel_.check());

@@ -28,7 +28,7 @@ Result<Registry*> Chain::at(size_t place) {
   std::lock_guard lock(mutex_);
   if (registry_) return registry_.get();
   if (!peers_.empty()) {
-    log_.warn("no node of this job gives the image any more; asking the registry instead");
+    log_.warn("no node of this job sends the image any more; asking the registry instead");
   }
   registry_ = std::make_unique<Registry>(TRY(open_()));
   return registry_.get();
@@ -46,7 +46,7 @@ bool Chain::goes_on(size_t place, const Error& error) {
 
 void Chain::distrust(const Error& error) {
   if (first_.exchange(peers_.size()) == peers_.size()) return;
-  log_.warn("a node of this job gave damaged bytes: " + to_line(error));
+  log_.warn("a node of this job sent damaged data: " + to_line(error));
 }
 
 Result<void> Chain::get_blob(const oci::Descriptor& blob, BlobPart part) {

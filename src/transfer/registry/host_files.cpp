@@ -52,9 +52,9 @@ Result<void> read_directory(const std::string& path, HostOptions& options) {
     } else if (name.ends_with(".cert") && options.tls_certificate.empty()) {
       std::string key = file.substr(0, file.size() - 5) + ".key";
       if (!TRY(sys::stat_entry(sys::cwd(), key))) {
-        return make_error(Kind::usage, fmt::format("use the certificate '{}': its key '{}' is not "
-                                                   "there",
-                                                   file, key));
+        return make_error(
+            Kind::usage,
+            fmt::format("use the certificate '{}': its key '{}' does not exist", file, key));
       }
       options.tls_certificate = file;
       options.tls_key = key;

@@ -45,8 +45,9 @@ size_t on_header(char* data, size_t, size_t size, void* user) {
   auto& exchange = *static_cast<Exchange*>(user);
   exchange.header_bytes += size;
   if (exchange.header_bytes > kMaxHeaderBytes) {
-    return stop(exchange, make_error(Kind::corrupt, fmt::format("read '{}': headers above 256 KiB",
-                                                                exchange.response.url.shown())));
+    return stop(exchange,
+                make_error(Kind::corrupt, fmt::format("read '{}': headers of more than 256 KiB",
+                                                      exchange.response.url.shown())));
   }
   std::string_view line = trim({data, size});
   if (line.starts_with("HTTP/")) {  // a new answer, after an interim one
@@ -82,7 +83,7 @@ size_t on_body(char* data, size_t, size_t size, void* user) {
   exchange.body_bytes += size;
   if (exchange.body_bytes > exchange.request.max_body) {
     return stop(exchange, make_error(Kind::corrupt,
-                                     fmt::format("read '{}': the answer is above {} bytes",
+                                     fmt::format("read '{}': the answer is longer than {} bytes",
                                                  response.url.shown(), exchange.request.max_body)));
   }
   response.body.append(data, size);
@@ -118,8 +119,8 @@ Result<void> check_sent(const Url& url, Nearness from, std::string_view address)
   if (may_send(from, to)) return {};
   std::string by_name = address == url.host ? "" : fmt::format(" ({})", address);
   return make_error(Kind::denied,
-                    fmt::format("go on to '{}'{}, where the registry sends us: that is an address "
-                                "for this {} alone, and the registry is elsewhere",
+                    fmt::format("follow the registry's redirect to '{}'{}: that is an address only "
+                                "for this {}, and the registry is not on it",
                                 url.shown(), by_name, to == Nearness::machine ? "machine" : "link"),
                     "the registry has to name an address that other machines can reach");
 }
@@ -245,8 +246,8 @@ std::optional<Error> final_error(CURLcode code, CURL* handle, const char* detail
                         fmt::format("read the CA file for '{}': {}", host_and_port(url), text));
     case CURLE_SSL_CONNECT_ERROR:
       return make_error(
-          Kind::unsupported, fmt::format("speak TLS with '{}': {}", host_and_port(url), text),
-          fmt::format("--insecure-registry {}, if it speaks plain HTTP", host_and_port(url)));
+          Kind::unsupported, fmt::format("use TLS with '{}': {}", host_and_port(url), text),
+          fmt::format("--insecure-registry {}, if it uses plain HTTP", host_and_port(url)));
     default:
       return std::nullopt;
   }
@@ -268,7 +269,7 @@ Error broken_error(CURLcode code, const char* detail, const Url& url) {
   std::string reason;
   switch (code) {
     case CURLE_OPERATION_TIMEDOUT:
-      reason = "nothing, or too little, came for too long";
+      reason = "no data, or too little, arrived for too long";
       break;
     case CURLE_GOT_NOTHING:
       reason = "the connection was closed without an answer";
@@ -280,7 +281,7 @@ Error broken_error(CURLcode code, const char* detail, const Url& url) {
       reason = *detail != '\0' ? detail : curl_easy_strerror(code);
   }
   return make_error(Kind::io, fmt::format("read '{}': {}", url.shown(), reason),
-                    "the same command again, when the network is back");
+                    "the same command again, when the network works");
 }
 
 /// Sets the method of the request, and its body.
@@ -373,10 +374,10 @@ Result<HttpResponse> Http::perform(const HttpRequest& request) {
     Url next = TRY_CTX(resolve_url(hop.url, std::string(*location)),
                        fmt::format("cannot follow the redirect of '{}'", hop.url.shown()));
     if (hop.url.scheme == "https" && next.scheme == "http") {
-      return make_error(Kind::denied,
-                        fmt::format("follow the redirect from '{}' to '{}': it leaves "
-                                    "HTTPS for plain HTTP",
-                                    hop.url.shown(), next.shown()));
+      return make_error(
+          Kind::denied,
+          fmt::format("follow the redirect from '{}' to '{}': it goes from HTTPS to plain HTTP",
+                      hop.url.shown(), next.shown()));
     }
     // Once dropped it stays dropped: the other host chose a redirect back.
     hop.authorized = hop.authorized && next.origin() == request.url.origin();

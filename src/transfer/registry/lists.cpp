@@ -65,7 +65,7 @@ Result<std::optional<std::string>> next_page(const HttpResponse& response) {
       if (query) return query;
       return make_error(Kind::corrupt,
                         "find the page after it: " + quote(link.target.substr(0, 200)) +
-                            " is no address with a query");
+                            " is not an address with a query");
     }
   }
   return std::optional<std::string>();

@@ -78,7 +78,8 @@ class PartReader {
     at_ = next_;
     std::string_view range = head.header("content-range").value_or("");
     if (parse_content_range_start(range) == next_) return {};
-    return make_error(Kind::corrupt, "check its range: another piece than the one asked for");
+    return make_error(Kind::corrupt,
+                      "check its range: the registry sent another part than requested");
   }
 
   const oci::Descriptor& blob_;

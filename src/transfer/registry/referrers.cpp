@@ -152,10 +152,10 @@ Result<void> list_under_tag(Registry& registry, const Digest& subject, const Emb
     document.digest = sha256_of(document.bytes);
     TRY(registry.put_manifest(tag_of(subject), document));
   }
-  return make_error(
-      Kind::busy,
-      fmt::format("write the list of referrers '{}': others write it too", tag_of(subject)),
-      "the same again");
+  return make_error(Kind::busy,
+                    fmt::format("write the list of referrers '{}': other clients are writing it",
+                                tag_of(subject)),
+                    "the same again");
 }
 
 Result<Artifact> read_artifact(Registry& registry, const Embedded& entry, const Digest& subject,

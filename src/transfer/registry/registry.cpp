@@ -186,7 +186,7 @@ Result<Document> Registry::read_manifest(HttpResponse response, const std::strin
   Document document;
   document.media_type = plain_media_type(response.header("content-type").value_or(""));
   if (document.media_type == "text/html") {
-    return make_error(Kind::corrupt, action + ": a web page came, and no manifest",
+    return make_error(Kind::corrupt, action + ": the answer is a web page, not a manifest",
                       "the same address in a browser: a proxy or a login page may answer in the "
                       "registry's place");
   }
@@ -226,7 +226,7 @@ Result<std::string> Registry::get_document(const oci::Descriptor& blob) {
   HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
   if (!response.ok()) return refusal(response, action);
   if (response.body.size() != blob.size) {
-    return make_error(Kind::corrupt, fmt::format("{}: {} of {} bytes came", action,
+    return make_error(Kind::corrupt, fmt::format("{}: {} of {} bytes arrived", action,
                                                  response.body.size(), blob.size));
   }
   Digest digest = sha256_of(response.body);
@@ -258,8 +258,9 @@ Result<void> Registry::get_blob(const oci::Descriptor& blob, BlobPart part) {
     bool all = reader.next() == reader.end();
     if (response.ok() && all) return {};
     if (response.ok() && !(response.status == 206 && moved)) {
-      Error cut_short = make_error(Kind::corrupt, fmt::format("check its size: {} of {} bytes came",
-                                                              reader.next(), blob.size));
+      Error cut_short = make_error(
+          Kind::corrupt,
+          fmt::format("check its size: {} of {} bytes arrived", reader.next(), blob.size));
       return std::move(cut_short).with_context("cannot " + action);
     }
     if (response.ok()) {  // a smaller range than requested
@@ -390,8 +391,9 @@ Result<std::optional<HttpRequest>> Registry::start_upload(const Digest& digest,
   if (!response.ok() || !location) return refusal(response, action);
   Url place = TRY_CTX(resolve_url(response.url, std::string(*location)), "cannot " + action);
   if (base_.scheme == "https" && place.scheme == "http") {
-    return make_error(Kind::denied, fmt::format("{}: the registry wants it in plain HTTP, at '{}'",
-                                                action, place.shown()));
+    return make_error(Kind::denied,
+                      fmt::format("{}: the registry asks for it over plain HTTP, at '{}'", action,
+                                  place.shown()));
   }
   HttpRequest upload;
   upload.url = std::move(place);
@@ -507,7 +509,8 @@ bool Registry::is_foreign(const HttpResponse& response) const {
 Error Registry::refusal(const HttpResponse& response, const std::string& action) const {
   bool foreign = is_foreign(response);
   std::string what = action;
-  if (foreign) what += fmt::format(": '{}', where the registry sends us", response.url.origin());
+  if (foreign)
+    what += fmt::format(": '{}', to which the registry redirects", response.url.origin());
   what += fmt::format(": {} {}", response.status, reason_phrase(response.status));
   while (what.ends_with(' ')) what.pop_back();
   std::string words = registry_words(response.body);
@@ -542,7 +545,8 @@ Error Registry::refusal(const HttpResponse& response, const std::string& action)
                             name_)
               : fmt::format("again later, or berth login {} for a higher limit", name_));
   }
-  if (status >= 500) return make_error(Kind::io, what, "again later; the registry is in trouble");
+  if (status >= 500)
+    return make_error(Kind::io, what, "again later; the registry reports an internal error");
   return make_error(Kind::io, what);
 }
 

@@ -134,7 +134,7 @@ class Findings {
 
   void finish() {
     if (unusable_ == 0) return;
-    events_.warn(fmt::format("registry '{}' lists {} {} that no image can have: left out",
+    events_.warn(fmt::format("registry '{}' lists {} {} that no image can have, ignoring",
                              request_.registry, unusable_, unusable_ == 1 ? "name" : "names"));
   }
 
@@ -218,7 +218,7 @@ Result<void> search_pages(Registry& registry, const SearchRequest& request, Sear
     // A registry without pages repeats the same list.
     if (!more || findings.full() || names.size() == before) return {};
     if (number == kMaxSearchPages) {
-      events.warn(fmt::format("registry '{}' has found more: the first {} are shown",
+      events.warn(fmt::format("registry '{}' has more results: only the first {} are shown",
                               request.registry, findings.found().size()));
       return {};
     }
@@ -309,7 +309,7 @@ Result<void> search_target(WholeRegistry& target, const SearchRequest& request, 
   if (const char* filter = unknown_filter(request)) {
     if (failed) return *std::move(failed);
     return make_error(Kind::unsupported,
-                      fmt::format("--filter {}: registry '{}' has a list of names alone", filter,
+                      fmt::format("--filter {}: registry '{}' has only a list of names", filter,
                                   request.registry),
                       "without the filter");
   }

@@ -158,11 +158,11 @@ Result<PublishedFacts> published_before(Registry& registry, const Digest& subjec
 Result<void> check_images(const PublishFactsRequest& request, const Subject& subject) {
   for (const PublishedImage& image : request.images) {
     if (subject.images.contains(image.image)) continue;
-    return make_error(Kind::not_found,
-                      fmt::format("'{}' is none of the images that the registry has under this "
-                                  "name now",
-                                  image.image.text()),
-                      "berth pull or berth push first, and scan that");
+    return make_error(
+        Kind::not_found,
+        fmt::format("'{}' is not one of the images that the registry has under this name now",
+                    image.image.text()),
+        "berth pull or berth push first, and scan that");
   }
   return {};
 }

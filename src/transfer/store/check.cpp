@@ -334,11 +334,10 @@ class StoreCheck {
         std::string hint = owners.empty() ? image.id.text() : owners.front();
         bool known =
             TRY(store_.has_blob(layer.blob.digest)) || !store_.origins(layer.blob.digest).empty();
-        std::string text = known
-                               ? "is not unpacked; the next run or berth pull " + hint + " does it"
-                               : "is not there, and nobody knows where it came from; pull, "
-                                 "import, load or build " +
-                                     hint + " again";
+        std::string text =
+            known ? "is not unpacked; the next run or berth pull " + hint + " does it"
+                  : "is missing, and its registry is not known; pull, import, load or build " +
+                        hint + " again";
         add({"note", "layers/" + layer.diff_id.hex(), text, owners, "", false});
       }
     }

@@ -60,7 +60,7 @@ Result<ArchiveReader> ArchiveReader::open(const sys::Fd& fd) {
   support_filters(a);
   archive_read_support_format_tar(a);
   if (archive_read_open_fd(a, fd.get(), kArchiveBlock) != ARCHIVE_OK) {
-    return make_error(Kind::corrupt, "read the archive: it is no tar");
+    return make_error(Kind::corrupt, "read the archive: it is not a tar archive");
   }
   return reader;
 }

@@ -146,13 +146,14 @@ Result<void> apply_pax(const PaxRecords& records, TarEntry& entry) {
       auto number = parse_u64(value);
       if (!number || *number > kMaxTarNumber) {
         return corrupt_pax("entry " + quote(entry.path) + ": pax " + key + " " +
-                           quote(value.substr(0, 40)) + " is no valid number");
+                           quote(value.substr(0, 40)) + " is not a valid number");
       }
       (key == "size" ? entry.size : key == "uid" ? entry.uid : entry.gid) = *number;
     }
     if (key == "mtime") {
       auto time = parse_pax_time(value);
-      if (!time) return corrupt_pax("entry " + quote(entry.path) + ": pax mtime is no valid time");
+      if (!time)
+        return corrupt_pax("entry " + quote(entry.path) + ": pax mtime is not a valid time");
       std::tie(entry.mtime, entry.mtime_nanoseconds) = *time;
     }
   }
@@ -176,7 +177,7 @@ Result<SparseKind> sparse_kind(const PaxRecords& records, const TarEntry& entry)
   return make_error(Kind::unsupported, "tar: entry " + quote(entry.path) +
                                            " is sparse in the form " +
                                            quote(std::string(major) + "." + std::string(minor)) +
-                                           ", which is none of GNU tar's");
+                                           ", which GNU tar does not have");
 }
 
 Result<uint64_t> sparse_size(const PaxRecords& records, const TarEntry& entry) {

@@ -91,7 +91,7 @@ Result<void> read_fields(std::string_view record, TarEntry& entry) {
   bool valid = mode && uid && gid && size && mtime && *uid >= 0 && *gid >= 0 && *size >= 0 &&
                *size <= static_cast<int64_t>(kMaxTarNumber);
   if (!valid)
-    return corrupt_tar("entry " + quote(entry.path) + " has a field that is no valid number");
+    return corrupt_tar("entry " + quote(entry.path) + " has a field that is not a valid number");
   entry.mode = static_cast<uint32_t>(*mode) & 07777;
   entry.uid = static_cast<uint64_t>(*uid);
   entry.gid = static_cast<uint64_t>(*gid);
@@ -304,7 +304,7 @@ Result<void> TarReader::read_member(const std::string& record, const Extensions&
   if (!type || (is_old_sparse && record.substr(257, 6) != "ustar ")) {
     return make_error(Kind::unsupported, "tar: entry " + quote(entry.path) + " has the type " +
                                              quote(std::string_view(&flag, 1)) +
-                                             ", which is no file, link, device or directory");
+                                             ", which is not a file, link, device or directory");
   }
   entry.type = *type;
   bool device =

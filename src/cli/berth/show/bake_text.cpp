@@ -190,8 +190,8 @@ void print_end(Session& session, const BakeReport& report, const engine::BakeReq
   std::string what = request.cells.empty() ? "the index of " + quote(report.image) : "all cells";
   session.report.error(
       make_error(Kind::io, "publish " + what + ": not all cells are good: " + join(bad, ", "),
-                 request.merge ? "berth bake --cell NAME, where it is to be made"
-                               : "berth bake again: what is good is kept"));
+                 request.merge ? "berth bake --cell NAME, on the machine that builds it"
+                               : "berth bake again; finished cells are kept"));
 }
 
 int print_fleet(Session& session, const BakeReport& report,
