@@ -39,8 +39,8 @@ def differences():
 
 def table_of_differences():
     found, count = differences()
-    rows = [f"{count} lines are typed after `docker` and after `berth`, and status, output and the kind of "
-            "message compared. These differ:", "", "| Line | With Berth |", "| --- | --- |"]
+    rows = [f"{count} command lines are run with `docker` and with `berth`, and status, output and the kind of "
+            "message are compared. These differ:", "", "| Line | With Berth |", "| --- | --- |"]
     for why, lines in found.items():
         more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
         words = f"not as it should be: {why.removeprefix(NOT_MENDED)}" if why.startswith(NOT_MENDED) else why
@@ -55,9 +55,8 @@ def table_of_typed_lines():
         for typed in document["typed"]:
             counts[typed["program"]][typed["expect"]] += 1
     total = sum(map(collections.Counter.total, counts.values()))
-    rows = [f"{total} lines of manuals, READMEs and scripts are replayed with `berth` in the place of the "
-            "program. They do the same, are refused as the program refuses them, or are answered with what to "
-            "type instead:", "",
+    rows = [f"{total} lines from manuals, READMEs and scripts are run with `berth` instead of the program. They do "
+            "the same, are refused as by the program, or are answered with what to type instead:", "",
             "| Program | same | refused there too | answered |", "| --- | --- | --- | --- |"]
     for program, classes in sorted(counts.items(), key=lambda item: -item[1].total()):
         cells = [str(classes[kind] or "") for kind in ("same", "same-refusal", "refused")]

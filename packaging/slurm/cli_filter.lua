@@ -51,7 +51,7 @@ function slurm_cli_pre_submit(options, offset)
       return slurm.SUCCESS
    end
    if not (is_spelled(container) and container:match("^[A-Za-z0-9]")) then
-      slurm.log_error("--container: '%s' is no image's name, nor the path of a bundle, which begins with '/' or '.'",
+      slurm.log_error("--container: '%s' is neither the name of an image nor the path of a bundle, which begins with '/' or '.'",
                       container)
       return slurm.ERROR
    end

@@ -56,7 +56,7 @@ std::string code_of_capability(std::string_view value) {
   return "sm_" + without(std::string(value), '.');
 }
 
-/// Whether the axis asks something of a node.
+/// Whether the axis restricts nodes.
 bool demands(std::string_view axis, const std::string& value) {
   const Axis* known = axis_named(axis);
   if (known == nullptr || known->word.empty()) return false;
@@ -72,13 +72,13 @@ uint32_t level_of_cpu(const std::string& value) {
 
 Error unknown_axis(std::string_view axis) {
   auto near = nearest(axis, axis_names());
-  return make_error(
-      Kind::usage,
-      near ? fmt::format("no axis {}; did you mean '{}'?", quote(axis), *near)
-           : fmt::format("no axis {}, but: {}", quote(axis), fmt::join(axis_names(), ", ")));
+  return make_error(Kind::usage,
+                    near ? fmt::format("unknown axis {}; did you mean '{}'?", quote(axis), *near)
+                         : fmt::format("unknown axis {}; expected one of: {}", quote(axis),
+                                       fmt::join(axis_names(), ", ")));
 }
 
-/// Letters and digits that a tag may have; all else becomes one '-'.
+/// Letters and digits that are valid in a tag; anything else becomes one '-'.
 std::string name_part(std::string_view prefix, const std::string& value) {
   std::string part(prefix);
   for (char c : value) {
@@ -105,7 +105,7 @@ bool has_all(const std::vector<std::string>& strict, const std::vector<std::stri
   return std::includes(strict.begin(), strict.end(), loose.begin(), loose.end());  // sorted
 }
 
-/// Every version that `strict` lets in is one of `loose`.
+/// Whether every version that `strict` admits is admitted by `loose`.
 bool is_within(const match::VersionNeed& strict, const match::VersionNeed& loose) {
   using Op = match::VersionNeed::Op;
   int order = scan::compare_versions(strict.version, loose.version);
@@ -187,14 +187,14 @@ Result<void> check_axis(std::string_view axis, std::string_view value) {
   match::Declared declared = match::read_declared(entry);
   if (!declared.puzzles.empty()) {
     return make_error(Kind::usage,
-                      fmt::format("{}: no value of axis '{}', which has such as {}", quote(value),
-                                  axis, known->like),
+                      fmt::format("{}: not a value of axis '{}'; expected a value such as {}",
+                                  quote(value), axis, known->like),
                       "docs/variants.md");
   }
   if (axis == "cpu" && !node::known_microarchitecture(declared.cpu)) {
     auto near = node::nearest_microarchitecture(declared.cpu);
     return make_error(Kind::usage,
-                      fmt::format("{}: no processor that archspec knows{}", quote(value),
+                      fmt::format("{}: not a processor that archspec knows{}", quote(value),
                                   near ? fmt::format("; did you mean '{}'?", *near) : ""));
   }
   return {};
@@ -274,7 +274,7 @@ Result<std::string> fill_in(std::string_view text,
     }
     size_t end = c == '{' ? text.find('}', i) : std::string_view::npos;
     if (end == std::string_view::npos) {
-      return make_error(Kind::usage, fmt::format("{}: a '{}' alone; two of them stand for one",
+      return make_error(Kind::usage, fmt::format("{}: a single '{}'; write two of them for one",
                                                  quote(text.substr(0, 200)), c));
     }
     std::string name(text.substr(i + 1, end - i - 1));
@@ -283,11 +283,12 @@ Result<std::string> fill_in(std::string_view text,
       std::vector<std::string_view> known;
       for (const auto& one : words) known.push_back(one.first);
       auto near = nearest(name, known);
-      return make_error(Kind::usage,
-                        fmt::format("{}: nothing is known as '{{{}}}' here{}",
-                                    quote(text.substr(0, 200)), escape_controls(name),
-                                    near ? fmt::format("; did you mean '{{{}}}'?", *near)
-                                         : fmt::format(", but: {}", fmt::join(known, ", "))));
+      return make_error(
+          Kind::usage,
+          fmt::format("{}: unknown variable '{{{}}}'{}", quote(text.substr(0, 200)),
+                      escape_controls(name),
+                      near ? fmt::format("; did you mean '{{{}}}'?", *near)
+                           : fmt::format("; expected one of: {}", fmt::join(known, ", "))));
     }
     out += word->second;
     i = end;

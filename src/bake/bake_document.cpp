@@ -36,7 +36,7 @@ void fields(V& v, CellDocument& c) {
 
 template <class V>
 void fields(V& v, Document& d) {
-  // That it is not there is told behind a key that is misspelt.
+  // A missing key is reported after a misspelt one.
   v.optional("image", d.image);
   v.optional("version", d.version);
   v.optional("builder", d.builder);
@@ -107,8 +107,8 @@ std::string plain(std::string_view path) {
   return out;
 }
 
-/// A key of the file that TOML takes for one of the table before it, in a table that has none of
-/// that name, or only words: "axes.exclude".
+/// A key of the file that TOML assigns to the preceding table, although that has no such key, or
+/// only free words: "axes.exclude".
 std::optional<std::string> misplaced_key(const TomlEntry& entry) {
   if (entry.path.size() > 1) {
     const std::string &table = entry.path[0], &key = entry.path[1];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bake file as it is written; of interest to bake_file.cpp alone, which makes cells of it.
+// The document of a bake file; only for bake_file.cpp, which makes cells of it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace berth::bake {
 
-/// How an image is made: for all cells, or for one.
+/// The way an image is made: for all cells, or for one.
 struct Recipe {
   std::string adopt, context, file, target, platform, nfd, nfd_tag;
   std::vector<std::string> command;
@@ -41,21 +41,21 @@ struct Document {
   std::vector<CellDocument> cells;
 };
 
-/// Where each key of a document stands.
+/// The lines of a document's keys.
 class Lines {
  public:
   Lines(std::vector<policy::TomlEntry> entries, std::string document)
       : entries_(std::move(entries)), document_(std::move(document)) {}
 
-  /// "bake.toml:4: exclude[0].cppu", for the key or the nearest one above it, and there for the
-  /// element that the path or `element` names.
+  /// "bake.toml:4: exclude[0].cppu", for the key or its nearest ancestor, and there for the element
+  /// that the path or `element` names.
   std::string place(std::string_view path, std::optional<uint64_t> element = {}) const;
 
-  /// A fault of what stands there; of kind usage.
+  /// A fault at that place; of kind usage.
   Error fault(std::string_view path, Error error, std::optional<uint64_t> element = {}) const;
   Error fault(std::string_view path, std::string what) const;
 
-  /// What json says of a path, "bake.toml: axes.cpuu: unknown member; …", with its line.
+  /// Adds the line to json's error for a path, "bake.toml: axes.cpuu: unknown member; …".
   Error fault_of_json(Error error) const;
 
   const std::vector<policy::TomlEntry>& entries() const { return entries_; }
@@ -71,8 +71,7 @@ struct ReadDocument {
 };
 
 /// `name` is the file's, for errors.
-/// Errors: usage (a key that there is not, or that stands in another table; a value of another
-/// type), corrupt (no TOML).
+/// Errors: usage (an unknown or misplaced key; a value of another type), corrupt (invalid TOML).
 Result<ReadDocument> read_document(std::string_view text, std::string_view name);
 
 }  // namespace berth::bake

@@ -39,13 +39,13 @@ bool is_cell_name(std::string_view name) {
          });
 }
 
-/// What stands for the words in braces.
+/// The values of the words in braces.
 struct Words {
   std::map<std::string, std::string> values;
   std::string single;  ///< the name of the [[cell]] that they are of; empty: none
 };
 
-/// From a document to the cells that it stands for.
+/// Makes the cells of a document.
 class Maker {
  public:
   Maker(Document document, const Lines& lines, const ReadNamed& read)
@@ -65,7 +65,7 @@ class Maker {
  private:
   Result<void> check_head() {
     if (!document_.image) {
-      return lines_.fault("image", make_error(Kind::usage, "missing: the name that the index gets",
+      return lines_.fault("image", make_error(Kind::usage, "missing: the name of the index",
                                               "image = \"registry.example.org/app:1.0\""));
     }
     if (document_.image->empty()) return lines_.fault("image", "expected a name with a tag");
@@ -95,7 +95,7 @@ class Maker {
       for (size_t i = 0; i < values.size(); ++i) {
         TRY(check(place, axis, values[i], i));
         if (!seen.insert(values[i]).second) {
-          return lines_.fault(place, make_error(Kind::usage, quote(values[i]) + " is there twice"),
+          return lines_.fault(place, make_error(Kind::usage, quote(values[i]) + " is given twice"),
                               i);
         }
       }
@@ -122,10 +122,10 @@ class Maker {
         const std::vector<std::string>& values = known->second;
         if (std::find(values.begin(), values.end(), value) != values.end()) continue;
         auto near = nearest(value, {values.begin(), values.end()});
-        return lines_.fault(place,
-                            fmt::format("axis '{}' has no value {}{}", axis, quote(value),
-                                        near ? fmt::format("; did you mean '{}'?", *near)
-                                             : fmt::format(", but: {}", join(values, ", "))));
+        return lines_.fault(
+            place, fmt::format("axis '{}' has no value {}{}", axis, quote(value),
+                               near ? fmt::format("; did you mean '{}'?", *near)
+                                    : fmt::format("; expected one of: {}", join(values, ", "))));
       }
     }
     return {};
@@ -141,7 +141,7 @@ class Maker {
   Result<std::vector<AxisValues>> expand() {
     std::vector<AxisValues> cells;
     if (document_.axes.empty()) {
-      // Without a matrix there is one cell, unless they are all written down.
+      // Without a matrix there is one cell, unless all cells are listed.
       if (document_.cells.empty()) cells.emplace_back();
       return cells;
     }
@@ -193,7 +193,7 @@ class Maker {
                Origin::single);
   }
 
-  /// What a cell says of itself counts more; of arguments and labels name by name.
+  /// A cell's own settings override; arguments and labels name by name.
   static Recipe over(Recipe under, const Recipe& own) {
     auto take = [](auto& to, const auto& from) {
       if (!from.empty()) to = from;
@@ -232,7 +232,7 @@ class Maker {
     return lines_.fault(place, fault_of_single(place, text, words, std::move(out).error()));
   }
 
-  /// A [[cell]] gets what is said for all cells, and may lack the axis that it speaks of.
+  /// A [[cell]] inherits the common settings, which may use an axis that it lacks.
   static Error fault_of_single(const std::string& place, const std::string& text,
                                const Words& words, Error error) {
     for (std::string_view axis : axis_names()) {
@@ -265,7 +265,7 @@ class Maker {
     auto platform = axes.find("platform");
     cell.platform = platform != axes.end() ? platform->second : recipe.platform;
     cell.adopt = TRY(filled("adopt", recipe.adopt, words));
-    // How others are built may ask for words that an adopted cell does not have.
+    // The common recipe may use words that an adopted cell does not have.
     if (cell.adopt.empty()) TRY(add_build(recipe, std::move(words), cell));
     cell.annotations = annotations_of(axes);
     cell.annotations[kNameAnnotation] = cell.name;
@@ -277,7 +277,7 @@ class Maker {
     return {};
   }
 
-  /// What the rules ask becomes axes of the cell, where it says nothing of its own.
+  /// Demands of the rules become axes of the cell, unless it sets them itself.
   Result<void> add_nfd(const std::string& place, const Recipe& recipe, const Words& words,
                        AxisValues& axes) {
     if (recipe.nfd.empty() && recipe.nfd_tag.empty()) return {};
@@ -297,7 +297,7 @@ class Maker {
       }
       std::string declared = speaks ? annotation->second : own->second;
       if (speaks && asks_as_much(axis, declared, value)) continue;
-      return lines_.fault(place, fmt::format("{} {} asks for less than {} does: {}", axis,
+      return lines_.fault(place, fmt::format("{} {} requires less than {} does: {}", axis,
                                              quote(declared), quote(path), value));
     }
     return {};
@@ -351,7 +351,7 @@ class Maker {
     return {};
   }
 
-  // Clients that know nothing of variants take the first entry.
+  // Clients without support for variants take the first entry.
   void sort() {
     auto is_generic = [&](const Cell& cell) { return cell.name == document_.generic; };
     std::stable_sort(file_.cells.begin(), file_.cells.end(), [&](const Cell& a, const Cell& b) {

@@ -15,7 +15,7 @@ namespace {
 
 using facts::GpuCode;
 
-/// "9.0" of "90" and "90a", as a GPU tells it.
+/// "9.0" for "90" and "90a", in the form of a GPU's capability.
 std::string capability_of(const std::string& arch) {
   std::string digits = arch;
   while (!digits.empty() && (digits.back() == 'a' || digits.back() == 'f')) digits.pop_back();
@@ -81,12 +81,12 @@ class Comparison {
       std::string text =
           fmt::format("declares {}; {} needs x86-64-v{} (found: {})", said,
                       escape_controls(need.example), need.isa.level, need.isa.source);
-      // Of another file it may be a library that is chosen when it runs.
+      // In another file it may be a library that is chosen at run time.
       need.main ? lie("cpu", text) : remark("cpu", text);
     }
   }
 
-  /// A processor with AVX-512's VNNI is of level 4 at least, whoever makes it.
+  /// A processor with AVX-512's VNNI has at least level 4, from any vendor.
   uint32_t level_of_features() const {
     if (declared_.cpu_features.empty()) return 0;
     uint32_t level = UINT32_MAX;

@@ -140,7 +140,7 @@ class Reader {
   }
 
   bool in_stage() const { return stages_ > 0; }
-  /// What is given for an argument, or said of it before the first FROM; empty: neither.
+  /// The value of an argument: passed, or set before the first FROM; empty: neither.
   std::string given(const std::string& name) const {
     auto found = args_.find(name);
     return found != args_.end() ? found->second : value_of(global_, name);

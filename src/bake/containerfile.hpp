@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Containerfile is built on. Pure; the builder itself reads the rest.
+// The base images of a Containerfile. Pure; the builder itself parses the rest.
 #pragma once
 
 #include <map>
@@ -11,24 +11,24 @@
 
 namespace berth::bake {
 
-/// An image by its name, and how the file spells it: "debian:12", "debian:$VERSION".
+/// An image's name, and its spelling in the file: "debian:12", "debian:$VERSION".
 struct BaseImage {
   std::string name, spelled;
   bool operator==(const BaseImage&) const = default;
 };
 
-/// The images that FROM, COPY --from and RUN --mount=from name, each once, in their order, with
-/// build arguments in place; without stages of the file and "scratch". Of FROM alone ARGs before
-/// the first one count, which is what builders do.
-/// Errors: usage (no FROM; an image whose name is empty once its arguments are in place; over
-/// 1,000 instructions or 1 MiB).
+/// The images in FROM, COPY --from and RUN --mount=from, without duplicates, in their order, with
+/// build arguments substituted; without stages of the file and "scratch". For FROM only ARGs before
+/// the first one count, as in builders.
+/// Errors: usage (no FROM; an image name that is empty after substitution; over 1,000 instructions
+/// or 1 MiB).
 /// Source: docker build reference, "FROM", "ARG", "Environment replacement".
 Result<std::vector<BaseImage>> base_images(std::string_view containerfile,
                                            const std::map<std::string, std::string>& args);
 
-/// The same file for a builder whose cache knows the names of build arguments but not their values
-/// (buildah with --layers: `ENV` and `LABEL` of another value were taken for the same step): after
-/// each ARG of a stage one more, whose name depends on what the first one means.
+/// The file rewritten for builders with a cache that considers the names of build arguments but not
+/// their values (buildah with --layers: it took `ENV` and `LABEL` with another value for the same
+/// step): adds after each ARG of a stage another one with a name that depends on the value.
 /// Errors: as above.
 Result<std::string> with_values_in_names(std::string_view containerfile,
                                          const std::map<std::string, std::string>& args);

@@ -23,10 +23,10 @@ using nfd::Op;
 constexpr int64_t kMost = INT64_MAX;
 constexpr int64_t kMaxMajors = 16;  // of compute capabilities, more than there are
 
-/// Whole numbers that a part of a version may be.
+/// A range of whole numbers for a part of a version.
 struct Span {
   int64_t low = 0, high = kMost;
-  std::string place;  ///< of what has narrowed it last
+  std::string place;  ///< of the last restriction
   bool narrowed() const { return low > 0 || high < kMost; }
   bool single() const { return low == high; }
   void narrow(int64_t from, int64_t to) {
@@ -35,7 +35,7 @@ struct Span {
   }
 };
 
-/// The numbers that an expression lets in; nothing where they are no span.
+/// The numbers that an expression admits; nothing if they are no range.
 std::optional<Span> span_of(const Asked& asked) {
   const auto& numbers = asked.numbers;
   switch (asked.op) {
@@ -70,13 +70,13 @@ std::optional<Span> span_of(const Asked& asked) {
   }
 }
 
-/// What is asked of a version, part by part and as a whole.
+/// The demand on a version, per part and as a whole.
 struct VersionDemand {
   std::array<Span, 3> parts;       ///< major, minor, revision
   std::vector<std::string> words;  ///< ">=5.10"
 };
 
-/// Nothing: no span of versions.
+/// Nothing: not a range of versions.
 std::optional<std::vector<std::string>> words_of_versions(const Asked& asked) {
   auto word = [&](std::string_view sign, size_t i) { return std::string(sign) + asked.values[i]; };
   switch (asked.op) {
@@ -103,7 +103,7 @@ std::optional<std::vector<std::string>> words_of_versions(const Asked& asked) {
 constexpr std::string_view kLabels = "nvidia.com/";
 constexpr std::string_view kVersionParts[] = {"major", "minor", "revision"};
 
-/// What the labels of NVIDIA's discovery say that has a word here.
+/// The labels of NVIDIA's discovery that have an axis here.
 enum class Label { none, driver_part, driver_full, compute_major, compute_minor };
 struct KnownLabel {
   std::string_view name;
@@ -131,7 +131,7 @@ KnownLabel label_named(std::string_view name) {
   return {name, Label::none, 0};
 }
 
-/// One set of rules on its way to words.
+/// Converts one set of rules.
 class Converter {
  public:
   explicit Converter(std::string_view document) : document_(document) {}
@@ -175,7 +175,7 @@ class Converter {
     TRY(take_terms(place, rule.terms));
     if (rule.any.size() == 1) return take_terms(place + ".matchAny[0]", rule.any[0].terms);
     if (rule.any.empty()) return {};
-    // A choice: what any of them asks for is not asked for. Faults are faults all the same.
+    // A choice: demands of single alternatives do not count. Faults do.
     for (size_t i = 0; i < rule.any.size(); ++i) {
       Converter other(document_);
       TRY(other.take_terms(fmt::format("{}.matchAny[{}]", place, i), rule.any[i].terms));
@@ -229,7 +229,8 @@ class Converter {
 
   // ---- the processor
 
-  // A flag is there or not. IsTrue and In are of labels, where it is "true", and mean the same.
+  // A flag is present or absent. IsTrue and In are for labels, with the value "true", and mean the
+  // same.
   void take_flag(const std::string& place, const std::string& name, const Asked& asked) {
     if (asked.op == Op::any) return;
     bool there = asked.op == Op::exists || asked.op == Op::is_true ||
@@ -251,7 +252,7 @@ class Converter {
     return level == 1 ? "x86_64" : fmt::format("x86_64_v{}", level);
   }
 
-  /// What every processor of a level has, with what any x86-64 has.
+  /// The features of every processor of a level, and of any x86-64.
   static std::set<std::string, std::less<>> features_of_level(uint32_t level) {
     std::set<std::string, std::less<>> all{"fpu", "cmov", "cx8",  "fxsr",   "mmx",
                                            "nx",  "sse",  "sse2", "syscall"};
@@ -319,10 +320,10 @@ class Converter {
     leave(place, "kernel.version: " + name, asked);
   }
 
-  /// Words for the parts: those below one that may differ have none.
+  /// Words for the parts: parts below a variable one have none.
   Result<void> say_version(const std::string& axis, const VersionDemand& demand) {
     std::vector<std::string> words = demand.words;
-    std::string prefix, next;  // "5.10", and what comes behind all that begins so: "5.11"
+    std::string prefix, next;  // "5.10", and the first version behind all with that prefix: "5.11"
     bool open = false;
     for (size_t i = 0; i < demand.parts.size(); ++i) {
       const Span& part = demand.parts[i];
@@ -388,7 +389,7 @@ class Converter {
     return true;
   }
 
-  // Those that are named: of later GPUs nobody knows what their code is called.
+  // Only the listed ones: the code names of later GPUs are unknown.
   void take_majors(const std::string& place, const std::string& name, const Asked& asked) {
     std::set<int64_t> majors;
     if (asked.op == Op::in) {
@@ -435,7 +436,7 @@ class Converter {
     return {};
   }
 
-  // What reads here reads on every node.
+  // The validity of these words does not depend on the node.
   Result<void> check_words(const std::string& place) const {
     for (const auto& [axis, value] : rules_.words) {
       auto checked = check_axis(axis, value);
@@ -460,9 +461,9 @@ Error no_tag(std::string_view document, std::string_view tag, const nfd::Spec& s
     if (!set.tag.empty()) tags.push_back(set.tag);
   }
   auto near = nearest(tag, tags);
-  std::string more =
-      near ? fmt::format("; did you mean '{}'?", *near)
-           : fmt::format(", but: {}", escape_controls(fmt::format("{}", fmt::join(tags, ", "))));
+  std::string more = near ? fmt::format("; did you mean '{}'?", *near)
+                          : fmt::format("; expected one of: {}",
+                                        escape_controls(fmt::format("{}", fmt::join(tags, ", "))));
   if (tags.empty()) more = ": none of its sets has one";
   return make_error(Kind::usage, fmt::format("{}: no tag {}{}", document, quote(tag), more));
 }
@@ -473,7 +474,7 @@ Result<NfdRules> read_nfd(std::string_view text, std::string_view document,
                           const std::optional<std::string>& tag) {
   nfd::Spec spec = TRY(nfd::read_spec(text, document));
   std::optional<NfdRules> chosen;
-  // All of them are read: a typo in one that is not taken now is a typo.
+  // All sets are parsed: a typo in an unused one is an error too.
   for (size_t i = 0; i < spec.sets.size(); ++i) {
     NfdRules rules = TRY(Converter(document).convert(spec.sets[i], i));
     if (tag && rules.tag != *tag) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of Node Feature Discovery's image compatibility artifact, as the words of docs/variants.md.
-// Foreign text; what has no word here is told, never passed over. Pure.
+// Converts the rules of Node Feature Discovery's image compatibility artifact to the axes of
+// docs/variants.md. Foreign text; demands without an axis are reported, never dropped. Pure.
 // Source: NFD docs/usage/image-compatibility.md and customization-guide.md; the labels of NVIDIA's
 // GPU feature discovery.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace berth::bake {
 
-/// What a set of rules asks and no word says.
+/// A demand of the rules that has no axis.
 struct NfdLeft {
   std::string place;  ///< "compatibilities[0].rules[1].matchFeatures[0]"
   std::string text;   ///< "kernel.loadedmodule: vfio_pci Exists has no word here"
@@ -27,20 +27,20 @@ struct NfdRules {
   AxisValues words;           ///< {"cpu", "x86-64-v3"}
   std::vector<NfdLeft> left;  ///< in the document's order
   size_t index = 0;           ///< of the set in `compatibilities`
-  size_t sets = 0;            ///< how many there are
+  size_t sets = 0;            ///< the number of sets
   std::string tag, description;
   int64_t weight = 0;
 };
 
-/// The set of the highest weight (the first of equals), of those with `tag` where one is given.
+/// The set with the highest weight (the first of equals), among those with `tag` if one is given.
 /// `document` names the file in errors: "nfd.yaml: compatibilities[0].rules[1].matchFeatures[0]:
-/// …". Errors: corrupt (no YAML, over nfd::kMostBytes), usage (another version, an unknown member,
-/// feature, operator or tag, with the nearest; values that its operator does not take; what no node
-/// can be).
+/// …". Errors: corrupt (invalid YAML, over nfd::kMostBytes), usage (another version, an unknown
+/// member, feature, operator or tag, with the nearest; invalid values for an operator; a demand
+/// that no node can meet).
 Result<NfdRules> read_nfd(std::string_view text, std::string_view document,
                           const std::optional<std::string>& tag);
 
-/// A line for each thing that is worth knowing: which of several sets it is, and what has no word.
+/// A line for each fact worth knowing: which of several sets was used, and demands without an axis.
 std::vector<std::string> remarks_of(const NfdRules& rules, std::string_view document);
 
 template <class V>

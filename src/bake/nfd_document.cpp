@@ -21,7 +21,7 @@ constexpr size_t kMaxDigits = 9;
 struct Operator {
   std::string_view name;
   Op op;
-  size_t least, most;  ///< values that it takes
+  size_t least, most;  ///< number of its values
 };
 constexpr Operator kOperators[] = {
     {"", Op::any, 0, 0},
@@ -93,7 +93,7 @@ Result<const Operator*> operator_named(std::string_view name) {
                     fmt::format("no operator {}{}", quote(name), did_you_mean(name, names)));
 }
 
-/// As NFD's own reader takes them: a number without quotes is its digits.
+/// As in NFD's own reader: an unquoted number is its digits.
 Result<std::vector<std::string>> texts_of(const json::Value& value) {
   std::vector<std::string> texts;
   if (value.is_null()) return texts;
@@ -110,7 +110,8 @@ Result<std::vector<std::string>> texts_of(const json::Value& value) {
     } else if (const bool* truth = one.get_if<bool>()) {
       texts.emplace_back(*truth ? "true" : "false");
     } else {
-      return make_error(Kind::usage, fmt::format("value: expected texts, got {}", one.type_name()));
+      return make_error(Kind::usage,
+                        fmt::format("value: expected strings, got {}", one.type_name()));
     }
   }
   return texts;
@@ -121,7 +122,7 @@ bool is_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// "v5.10.0-rc1" → "5.10.0": what NFD compares of a version.
+/// "v5.10.0-rc1" → "5.10.0": the part of a version that NFD compares.
 Result<std::string> version_of(std::string_view text) {
   std::string_view plain = text;
   if (plain.starts_with('v')) plain.remove_prefix(1);
@@ -186,7 +187,7 @@ Result<Asked> check(const Expression& expression) {
 Result<void> check_feature(std::string_view feature) {
   std::vector<std::string_view> names(std::begin(kFeatures), std::end(kFeatures));
   if (std::find(names.begin(), names.end(), feature) != names.end()) return {};
-  return make_error(Kind::usage, fmt::format("feature: no feature {} of NFD{}", quote(feature),
+  return make_error(Kind::usage, fmt::format("feature: NFD has no feature {}{}", quote(feature),
                                              did_you_mean(feature, names)));
 }
 
@@ -205,7 +206,7 @@ Result<Spec> read_spec(std::string_view text, std::string_view document) {
                                   document, kVersion, quote(spec->version)));
   }
   if (spec->sets.empty()) {
-    return make_error(Kind::usage, fmt::format("{}: compatibilities: there is none", document));
+    return make_error(Kind::usage, fmt::format("{}: compatibilities: empty", document));
   }
   return spec;
 }

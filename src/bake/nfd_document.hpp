@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The document of NFD's image compatibility, as it is written; of interest to nfd.cpp alone.
+// The document of NFD's image compatibility; only for nfd.cpp.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace berth::bake::nfd {
 
-/// As large as a file of rules may be.
+/// The maximal size of a file of rules.
 inline constexpr size_t kMostBytes = size_t{1} << 20;
 
 enum class Op {
@@ -35,7 +35,7 @@ enum class Op {
   is_false
 };
 
-/// As it stands there; check() is what makes it one that can be asked.
+/// The raw expression; check() makes it usable.
 struct Expression {
   std::string op, type;
   json::Value value;
@@ -72,7 +72,7 @@ void fields(V& v, Alternative& a) {
 
 struct Rule {
   std::string name;
-  json::Value vars;  ///< for other rules; asks for nothing
+  json::Value vars;  ///< for other rules; demands nothing
   std::string vars_template;
   std::vector<Term> terms;
   std::vector<Alternative> any;
@@ -112,20 +112,20 @@ void fields(V& v, Spec& s) {
   v.strict();
 }
 
-/// An expression whose operator has the values that it takes.
+/// An expression with valid values for its operator.
 struct Asked {
   Op op = Op::any;
   bool version = false;             ///< values are versions
   std::vector<std::string> values;  ///< versions: plain dotted numbers
-  std::vector<int64_t> numbers;     ///< of an operator that compares, where they are no versions
+  std::vector<int64_t> numbers;     ///< for a comparing operator, if they are no versions
   std::string text;                 ///< "Ge 5", "In 5, 6": for people
 };
 
-/// Errors: usage (an operator that does not exist, with the nearest; too many or too few values, or
-/// others than it takes), without the place.
+/// Errors: usage (an unknown operator, with the nearest; too many, too few or invalid values),
+/// without the place.
 Result<Asked> check(const Expression& expression);
 
-/// Errors: usage (no such feature of NFD, with the nearest).
+/// Errors: usage (an unknown feature of NFD, with the nearest).
 Result<void> check_feature(std::string_view feature);
 
 /// Errors: corrupt, usage.

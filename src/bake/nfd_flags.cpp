@@ -11,8 +11,8 @@ struct Flag {
   std::string_view nfd, kernel;
 };
 
-// Those alone that Linux shows in /proc/cpuinfo: what it hides (avx_ifma, cmpccxadd, …) no profile
-// has, and every node would be refused.
+// Only those that Linux shows in /proc/cpuinfo: no profile contains hidden ones (avx_ifma,
+// cmpccxadd, …), and every node would be refused.
 // Source: github.com/klauspost/cpuid, and NFD's source/cpu for Arm; arch/x86's cpufeatures.h.
 constexpr Flag kFlags[] = {
     // x86

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPUID flags as NFD names them.
+// CPUID flags by NFD's names.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace berth::bake {
 
-/// What Linux calls it: "AVX512VNNI" → "avx512_vnni". Nothing: no flag of NFD, or one that
+/// Linux's name of a flag: "AVX512VNNI" → "avx512_vnni". Nothing: no flag of NFD, or one that
 /// /proc/cpuinfo does not show.
 std::optional<std::string_view> feature_of_flag(std::string_view flag);
 
-/// 1 … 4 of "X86_64_V1" … "X86_64_V4"; 0 for another.
+/// 1 … 4 for "X86_64_V1" … "X86_64_V4"; 0 for others.
 uint32_t level_of_flag(std::string_view flag);
 
-/// All that either of them knows.
+/// All flags known to either function.
 std::vector<std::string_view> flag_names();
 
 }  // namespace berth::bake

@@ -2,7 +2,7 @@
 #pragma once
 
 namespace berth {
-/// Prints the broken promise with its place to stderr and aborts. For our bugs, never for input.
+/// Prints the failed condition with its place to stderr and aborts. For our bugs, never for input.
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 }  // namespace berth
 

@@ -9,9 +9,9 @@
 
 namespace berth {
 
-/// A content digest whose text has been checked once, so that its parts may become file names.
-/// Only sha256 with 64 lower-case hex digits is accepted: the one algorithm that registries must
-/// support (image-spec descriptor.md "Digests").
+/// A content digest, validated once, so that its parts may become file names. Only sha256 with 64
+/// lower-case hex digits: the one algorithm that registries must support (image-spec descriptor.md
+/// "Digests").
 class Digest {
  public:
   Digest() = default;
@@ -19,7 +19,7 @@ class Digest {
   /// Errors: corrupt (another form or another algorithm).
   static Result<Digest> parse(std::string_view text);
 
-  /// From 32 raw bytes of a finished SHA-256.
+  /// From the 32 raw bytes of a SHA-256.
   static Digest from_sha256(std::string_view bytes);
 
   const std::string& hex() const { return hex_; }        ///< 64 digits

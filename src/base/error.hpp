@@ -12,15 +12,15 @@ namespace berth {
 /// What the caller can do about a failure; never which subsystem failed.
 enum class Kind {
   usage,        ///< the request itself is wrong: tell the user
-  not_found,    ///< the object is not there
-  exists,       ///< the object is already there
-  denied,       ///< a permission or a policy says no
+  not_found,    ///< the object does not exist
+  exists,       ///< the object exists already
+  denied,       ///< a permission or a policy forbids it
   unsupported,  ///< this kernel, build or format cannot do it: take the fallback
-  busy,         ///< somebody else holds it: try again later
-  corrupt,      ///< foreign bytes are not what they claim to be
+  busy,         ///< it is in use: try again later
+  corrupt,      ///< foreign bytes are invalid
   interrupted,  ///< a signal or a deadline ended it
-  io,           ///< the system refused: disk, network, kernel
-  bug,          ///< ours
+  io,           ///< the system call failed: disk, network, kernel
+  bug,          ///< our mistake
 };
 
 /// The spelling used in JSON output and between our programs, e.g. "not_found".
@@ -30,8 +30,8 @@ std::string_view kind_name(Kind kind);
 Kind kind_from_name(std::string_view name);
 
 /// A failure on its way to the user. `what` is the operation and its object ("open
-/// '/dev/nvidia2'"), lower case, no period; `context` holds what each level above wanted ("cannot
-/// …"), innermost first; `hint` is a command or a file to look at.
+/// '/dev/nvidia2'"), lower case, no period; `context` has the intention of each level above
+/// ("cannot …"), innermost first; `hint` is a command or a file to look at.
 struct Error {
   Kind kind = Kind::bug;
   int sys_errno = 0;  ///< 0 when no system call failed
@@ -42,7 +42,7 @@ struct Error {
 
   /// A copy with one more level of context around it.
   Error with_context(std::string text) &&;
-  /// A copy with `text` as the hint, unless one is already set by someone who knew more.
+  /// A copy with `text` as the hint, unless a deeper level has set a better one.
   Error with_hint(std::string text) &&;
 };
 
@@ -54,19 +54,18 @@ Error make_error(Kind kind, std::string what, std::string hint = {},
 Error sys_error(int saved_errno, std::string what,
                 SourceLocation where = SourceLocation::current());
 
-/// The errno of a system call that has failed, read before the text about it is built; building
-/// text may allocate, and so change errno. Beside the text, in one list of arguments, it could be
-/// read too late.
+/// The errno of a failed system call, read before the text about it is built: building text may
+/// allocate, and so change errno. As an argument beside the text it could be read too late.
 struct SavedErrno {
   int value;
-  /// sys_error() of it.
+  /// sys_error() with it.
   Error error(std::string what, SourceLocation where = SourceLocation::current()) const;
 };
 
-/// `return errno_now().error("open " + quote(path));`: what stands before the dot comes first.
+/// `return errno_now().error("open " + quote(path));`: the part before the dot is evaluated first.
 SavedErrno errno_now();
 
-/// The kind that a caller should see for an errno value.
+/// The kind for an errno value.
 Kind kind_from_errno(int value);
 
 /// The one line for people, outermost context first:

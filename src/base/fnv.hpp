@@ -6,7 +6,7 @@
 
 namespace berth {
 
-/// FNV-1a, 64 bits: tells texts apart that nobody forges.
+/// FNV-1a, 64 bits: distinguishes texts that are not forged.
 constexpr uint64_t fnv1a(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where fmt is compiled, once: Debian has no archive of it for static programs, and as headers
-// alone every file that used it had its own copy. The instantiations are those that fmt/format.h
-// declares as extern templates, for char.
+// The only place that compiles fmt: Debian has no archive of it for static programs, and
+// header-only every file that uses it would have its own copy. The instantiations are those that
+// fmt/format.h declares as extern templates, for char.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -5,7 +5,7 @@
 
 namespace berth {
 
-/// Where library code sends what is not an error. A warning ends with "ignoring" or "using …
+/// Receives library code's messages that are not errors. A warning ends with "ignoring" or "using …
 /// instead". Log or return an error, never both.
 class Log {
  public:
@@ -16,7 +16,7 @@ class Log {
   virtual bool is_debug() const { return false; }
 };
 
-/// Drops everything.
+/// Discards all messages.
 class NullLog final : public Log {
  public:
   void warn(const std::string&) override {}

@@ -10,7 +10,7 @@
 namespace berth {
 namespace {
 
-/// Systems that install packages by the same program, and name them alike.
+/// Systems with the same package program and the same package names.
 struct Family {
   std::string_view ids;  ///< with blanks around each
   std::string_view command;

@@ -83,14 +83,14 @@ class [[nodiscard]] Result<void> {
   std::optional<Error> error_;
 };
 
-/// Names the one case in which a failure does not matter; say why beside it.
+/// Marks a failure that does not matter; add a comment with the reason.
 template <class T>
 void ignore(Result<T>&&) {}
 
 }  // namespace berth
 
-/// Gives the value of `expression`, or returns its error from the enclosing function. Starts a
-/// statement or an initialiser; nested uses are rejected by -Wshadow.
+/// Evaluates to the value of `expression`, or returns its error from the enclosing function. Starts
+/// a statement or an initialiser; nested uses are rejected by -Wshadow.
 #define TRY(expression)                                           \
   __extension__({                                                 \
     auto try_result_ = (expression);                              \

@@ -8,8 +8,8 @@
 namespace berth {
 
 /// Several steps that are undone together: `undo.add(…)` after each step, `undo.commit()` at the
-/// end. Without the commit the steps are undone in reverse order. The functions must not fail
-/// loudly: the first error is the one the user needs.
+/// end. Without the commit the steps are undone in reverse order. The functions must not report
+/// failures: the user needs the first error.
 class Rollback {
  public:
   Rollback() = default;

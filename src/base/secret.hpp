@@ -5,7 +5,7 @@
 
 namespace berth {
 
-/// Whether two texts are the same, in a time that does not tell where they differ; their lengths
+/// Whether two texts are equal, in a time that does not depend on where they differ; their lengths
 /// are no secret.
 inline bool same_secret(std::string_view one, std::string_view other) {
   if (one.size() != other.size()) return false;

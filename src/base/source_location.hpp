@@ -3,8 +3,8 @@
 
 namespace berth {
 
-/// Where in our source an error was made. std::source_location does not exist for clang 14 with
-/// g++ 12's library, so this is the same thing on the built-ins that both compilers have.
+/// The place in our source where an error was made. std::source_location does not exist for clang
+/// 14 with g++ 12's library, so this is an equivalent with built-ins that both compilers have.
 struct SourceLocation {
   const char* file = "";
   int line = 0;

@@ -98,7 +98,7 @@ std::optional<double> parse_decimal(std::string_view text) {
   std::string digits(text.substr(0, point));
   std::string_view fraction = text.substr(std::min(point + 1, text.size()));
   digits += fraction;
-  if (digits.empty() || digits.size() > 18) return std::nullopt;  // what 64 bits hold exactly
+  if (digits.empty() || digits.size() > 18) return std::nullopt;  // fits exactly into 64 bits
   int64_t whole = 0;
   for (char c : digits) {
     if (c < '0' || c > '9') return std::nullopt;
@@ -166,7 +166,7 @@ size_t sequence_length(std::string_view text) {
   return length;
 }
 
-/// Whether a terminal would take it for a command, in UTF-8 (C2 80 … C2 9F) or with 8 bits.
+/// Whether a terminal would interpret it, in UTF-8 (C2 80 … C2 9F) or with 8 bits.
 bool is_control(std::string_view sequence) {
   auto byte = static_cast<unsigned char>(sequence.back());
   bool c1 = byte >= 0x80 && byte < 0xA0;

@@ -16,7 +16,7 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 /// Splits at runs of blanks (space, tab, newline); no empty parts.
 std::vector<std::string_view> split_blank(std::string_view text);
 
-// The parts are views: of a text that is gone when the line ends there are none.
+// The parts are views, so a temporary text is rejected.
 template <std::same_as<std::string> Temporary>
 std::vector<std::string_view> split(Temporary&& text, char separator) = delete;
 template <std::same_as<std::string> Temporary>
@@ -30,21 +30,21 @@ std::string to_lower(std::string_view text);
 std::optional<uint64_t> parse_u64(std::string_view text);
 std::optional<int64_t> parse_i64(std::string_view text);
 
-/// "1.5", "2", ".5": at most 18 digits, without sign and exponent. (std::from_chars would bring the
+/// "1.5", "2", ".5": at most 18 digits, without sign and exponent. (std::from_chars would link the
 /// C library's mathematics, and every start would pay for loading it.)
 std::optional<double> parse_decimal(std::string_view text);
 
-/// "512m", "1.5g", "64k", "100" → bytes (powers of 1024, as docker reads them); b, k, m, g, t, p
-/// with an optional trailing "b" or "ib", any case.
+/// "512m", "1.5g", "64k", "100" → bytes (powers of 1024, as in docker); b, k, m, g, t, p with an
+/// optional trailing "b" or "ib", any case.
 std::optional<uint64_t> parse_bytes(std::string_view text);
 
-/// Bytes for people in powers of 1000 with at most three digits: "206MB", "5.1GB", as docker
+/// Bytes for people in powers of 1000 with at most three digits: "206MB", "5.1GB", as in docker
 /// images.
 std::string human_bytes(uint64_t bytes);
 
 /// Control characters, DEL and C1 controls, also those of 8-bit terminals, become \n, \t or \xNN,
 /// so that foreign text cannot move the cursor or start a line of its own. UTF-8 sequences stay.
-/// Lines::kept: newlines and tabs stay, for a text of several lines.
+/// Lines::kept: newlines and tabs stay, for multi-line text.
 enum class Lines { escaped, kept };
 std::string escape_controls(std::string_view text, Lines lines = Lines::escaped);
 
@@ -53,11 +53,11 @@ std::string quote(std::string_view text);
 
 std::string to_hex(std::string_view bytes);
 
-/// The entry of `candidates` nearest to `word` by edit distance, if near enough to be a slip.
+/// The entry of `candidates` nearest to `word` by edit distance, if `word` is a likely misspelling.
 std::optional<std::string_view> nearest(std::string_view word,
                                         const std::vector<std::string_view>& candidates);
 
-/// The lowest twelve bits of a file mode as chmod(1) takes them: "0644".
+/// The lowest twelve bits of a file mode in chmod(1)'s notation: "0644".
 std::string octal(uint32_t mode);
 
 }  // namespace berth

@@ -2,8 +2,8 @@
 // berth-cdi-hook [--link TARGET::LINK]… [--loader-entry SONAME::PATH::FLAGS]…
 //                [--freeze-device-nodes]
 // A createContainer hook for other engines, named in the CDI files of `berth cdi generate`: makes
-// in a container's root what no member of CDI can say. The state of the container comes on the
-// standard input. Neither the environment nor a program is ever looked at.
+// changes in a container's root that CDI cannot express. The state of the container comes on
+// standard input. Uses neither the environment nor other programs.
 #include <sys/stat.h>
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows the files of an EROFS image through FUSE, to people for whom the kernel does not mount it.
-// Started as sys::mount_fuse() says, for each mount, with no rights but to read that one file.
+// Shows the files of an EROFS image through FUSE, for users that may not mount it by the kernel.
+// sys::mount_fuse() starts it, for each mount, with no rights but to read that one file.
 //   berth-erofs [-f] [-o userxattr] IMAGE /dev/fd/N
 #include <fcntl.h>
 
@@ -31,7 +31,7 @@ Result<Request> parse(const std::vector<std::string_view>& words) {
   Request request;
   std::vector<std::string_view> names;
   for (size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "-f") continue;  // there is no other way
+    if (words[i] == "-f") continue;  // it always stays in the foreground
     if (words[i] != "-o") {
       names.push_back(words[i]);
       continue;
@@ -45,7 +45,7 @@ Result<Request> parse(const std::vector<std::string_view>& words) {
   return request;
 }
 
-/// What is open already is used as it is: its file may be one that could not be opened again.
+/// An open descriptor is used directly: its file may be impossible to open again.
 Result<sys::Fd> open_image(const std::string& path) {
   constexpr std::string_view kOpen = "/proc/self/fd/";
   if (path.starts_with(kOpen)) {

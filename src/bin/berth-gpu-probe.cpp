@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// berth-gpu-probe [--use] LIBRARY: asks NVML for what procfs does not tell, or how busy the GPUs
-// are, prints it as JSON and ends. berth-gpu-probe --compute-mode GPU MODE LIBRARY: sets that. The
-// only program of ours that loads a library of a vendor: whoever starts it sets a deadline.
+// berth-gpu-probe [--use] LIBRARY: asks NVML for facts that procfs lacks, or for the load of the
+// GPUs, prints them as JSON and ends. berth-gpu-probe --compute-mode GPU MODE LIBRARY: sets the
+// mode. Our only program that loads a vendor's library: its callers set a deadline.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -53,7 +53,7 @@ class Nvml {
  public:
   explicit Nvml(void* library) : library_(library) {}
 
-  /// Calls `name`, or gives -1 when this NVML does not have it.
+  /// Calls `name`, or returns -1 if this NVML does not have it.
   template <class... Arguments>
   int call(const char* name, Arguments... arguments) const {
     void* symbol = dlsym(library_, name);
@@ -153,7 +153,7 @@ std::optional<int> numa_node_of(const Nvml& nvml, Device device) {
   return found;
 }
 
-// Links lead from GPU to GPU; where they lead to a switch, NVML tells the GPUs behind it in pairs.
+// Links lead from GPU to GPU; if they lead to a switch, NVML reports the GPUs behind it in pairs.
 std::vector<std::string> peers_of(const Nvml& nvml, Device device, const std::vector<Device>& all) {
   constexpr unsigned kMaxLinks = 18;  // NVML_NVLINK_MAX_LINKS
   constexpr int kOverNvlink = 2;      // NVML_P2P_CAPS_INDEX_NVLINK
@@ -202,7 +202,7 @@ NvmlGpu read_gpu(const Nvml& nvml, Device device, const std::vector<Device>& all
 }
 
 std::optional<MemoryUse> memory_use_of(const Nvml& nvml, Device device) {
-  // The first version counts what the driver keeps for itself as used.
+  // The first version counts the driver's reserve as used.
   MemoryInfo2 exact{};
   if (nvml.call("nvmlDeviceGetMemoryInfo_v2", device, &exact) == 0) {
     return MemoryUse{exact.used, exact.total};
@@ -212,7 +212,7 @@ std::optional<MemoryUse> memory_use_of(const Nvml& nvml, Device device) {
   return MemoryUse{memory.used, memory.total};
 }
 
-/// Of one of the lists, which may grow between the two calls; nothing where it is not told.
+/// The content of a list that may grow between the two calls; nothing if it is unknown.
 std::optional<std::vector<ProcessInfo>> process_list(const Nvml& nvml, const std::string& name,
                                                      Device device) {
   constexpr int kTooSmall = 7;  // NVML_ERROR_INSUFFICIENT_SIZE
@@ -252,8 +252,8 @@ void add_once(const ProcessUse& one, std::vector<ProcessUse>& many) {
   if (!known) many.push_back(one);
 }
 
-/// By the second version of the calls: what the third one fills in has had different sizes. Nothing
-/// where it is not told who computes.
+/// With the second version of the calls: the third one's structure has had different sizes. Nothing
+/// if the computing processes are unknown.
 Processes processes_of(const Nvml& nvml, Device device) {
   Processes found;
   for (const char* kind : {"Compute", "MPSCompute", "Graphics"}) {
@@ -271,7 +271,7 @@ Processes processes_of(const Nvml& nvml, Device device) {
   return found;
 }
 
-/// Those of a slice, which a GPU's own list may keep from who is not root.
+/// Adds the processes of a slice, which a GPU's own list may hide from users other than root.
 void add_processes(const Nvml& nvml, Device slice, const SliceUse& use, Processes& found) {
   Processes more = processes_of(nvml, slice);
   if (!more) return;
@@ -382,7 +382,7 @@ Result<void> change_mode(const Nvml& nvml, std::string_view gpus, std::string_vi
   return {};
 }
 
-// Our answer's way out; what is printed from now on goes to standard error.
+// The stream for our answer; later output goes to standard error.
 std::FILE* keep_standard_output() {
   std::FILE* kept = fdopen(dup(STDOUT_FILENO), "w");
   if (kept == nullptr) return stdout;
@@ -404,7 +404,7 @@ int main(int argc, char** argv) {
         stderr);
     return 2;
   }
-  // What the library prints is no part of our answer.
+  // The library's output must not mix with our answer.
   std::FILE* answer = berth::gpu::keep_standard_output();
   auto nvml = berth::gpu::open_nvml(argv[argc - 1]);
   if (!nvml.ok()) {

@@ -3,9 +3,8 @@
 //
 //   berth-hold          with the descriptor of slurm/hold.hpp
 //
-// Gives whoever asks on the step's socket handles of the namespaces that it is in, and ends when
-// nobody can ask any more. Signals do not end it: a step's tasks get them, and what they do then is
-// theirs.
+// Answers requests on the step's socket with handles of its namespaces, and ends when no process
+// can ask any more. Signals do not end it: a step's tasks receive them, and decide what to do.
 //
 // Runs as: the container's user, in the container, with its seccomp filter. It has no libc and no
 // heap, so it runs in images of any libc.
@@ -59,7 +58,7 @@ void close(long fd) {
   if (fd >= 0) call(__NR_close, fd);
 }
 
-/// A descriptor that came with a request; -1: none; -2: nobody asks any more.
+/// A descriptor from a request; -1: none; -2: there will be no more requests.
 long next_asker() {
   char byte = 0;
   Vector vector{&byte, 1};
@@ -85,7 +84,7 @@ long open(const char* path, long flags) {
 }
 
 void answer(long asker, long environment) {
-  // Static: a copy on the stack is a call of memcpy, which there is none of here.
+  // Static: a copy on the stack would call memcpy, which does not exist here.
   static constexpr struct {
     Handle handle;
     const char* path;
@@ -102,7 +101,7 @@ void answer(long asker, long environment) {
   int count = 0;
   for (const auto& file : kFiles) {
     long fd = open(file.path, file.flags);
-    if (fd < 0) continue;  // whoever needs it says that it is missing
+    if (fd < 0) continue;  // a task that needs it reports that it is missing
     answer.handles |= file.handle;
     control.fds[count++] = static_cast<int>(fd);
   }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// berth-holder: stays beside berth-monitor and holds what must outlive it.
+// berth-holder: stays beside berth-monitor and holds descriptors that must outlive it.
 //
 //   berth-holder REPORT CLIENT CALLER QUEUE MONITOR ARGV0 [ARG…]
 //
-// It is the parent of MONITOR and keeps every descriptor that it was given open: the lock of the
-// container and two ends of a socket pair, in one of which the monitor leaves the streams of the
-// container (a message that nobody has received holds its descriptors). When the monitor is killed
-// it starts it again with "--adopt" added. The container's first process becomes its child then,
-// and it tells the next monitor through QUEUE how that ended: {pid, status of wait4(2)} as int32.
-// REPORT, CLIENT and CALLER (-1: none) are the monitor's alone and are closed here.
+// It is the parent of MONITOR and keeps all of its descriptors open: the lock of the container and
+// two ends of a socket pair, in one of which the monitor leaves the streams of the container (an
+// unreceived message holds its descriptors). When the monitor is killed, it restarts it with
+// "--adopt" added. The container's first process becomes its child then, and it reports through
+// QUEUE to the next monitor how that ended: {pid, status of wait4(2)} as int32. REPORT, CLIENT and
+// CALLER (-1: none) are only for the monitor and are closed here.
 //
-// Runs as: the caller of berth. It has no libc and no heap, so that what it adds to every detached
-// container is a stack and two pages of code; it reads nothing but its own arguments.
+// Runs as: the caller of berth. It has no libc and no heap, so that it adds only a stack and two
+// pages of code to every detached container; it reads nothing but its own arguments.
 #include "holder/system.hpp"
 
 namespace berth::holder {
@@ -22,7 +22,7 @@ constexpr long kSigChild = 17;           // SIGCHLD
 constexpr long kDoNotWait = 0x40;        // MSG_DONTWAIT
 constexpr long kNoSignal = 0x4000;       // MSG_NOSIGNAL
 constexpr int kMaxArguments = 64;
-/// A monitor that dies again and again has a fault of its own.
+/// A monitor that dies repeatedly has a fault of its own.
 constexpr int kMaxDeaths = 1000;
 
 struct Ended {
@@ -42,7 +42,7 @@ int number(const char* text) {
   return value;
 }
 
-/// Signals are for the monitor: this process does not end by one that can be refused.
+/// Signals are for the monitor: none that can be blocked ends this process.
 unsigned long block_signals(unsigned long mask) {
   unsigned long before = 0;
   call(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&mask),

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// berth-hub: what `berth hub` becomes. Its argument is the number of an open file that holds a
-// hub::Order as JSON; or, when it is for the nodes of a job, --for-job and the numbers of a socket
-// that listens, of a file with their key, and of one from which it reads an image::JobOrder. It
-// writes nothing but lines: addresses and requests to standard output, warnings and errors to
-// standard error.
+// berth-hub: executed by `berth hub`. Its argument is the number of an open file that holds a
+// hub::Order as JSON; or, for the nodes of a job, --for-job and the numbers of a listening socket,
+// of a file with their key, and of one from which it reads an image::JobOrder. It prints only
+// lines: addresses and requests on standard output, warnings and errors on standard error.
 #include <malloc.h>
 #include <unistd.h>
 
@@ -44,7 +43,7 @@ constexpr size_t kJobConnections = 1024;
 void say(int stream, const std::string& line) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);
-  ignore(sys::write_stream(stream, line));  // nobody reads it: there is no place to say so
+  ignore(sys::write_stream(stream, line));  // without a reader an error cannot be reported
 }
 
 class ErrorStream final : public Log {
@@ -90,8 +89,8 @@ Result<ServerOptions> server_options(const Config& config) {
   return options;
 }
 
-/// The hub that answers, which another one replaces when the configuration is read again. Who was
-/// answered by the old one is so to the end.
+/// The active hub, which another one replaces when the configuration is read again. Running answers
+/// of the old one are finished.
 class Counter {
  public:
   Counter(Order order, const transfer::Cancel& cancel, Log& log)
@@ -156,8 +155,8 @@ class Counter {
   std::shared_ptr<Hub> hub_;
 };
 
-/// For the nodes of one job, which have its key. By its order it is told whom it serves and what;
-/// who asks before that waits. SIGHUP says that it is to end when nobody asks any more.
+/// For the nodes of one job, which have its key. The order names its nodes and image; earlier
+/// requests wait. SIGHUP asks it to end when there are no requests any more.
 class JobServer {
  public:
   Result<void> serve(sys::Fd listener, std::string key, sys::Fd order) {
@@ -191,7 +190,7 @@ class JobServer {
     return front_->answer(asked);  // it stays to the end
   }
 
-  /// Ends this program when its order is none, and when nobody asks any more.
+  /// Ends this program if its order is invalid, and when there are no requests any more.
   void work(const std::stop_token& stop) {
     auto opened = open(stop);
     if (!opened.ok()) {
@@ -221,7 +220,7 @@ class JobServer {
   }
 
   static constexpr std::chrono::milliseconds kLook{200};
-  /// Between two things that a node asks for which still needs some.
+  /// The longest pause between two requests of a node that needs more.
   static constexpr std::chrono::milliseconds kPause{2000};
   sys::Fd order_;
   transfer::Cancel cancel_;
@@ -259,7 +258,7 @@ Result<void> run(const std::vector<std::string>& words) {
   TRY(counter.open());
   if (check_alone) {
     TRY(Server::check(options));
-    // Beside the hub that runs with this configuration its addresses are taken.
+    // A running hub with this configuration occupies its addresses.
     say(STDOUT_FILENO, "berth-hub: the configuration can be served\n");
     return {};
   }
@@ -273,7 +272,7 @@ Result<void> run(const std::vector<std::string>& words) {
   }
   const bool has_terminal = sys::is_terminal(STDERR_FILENO);
   return server->run(cancel, [&] {
-    // Of a terminal that is no more the same signal means that nobody is there.
+    // If the terminal is gone the same signal means that the user has left.
     if (has_terminal && !sys::is_terminal(STDERR_FILENO)) {
       std::raise(SIGTERM);
       return;

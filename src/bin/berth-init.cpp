@@ -3,12 +3,12 @@
 //
 //   berth-init -- PROGRAM [ARG…]
 //
-// Starts PROGRAM, passes every signal that can be passed on to it, reaps what others leave behind,
-// and ends as PROGRAM ended: with its status, or 128 and the number of the signal. Where nothing
-// can be started it ends with 127 (there is no such program) or 126.
+// Starts PROGRAM, forwards every signal that can be forwarded, reaps orphans, and ends as PROGRAM
+// ended: with its status, or 128 and the number of the signal. If PROGRAM cannot be started it ends
+// with 127 (not found) or 126.
 //
-// Runs as: the container's user, in the container. It has no libc and no heap: what it adds to a
-// container is a stack and a page of code, and it runs in images of any libc.
+// Runs as: the container's user, in the container. It has no libc and no heap: it adds only a stack
+// and a page of code to a container, and runs in images of any libc.
 #include "holder/system.hpp"
 
 namespace berth::holder {
@@ -23,7 +23,7 @@ constexpr long kNotDirectory = -20;      // ENOTDIR
 constexpr long kInterrupted = -4;        // EINTR
 constexpr int kMaxPath = 4096;
 
-/// Faults of this process itself, and stops of a terminal that is the program's.
+/// Faults of this process itself, and a terminal's stop signals, which belong to the program.
 constexpr unsigned long bit(int signal) {
   return 1UL << (signal - 1);
 }
@@ -67,7 +67,7 @@ long execute(const char* path, char** argv, char** envp) {
   return call(__NR_execve, path, reinterpret_cast<long>(argv), reinterpret_cast<long>(envp));
 }
 
-/// As execvp(3): a name without a slash is looked for in PATH. Returns why nothing was executed.
+/// As execvp(3): searches PATH for a name without a slash. Returns why nothing was executed.
 long search(char** argv, char** envp) {
   if (has_slash(argv[0])) return execute(argv[0], argv, envp);
   const char* path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -94,7 +94,7 @@ long search(char** argv, char** envp) {
   return why;
 }
 
-/// A terminal's keys reach the program and what it starts, not this process.
+/// A terminal's keys signal the program and its children, not this process.
 void take_terminal() {
   call(__NR_setpgid, 0L, 0L);
   int group = static_cast<int>(call(__NR_getpid));
@@ -114,7 +114,7 @@ int start(char** argv, char** envp, unsigned long mask) {
   end(why == kNotFound || why == kNotDirectory ? 127 : 126);
 }
 
-/// Reaps all that has ended. Ends this process when `child` has.
+/// Reaps all ended children. Ends this process when `child` has ended.
 void reap(int child) {
   while (true) {
     int status = 0;
@@ -137,9 +137,9 @@ extern "C" [[noreturn]] void berth_init_main(long* stack) {
   char** envp = argv + argc + 1;
   int first = argc > 1 && starts_with(argv[1], "--") && argv[1][2] == '\0' ? 2 : 1;
   if (first >= argc) end(125);
-  // Beside others in one pid namespace it is not the first process: orphans are still its own.
+  // In a shared pid namespace it is not the first process: orphans still become its children.
   call(__NR_prctl, kSetChildSubreaper, 1);
-  // What is blocked is kept for us, even what an init may ignore.
+  // Blocked signals are queued for us, even those that an init may ignore.
   const unsigned long passed = ~kNotPassed;
   unsigned long mask = set_mask(passed);
   int child = start(argv + first, envp, mask);

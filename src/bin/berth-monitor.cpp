@@ -41,7 +41,7 @@ std::optional<berth::logs::Settings> log_settings(const char* text) {
                                *bytes, *files};
 }
 
-/// False for words that berth does not pass: nobody else starts this program.
+/// False for invalid arguments: only berth starts this program.
 bool parse(int argc, char** argv, berth::monitor::Options& options) {
   std::pair<const char*, std::string*> const texts[] = {{"id", &options.id},
                                                         {"directory", &options.directory},
@@ -95,7 +95,7 @@ bool parse(int argc, char** argv, berth::monitor::Options& options) {
     if (text.second->empty()) return false;
   }
   if (options.adopt) {
-    // Words for the first monitor, which closed them: by now the numbers may be other files.
+    // Descriptors for the first monitor, which closed them: the numbers may be other files now.
     options.report.release();
     options.client.release();
     options.caller.release();

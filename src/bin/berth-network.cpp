@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// berth-network: gives one container its network, and takes it back. A hook that berth puts into
-// the config of a container (docs/decisions/0090): the container's state comes on standard input,
-// a failure goes to standard error as one line of JSON.
+// berth-network: sets up the network of one container, and removes it. A hook that berth puts into
+// the config of a container (docs/decisions/0090): the container's state comes on standard input, a
+// failure goes to standard error as one line of JSON.
 //
 //   berth-network attach DIRECTORY REQUEST           createRuntime; a network::Request as JSON
 //   berth-network detach DIRECTORY                   poststop
-//   berth-network connect DIRECTORY ID ATTACHMENT    called by berth, for a container that runs
-//   berth-network disconnect DIRECTORY ID NETWORK    the same; "": the bridge without a name
+//   berth-network connect DIRECTORY ID ATTACHMENT    called by berth, for a running container
+//   berth-network disconnect DIRECTORY ID NETWORK    likewise; "": the unnamed bridge
 //   berth-network keep DIRECTORY ID                  waits for the end of a user's container
 //   berth-network provide DIRECTORY REQUEST          called by berth: makes a holder
 //   berth-network hold DIRECTORY REQUEST             is that holder
@@ -36,14 +36,14 @@ constexpr size_t kMaxState = size_t{1} << 20;
 Result<HookState> read_state() {
   sys::Fd in(STDIN_FILENO);
   auto text = sys::read_all(in, "standard input", kMaxState);
-  in.release();  // stays open: what got its number would be a helper's standard input
+  in.release();  // stays open: a file with its number would become a helper's standard input
   std::string state = TRY(std::move(text));
   return parse_state(state);
 }
 
 Result<void> run(const std::vector<std::string>& words) {
   sys::set_umask(022);
-  // Whatever the caller left open goes to no helper of ours.
+  // Descriptors that the caller left open must not reach a helper.
   TRY(sys::close_on_exec_from(3));
   bool is_attach = words.size() == 4 && words[1] == "attach";
   bool is_detach = words.size() == 3 && words[1] == "detach";

@@ -26,7 +26,7 @@ namespace {
 constexpr int kFailed = 1;
 
 /// Writes to standard error and to the file of --log. While --report-fd is open, warnings go there
-/// and berth prints them. Later ones are printed with the prefix "berth: ": its user typed a berth
+/// and berth prints them. Later ones are printed with the prefix "berth: ": the user typed a berth
 /// command.
 class RuntimeLog final : public Log {
  public:
@@ -59,7 +59,7 @@ class RuntimeLog final : public Log {
   }
 
  private:
-  // There is no place left to say that these are gone.
+  // A failed write cannot be reported anywhere.
   void write_file(std::string_view level, const std::string& text) {
     if (file_) ignore(sys::write_all(file_, cli::oci::log_line(format_, level, text), "--log"));
   }
@@ -129,8 +129,8 @@ bool makes_process(const cli::Parsed& parsed) {
   return verb.ok() && (*verb)->makes_process;
 }
 
-/// Executes this program once more, so that no container can write to its file. Before anything is
-/// opened that would not survive it.
+/// Executes this program again through a protected handle, so that no container can write to its
+/// file. Before anything is opened that the exec would close.
 Result<void> protect_program(const std::vector<std::string>& words) {
   constexpr const char* kOnce = "BERTH_RUNTIME_PROTECTED";
   bool again = std::getenv(kOnce) != nullptr;
@@ -164,7 +164,7 @@ Result<int> runtime_main(const char* program, const std::vector<std::string>& wo
     return 0;
   }
   if (globals.root.empty()) {
-    // podman without root calls from a user namespace, in which we are its root.
+    // Rootless podman calls from a user namespace in which we are root.
     globals.root =
         cli::oci::default_root(gpu::calling_user().value_or(0), std::getenv("XDG_RUNTIME_DIR"));
   }
@@ -173,7 +173,7 @@ Result<int> runtime_main(const char* program, const std::vector<std::string>& wo
 
 void report_failure(const Error& error, RuntimeLog& log, runtime::Report& report) {
   if (report.fd) {
-    // Who asked for it prints it; a reader that has gone needs it no more.
+    // The caller that asked for it prints it; one that has gone does not need it.
     ignore(sys::write_all(report.fd, cli::oci::report_text(error, report.stage), "--report-fd"));
   } else {
     log.error(error);
@@ -185,7 +185,7 @@ void report_failure(const Error& error, RuntimeLog& log, runtime::Report& report
 
 int main(int argc, char** argv) {
   if (!berth::sys::has_standard_streams("berth-runtime")) return berth::kFailed;
-  // It may have been executed as /proc/self/fd/N, which is not what people look for.
+  // It may have been executed as /proc/self/fd/N, a name that users do not search for.
   berth::sys::set_process_name("berth-runtime");
   berth::runtime::Report report;
   berth::RuntimeLog log(report.fd);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // berth-scope: asks systemd for the scope of one container. berth-runtime is static and there is no
-// static libsystemd, so it executes this program, and only where it is told to use systemd. It
+// static libsystemd, so it executes this program, and only if it is configured to use systemd. It
 // reads one scope::Request, decides nothing, and prints one scope::Answer.
 #include <fmt/format.h>
 #include <systemd/sd-bus.h>
@@ -43,7 +43,7 @@ Result<void> check(int code, const std::string& what) {
   return {};
 }
 
-/// What systemd answers to a call that it refuses.
+/// systemd's answer to a refused call.
 struct BusError {
   sd_bus_error value = SD_BUS_ERROR_NULL;
   BusError() = default;
@@ -118,7 +118,7 @@ Result<void> append_properties(const Message& message, const Request& request) {
 
 // ---- jobs ---------------------------------------------------------------------------------------
 
-/// The jobs that have ended so far; ours may end before the answer that names it.
+/// The jobs that have ended so far; ours may end before the reply with its name.
 using EndedJobs = std::vector<std::pair<std::string, std::string>>;
 
 int note_job(sd_bus_message* signal, void* ended, sd_bus_error*) {
@@ -148,12 +148,12 @@ Result<std::string> await_job(const Bus& bus, const EndedJobs& ended, const std:
     constexpr uint64_t kSecond = 1'000'000;
     if (handled == 0) TRY(check(sd_bus_wait(bus.get(), kSecond), "wait for the bus"));
   }
-  return make_error(Kind::interrupted, "wait for systemd: it takes too long");
+  return make_error(Kind::interrupted, "wait for systemd: timed out");
 }
 
 // ---- verbs --------------------------------------------------------------------------------------
 
-/// Sends `message`; the reply, or why it was refused.
+/// Sends `message`; returns the reply, or the refusal.
 Result<Message> call(const Bus& bus, const Message& message, BusError& error,
                      const std::string& what) {
   sd_bus_message* reply = nullptr;
@@ -225,7 +225,7 @@ Result<Answer> attach(const Bus& bus, const Request& request) {
   return Answer{};
 }
 
-/// A unit that is gone is fine.
+/// A missing unit is fine.
 Result<Answer> stop(const Bus& bus, const Request& request) {
   std::string what = "stop unit " + quote(request.unit);
   EndedJobs ended;
@@ -252,15 +252,14 @@ Result<std::string> read_input() {
   return text;
 }
 
-/// By the manager's own socket: without a message bus, which a user need not have, and without its
-/// detour.
+/// Through the manager's own socket: without a message bus, which a user need not have.
 Result<Bus> connect_to_manager(const std::string& directory) {
   std::string place = directory + "/systemd/private";
   std::string what = "connect to the user's systemd at " + quote(place);
   sd_bus* connection = nullptr;
   TRY(check(sd_bus_new(&connection), what));
   Bus bus(connection);
-  // An address has '%' and a number in place of every byte that is not a plain letter.
+  // An address encodes every byte that is not a plain letter as '%' and a number.
   std::string address = "unix:path=";
   for (char c : place) {
     bool plain =

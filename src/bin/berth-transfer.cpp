@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The child of `berth` that talks to registries and unpacks: one request as JSON on stdin, events
-// as JSON lines on stdout (image/transfer_protocol.hpp).
+// berth's child that talks to registries and unpacks: one request as JSON on stdin, events as JSON
+// lines on stdout (image/transfer_protocol.hpp).
 #include <unistd.h>
 
 #include <csignal>
@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kMaxRequestBytes = size_t{1} << 20;
 constexpr std::chrono::seconds kGrace{3};  // for the threads to see that they are to stop
 
-/// stdout, one event at a time. When nobody reads any more, the transfer has no reason to go on.
+/// stdout, one event at a time. Without a reader the transfer has no reason to go on.
 class Output {
  public:
   explicit Output(transfer::Cancel& cancel) : cancel_(cancel) {}
@@ -41,8 +41,8 @@ class Output {
   sys::Fd fd_{STDOUT_FILENO};
 };
 
-/// Turns SIGINT and SIGTERM into the wish to stop, and ends the program when that is not heard: a
-/// thread may wait for another process's layer. What is staged is then swept by the next writer.
+/// Turns SIGINT and SIGTERM into a request to stop, and ends the program if that has no effect: a
+/// thread may wait for another process's layer. The next writer sweeps the staged files.
 void watch_signals(const std::stop_token& stop, const sys::Fd& signals, transfer::Cancel& cancel,
                    Output& output) {
   std::optional<std::chrono::steady_clock::time_point> end;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line: settles who we are, wires the parts together, prints the one error line.
+// The command line: determines the user, wires the parts together, prints the one error line.
 #include <unistd.h>
 
 #include <exception>
@@ -38,7 +38,7 @@ class ProcessTerminal final : public cli::Terminal {
   }
   void write_as_is(cli::Stream stream, std::string_view bytes) override {
     auto done = sys::write_stream(fd(stream), bytes);
-    // There is no place left to say that stderr is gone.
+    // A failure of stderr cannot be reported anywhere.
     if (!done.ok() && stream == cli::Stream::out && written_.ok()) written_ = done.error();
   }
   Result<void> written() const override { return written_; }
@@ -62,18 +62,18 @@ class ProcessTerminal final : public cli::Terminal {
   Result<void> written_;
 };
 
-/// What a call says before its verb runs.
+/// The preparation of a call, before its verb runs.
 struct Prepared {
   std::string container;  ///< the running one that the verb works beside, or ""
-  std::string replaced;   ///< the one that makes room, or ""
+  std::string replaced;   ///< the container to be replaced, or ""
   engine::NetworkUse networks;
 };
 
-/// Enters the user namespace that the verb needs, and returns the identity that this process has in
-/// it. `context` was made with the identity before.
+/// Enters the user namespace that the verb needs, and returns the identity of this process in it.
+/// `context` was made with the identity before.
 Result<engine::Identity> settle(const cli::Verb& verb, const engine::Context& context,
                                 const Prepared& call) {
-  // Of several that are started one may run already, and be in no network.
+  // If several containers are started, one may be running already, without a network.
   if (!call.networks.containers.empty()) {
     if (auto among = TRY(engine::settle_among_networks(context, call.networks))) return *among;
   }
@@ -82,7 +82,7 @@ Result<engine::Identity> settle(const cli::Verb& verb, const engine::Context& co
     if (process) return engine::settle_beside(*process);
   }
   if (auto among = TRY(engine::settle_among_networks(context, call.networks))) return *among;
-  // A verb itself says that a container does not run.
+  // The verb itself reports a container that is not running.
   return engine::settle(call.container.empty() ? verb.needs : engine::Needs::user_namespace,
                         context.log);
 }
@@ -114,7 +114,7 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
   }
   std::vector<std::string> services;
   if (user && paths.ok()) services = gpu::services_of_root(paths->driver_root);
-  // While other people can be told from root.
+  // While other users can be told apart from root.
   if (verb.store != cli::Store::none) {
     paths->additional_stores = engine::usable_stores(*paths, log);
   }
@@ -185,7 +185,7 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
     return verb.error_status;
   }
   if (verb.store == cli::Store::swept) engine::sweep(*context);
-  // Empty where it was removed: only a relative -v needs it, and then says so.
+  // Empty if it was removed: only a relative -v needs it, and reports that.
   auto directory = sys::working_directory();
   cli::Session session{*context, terminal, report, directory.ok() ? *directory : "", program};
   auto status = command.run(session, std::move(parsed.arguments));
@@ -196,7 +196,7 @@ Result<int> call_verb(const cli::GlobalOptions& globals, const cli::Call& call,
   return status;
 }
 
-/// Errors: usage alone; those of the verb are printed in call_verb(), which knows its status.
+/// Errors: only usage; those of the verb are printed in call_verb(), which knows its status.
 Result<int> berth_main(const std::string& program, std::vector<std::string> words,
                        ProcessTerminal& terminal, cli::Report& report) {
   cli::GlobalOptions globals;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs and loaders print when an image and a machine do not go together: what it means and
-// what to do. Pure; a log is hostile text.
+// Messages of programs and loaders when an image does not fit a machine: their meaning and remedy.
+// Pure; a log is hostile text.
 #pragma once
 
 #include <cstddef>
@@ -13,30 +13,30 @@
 
 namespace berth::complaint {
 
-/// What a complaint says about an end of the program.
+/// The relation of a complaint to the end of the program.
 enum class Level {
-  cause,   ///< where others stand beside it, they follow from it
+  cause,   ///< others beside it are its consequences
   effect,  ///< enough for a program to fail
-  sign,    ///< a program goes on with it: no reason for a failure
+  sign,    ///< the program continues: no reason for a failure
 };
 
-/// One way in which a complaint is worded.
+/// One wording of a complaint.
 struct Row {
-  /// "driver.version-mismatch": stable. Several rows may have the same; the first that matches
-  /// words it.
+  /// "driver.version-mismatch": stable. Several rows may share it; the first that matches provides
+  /// the texts.
   std::string_view id;
   Level level = Level::effect;
-  std::vector<std::string_view> patterns;  ///< as match() takes them; one is enough
-  std::string_view why;     ///< {1}, {2}, {3}: what the holes have; a half sentence, no period
+  std::vector<std::string_view> patterns;  ///< in match()'s syntax; one match is enough
+  std::string_view why;     ///< {1}, {2}, {3}: the captures; a half sentence, no period
   std::string_view remedy;  ///< likewise
-  /// Of a CUDA error: its numbers, the second one before CUDA 10.1. 0: none.
+  /// For a CUDA error: its numbers, the second one before CUDA 10.1. 0: none.
   uint32_t cuda = 0;
   uint32_t old_cuda = 0;
 };
-/// All that is known. Specific wordings stand before general ones.
+/// All known complaints, specific wordings before general ones.
 std::span<const Row> rows();
 
-/// The end of a log that is looked at, in bytes.
+/// Only the end of a log is read; its size in bytes.
 inline constexpr size_t kMaxLog = size_t{64} << 10;
 
 struct Found {
@@ -45,17 +45,17 @@ struct Found {
   std::string why = {};
   std::string remedy = {};
   std::string text = {};  ///< the line, at most 300 bytes
-  size_t line = 0;        ///< counted from 1, of what was looked at
+  size_t line = 0;        ///< counted from 1, in the part that is read
 };
 
 /// The complaints in the last kMaxLog bytes of `log`, each id once: causes first, then effects,
-/// then signs, of each the newest first. Lines of docker's json-file are taken apart.
+/// then signs; within each the newest first. Decodes lines of docker's json-file.
 std::vector<Found> find(std::string_view log);
 
-/// "why: …; try: …", with foreign text made harmless.
+/// "why: …; try: …", with foreign text escaped.
 std::string to_line(const Found& found);
 
-/// The last bytes of what goes by.
+/// Keeps the last bytes of a stream.
 class Tail {
  public:
   void add(std::string_view bytes);

@@ -25,7 +25,7 @@ std::string processor_of(const Circumstances& known) {
   return out;
 }
 
-/// Complaints that tell more of a SIGILL than the signal does.
+/// Complaints that explain a SIGILL better than the signal itself.
 bool is_of_processor(const Found& found) {
   return found.id == "cpu.level" || found.id == "cpu.features" || found.id == "cpu.emulated";
 }

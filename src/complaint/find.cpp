@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxShown = 300;
 
-/// How errors of CUDA are told by their number alone.
+/// Forms of CUDA errors that only have their number.
 constexpr std::array<std::string_view, 12> kByNumber = {
     "cudasuccess ({n} vs. 0)",  "cuda error {n}",
     "cuda error: {n}",          "cuda error #{n}",
@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 12> kByNumber = {
     "cuinit{*}error {n}",       "cuda{*}failed with error #{n}",
 };
 
-/// What a line of this kind tells is noted, not died of: a level of a log, or a warning.
+/// Such a line is a note, not a cause of death: it has the level of a log, or is a warning.
 bool is_mild(const Line& line) {
   constexpr std::array<std::string_view, 10> kMarks = {
       "warning",      "warn:",     " w tensorflow/", " i tensorflow/", " w external/",
@@ -39,7 +39,7 @@ bool is_mild(const Line& line) {
          });
 }
 
-/// "11040" → "11.4", as cudaDriverGetVersion() has it.
+/// "11040" → "11.4", the format of cudaDriverGetVersion().
 std::string cuda_version(std::string_view number) {
   auto value = parse_u64(number);
   if (!value || *value < 1000) return std::string(number);
@@ -98,7 +98,7 @@ std::optional<Hit> hit_of(const Line& line) {
   return hit_by_number(line);
 }
 
-/// What a line of docker's json-file has between its quotes.
+/// The quoted text in a line of docker's json-file.
 std::string unwrapped(std::string_view line) {
   if (!line.starts_with("{\"log\":\"")) return std::string(line);
   auto parsed = json::parse(line, "log");
@@ -106,7 +106,7 @@ std::string unwrapped(std::string_view line) {
   return text != nullptr && text->string() != nullptr ? *text->string() : std::string(line);
 }
 
-/// The last of `log`, from the beginning of a line on where something was left out.
+/// The end of `log`; if something was cut off, from the beginning of a line on.
 std::string_view end_of(std::string_view log) {
   if (log.size() <= kMaxLog) return log;
   std::string_view cut = log.substr(log.size() - kMaxLog);
@@ -114,7 +114,7 @@ std::string_view end_of(std::string_view log) {
   return newline == std::string_view::npos ? cut : cut.substr(newline + 1);
 }
 
-/// A log as lines that patterns can be compared with.
+/// The lines of a log in the form that patterns match.
 struct Lines {
   struct Place {
     size_t number = 0;  ///< from 1; parts of an overwritten line have the same
@@ -144,8 +144,8 @@ Lines lines_of(std::string_view log) {
   return all;
 }
 
-/// Which lines hold the anchor of any pattern. Nearly all of a log hold none, and are not looked at
-/// again.
+/// The lines that contain the anchor of any pattern. Nearly all of a log contain none, and are
+/// skipped.
 std::vector<bool> candidates(const Lines& all) {
   std::vector<bool> marked(all.lines.size());
   auto mark = [&](std::string_view pattern) {
@@ -167,7 +167,7 @@ std::vector<bool> candidates(const Lines& all) {
   return marked;
 }
 
-/// Complaints by id, as they are found.
+/// The complaints found so far, by id.
 class Collection {
  public:
   void add(const Hit& hit, const Line& line, size_t number) {
@@ -201,8 +201,8 @@ class Collection {
     std::string version;  ///< the first capture
     Found found;
   };
-  /// The row that stands first says most; of its lines the newest, but a loader names all versions
-  /// that it misses, and the highest is the one to have.
+  /// The earliest row is the most specific; of its lines the newest counts, but a loader names all
+  /// missing versions, and the highest is needed.
   static bool says_more(const Hit& hit, const Known& known) {
     if (hit.row != known.row) return hit.row < known.row;
     return !hit.row->id.ends_with("glibc") || !is_lower(hit.captures[0], known.version);

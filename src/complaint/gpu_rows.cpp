@@ -12,7 +12,7 @@ constexpr std::string_view kOwnDriver =
     "of "
     "its own";
 constexpr std::string_view kNoDriverHere =
-    "berth run --gpus all; berth doctor gpu where that was given";
+    "berth run --gpus all; if that was given, berth doctor gpu";
 constexpr std::string_view kOtherCode =
     "a build of the program that has code for this GPU (berth gpu list: its compute capability)";
 constexpr std::string_view kOlderCuda =
@@ -31,7 +31,7 @@ std::vector<Row> rows_of_gpu() {
       {"driver.version-mismatch",
        cause,
        {"api mismatch: the client has the version {v}"},
-       "a library of driver {1} meets a kernel module of another version",
+       "a library of driver {1} is used with a kernel module of another version",
        kOwnDriver},
       {"driver.version-mismatch",
        cause,
@@ -44,7 +44,7 @@ std::vector<Row> rows_of_gpu() {
        cause,
        {"system has unsupported display driver / cuda driver combination",
         "cudaerrorsystemdrivermismatch", "cuda_error_system_driver_mismatch"},
-       "the libcuda that the program loads does not go with the loaded kernel module (CUDA error "
+       "the libcuda that the program loads does not match the loaded kernel module (CUDA error "
        "803)",
        kOwnDriver,
        803},
@@ -52,8 +52,7 @@ std::vector<Row> rows_of_gpu() {
        cause,
        {"forward compatibility was attempted on non supported hw",
         "cudaerrorcompatnotsupportedondevice", "cuda_error_compat_not_supported_on_device"},
-       "a libcuda newer than the kernel module works on data-centre GPUs alone, and this is "
-       "another "
+       "a libcuda newer than the kernel module works only on data-centre GPUs, and this GPU is not "
        "one (CUDA error 804)",
        "berth run --gpu-driver bind; an image of an older CUDA; after an upgrade of the driver a "
        "reboot",
@@ -84,7 +83,7 @@ std::vector<Row> rows_of_gpu() {
         "cudaerrorinsufficientdriver"},
        "the program's CUDA is newer than this driver, or no driver is in the container (CUDA error "
        "35)",
-       "berth run --gpus all where no GPU was asked for; else a newer driver, an image of an older "
+       "berth run --gpus all if no GPU was requested; else a newer driver, an image of an older "
        "CUDA, or one that brings cuda-compat",
        35},
       {"driver.too-old",
@@ -104,9 +103,8 @@ std::vector<Row> rows_of_gpu() {
       {"driver.node-lost",
        cause,
        {"failed to initialize nvml: unknown error"},
-       "the container may no longer use its GPU nodes: systemd has loaded its units again and "
-       "closed "
-       "devices that it was not told of",
+       "the container may no longer use its GPU nodes: systemd has reloaded its units and denies "
+       "devices that are not declared to it",
        "start the container again; berth doctor gpu tells about gpu.char-links"},
       {"driver.node-closed",
        cause,
@@ -123,7 +121,7 @@ std::vector<Row> rows_of_gpu() {
       {"driver.timed-out",
        cause,
        {"nvidia-container-cli: initialization error: driver error: timed out"},
-       "the driver took too long to start: nothing keeps it awake",
+       "the driver took too long to start: no persistence daemon keeps it awake",
        "systemctl enable --now nvidia-persistenced"},
       {"driver.missing",
        effect,
@@ -162,7 +160,7 @@ std::vector<Row> rows_of_gpu() {
       {"driver.stub",
        cause,
        {"cuda driver is a stub library", "cuda_error_stub_library", "cudaerrorstublibrary"},
-       "the libcuda that the program loads is the toolkit's, which is there for linking alone "
+       "the libcuda that the program loads is the toolkit's, which is only for linking "
        "(CUDA "
        "error 34)",
        "take …/stubs out of LD_LIBRARY_PATH; berth run --gpus all",
@@ -195,7 +193,8 @@ std::vector<Row> rows_of_gpu() {
       {"cuda.capability-too-low",
        sign,
        {"with cuda compute capability {v}. the minimum required cuda capability is {v}"},
-       "TensorFlow leaves the GPU unused: its compute capability is {1}, this build begins at {2}",
+       "TensorFlow leaves the GPU unused: its compute capability is {1}, this build needs at least "
+       "{2}",
        kOtherCode},
       {"cuda.unsupported-ptx",
        effect,
@@ -236,14 +235,15 @@ std::vector<Row> rows_of_gpu() {
        {"cuda out of memory", "cuda error: out of memory", "cuda_error_out_of_memory",
         "cudaerrormemoryallocation", "cuda error {n}: out of memory"},
        "the GPU's memory is full",
-       "smaller batches, or more GPUs; nvidia-smi shows who else uses it",
+       "smaller batches, or more GPUs; nvidia-smi shows what else uses it",
        2},
       {"cuda.devices-unavailable",
        effect,
        {"all cuda-capable devices are busy or unavailable",
         "cuda-capable device(s) is/are busy or unavailable", "cudaerrordevicesunavailable",
         "cuda_error_device_unavailable"},
-       "the GPU is another process's alone, or in MIG mode without a slice (CUDA error 46)",
+       "another process uses the GPU exclusively, or it is in MIG mode without a slice (CUDA error "
+       "46)",
        "nvidia-smi (its compute mode and processes); berth doctor gpu",
        46},
       {"cuda.mps",
@@ -328,7 +328,8 @@ std::vector<Row> rows_of_gpu() {
        effect,
        {"undefined symbol: {w}, version libnvjitlink.so", "undefined symbol: __nvjitlink{w}",
         "undefined symbol: _nvjitlink{w}"},
-       "libraries of two CUDA releases meet: libnvJitLink is older than who needs it",
+       "libraries of two CUDA releases are mixed: libnvJitLink is older than the library that "
+       "needs it",
        "take the CUDA toolkit's directory out of LD_LIBRARY_PATH, or one release for both"},
       {"library.onnxruntime",
        effect,
@@ -346,7 +347,7 @@ std::vector<Row> rows_of_gpu() {
        effect,
        {"mkl fatal error: cannot load {w}"},
        "Intel's MKL does not find {1}, its part for this processor",
-       "install MKL in the image anew; look at LD_LIBRARY_PATH"},
+       "reinstall MKL in the image; look at LD_LIBRARY_PATH"},
       {"library.mkl",
        effect,
        {"mkl fatal error: this system does not meet the minimum requirements"},

@@ -13,7 +13,7 @@ constexpr size_t kMaxSkipped = 500;
 constexpr size_t kMaxWord = 256;
 constexpr size_t kMaxDigits = 10;
 constexpr size_t kMaxVersion = 32;
-/// So often a literal may be found in one line without the rest behind it.
+/// How often a literal may be found in one line without a match of the rest.
 constexpr size_t kMaxTries = 32;
 
 bool is_digit(char c) {
@@ -28,7 +28,7 @@ bool is_blank(char c) {
   return static_cast<unsigned char>(c) <= ' ';
 }
 
-/// How many bytes at the front of `text` are of the hole `kind`.
+/// The number of bytes at the front of `text` that the hole `kind` takes.
 size_t length_of(char kind, std::string_view text) {
   auto count = [&](size_t most, auto belongs) {
     size_t length = 0;
@@ -46,7 +46,7 @@ size_t length_of(char kind, std::string_view text) {
   });
 }
 
-/// The rest of a pattern behind its first literal, compared at one place of a line.
+/// The rest of a pattern behind its first literal, matched at one place of a line.
 class Rest {
  public:
   Rest(std::string_view pattern, const Line& line) : pattern_(pattern), line_(line) {}
@@ -59,7 +59,7 @@ class Rest {
     }
     return true;
   }
-  /// The capture of a hole that stood before the literal.
+  /// Stores the capture of a hole before the literal.
   void hold(std::string_view before) { captures_[count_++] = before; }
   size_t end() const { return at_; }
   const Captures& captures() const { return captures_; }
@@ -115,7 +115,7 @@ class Rest {
   size_t count_ = 0;
 };
 
-/// Whether a letter or digit at `at` would be the neighbour of one that belongs to the match.
+/// Whether a letter or digit at `at` would continue a word of the match.
 bool is_cut(const std::string& text, size_t left) {
   return left > 0 && left < text.size() && is_letter(text[left - 1]) && is_letter(text[left]);
 }
@@ -128,7 +128,7 @@ size_t escape_length(std::string_view text) {
   return std::min(text.size(), length + 1);
 }
 
-/// The hole that stands before the first literal reaches back from there.
+/// The hole before the first literal extends backwards from there.
 size_t reach_back(char kind, std::string_view before) {
   if (kind == 't') return std::min(kMaxText, before.size());
   size_t length = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What surrounds a program: shared memory, networks, MPI, ROCm, other engines.
+// The environment of a program: shared memory, networks, MPI, ROCm, other engines.
 #include "complaint/table.hpp"
 
 namespace berth::complaint {
@@ -77,7 +77,7 @@ std::vector<Row> rows_of_system() {
       {"mpi.pmi",
        effect,
        {"pmix error: {w} in file"},
-       "PMIx in the image and the launcher's do not come together ({1})",
+       "PMIx in the image and the launcher's cannot work together ({1})",
        kSamePmi},
       {"mpi.fabric",
        effect,
@@ -122,7 +122,7 @@ std::vector<Row> rows_of_system() {
        effect,
        {"hip out of memory", "hiperroroutofmemory"},
        "the GPU's memory is full",
-       "smaller batches, or more GPUs; rocm-smi shows who else uses it"},
+       "smaller batches, or more GPUs; rocm-smi shows what else uses it"},
 
       // ---- other engines ------------------------------------------------------------------------
       {"engine.no-toolkit",

@@ -9,7 +9,7 @@
 
 namespace berth::complaint {
 
-// Words that rows of several parts share.
+// Texts that rows of several parts share.
 inline constexpr std::string_view kLowerLevel =
     "a build for a lower x86-64 level, or another machine";
 inline constexpr std::string_view kRocmCode =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checks by subject, and the few words that they share.
+// The checks by subject, and their common helpers.
 #pragma once
 
 #include <functional>
@@ -32,7 +32,7 @@ inline Finding not_applicable(std::string cause) {
   return {Status::not_applicable, std::move(cause), {}, {}};
 }
 
-/// `finding` with the list that its cause sums up.
+/// `finding` with the list that its cause summarises.
 inline Finding with(Finding finding, std::vector<std::string> details) {
   finding.details = std::move(details);
   return finding;
@@ -41,7 +41,7 @@ inline Finding with(Finding finding, std::vector<std::string> details) {
 /// "1 node is stale", "3 nodes are stale".
 std::string counted(size_t count, std::string_view one, std::string_view many);
 
-/// Whether there is anything of NVIDIA's here: a GPU, a loaded module, or files.
+/// Whether this machine has anything of NVIDIA's: a GPU, a loaded module, or files.
 bool has_nvidia(const Facts& facts);
 
 }  // namespace berth::doctor

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Above this a start that has to ask NVML is felt; GPUs that sleep take 2 s and more.
+// Above this a user notices a start that has to ask NVML; sleeping GPUs take 2 s and more.
 constexpr auto kSlowProbe = 1500ms;
 
 const gpu::Driver& driver_of(const Facts& facts) {
@@ -20,7 +20,7 @@ const gpu::Driver& driver_of(const Facts& facts) {
 }
 
 Finding no_nvidia() {
-  return not_applicable("no NVIDIA GPU and no driver of NVIDIA is here");
+  return not_applicable("this machine has no NVIDIA GPU and no NVIDIA driver");
 }
 
 std::vector<const gpu::Gpu*> nvidia_gpus(const Facts& facts) {
@@ -54,7 +54,7 @@ Finding module(const Facts& facts) {
   if (!driver.module_version.empty() && !listed.empty() && listed != driver.module_version) {
     return warning("/sys/module/nvidia/version says " + driver.module_version +
                        ", which counts here, and /proc/driver/nvidia/version says " + listed,
-                   "reboot: both are to be those of the one module that is loaded");
+                   "reboot, so that both come from the loaded module");
   }
   if (!driver.module_version.empty()) return ok("nvidia " + driver.module_version + " is loaded");
   if (facts.gpu.nouveau) {
@@ -119,13 +119,15 @@ Finding libraries(const Facts& facts) {
   return ok("found");
 }
 
-// Mesa's libraries carry the names that programs ask for, too; they cannot drive this GPU.
+// Mesa's libraries have the same names, but cannot drive this GPU.
 Finding graphics(const Facts& facts) {
   if (!has_nvidia(facts)) return no_nvidia();
   bool gl = has_library(facts, "libGLX_nvidia.so.", false) ||
             has_library(facts, "libEGL_nvidia.so.", false);
   bool gl32 = has_library(facts, "libGLX_nvidia.so.", true);
-  if (gl) return ok(gl32 ? "the driver's GL is here, 32-bit too" : "the driver's GL is here");
+  if (gl)
+    return ok(gl32 ? "the driver's GL is installed, also for 32-bit"
+                   : "the driver's GL is installed");
   return ok(
       "the driver's GL is not installed: capability graphics brings none, and GL of another "
       "vendor is never given");
@@ -135,8 +137,8 @@ Finding kfd(const Facts& facts) {
   const auto& gpus = facts.gpu.inventory.gpus;
   bool any = std::any_of(gpus.begin(), gpus.end(),
                          [](const gpu::Gpu& gpu) { return gpu.vendor == gpu::Vendor::amd; });
-  if (!any) return not_applicable("no GPU of AMD is here");
-  if (!facts.gpu.inventory.amd_control_nodes.empty()) return ok("/dev/kfd is there");
+  if (!any) return not_applicable("this machine has no AMD GPU");
+  if (!facts.gpu.inventory.amd_control_nodes.empty()) return ok("/dev/kfd exists");
   return problem("there is no '/dev/kfd': ROCm does not start", "modprobe amdgpu");
 }
 
@@ -169,11 +171,11 @@ Finding nvml(const Facts& facts) {
   if (inventory.nvml == "ok") return ok("answers");
   if (inventory.driver.module_version.empty()) return not_applicable("no module is loaded");
   if (inventory.driver.module_version != inventory.driver.library_version) {
-    return not_applicable("it is not asked while module and files differ");
+    return not_applicable("not queried while module and files differ");
   }
   if (inventory.nvml == "missing") {
     return warning(
-        "NVML is not there: brand, memory and compute capability are not known, "
+        "NVML is missing: brand, memory and compute capability are not known, "
         "requirements of images are not checked in full",
         "install the driver's package that has libnvidia-ml.so.1");
   }
@@ -191,7 +193,7 @@ Finding persistence(const Facts& facts) {
                 : ok("nvidia-persistenced runs; " + time);
   }
   if (!slow) return ok("nvidia-persistenced does not run; " + time);
-  return warning(time + ": GPUs that nobody uses are put to sleep",
+  return warning(time + ": unused GPUs are shut down",
                  "systemctl enable --now nvidia-persistenced");
 }
 
@@ -244,10 +246,11 @@ Finding forward_compat(const Facts& facts) {
 }
 
 Finding fabric_manager(const Facts& facts) {
-  if (!facts.gpu.nvswitch) return not_applicable("no NVSwitch is here");
+  if (!facts.gpu.nvswitch) return not_applicable("this machine has no NVSwitch");
   if (facts.gpu.fabric_manager) return ok("runs");
-  return problem("NVSwitch is here and the fabric manager does not run: CUDA ends with error 802",
-                 "systemctl enable --now nvidia-fabricmanager");
+  return problem(
+      "this machine has NVSwitch, but the fabric manager does not run: CUDA ends with error 802",
+      "systemctl enable --now nvidia-fabricmanager");
 }
 
 Finding mig_slices(const Facts& facts) {

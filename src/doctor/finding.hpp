@@ -13,30 +13,30 @@ namespace berth::doctor {
 enum class Status {
   ok,
   warning,         ///< works, but not in every case or not for long
-  problem,         ///< something that was asked for will fail
-  not_applicable,  ///< there is nothing here that it could be about
+  problem,         ///< something that was requested will fail
+  not_applicable,  ///< this machine has nothing to check
 };
 std::string_view status_name(Status status);  ///< "ok", "warning", "problem", "not applicable"
 
-/// What a check says. Cause and remedy are one line each, without a period.
+/// The result of a check. Cause and remedy are one line each, without a period.
 struct Finding {
   Status status = Status::ok;
-  std::string cause;   ///< what was seen
+  std::string cause;   ///< the observation
   std::string remedy;  ///< a command or a thing to do; empty when there is nothing to do
-  std::vector<std::string> details;  ///< what `cause` sums up: paths, nodes
+  std::vector<std::string> details;  ///< the parts that `cause` summarises: paths, nodes
 };
 
 /// One question about the machine. Pure: the same facts give the same finding.
 struct Check {
-  std::string_view id;  ///< "gpu.version-mismatch": stable, docs/doctor.md tells about each
+  std::string_view id;  ///< "gpu.version-mismatch": stable, described in docs/doctor.md
   Finding (*judge)(const Facts& facts);
 };
 
-/// What `berth doctor` looks at.
+/// The scope of `berth doctor`.
 enum class Scope { everything, gpu };
 
-/// All checks in the order in which they are shown; those of a group stand together, and what
-/// stands before the dot of an id is its group.
+/// All checks in the order of display; a group's are consecutive, and the part before the dot of an
+/// id is the group.
 std::span<const Check> all_checks();
 
 struct Answer {

@@ -10,7 +10,7 @@ namespace berth::doctor {
 Facts gather(const Inputs& inputs) {
   Facts facts;
   facts.host = gather_host(inputs);
-  // A synthetic tree stands for a machine: it says what its init is, too.
+  // A synthetic tree stands for a machine, including its init.
   if (auto root = gpu::DriverRoot::open(inputs.driver_root); root.ok()) {
     facts.host.systemd = root->stat_machine("/run/systemd/system").has_value();
     auto enforcing = root->read_machine("/sys/fs/selinux/enforce");

@@ -6,9 +6,9 @@
 
 namespace berth::doctor {
 
-/// Looks at the machine. What cannot be read is a fact, never an error. With Scope::everything an
-/// ordinary user's process is in a user namespace of its own afterwards: making one and mounting an
-/// overlay in it are tried out last. Leaves nothing behind.
+/// Examines the machine. Unreadable things are facts, never errors. With Scope::everything an
+/// ordinary user's process is in a user namespace of its own afterwards: the last tests make one
+/// and mount an overlay in it. Leaves nothing behind.
 Facts gather(const Inputs& inputs);
 
 }  // namespace berth::doctor

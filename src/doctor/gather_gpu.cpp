@@ -26,14 +26,14 @@ void probe_driver(const Inputs& inputs, GpuFacts& facts) {
   gpu::ProbeOptions options;
   options.driver_root = inputs.driver_root;
   options.probe_program = inputs.libexec + "/berth-gpu-probe";
-  // A policy that cannot be read is a finding of its own.
+  // An unreadable policy is a finding of its own.
   auto policy = policy::read_compiled(inputs.config_dir);
   if (policy.ok()) {
     const policy::Gpu& site = policy->policy.gpu;
     options.configured = {site.library_directories, site.files};
     facts.searched = site.library_directories;
   }
-  NullLog log;  // what it warns of is in the inventory
+  NullLog log;  // its warnings are in the inventory
   auto begin = std::chrono::steady_clock::now();
   auto inventory = gpu::probe(options, log);
   auto took = std::chrono::steady_clock::now() - begin;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxGroupFile = size_t{4} << 20;
 
-// Collects NodeFacts; the members are what each node is compared with.
+// Collects NodeFacts; the members are the values to compare each node with.
 class Nodes {
  public:
   Nodes(const gpu::DriverRoot& root, const gpu::Inventory& inventory)
@@ -71,7 +71,7 @@ void Nodes::read_groups() {
   }
 }
 
-// What procfs lists; the inventory leaves out those without a node.
+// GPUs in procfs; the inventory leaves out those without a node.
 void Nodes::add_listed_gpus() {
   const std::string base = "/proc/driver/nvidia/gpus";
   auto addresses = root_.list_machine(base);

@@ -14,11 +14,11 @@ namespace {
 
 constexpr const char* kVerbs = "/dev/infiniband";
 constexpr size_t kLimitsFile = 16384;
-// Where the packages of distributions, AWS and HPE put NCCL's network plugins.
+// The directories of NCCL's network plugins in packages of distributions, AWS and HPE.
 constexpr std::array kLibraries = {
     "/usr/lib",       "/usr/lib64",      "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
     "/usr/local/lib", "/opt/cray/lib64", "/opt/amazon/ofi-nccl/lib",  "/opt/aws-ofi-nccl/lib"};
-// PluginDir of Slurm as it is built by default, and Debian's.
+// Slurm's default PluginDir, and Debian's.
 constexpr std::array kSlurm = {"/usr/lib64/slurm",
                                "/usr/lib/slurm",
                                "/usr/local/lib/slurm",

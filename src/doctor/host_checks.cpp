@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Can this user run containers here, and how.
+// Whether and how this user can run containers here.
 #include <algorithm>
 #include <array>
 
@@ -26,7 +26,7 @@ Finding programs(const Facts& facts) {
     return warning(missing(host.missing_parts) + ", which this build may have left out",
                    "docs/hacking.md, Building, names the switch of each");
   }
-  return ok("all programs lie in " + host.program_directory);
+  return ok("all programs are in " + host.program_directory);
 }
 
 Finding kernel(const Facts& facts) {
@@ -56,7 +56,7 @@ Finding procfs(const Facts& facts) {
   return problem(
       "a container of this user cannot have a /proc of its own: " + to_line(*trial.failure) +
           ": something is mounted over a part of this machine's",
-      "findmnt -R /proc, and away with it; until then berth run --pid host");
+      "findmnt -R /proc, and unmount it; until then berth run --pid host");
 }
 
 std::string usermod(const UserFacts& user) {
@@ -100,7 +100,7 @@ Finding identity(const Facts& facts) {
     return problem("this user cannot run containers", "see host.user-namespace");
   }
   return ok(host.all_ids ? "containers run in a user namespace with subordinate ids"
-                         : "containers run in a user namespace with this user's id alone");
+                         : "containers run in a user namespace with only this user's id");
 }
 
 Finding overlay(const Facts& facts) {
@@ -120,12 +120,12 @@ Finding overlay(const Facts& facts) {
                  disk + "; " + install_command("fuse-overlayfs", facts.host.os_release));
 }
 
-// Nobody needs them: directories are the default.
+// Optional: directories are the default.
 Finding layer_images(const Facts& facts) {
   const HostFacts& host = facts.host;
   if (host.layer_images == sys::ErofsWay::kernel) return ok("EROFS, mounted by the kernel");
-  if (host.layer_images == sys::ErofsWay::fuse) return ok("EROFS, shown through FUSE");
-  if (!host.no_layer_images) return not_applicable("was not looked at");
+  if (host.layer_images == sys::ErofsWay::fuse) return ok("EROFS, through FUSE");
+  if (!host.no_layer_images) return not_applicable("was not checked");
   return not_applicable("layers are directories: " + to_line(*host.no_layer_images));
 }
 
@@ -136,10 +136,10 @@ Finding cgroups(const Facts& facts) {
                    "mount -t cgroup2 none /sys/fs/cgroup, as root");
   }
   if (facts.host.user.machine_root) {
-    return ok(cgroups.unified ? "cgroup v2" : "cgroup v1, or v1 and v2 beside each other");
+    return ok(cgroups.unified ? "cgroup v2" : "cgroup v1, or v1 and v2 together");
   }
   if (!cgroups.writable && !cgroups.manager) {
-    return warning("this user may not make any: --memory, --cpus and --pids-limit do nothing",
+    return warning("this user may not create any: --memory, --cpus and --pids-limit have no effect",
                    facts.host.systemd && cgroups.unified
                        ? "log in by ssh or a console, or as root: loginctl enable-linger " +
                              facts.host.user.name
@@ -173,7 +173,7 @@ Finding policy(const Facts& facts) {
         host.policy_error->hint.empty() ? "berth policy apply, as root" : host.policy_error->hint);
   }
   if (host.policy_outdated) {
-    return warning("policy.toml was changed and is not in force", "berth policy apply, as root");
+    return warning("policy.toml was changed but not applied", "berth policy apply, as root");
   }
   return ok(host.policy_source.empty() ? "none: defaults are in force"
                                        : "in force: " + quote(host.policy_source));
@@ -181,8 +181,8 @@ Finding policy(const Facts& facts) {
 
 Finding network(const Facts& facts) {
   const HostFacts& host = facts.host;
-  if (host.network.empty()) return not_applicable("which one is the default is not known");
-  if (!host.no_network) return ok("containers have '" + host.network + "' unless told otherwise");
+  if (host.network.empty()) return not_applicable("the default network is not known");
+  if (!host.no_network) return ok("containers have '" + host.network + "' by default");
   Error error = *host.no_network;
   error.hint.clear();
   return problem("containers cannot have '" + host.network + "', the default: " + to_line(error),

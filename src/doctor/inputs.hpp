@@ -10,7 +10,7 @@
 
 namespace berth::doctor {
 
-/// Where to look; absolute paths.
+/// The paths to examine; absolute.
 struct Inputs {
   std::string root;
   std::string state;
@@ -19,7 +19,7 @@ struct Inputs {
   std::string config_dir = "/etc/berth";
   std::vector<std::string> cdi_directories = {"/etc/cdi", "/var/run/cdi"};
   std::optional<Error> no_home;     ///< why there is no root
-  std::string network;              ///< the default of containers; empty: not known
+  std::string network;              ///< the default of containers; empty: unknown
   std::optional<Error> no_network;  ///< why they cannot have it
   std::string job;                  ///< "Slurm job 42"
   Scope scope = Scope::everything;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device nodes: there, the right ones, and open to this user.
+// Device nodes: present, correct, and accessible to this user.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -77,7 +77,7 @@ Finding missing_nodes(const Facts& facts) {
   NodeList missing = select(facts, [](const NodeFacts& node) {
     return !node.found && !node.optional && !is_capability(node);
   });
-  if (missing.empty()) return ok("every node of the driver is there");
+  if (missing.empty()) return ok("every node of the driver exists");
   std::string cause = first_of(missing) + (missing.size() == 1 ? " is" : " are") + " missing";
   if (!facts.host.job.empty()) {
     return with(ok(cause + ": not given to " + facts.host.job), paths(missing));
@@ -101,7 +101,7 @@ Finding stale_nodes(const Facts& facts) {
     details.push_back(node->character
                           ? fmt::format("{} is {}:{}, the driver's is {}:{}", quote(wanted.path),
                                         node->major, node->minor, wanted.major, wanted.minor)
-                          : fmt::format("{} is no character device", quote(wanted.path)));
+                          : fmt::format("{} is not a character device", quote(wanted.path)));
   }
   std::string cause = details.front();
   if (details.size() > 1) cause += fmt::format(", and {} more", details.size() - 1);
@@ -169,7 +169,7 @@ Finding device_cgroup(const Facts& facts) {
 Finding nodev(const Facts& facts) {
   if (facts.gpu.nodes.empty() || !facts.gpu.dev) return none_here();
   if (!facts.gpu.dev->no_dev) return ok("devices can be opened below /dev");
-  return problem("the nodes are on a file system that is mounted nodev: nobody can open them",
+  return problem("the nodes are on a file system that is mounted nodev: they cannot be opened",
                  "mount -o remount,dev /dev, as root");
 }
 

@@ -24,18 +24,18 @@ bool has_verbs(const PreflightFacts& facts) {
 }
 
 Finding memlock(const PreflightFacts& facts) {
-  if (!has_verbs(facts)) return not_applicable("there is no RDMA device that memory is locked for");
+  if (!has_verbs(facts)) return not_applicable("there is no RDMA device that needs locked memory");
   if (!facts.memlock) return not_applicable("/proc/self/limits cannot be read");
   if (*facts.memlock == kUnlimited) return ok("memory may be locked without limit");
   return warning("only " + human_bytes(*facts.memlock) +
-                     " of memory may be locked: ibv_reg_mr() fails and takes NCCL and MPI with it",
+                     " of memory may be locked: ibv_reg_mr() fails, and NCCL and MPI with it",
                  "PropagateResourceLimitsExcept=MEMLOCK in slurm.conf, and LimitMEMLOCK=infinity "
                  "for slurmd");
 }
 
 Finding shared_memory(const PreflightFacts& facts) {
   if (!facts.shm_bytes) {
-    return warning("nothing is mounted on /dev/shm: processes of one node meet nowhere",
+    return warning("nothing is mounted on /dev/shm: processes of one node cannot share memory",
                    "mount -t tmpfs shm /dev/shm, as root");
   }
   std::string size = human_bytes(*facts.shm_bytes) + " are free in /dev/shm";
@@ -64,9 +64,9 @@ Finding network_plugin(const PreflightFacts& facts) {
     return with(ok(quote(facts.plugins.front()) + " is there for NCCL"), facts.plugins);
   }
   if (!has_fabric(facts, {"efa", "slingshot"})) {
-    return not_applicable("NCCL knows the network of this node by itself");
+    return not_applicable("NCCL supports the network of this node itself");
   }
-  return warning("NCCL has no way of its own over " + join(facts.fabric, ", ") +
+  return warning("NCCL itself does not support " + join(facts.fabric, ", ") +
                      ", and no libnccl-net is installed: it falls back to TCP",
                  "install aws-ofi-nccl here or in the image");
 }
@@ -74,8 +74,9 @@ Finding network_plugin(const PreflightFacts& facts) {
 Finding topology_file(const PreflightFacts& facts) {
   if (facts.topology.empty()) return not_applicable("NCCL_TOPO_FILE is not set");
   if (facts.topology_there) return ok(quote(facts.topology));
-  return warning("NCCL_TOPO_FILE=" + facts.topology + " is not there: NCCL takes what it finds",
-                 "unset NCCL_TOPO_FILE, or the file");
+  return warning(
+      "NCCL_TOPO_FILE=" + facts.topology + " does not exist: NCCL uses its own detection",
+      "unset NCCL_TOPO_FILE, or create the file");
 }
 
 Finding xpmem(const PreflightFacts& facts) {
@@ -94,7 +95,7 @@ Finding gdrcopy(const PreflightFacts& facts) {
   if (!facts.gpus || !has_fabric(facts, {"infiniband", "roce"})) {
     return not_applicable("there are no GPUs beside InfiniBand or RoCE");
   }
-  return warning("no /dev/gdrdrv: small messages out of GPU memory are slower",
+  return warning("no /dev/gdrdrv: small messages from GPU memory are slower",
                  "install gdrcopy and load gdrdrv, as root");
 }
 

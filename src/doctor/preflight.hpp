@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What training over several nodes needs of this one, for `berth slurm preflight`: gathered once,
+// The requirements of multi-node training on this node, for `berth slurm preflight`: gathered once,
 // judged by pure code.
 #pragma once
 
@@ -17,9 +17,9 @@ struct PreflightFacts {
   std::vector<std::string> fabric;  ///< node::Profile::fabric
   bool gpus = false;
   std::optional<uint64_t> memlock;    ///< soft RLIMIT_MEMLOCK in bytes, ~0: unlimited
-  std::optional<uint64_t> shm_bytes;  ///< free in /dev/shm; none: nothing is mounted there
+  std::optional<uint64_t> shm_bytes;  ///< free in /dev/shm; none: not mounted
   std::vector<std::string> verbs;     ///< "/dev/infiniband/uverbs0"
-  std::vector<std::string> closed;    ///< of `verbs`, those that this user may not open
+  std::vector<std::string> closed;    ///< those of `verbs` that this user may not open
   std::vector<std::string> plugins;   ///< "/opt/amazon/ofi-nccl/lib/libnccl-net.so"
   std::string topology;               ///< NCCL_TOPO_FILE; empty: not set
   bool topology_there = false;
@@ -29,8 +29,8 @@ struct PreflightFacts {
   std::vector<std::string> pmix;  ///< "/usr/lib64/slurm/mpi_pmix.so"
 };
 
-/// Looks at this machine. What cannot be read is not there. Of a synthetic `driver_root` the tree
-/// stands for the machine, but for limits and /dev/shm. `topology` is NCCL_TOPO_FILE.
+/// Examines this machine. Unreadable things count as missing. A synthetic `driver_root` stands for
+/// the machine, except for limits and /dev/shm. `topology` is NCCL_TOPO_FILE.
 PreflightFacts gather_preflight(const std::string& driver_root, std::vector<std::string> fabric,
                                 bool gpus, const std::string& topology);
 
@@ -38,7 +38,7 @@ PreflightFacts gather_preflight(const std::string& driver_root, std::vector<std:
 /// Pure. proc_pid_limits(5)
 std::optional<uint64_t> parse_memlock(std::string_view limits);
 
-/// The answers, whose ids begin "node.". Pure.
+/// The answers, with ids that begin "node.". Pure.
 std::vector<Answer> judge_preflight(const PreflightFacts& facts);
 
 }  // namespace berth::doctor

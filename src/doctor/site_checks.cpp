@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What else on this machine gives GPUs to containers: CDI files, NVIDIA's toolkit, SELinux.
+// Other sources of GPUs for containers on this machine: CDI files, NVIDIA's toolkit, SELinux.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kRegenerate = "berth cdi generate, or nvidia-ctk cdi generate";
 
 Finding no_files() {
-  return not_applicable("no CDI file about GPUs is here");
+  return not_applicable("this machine has no CDI file for GPUs");
 }
 
 Finding cdi_files(const Facts& facts) {
@@ -40,7 +40,7 @@ Finding cdi_driver(const Facts& facts) {
                      kRegenerate);
     }
   }
-  return ok("no file is of another driver");
+  return ok("no file was generated for another driver");
 }
 
 Finding cdi_nodes(const Facts& facts) {
@@ -50,7 +50,7 @@ Finding cdi_nodes(const Facts& facts) {
     return with(problem(quote(file.path) + ": " + file.stale_nodes.front(), kRegenerate),
                 file.stale_nodes);
   }
-  return ok("every node in them is there, with its numbers");
+  return ok("every node in them exists, with its numbers");
 }
 
 Finding cdi_missing(const Facts& facts) {
@@ -65,20 +65,20 @@ Finding cdi_missing(const Facts& facts) {
                         kRegenerate),
                 file.missing_files);
   }
-  return ok("every file in them is there");
+  return ok("every file in them exists");
 }
 
 Finding toolkit_config(const Facts& facts) {
   if (facts.gpu.toolkit_config.empty()) {
-    return not_applicable("NVIDIA's container toolkit has no configuration here");
+    return not_applicable("NVIDIA's container toolkit has no configuration on this machine");
   }
   if (facts.gpu.toolkit_error) {
     return warning(
         "NVIDIA's toolkit cannot read its configuration: " + to_line(*facts.gpu.toolkit_error),
-        "mend that line, or remove the file");
+        "fix that line, or remove the file");
   }
   if (facts.gpu.toolkit_keys.empty()) {
-    return ok(quote(facts.gpu.toolkit_config) + " holds defaults alone");
+    return ok(quote(facts.gpu.toolkit_config) + " has only defaults");
   }
   return with(warning(quote(facts.gpu.toolkit_config) + " sets " + facts.gpu.toolkit_keys.front() +
                           (facts.gpu.toolkit_keys.size() > 1
@@ -90,12 +90,13 @@ Finding toolkit_config(const Facts& facts) {
 }
 
 Finding old_hooks(const Facts& facts) {
-  if (facts.gpu.hooks.empty()) return not_applicable("no engine is told to call NVIDIA's hook");
-  return with(warning(quote(facts.gpu.hooks.front()) +
-                          " makes other engines call NVIDIA's hook besides a CDI file: GPUs come "
-                          "twice or fail",
-                      "remove it where CDI is used"),
-              facts.gpu.hooks);
+  if (facts.gpu.hooks.empty())
+    return not_applicable("no engine is configured to call NVIDIA's hook");
+  return with(
+      warning(quote(facts.gpu.hooks.front()) + " makes other engines call NVIDIA's hook besides a "
+                                               "CDI file: GPUs are added twice or fail",
+              "remove it where CDI is used"),
+      facts.gpu.hooks);
 }
 
 Finding selinux(const Facts& facts) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where images, containers and run state are kept.
+// The directories of images, containers and run state.
 #include <array>
 
 #include "doctor/checks.hpp"
@@ -7,7 +7,7 @@
 namespace berth::doctor {
 namespace {
 
-constexpr uint64_t kLittleSpace = uint64_t{2} << 30;  // less than a CUDA image takes
+constexpr uint64_t kLittleSpace = uint64_t{2} << 30;  // less than the size of a CUDA image
 constexpr uint64_t kFewInodes = 50000;                // such an image has about that many files
 
 Finding usable(const Place& place, std::string_view flag) {
@@ -57,22 +57,22 @@ std::string flag_names(const sys::FileSystem& mounted) {
   return join(names, ",");
 }
 
-// A container's root is an overlay, which has flags of its own: what the layers are mounted with
-// does not reach it. A volume of driver files is bound from the store and keeps its flags; of the
-// state directory nothing is bound that is ever executed.
+// A container's root is an overlay with flags of its own, independent of the layers' mounts. A
+// volume of driver files is bound from the store and keeps its flags; nothing executable is bound
+// from the state directory.
 Finding mount_flags(const Facts& facts) {
   const auto& store = facts.host.root.file_system;
   if (!store) return not_applicable("nothing is known of it");
   if (store->no_exec) {
     return warning(quote(facts.host.root.existing) +
-                       " is mounted noexec: with --gpu-driver volume the driver's files lie there "
+                       " is mounted noexec: with --gpu-driver volume the driver's files are there "
                        "and cannot be loaded",
                    "another --gpu-driver, or --root DIR on another file system");
   }
   std::string names = flag_names(*store);
   if (names.empty()) return ok("programs can be executed there");
   return ok(names + " of " + quote(facts.host.root.existing) +
-            " does not reach containers, whose root is an overlay");
+            " does not affect containers, because their root is an overlay");
 }
 
 constexpr std::array kStorageChecks = {

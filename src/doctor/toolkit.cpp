@@ -11,7 +11,7 @@
 namespace berth::doctor {
 namespace {
 
-// What the toolkit's own file holds when nobody has touched it.
+// The content of the toolkit's unmodified file.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kDefaults = {{
     {"disable-require", "false"},
     {"supported-driver-capabilities", "compat32,compute,display,graphics,ngx,utility,video"},
@@ -38,7 +38,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kDefault
     {"nvidia-container-runtime.debug", ""},
 }};
 
-// A string counts by its text, all else by its JSON, which is TOML too.
+// Strings are compared by their text, others by their JSON, which is TOML too.
 bool is_default(const std::string& key, const json::Value& value) {
   std::string text = value.string() != nullptr ? *value.string() : json::write(value);
   return std::any_of(kDefaults.begin(), kDefaults.end(),

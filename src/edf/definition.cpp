@@ -12,7 +12,7 @@ namespace {
 
 using policy::TomlEntry;
 
-/// Where a table stands as a key; its entries are read one by one.
+/// A table in the place of a key; its entries are parsed one by one.
 struct Table {};
 template <class V>
 void fields(V&, Table&) {}
@@ -102,8 +102,8 @@ Result<void> Parser::take_variable(const TomlEntry& entry) {
               name.find_first_of(std::string_view("=\0", 2)) == std::string::npos;
   if (!good) {
     return make_error(Kind::usage,
-                      fmt::format("{}: {}: no name of an environment variable", place(entry.line),
-                                  escape_controls(policy::key_of(entry))));
+                      fmt::format("{}: {}: not the name of an environment variable",
+                                  place(entry.line), escape_controls(policy::key_of(entry))));
   }
   const std::string* value = entry.value.string();
   if (value == nullptr) return wrong(entry, "a string");

@@ -25,7 +25,7 @@ Error not_readable(std::string_view text) {
   return make_error(Kind::usage, "cannot read the variable in " + quote(text), kForms);
 }
 
-/// `inside`: what stands between "${" and "}".
+/// `inside`: the text between "${" and "}".
 Result<std::string_view> value_of(std::string_view inside, const LookUp& look_up) {
   size_t mark = inside.find(":-");
   std::string_view name = inside.substr(0, mark);

@@ -47,14 +47,14 @@ class Resolver {
 
   const Load& load_;
   const LookUp& look_up_;
-  std::vector<std::string> chain_;  ///< from the first file to the one that is read
+  std::vector<std::string> chain_;  ///< from the first file to the current one
   size_t files_ = 0;
 };
 
 Result<void> Resolver::check_chain(const std::string& next) const {
   auto again = std::find(chain_.begin(), chain_.end(), next);
   if (again != chain_.end()) {
-    return make_error(Kind::usage, "base_environment goes round in a loop: " +
+    return make_error(Kind::usage, "base_environment is a loop: " +
                                        join({again, chain_.end()}, " -> ") + " -> " + next);
   }
   if (chain_.size() <= kMostLevels) return {};
@@ -82,7 +82,7 @@ Result<void> Resolver::expand_all(Definition& definition) const {
 }
 
 Result<Definition> Resolver::resolve(const File& file) {
-  // Each level may name many files: in all they are few.
+  // Each level may name many files: the total is limited too.
   if (++files_ > kMostFiles) {
     return make_error(Kind::usage, fmt::format("{}: more than {} files by base_environment",
                                                file.path, kMostFiles));

@@ -11,7 +11,7 @@
 namespace berth::edf {
 
 struct File {
-  std::string path;  ///< the same for the same file, else a loop is only seen where it is too deep
+  std::string path;  ///< equal for the same file, otherwise a loop is only noticed by its depth
   std::string text;
 };
 
@@ -21,10 +21,10 @@ using Load = std::function<Result<File>(const std::string& name)>;
 inline constexpr size_t kMostLevels = 10;  ///< of bases below the first file
 inline constexpr size_t kMostFiles = 100;
 
-/// What `file` says on top of its bases, one after the other: a later value takes the place of an
-/// earlier one, [env] and [annotations] by their names, mounts and devices are added. All texts are
-/// expanded by `look_up` but those of [env], for which the image's variables count as well; that
-/// they can be read is checked. `bases` is empty.
+/// Combines `file` with its bases, in order: a later value replaces an earlier one, [env] and
+/// [annotations] by name; mounts and devices are appended. All texts are expanded by `look_up`
+/// except those of [env], for which the image's variables count as well; only their syntax is
+/// checked. `bases` is empty.
 /// Errors: those of parse(), and of expand() and `load` behind "pytorch.toml:3: "; usage (a loop in
 /// base_environment, named file by file, or more than the constants above).
 Result<Definition> resolve(const File& file, const Load& load, const LookUp& look_up);

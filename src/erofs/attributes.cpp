@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxValue = 0xffff;
 
-/// What is taken off the key, and the rest of it.
+/// Splits the key into the prefix code and the rest.
 std::optional<std::pair<Prefix, std::string_view>> split_key(std::string_view key) {
   constexpr std::pair<std::string_view, Prefix> kWhole[] = {
       {"system.posix_acl_access", Prefix::acl_access},

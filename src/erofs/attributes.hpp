@@ -9,18 +9,18 @@
 
 namespace berth::erofs {
 
-/// What the attributes of an inode may take: their words are counted in 16 bits.
+/// The maximal size of an inode's attributes: a 16-bit field counts their words.
 inline constexpr size_t kMaxAttributes = 12 + 4 * 0xfffe;
 
-/// The extended attributes of one inode as they lie behind it.
+/// The extended attributes of one inode, in their form on disk.
 class Attributes {
  public:
   Attributes() = default;
   explicit Attributes(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  /// Puts one more behind those there are; a key is given once.
-  /// Errors: unsupported (no prefix that EROFS knows, a name or value that is too long for it, more
-  /// than there is room for).
+  /// Appends an attribute; each key once.
+  /// Errors: unsupported (a prefix that EROFS lacks, a name or value that is too long for it, no
+  /// room left).
   Result<void> add(std::string_view key, std::string_view value);
 
   /// With the header; empty for none. A multiple of 4 bytes.

@@ -6,7 +6,7 @@
 
 namespace berth::erofs {
 
-/// CRC32C as a superblock has it: begun with all ones, and not inverted at the end.
+/// The CRC32C of a superblock: initialised with all ones, and not inverted at the end.
 uint32_t checksum(std::string_view bytes);
 
 }  // namespace berth::erofs

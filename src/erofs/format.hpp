@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lies on disk in an EROFS image without compression, as Linux 5.4 and later read it: we write
-// no feature that an old kernel would have to know, and read those of mkfs.erofs besides.
+// The disk format of EROFS images without compression, for Linux 5.4 and later: we write no feature
+// that an old kernel would have to know, and also read those of mkfs.erofs.
 // Source: kernel Documentation/filesystems/erofs.rst; erofs.docs.kernel.org "Core on-disk format".
 #pragma once
 
@@ -15,11 +15,11 @@ static_assert(std::endian::native == std::endian::little, "the structs are writt
 
 inline constexpr uint64_t kBlock = 4096;
 inline constexpr unsigned kBlockBits = 12;
-inline constexpr uint64_t kSlot = 32;  ///< an inode begins at a multiple; its number counts them
+inline constexpr uint64_t kSlot = 32;  ///< alignment of an inode; its number counts slots
 inline constexpr uint64_t kSuperblockAt = 1024;
 inline constexpr uint32_t kMagic = 0xe0f5'e1e2;
-inline constexpr uint32_t kCompatChecksum = 1;  ///< Superblock::checksum is filled in
-inline constexpr uint32_t kCompatMtime = 2;     ///< the times of inodes are those of modification
+inline constexpr uint32_t kCompatChecksum = 1;  ///< Superblock::checksum is valid
+inline constexpr uint32_t kCompatMtime = 2;     ///< the times of inodes are mtimes
 inline constexpr uint32_t kNoBlock = 0xffff'ffff;
 inline constexpr size_t kMaxName = 255;
 
@@ -34,23 +34,23 @@ struct Superblock {
   uint64_t build_time = 0;
   uint32_t build_time_nanoseconds = 0;
   uint32_t blocks = 0;
-  uint32_t inodes_block = 0;      ///< where the slots are counted from
-  uint32_t attributes_block = 0;  ///< of attributes that inodes share
+  uint32_t inodes_block = 0;      ///< slots are counted from here
+  uint32_t attributes_block = 0;  ///< of shared attributes
   std::array<uint8_t, 16> uuid = {};
   std::array<char, 16> volume_name = {};
   uint32_t incompatible = 0;
-  uint16_t lz4_distance = 0;  ///< or the algorithms of compression; 0: nothing is compressed
+  uint16_t lz4_distance = 0;  ///< or the compression algorithms; 0: nothing is compressed
   std::array<uint8_t, 42> unused = {};
 };
 static_assert(sizeof(Superblock) == 128 && offsetof(Superblock, uuid) == 48 &&
               offsetof(Superblock, incompatible) == 80);
 
-/// How the content of an inode lies.
+/// The storage of an inode's content.
 enum class Layout : uint16_t {
   blocks = 0,  ///< in blocks of its own
-  tail = 2,    ///< what the last block would hold lies behind the inode, in the inode's block
+  tail = 2,    ///< the rest of the last block is behind the inode, in the inode's block
 };
-/// A format has these bits and no other: that the inode is extended, and the layout.
+/// The bits of a format: that the inode is extended, and the layout.
 inline constexpr unsigned kExtendedInode = 1;
 inline constexpr unsigned kLayoutShift = 1;
 inline constexpr unsigned kLayoutMask = 7;
@@ -62,7 +62,7 @@ constexpr uint16_t inode_format(Layout layout) {
 
 struct DiskInode {
   uint16_t format = 0;
-  uint16_t attributes = 0;  ///< 0: none; else the words behind their header, and 1
+  uint16_t attributes = 0;  ///< 0: none; else 1 and the words behind their header
   uint16_t mode = 0;
   uint16_t unused = 0;
   uint64_t size = 0;
@@ -77,7 +77,7 @@ struct DiskInode {
 };
 static_assert(sizeof(DiskInode) == 64 && offsetof(DiskInode, links) == 44);
 
-/// The short form, which mkfs.erofs prefers; its time is the superblock's.
+/// The short form, which mkfs.erofs prefers; it has the superblock's time.
 struct CompactInode {
   uint16_t format = 0;
   uint16_t attributes = 0;
@@ -93,8 +93,8 @@ struct CompactInode {
 };
 static_assert(sizeof(CompactInode) == 32 && offsetof(CompactInode, uid) == 24);
 
-/// Before the attributes of an inode, right behind it. The numbers of those that it shares with
-/// other inodes follow; then the entries of its own.
+/// Directly behind an inode, before its attributes. Followed by the numbers of shared attributes,
+/// then by the entries of its own.
 struct AttributesHeader {
   uint32_t filter = 0;
   uint8_t shared = 0;
@@ -102,7 +102,8 @@ struct AttributesHeader {
 };
 static_assert(sizeof(AttributesHeader) == 12);
 
-/// An attribute: its name without the prefix and its value follow; then zeros up to 4 bytes.
+/// An attribute: followed by its name without the prefix and its value, padded with zeros to 4
+/// bytes.
 struct AttributeEntry {
   uint8_t name_length = 0;
   uint8_t prefix = 0;  ///< Prefix
@@ -117,8 +118,8 @@ enum class Prefix : uint8_t {
   security = 6
 };
 
-/// A directory's block: these, sorted by the bytes of the names, then the names. The first name's
-/// place says how many there are.
+/// A directory's block: these, sorted by the bytes of the names, then the names. The offset of the
+/// first name gives their number.
 struct DiskEntry {
   std::array<uint32_t, 2> inode = {};  ///< low word first: 12 bytes, without a gap
   uint16_t name_at = 0;

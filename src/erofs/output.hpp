@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where bytes go in an image: places are given out from the front to the back, and nothing is
-// written twice.
+// Allocates places in an image, from front to back; nothing is written twice.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +17,15 @@ class RecordBlocks {
  public:
   explicit RecordBlocks(const sys::Fd& file) : file_(&file) {}
 
-  /// Whether `size` bytes, at most a block, still go into one of them.
+  /// Whether a record of `size` bytes, at most a block, still fits.
   bool fits(size_t size) const;
-  /// Puts a record where it leaves the least room. Only after fits(); gives its address.
+  /// Puts a record where it leaves the least room. Only after fits(); returns its address.
   uint64_t put(std::string_view record);
-  /// Whether the bytes at `address` are still in memory, to be read and replaced.
+  /// Whether the bytes at `address` are still in memory, and can be read and replaced.
   bool holds(uint64_t address) const;
   std::string read(uint64_t address, size_t length) const;
   void replace(uint64_t address, std::string_view bytes);
-  /// Goes on with `count` empty blocks at `address`, after flush().
+  /// Starts with `count` empty blocks at `address`, after flush().
   void begin(uint64_t address, size_t count);
   Result<void> flush();
 

@@ -22,7 +22,7 @@ Error damaged(const std::string& what) {
   return make_error(Kind::corrupt, "the EROFS image is damaged: " + what);
 }
 
-// Of Superblock::incompatible. The first one alone says nothing about an image without compression.
+// Bits of Superblock::incompatible. The first one alone means nothing without compression.
 constexpr uint32_t kPadded = 1;
 constexpr std::pair<uint32_t, std::string_view> kFeatures[] = {
     {0x02, "compression"},        {0x04, "files in chunks"},
@@ -57,7 +57,7 @@ bool is_name(std::string_view name) {
          name.find('\0') == name.npos;
 }
 
-/// The whole of a key that takes no name, or the start of one that does.
+/// The whole key, for prefixes without a name, or its beginning.
 std::optional<std::string_view> prefix_text(uint8_t prefix) {
   switch (static_cast<Prefix>(prefix)) {
     case Prefix::user:
@@ -114,7 +114,7 @@ Result<DirectoryBlock::Entry> DirectoryBlock::at(size_t index) const {
 Result<Reader> Reader::open(const sys::Fd& image) {
   Reader reader(image);
   struct stat info = TRY(sys::stat_fd(image, kReaderName));
-  if (!S_ISREG(info.st_mode)) return make_error(Kind::usage, "the image is no regular file");
+  if (!S_ISREG(info.st_mode)) return make_error(Kind::usage, "the image is not a regular file");
   reader.size_ = static_cast<uint64_t>(info.st_size);
   TRY(reader.read_superblock());
   Inode root = TRY(reader.inode(reader.root()));
@@ -163,7 +163,7 @@ Result<void> Reader::read_superblock() {
   std::string block = TRY(read({kSuperblockAt, kBlock - kSuperblockAt}));
   std::memcpy(&superblock_, block.data(), sizeof superblock_);
   if (superblock_.magic != kMagic) {
-    return make_error(Kind::corrupt, "the file is no EROFS image");
+    return make_error(Kind::corrupt, "the file is not an EROFS image");
   }
   if (superblock_.block_bits != kBlockBits) {
     return make_error(Kind::unsupported, "the EROFS image has blocks that are not of 4096 bytes",
@@ -206,7 +206,7 @@ Result<void> Reader::place_content(Inode& inode, unsigned layout, uint32_t where
 Result<Inode> Reader::inode(uint64_t number) const {
   if (number > size_ / kSlot) return damaged("an inode lies beyond its end");
   uint64_t at = uint64_t{superblock_.inodes_block} * kBlock + number * kSlot;
-  // One look for either form; a compact one may be the last thing of the file.
+  // One read for either form; a compact inode may end the file.
   std::array<char, sizeof(DiskInode)> bytes = {};
   bool room = holds({at, sizeof(DiskInode)});
   TRY(fill(at, bytes.data(), room ? sizeof(DiskInode) : sizeof(CompactInode)));
@@ -307,7 +307,7 @@ Result<DirectoryBlock> Reader::directory_block(const Inode& directory, uint64_t 
 }
 
 Result<std::optional<uint64_t>> Reader::find(const Inode& directory, std::string_view name) const {
-  // The last block whose first name is not behind the one that is looked for; then the same within.
+  // Binary search for the last block with a first name not behind the wanted one; then within it.
   uint64_t low = 0;
   uint64_t high = directory_blocks(directory);
   std::optional<DirectoryBlock> found;
@@ -355,7 +355,7 @@ Result<AttributePlace> Reader::attribute_at(uint64_t at, uint64_t end) const {
 }
 
 Result<std::vector<AttributePlace>> Reader::attributes(const Inode& inode) const {
-  constexpr size_t kMaxKeys = 64 << 10;  // what listxattr(2) can tell
+  constexpr size_t kMaxKeys = 64 << 10;  // the limit of listxattr(2)
   std::vector<AttributePlace> found;
   if (inode.attributes_size == 0) return found;
   auto header = TRY(read_struct<AttributesHeader>(inode.attributes_at));
@@ -366,7 +366,7 @@ Result<std::vector<AttributePlace>> Reader::attributes(const Inode& inode) const
   size_t keys = 0;
   auto add = [&](AttributePlace attribute) -> Result<void> {
     constexpr size_t kUnknownKey = 64;
-    // One without a key is of a prefix that Linux does not know either.
+    // An attribute without a key has a prefix that Linux does not know either.
     keys += attribute.key.empty() ? kUnknownKey : attribute.key.size() + 1;
     if (keys > kMaxKeys) return damaged("an inode has too many attributes");
     if (attribute.key.empty()) return {};

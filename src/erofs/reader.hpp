@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads EROFS images of anybody. Nothing is taken for granted: every place, size, count and name is
-// checked against the file before it is used, and what is kept in memory is a block at a time.
+// Reads untrusted EROFS images. Every address, size, count and name is checked against the file
+// before use, and memory holds one block at a time.
 #pragma once
 
 #include <array>
@@ -16,9 +16,9 @@
 
 namespace berth::erofs {
 
-/// An inode whose content and attributes lie within the image.
+/// An inode, with content and attributes checked to be within the image.
 struct Inode {
-  uint64_t number = 0;  ///< the slot that it begins at; other inodes have others
+  uint64_t number = 0;  ///< its slot, unique to the inode
   uint32_t mode = 0;    ///< with the bits of its type
   uint32_t uid = 0;
   uint32_t gid = 0;
@@ -28,20 +28,20 @@ struct Inode {
   uint32_t device_major = 0;
   uint32_t device_minor = 0;
   uint64_t size = 0;
-  uint64_t in_blocks = 0;  ///< how much of it lies at `blocks_at`; the rest, less than a block,
-  uint64_t blocks_at = 0;  ///< lies at `tail_at`. Both are addresses in the image.
+  uint64_t in_blocks = 0;  ///< how much of it is at `blocks_at`; the rest, less than a block,
+  uint64_t blocks_at = 0;  ///< is at `tail_at`. Both are addresses in the image.
   uint64_t tail_at = 0;
   uint64_t attributes_at = 0;
   uint64_t attributes_size = 0;
 };
 
-/// Bytes of an image.
+/// A range of an image.
 struct Piece {
   uint64_t at = 0;
   uint64_t length = 0;
 };
 
-/// An extended attribute; its value stays where it is.
+/// An extended attribute; its value stays in the image.
 struct AttributePlace {
   std::string key;
   Piece value;
@@ -52,16 +52,16 @@ class DirectoryBlock {
  public:
   struct Entry {
     uint64_t inode = 0;
-    uint8_t type = 0;  ///< a FileType, if the image is in order
+    uint8_t type = 0;  ///< a FileType, if the image is valid
     std::string_view name;
   };
 
-  /// At most a block.  Errors: corrupt (its first entry tells no count that there is room for).
+  /// At most a block.  Errors: corrupt (its first entry implies an impossible count).
   static Result<DirectoryBlock> parse(std::string bytes);
 
   size_t size() const { return size_; }
-  /// `index` below size(). The name lives as long as this, and is one that a directory may have,
-  /// "." and ".." too.  Errors: corrupt.
+  /// `index` below size(). The name lives as long as this, and is valid in a directory, including
+  /// "." and "..".  Errors: corrupt.
   Result<Entry> at(size_t index) const;
 
  private:
@@ -69,12 +69,12 @@ class DirectoryBlock {
   size_t size_ = 0;
 };
 
-/// Several threads may use one at a time.
+/// Thread-safe.
 class Reader {
  public:
-  /// `image`: open for reading; it outlives this.
+  /// `image`: open for reading; it has to outlive this.
   /// Errors: corrupt (no EROFS image, a damaged or truncated one), unsupported (compressed, in
-  /// chunks, on several devices, blocks that are not of 4 KiB), io.
+  /// chunks, on several devices, blocks other than 4 KiB), io.
   static Result<Reader> open(const sys::Fd& image);
 
   uint64_t root() const { return superblock_.root; }  ///< the number of its inode
@@ -84,22 +84,22 @@ class Reader {
   /// Errors: corrupt, unsupported (its content is compressed, or in chunks), io.
   Result<Inode> inode(uint64_t number) const;
 
-  /// Where `length` bytes of content from `offset` on lie: the second piece is of the tail. Less,
-  /// or nothing, beyond the end.
+  /// The places of `length` bytes of content from `offset` on: the second piece is in the tail.
+  /// Less, or nothing, beyond the end.
   static std::array<Piece, 2> places(const Inode& inode, uint64_t offset, uint64_t length);
-  /// Errors: io; corrupt where the file has become shorter than it was.
+  /// Errors: io; corrupt if the file was truncated.
   Result<std::string> read(const Piece& piece) const;
-  /// Whether the file is still as long as it was: what splice(2) would not tell. Errors: corrupt.
+  /// Whether the file still has its length, which splice(2) would not check. Errors: corrupt.
   Result<void> check_length() const;
 
-  /// Errors: corrupt (no symbolic link, or none of 1 to 4095 bytes), io.
+  /// Errors: corrupt (no symbolic link, or not 1 to 4095 bytes), io.
   Result<std::string> read_link(const Inode& inode) const;
 
-  /// How many blocks a directory has.
+  /// The number of blocks of a directory.
   static uint64_t directory_blocks(const Inode& directory);
   /// Errors: corrupt (no directory, no such block), io.
   Result<DirectoryBlock> directory_block(const Inode& directory, uint64_t index) const;
-  /// The number of the inode that `name` has in the directory.  Errors: corrupt, io.
+  /// The inode number of `name` in the directory.  Errors: corrupt, io.
   Result<std::optional<uint64_t>> find(const Inode& directory, std::string_view name) const;
 
   /// In the order of the image.  Errors: corrupt (also more than 64 KiB of keys), io.

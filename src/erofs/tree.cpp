@@ -27,7 +27,7 @@ std::string path_of(const Directory& directory) {
 
 namespace {
 
-/// Gathers entries until the next one would not fit the block.
+/// Collects entries until the next one would not fit into the block.
 class BlockFiller {
  public:
   explicit BlockFiller(const BlockVisitor& visit) : visit_(visit) {}
@@ -58,7 +58,7 @@ Result<void> for_each_block(const Directory& directory, const BlockVisitor& visi
   const Node* above = directory.parent == nullptr ? &directory : directory.parent;
   const NamedInode dots[] = {{".", &directory}, {"..", above}};
   BlockFiller filler(visit);
-  // The two are in no special place: "+" and "-" come before them.
+  // "." and ".." are sorted like others: "+" and "-" precede them.
   size_t next_dot = 0;
   for (const auto& [name, node] : directory.children) {
     for (; next_dot < 2 && dots[next_dot].name < name; ++next_dot) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an image holds in memory while it is written: names, and where their inodes lie.
+// The in-memory tree of an image during writing: names, and places of inodes.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace berth::erofs {
 
-/// What every inode has.
+/// The attributes that every inode has.
 struct Facts {
   uint32_t mode = 0;  ///< permission bits, 07777
   uint32_t uid = 0;
@@ -29,8 +29,8 @@ struct Facts {
 struct Node {
   FileType type = FileType::file;
   bool whiteout = false;  ///< a character device 0:0
-  uint32_t links = 0;     ///< counted in the end
-  uint64_t address = 0;   ///< of the inode; a directory's is known in the end
+  uint32_t links = 0;     ///< counted at the end
+  uint64_t address = 0;   ///< of the inode; a directory's is set at the end
 };
 
 struct Directory : Node {
@@ -40,8 +40,8 @@ struct Directory : Node {
   Attributes attributes;
   Directory* parent = nullptr;  ///< null: it is the root
   std::string name;             ///< in the parent
-  bool opaque = false;  ///< a note for the code that fills the tree; nothing is written for it
-  /// Sorted by their bytes, as an image has them.
+  bool opaque = false;          ///< a note for the code that fills the tree; not written
+  /// Sorted by bytes, as in an image.
   std::map<std::string, std::shared_ptr<Node>, std::less<>> children;
 };
 
@@ -53,17 +53,17 @@ const Directory* as_directory(const Node* node);
 /// "usr/bin"; empty for the root.
 std::string path_of(const Directory& directory);
 
-/// An entry of a directory as it is written.
+/// An entry of a directory, for writing.
 struct NamedInode {
   std::string_view name;
   const Node* node;
 };
-/// The entries of one block and the bytes that they take of it.
+/// Gets the entries of one block and their size in bytes.
 using BlockVisitor =
     std::function<Result<void>(const std::vector<NamedInode>& entries, size_t size)>;
 
-/// Cuts a directory, "." and ".." with it, into blocks that are as full as can be; only the last
-/// may be much shorter than a block.  Errors: those of `visit`.
+/// Divides a directory, including "." and "..", into blocks that are as full as possible; only the
+/// last may be much shorter than a block.  Errors: those of `visit`.
 Result<void> for_each_block(const Directory& directory, const BlockVisitor& visit);
 
 /// One block of a directory: its entries, then their names.

@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kWriterName = "image";
 constexpr uint64_t kRootAt = kSuperblockAt + sizeof(Superblock);
 static_assert(kRootAt % kSlot == 0 && kRootAt / kSlot <= 0xffff);
-/// A hundred or so blocks of inodes would be many for one write, one is few.
+/// About a hundred blocks of inodes would be too many for one write, one too few.
 constexpr size_t kMaxRecordBlocks = 32;
 
 mode_t type_bits(FileType type) {
@@ -51,11 +51,11 @@ Writer::Writer(const sys::Fd& file, const Identity& identity, sys::PieceWriter::
   data_.begin(file, kWriterName);
 }
 
-/// Whole blocks, one behind the other.
+/// Whole, consecutive blocks.
 Result<uint64_t> Writer::allocate(uint64_t size) {
   constexpr uint64_t kMaxImage = uint64_t{kNoBlock} * kBlock;
   if (size > kMaxImage - end_) {
-    return make_error(Kind::unsupported, "an EROFS image is at most 16 TiB large");
+    return make_error(Kind::unsupported, "an EROFS image can be at most 16 TiB");
   }
   uint64_t address = end_;
   end_ = std::min(round_up(end_ + size, kBlock), kMaxImage);
@@ -204,7 +204,7 @@ Result<void> Writer::count_links(Directory& directory, std::vector<Plan>& plans)
   return {};
 }
 
-/// Decides about the end of a directory, and so how long its record becomes.
+/// Decides where the end of a directory goes, and so the size of its record.
 Result<void> Writer::place(Plan& plan) {
   uint64_t blocks = 0;
   size_t last = 0;
@@ -217,7 +217,7 @@ Result<void> Writer::place(Plan& plan) {
   bool is_root = plan.directory->parent == nullptr;
   size_t room = is_root ? kBlock - kRootAt : kBlock;
   size_t head = sizeof(DiskInode) + plan.directory->attributes.bytes().size();
-  // A block that is full to the last byte is no tail.
+  // A completely full block is no tail.
   if (last < kBlock && head + last <= room) plan.layout = Layout::tail;
   if (is_root) {
     plan.directory->address = kRootAt;
@@ -231,7 +231,8 @@ Result<void> Writer::place(Plan& plan) {
   return {};
 }
 
-/// All numbers are known before the first directory is written: it names its children, and they it.
+/// All numbers are assigned before the first directory is written: parents and children refer to
+/// each other.
 Result<void> Writer::place_all(std::vector<Plan>& plans) {
   for (Plan& plan : plans) TRY(place(plan));
   end_ = round_up(end_, kBlock);
@@ -273,7 +274,7 @@ Result<void> Writer::write_directory(const Plan& plan, sys::PieceWriter& inodes)
   return {};
 }
 
-/// A file was written before its second name came.
+/// A file is written before its second name is known.
 Result<void> Writer::write_links() {
   for (const Node* node : linked_) {
     uint64_t at = node->address + offsetof(DiskInode, links);
@@ -315,7 +316,7 @@ Result<void> Writer::finish(Directory& root) {
   TRY(data_.flush());
   TRY(write_links());
   TRY(sys::truncate(*file_, end_, "image"));
-  // Until this is there, it is no image.
+  // Without this it is no image.
   return write_first_block();
 }
 

@@ -18,21 +18,21 @@
 
 namespace berth::erofs {
 
-/// What tells an image from others. The same identity and members give the same bytes.
+/// Identifies an image. The same identity and members give the same bytes.
 struct Identity {
   std::array<uint8_t, 16> uuid = {};
   int64_t build_time = 0;  ///< seconds
 };
 
-/// What the attributes of the root may take: it lies behind the superblock, in one block with it,
-/// because its number has 16 bits there.
+/// The limit of the root's attributes: it is behind the superblock, in the same block, because its
+/// number has only 16 bits there.
 inline constexpr size_t kMaxRootAttributes =
     kBlock - kSuperblockAt - sizeof(Superblock) - sizeof(DiskInode);
 
-/// Writes an EROFS image in one pass: files as they come, each by its size, which is known before;
-/// directories in the end. A file that fits with its inode into a block lies right behind it, any
-/// other in blocks of its own; inodes are gathered in blocks of their own. In memory are the names
-/// alone, and what PieceWriter gathers.
+/// Writes an EROFS image in one pass: files in order of arrival, with known sizes; directories at
+/// the end. A file that fits into a block together with its inode is directly behind it, any other
+/// in blocks of its own; inodes are collected in separate blocks. Memory holds only the names, and
+/// PieceWriter's buffers.
 /// Source: format.hpp.
 class Writer {
  public:
@@ -41,27 +41,27 @@ class Writer {
     uint64_t hole = 0;
     std::string_view bytes;
   };
-  /// The next part of a file's content; one without bytes is the last.
+  /// Returns the next part of a file's content; one without bytes is the last.
   using Content = std::function<Result<Part>()>;
-  /// A file and where its content lies.
+  /// A file and the place of its content.
   struct File {
     std::shared_ptr<Node> node;
     uint64_t content = 0;
   };
 
-  /// `file`: empty, open for reading and writing; it outlives the writer.
-  /// `cache`: as PieceWriter takes it.
+  /// `file`: empty, open for reading and writing; it has to outlive the writer.
+  /// `cache`: as for PieceWriter.
   Writer(const sys::Fd& file, const Identity& identity,
          sys::PieceWriter::Cache cache = sys::PieceWriter::Cache::through);
 
-  /// `observer` is told of the content of files that lies in blocks of its own, front to back.
+  /// `observer` receives file content in blocks of its own, front to back.
   void observe(std::function<void(uint64_t offset, std::string_view bytes)> observer) {
     data_.observe(std::move(observer));
   }
 
-  /// `content` gives exactly `size` bytes. Holes of a block and more are not written: they are
-  /// holes of the image's file, and zeros when the image is read.  Errors: io, unsupported (an
-  /// image over 16 TiB), those of `content`.
+  /// `content` returns exactly `size` bytes. Holes of a block and more become holes of the image's
+  /// file, and zeros when the image is read.  Errors: io, unsupported (an image over 16 TiB), those
+  /// of `content`.
   Result<File> add_file(const Facts& facts, const Attributes& attributes, uint64_t size,
                         const Content& content);
   /// `target`: 1 to 4095 bytes.
@@ -70,19 +70,19 @@ class Writer {
   Result<std::shared_ptr<Node>> add_special(const Facts& facts, FileType type, unsigned major,
                                             unsigned minor);
 
-  /// Bytes that were written as content.  Errors: io.
+  /// Reads back bytes written as content.  Errors: io.
   Result<std::string> read(uint64_t address, size_t length);
   Result<std::string> read_link(const Node& symlink);
 
-  /// Writes the directories below `root`, what hard links change, and the superblock; the root's
+  /// Writes the directories below `root`, updates hard links, and writes the superblock; the root's
   /// attributes are at most kMaxRootAttributes.  Errors: io, unsupported as above.
   Result<void> finish(Directory& root);
 
  private:
-  /// A directory, and where it goes.
+  /// A directory and its place.
   struct Plan {
     Directory* directory;
-    uint64_t blocks_at = 0;  ///< of those that lie outside of the inode's
+    uint64_t blocks_at = 0;  ///< of the blocks outside of the inode's
     uint64_t size = 0;
     uint32_t subdirectories = 0;
     Layout layout = Layout::blocks;
@@ -105,10 +105,10 @@ class Writer {
   Identity identity_;
   sys::PieceWriter data_;
   RecordBlocks records_;
-  size_t record_blocks_ = 1;  ///< how many are begun the next time
-  uint64_t end_ = kBlock;     ///< what lies behind has not been given out
+  size_t record_blocks_ = 1;  ///< number of blocks for the next group
+  uint64_t end_ = kBlock;     ///< the rest is not allocated
   uint32_t last_number_ = 0;
-  uint64_t inodes_ = 0;        ///< that have a name
+  uint64_t inodes_ = 0;        ///< with a name
   std::vector<Node*> linked_;  ///< with more than one name
   std::string root_record_;
 };

@@ -31,7 +31,8 @@ std::string line_of(const Event& event) {
   return json::dump(json::Value(std::move(members))) + "\n";
 }
 
-// Of several who find it too long one moves it away: the others see that it is not the same file.
+// If several processes find it too long, one moves it away: the others notice that it is another
+// file.
 Result<void> make_place(const std::string& path, const sys::Fd& file) {
   struct stat ours = TRY(sys::stat_fd(file, path));
   if (ours.st_size <= kMaxJournal) return {};

@@ -8,17 +8,17 @@
 
 namespace berth::events {
 
-/// Below the state directory: what happened before the machine was started again nobody asks.
+/// Below the state directory: events from before the last boot are not needed.
 inline constexpr const char* kJournalFile = "events";
-/// What comes after a journal's name when another has taken its place.
+/// The suffix of a journal that was replaced.
 inline constexpr const char* kOlder = ".1";
-/// A journal of more bytes makes place for a new one: two of them is all that is kept.
+/// A larger journal is replaced by a new one, in bytes: at most two are kept.
 inline constexpr int64_t kMaxJournal = 1 << 20;
-/// An event of more bytes loses its attributes.
+/// A larger event loses its attributes, in bytes.
 inline constexpr size_t kMaxEvent = size_t{64} << 10;
 
-/// Adds a line to the journal at `file`, absolute, with the time of now. Any number of processes
-/// may do so at once: a line is one write at the end of the file.
+/// Appends a line to the journal at `file`, absolute, with the present time. Any number of
+/// processes may do so at once: a line is one write at the end of the file.
 /// Errors: io, not_found (the directory).
 Result<void> append(const std::string& file, Event event);
 

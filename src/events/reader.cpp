@@ -45,7 +45,7 @@ Result<bool> Reader::open_next() {
 Result<bool> Reader::read_more() {
   text_.erase(0, at_);
   at_ = 0;
-  if (text_.size() > kMaxEvent) text_.clear();  // no line of ours
+  if (text_.size() > kMaxEvent) text_.clear();  // not one of our lines
   std::vector<char> buffer(kMaxEvent);
   size_t count = TRY(sys::read_some(file_, buffer, path_));
   text_.append(buffer.data(), count);
@@ -77,7 +77,8 @@ Result<std::optional<Event>> Reader::next() {
     struct stat ours = TRY(sys::stat_fd(file_, path_));
     auto named = TRY(sys::stat_entry(sys::cwd(), path_));
     moved_ = !named || named->st_ino != ours.st_ino;
-    // Who had it open when it was moved away may still be writing: read once more, a moment later.
+    // A process that had it open when it was moved away may still write: read once more, a moment
+    // later.
     return std::optional<Event>();
   }
 }

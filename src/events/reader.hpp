@@ -10,14 +10,14 @@
 
 namespace berth::events {
 
-/// Reads a journal from the oldest event that is kept, and what is added to it meanwhile, also when
-/// it makes place for a new one. Lines that make no sense are passed over.
+/// Reads a journal from the oldest event that is kept, and later additions, even when it is
+/// replaced. Skips malformed lines.
 class Reader {
  public:
-  /// `file`: absolute; it need not be there yet.
+  /// `file`: absolute; it need not exist yet.
   explicit Reader(std::string file) : path_(std::move(file)) {}
 
-  /// Nothing when there are no more for now.  Errors: io.
+  /// Nothing when there are no more at the moment.  Errors: io.
   Result<std::optional<Event>> next();
 
  private:
@@ -28,9 +28,9 @@ class Reader {
   std::string path_;
   sys::Fd file_;
   bool begun_ = false;
-  bool moved_ = false;  ///< another file has its name: nobody but who is in the middle of it adds
+  bool moved_ = false;  ///< another file has its name: only a write in progress may still add to it
   std::string text_;
-  size_t at_ = 0;  ///< where in text_ the next line begins
+  size_t at_ = 0;  ///< start of the next line in text_
 };
 
 /// A line of the journal; nothing for other text. Pure.

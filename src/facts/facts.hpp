@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was found in the files of an image: by file for each layer, and drawn together for an image.
-// Plain structs; the tables at the end are their JSON.
+// Facts about the files of an image: per file for each layer, and combined for an image. Plain
+// structs; the tables at the end are their JSON.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace berth::facts {
 
-/// Raised when a file would be described differently: what an older one found is found anew.
+/// Raised when files would be described differently: older facts are computed again.
 inline constexpr uint32_t kVersion = 1;
 
-/// Code for GPUs in a file, or a file of its own.
+/// GPU code in a file, or as a file of its own.
 struct GpuCode {
   /// sass: for NVIDIA GPUs of `arch`. ptx: compiled by the driver at the first start. ir: NVVM or
-  /// LTO, which a program links by itself. gfx: for AMD GPUs.
+  /// LTO, which a program links itself. gfx: for AMD GPUs.
   enum class Kind { sass, ptx, ir, gfx };
   Kind kind = Kind::sass;
   std::string arch;  ///< "90", "90a", "100f"; gfx: "gfx942:sramecc+:xnack-"
@@ -30,53 +30,53 @@ struct GpuCode {
 std::string to_json_text(GpuCode::Kind kind);  ///< "sass", "ptx", "ir", "gfx"
 Result<GpuCode::Kind> from_json_text(std::string_view text, std::type_identity<GpuCode::Kind>);
 
-/// What asks for an x86-64 level (x86-64 psABI): 1 baseline, 2 … 4; 0: nothing is known.
+/// The evidence for an x86-64 level (x86-64 psABI): 1 baseline, 2 … 4; 0: unknown.
 struct IsaNeed {
   uint32_t level = 0;
-  /// "note": the loader refuses a lower one. "go": GOAMD64, refused at start. "instructions": they
-  /// are there, in code that always runs.
+  /// "note": the loader refuses a lower one. "go": GOAMD64, checked at start. "instructions": found
+  /// in code that always runs.
   std::string source;
   auto operator<=>(const IsaNeed&) const = default;
 };
 
 /// An ELF file.
 struct FileFacts {
-  std::string path;      ///< in the layer, without links and without a leading '/'
-  std::string machine;   ///< as the image-spec writes it: "amd64", "arm64", "386"; else "elf:<n>"
-  bool program = false;  ///< has an entry point that the kernel can start
+  std::string path;         ///< in the layer, without links and without a leading '/'
+  std::string machine;      ///< by the image-spec's name: "amd64", "arm64", "386"; else "elf:<n>"
+  bool program = false;     ///< has an entry point for the kernel
   std::string interpreter;  ///< "/lib64/ld-linux-x86-64.so.2"; empty: static, or a library
   std::string soname;
   std::vector<std::string> needed;
   std::string rpath, runpath;
   IsaNeed isa;
-  /// The highest version that it asks for, by family: {"GLIBC", "2.34"}, {"GLIBCXX", "3.4.30"}.
+  /// The highest version that it requires, by family: {"GLIBC", "2.34"}, {"GLIBCXX", "3.4.30"}.
   std::map<std::string, std::string> needs;
   std::map<std::string, std::string> offers;  ///< the highest that it defines, likewise
-  std::vector<GpuCode> gpu_code;              ///< sorted, each once
-  /// Members of its fat binaries that are packed with zstd, which old drivers cannot read.
+  std::vector<GpuCode> gpu_code;              ///< sorted, without duplicates
+  /// Some of its fat binaries' members are compressed with zstd, which old drivers cannot read.
   bool zstd_code = false;
   auto operator<=>(const FileFacts&) const = default;
 };
 
-/// What one layer brings.
+/// The facts of one layer.
 struct LayerFacts {
   uint32_t version = kVersion;
   std::vector<FileFacts> files;     ///< sorted by path
-  std::vector<std::string> unread;  ///< paths of ELF files that do not read, at most kMaxUnread
+  std::vector<std::string> unread;  ///< paths of invalid ELF files, at most kMaxUnread
   uint64_t files_left_out = 0;      ///< beyond kMaxFiles
 };
 inline constexpr size_t kMaxFiles = 100'000, kMaxUnread = 100;
 
-/// A set of code that one or more files of an image have.
+/// A set of code that one or more files of an image contain.
 struct GpuCodeSet {
-  std::vector<GpuCode> code;  ///< sorted, each once
+  std::vector<GpuCode> code;  ///< sorted, without duplicates
   bool zstd = false;
   uint64_t files = 0;
   std::string example;  ///< "/opt/app/libkernels.so"
-  bool main = false;    ///< the image's own command is or loads one of them
+  bool main = false;    ///< one of them is, or is loaded by, the image's own command
 };
 
-/// A need of a processor, and which files have it.
+/// A required processor level, and the files that require it.
 struct CpuNeed {
   IsaNeed isa;
   uint64_t files = 0;
@@ -84,7 +84,7 @@ struct CpuNeed {
   bool main = false;
 };
 
-/// A file that asks for a version that the image does not have.
+/// A file that requires a version that the image does not have.
 struct Unmet {
   std::string path;
   std::string version;  ///< "GLIBC_2.38"
@@ -97,14 +97,14 @@ struct MpiLibrary {
   std::string soname;  ///< "libmpi.so.12"
 };
 
-/// What was found in an image as a container would see it.
+/// The facts of an image as a container sees it.
 struct ImageFacts {
   uint32_t version = kVersion;
   std::string architecture;  ///< of the main program; empty: unknown
   std::string program;       ///< "/usr/bin/python3.11", of entrypoint or command; empty: not found
   bool is_static = false;    ///< that program needs no loader
   std::vector<CpuNeed> cpu;  ///< those above the baseline, highest first
-  std::vector<std::string> hwcaps;  ///< levels that libraries are there for: "x86-64-v3"
+  std::vector<std::string> hwcaps;  ///< levels with libraries of their own: "x86-64-v3"
   std::string glibc;                ///< "2.36"; empty: none, or musl
   std::string libstdcxx;            ///< "3.4.30"
   bool musl = false;

@@ -22,7 +22,7 @@ constexpr uint64_t kPtx = 1, kCubin = 2, kIr = 8, kMercury = 16;  // kinds of me
 constexpr uint64_t kLz4 = 0x2000, kZstd = 0x8000, kExact = 0x10'0000, kFamily = 0x20'0000;
 
 constexpr uint64_t kFirstWithSuffix = 90;
-// An old compiler does not tell the suffix of a target but within the payload.
+// An old compiler records the suffix of a target only within the payload.
 constexpr uint64_t kMaxUnpacked = 256;
 constexpr size_t kPayload = 1024;          // has the whole header of a cubin, the directives of PTX
 constexpr size_t kPackedZstd = 144 << 10;  // has its first block
@@ -62,7 +62,7 @@ class Reader {
   Reader(const scan::ReadAt& read_at, FoundCode& found)
       : read_at_(read_at), file_(read_at), found_(found) {}
 
-  /// Returns where the next one is.
+  /// Returns the offset of the next one.
   Result<uint64_t> read_container(uint64_t at, uint64_t end);
 
  private:
@@ -101,7 +101,7 @@ Result<uint64_t> Reader::read_container(uint64_t at, uint64_t end) {
 }
 
 Result<void> Reader::add(const Member& member, uint64_t payload_at) {
-  if (member.arch == 0 || member.arch > 999) return {};  // nobody's code: a table, a list of names
+  if (member.arch == 0 || member.arch > 999) return {};  // no GPU code: a table, a list of names
   GpuCode code;
   switch (member.kind) {
     case kPtx:
@@ -118,7 +118,7 @@ Result<void> Reader::add(const Member& member, uint64_t payload_at) {
     default:
       return {};
   }
-  // IR is what the program itself unpacks and links, all else the driver.
+  // The program itself decompresses and links IR, the driver everything else.
   if ((member.flags & kZstd) != 0 && member.kind != kIr) found_.zstd = true;
   std::string ending = TRY(suffix(member, payload_at));
   code.arch = std::to_string(member.arch) + ending;
@@ -159,7 +159,7 @@ std::optional<GpuCode> cubin_target(std::string_view header) {
   if (!elf || number_at(header, 18, 2) != kMachineCuda) return std::nullopt;
   auto abi = static_cast<unsigned char>(header[8]);
   uint64_t flags = number_at(header, 48, 4);
-  // Up to CUDA 12 the target is the lowest byte, since then the next one.
+  // Up to CUDA 12 the target is the lowest byte, later the next one.
   bool later = abi >= 8;
   uint64_t arch = later ? flags >> 8 & 0xff : flags & 0xff;
   bool exact = (flags & (later ? 0x8U : 0x800U)) != 0;
@@ -210,7 +210,7 @@ Result<void> read_fat_binaries(const scan::ReadAt& read_at, uint64_t offset, uin
       padding = 0;
       continue;
     }
-    // Linkers align what they join.
+    // Linkers align the parts.
     padding += 8;
     if (number_at(magic, 0, 8) != 0 || padding > kMaxPadding)
       return corrupt_fat_binary("no header here");

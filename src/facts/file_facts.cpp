@@ -43,7 +43,7 @@ bool is_program(const scan::ElfFile& elf) {
 
 Result<void> read_gpu_code(const scan::ElfFile& elf, const scan::ReadAt& read_at,
                            FileFacts& facts) {
-  // By their places, each byte once: a hostile table may name one place many times.
+  // By offset, each byte once: a hostile table may name one place many times.
   std::vector<const scan::ElfSection*> sections;
   for (const scan::ElfSection& section : elf.sections) {
     bool holds = section.name == ".nv_fatbin" || section.name == "__nv_relfatbin" ||
@@ -84,7 +84,7 @@ Result<std::optional<FileFacts>> read_file_facts(const scan::ReadAt& read_at, st
   auto machine = static_cast<uint16_t>(number_at(header, 18, 2));
   facts.machine = machine_name(machine);
   if (machine == kMachineCuda) {
-    // Its tables are those of kernels, thousands of them.
+    // Its tables list kernels, by the thousands.
     auto target = TRY(read_cubin(read_at));
     if (!target) return none;
     facts.gpu_code.push_back(std::move(*target));

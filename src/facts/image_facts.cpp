@@ -89,7 +89,7 @@ Result<ImageFacts> Drawing::run() {
 
 // ---- the main program ---------------------------------------------------------------------------
 
-/// As execvp(3) in a container does.
+/// As execvp(3) in a container.
 Result<std::optional<scan::Tree::File>> Drawing::find_command(const std::string& name) const {
   std::optional<scan::Tree::File> file;
   if (name.find('/') != std::string::npos) {
@@ -106,7 +106,7 @@ Result<std::optional<scan::Tree::File>> Drawing::find_command(const std::string&
   return file;
 }
 
-/// Of a script; empty for all else.
+/// The interpreter of a script; empty for others.
 Result<std::string> Drawing::script_interpreter(const scan::Tree::File& file) const {
   constexpr size_t kMaxLine = 256;
   auto text = tree_.read(file, 0, kMaxLine);
@@ -192,7 +192,7 @@ void Drawing::add_unmet_of(const FileFacts& file,
                            const std::map<std::string, std::string>& offers) {
   for (const auto& [family, version] : file.needs) {
     auto offered = offers.find(family);
-    // Of a family that nothing here has, nobody knows what the loader would find.
+    // For a family that is not in the image, the loader's result is unknown.
     if (offered == offers.end()) continue;
     if (scan::compare_versions(version, offered->second) <= 0) continue;
     if (facts_.unmet.size() >= kMaxUnmet) return;
@@ -200,8 +200,8 @@ void Drawing::add_unmet_of(const FileFacts& file,
   }
 }
 
-/// What is loaded with the main program is held against the very libraries that it gets, all else
-/// against the best that the image has: who loads it may bring paths of its own.
+/// Files loaded with the main program are compared with the libraries that it really gets, others
+/// with the best in the image: their program may have its own paths.
 void Drawing::add_unmet() {
   auto raise = [](std::map<std::string, std::string>& highest, const FileFacts& file) {
     for (const auto& [family, version] : file.offers) {
@@ -223,7 +223,7 @@ void Drawing::add_unmet() {
 // ---- GPUs ---------------------------------------------------------------------------------------
 
 void Drawing::add_gpu_code() {
-  // The main program's sets first, so that they are not among those left out.
+  // The main program's sets first, so that none of them is left out.
   for (bool main : {true, false}) {
     std::map<std::pair<std::vector<GpuCode>, bool>, GpuCodeSet> sets;
     for (const FileFacts& file : files_) {
@@ -253,7 +253,7 @@ std::string two_parts(std::string_view version) {
 }
 
 /// Its file is called libcudart.so.12.8.90, or, in a Python package, libcudart.so.12 beside the
-/// package's own description. Empty: this is no such library.
+/// package's metadata. Empty: it is no such library.
 Result<std::string> Drawing::cuda_runtime(const FileFacts& file) const {
   constexpr std::string_view kLibrary = "libcudart.so.";
   std::string_view name = name_of(file.path);
@@ -289,7 +289,7 @@ Result<void> Drawing::add_cuda() {
   return {};
 }
 
-/// The SONAME is the promise: libmpi.so.12 is MPICH's, of all that keep to its ABI; Open MPI has
+/// The SONAME is decisive: libmpi.so.12 belongs to MPICH and everything with its ABI; Open MPI has
 /// used 20 and 40.
 std::string mpi_family(std::string_view soname) {
   if (soname == "libmpi.so.12" || soname == "libmpich.so.12") return "mpich";

@@ -10,7 +10,7 @@
 
 namespace berth::facts {
 
-/// What an image's config says a container runs.
+/// The command that an image's config defines.
 struct ImageCommand {
   std::vector<std::string> arguments;    ///< entrypoint, then command
   std::vector<std::string> environment;  ///< "K=V"
@@ -18,9 +18,9 @@ struct ImageCommand {
   std::string architecture;              ///< "amd64"
 };
 
-/// What a container of an image has: of `files`, which are those that it sees, and of the tree that
-/// they are in. Every number is bounded; what is too much is left out, the main program's last.
-/// Errors: io (of the tree alone).
+/// The facts of an image's container: from `files`, the visible ones, and their tree. Every number
+/// is bounded; the excess is left out, the main program's last.
+/// Errors: io (of the tree only).
 Result<ImageFacts> draw_together(const scan::Tree& tree, const std::vector<FileFacts>& files,
                                  const ImageCommand& command);
 

@@ -32,8 +32,8 @@ uint32_t level_of_note(std::string_view content, size_t alignment) {
   return static_cast<uint32_t>(std::bit_width(bits));
 }
 
-/// The text behind a varint of its length at the front of `bytes`, which loses both; empty where
-/// it is longer than all there is.
+/// Removes a text with its varint length from the front of `bytes` and returns the text; empty if
+/// the length is too large.
 std::string_view take_text(std::string_view& bytes) {
   uint64_t size = 0;
   for (size_t i = 0; i < 5 && i < bytes.size(); ++i) {

@@ -9,10 +9,10 @@
 namespace berth::facts {
 namespace {
 
-// Escapes may make six bytes of one, but not of names that are honest.
+// Escaping may turn one byte into six, but not in honest names.
 constexpr size_t kMaxText = kMaxLayerFacts / 2;
 
-/// About what it takes in the file.
+/// Its approximate size in the file.
 size_t text_size(const FileFacts& facts) {
   constexpr size_t kNames = 200, kEntry = 40;
   size_t size = kNames + facts.path.size() + facts.interpreter.size() + facts.soname.size() +

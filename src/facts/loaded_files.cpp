@@ -36,7 +36,7 @@ Result<Loader> Loader::make(const scan::Tree& tree, const VisibleFiles& files,
   auto cache = scan::read_loader_cache(bytes);
   if (!cache.ok()) return loader;
   for (scan::LoaderEntry& entry : cache->entries) {
-    if (entry.hwcap != 0) continue;  // for better processors, beside the one for all
+    if (entry.hwcap != 0) continue;  // for better processors, beside the generic one
     loader.cache_[entry.soname].push_back(std::move(entry.path));
   }
   return loader;
@@ -90,7 +90,7 @@ Result<const FileFacts*> Loader::find_library(const std::string& name,
 
 Result<std::vector<const FileFacts*>> Loader::load(const FileFacts& program) const {
   std::vector<const FileFacts*> loaded{&program};
-  // RPATHs that hold for what an object needs: its own and those of who loaded it.
+  // RPATHs for an object's dependencies: its own and those of its loaders.
   std::vector<std::vector<std::string>> rpaths(1);
   std::map<std::string, bool> asked;
   size_t searches = 0;

@@ -14,32 +14,32 @@
 
 namespace berth::facts {
 
-/// The files of an image that a container sees, by their paths without a leading '/'.
+/// The files of an image that a container sees, by path without a leading '/'.
 class VisibleFiles {
  public:
-  /// `files` outlives this.
+  /// `files` has to outlive this.
   explicit VisibleFiles(const std::vector<FileFacts>& files);
-  /// Of an absolute path without links; null where there are no facts.
+  /// By absolute path without links; null if there are no facts.
   const FileFacts* find(const std::string& absolute_path) const;
 
  private:
   std::map<std::string_view, const FileFacts*> by_path_;
 };
 
-/// Finds libraries in an image as its loader does, with all that is loaded before the program
+/// Finds libraries in an image as its loader does, and everything that is loaded before the program
 /// itself runs: not what it opens later by name.
 /// Source: ld.so(8); docs/decisions/0118-reading-gpu-code.md
 class Loader {
  public:
-  /// `library_path`: LD_LIBRARY_PATH.  Errors: io (of the tree alone).
+  /// `library_path`: LD_LIBRARY_PATH.  Errors: io (of the tree only).
   static Result<Loader> make(const scan::Tree& tree, const VisibleFiles& files,
                              std::string library_path);
 
-  /// The program and the libraries that it needs, each once, the program first; those that are not
-  /// there are left out.  Errors: io.
+  /// The program and the libraries that it needs, without duplicates, the program first; missing
+  /// ones are left out.  Errors: io.
   Result<std::vector<const FileFacts*>> load(const FileFacts& program) const;
 
-  /// The library of this name that a program without paths of its own gets; null: none.
+  /// The library of this name for a program without search paths of its own; null: none.
   Result<const FileFacts*> find_library(const std::string& name, const std::string& machine) const;
 
  private:

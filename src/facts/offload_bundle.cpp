@@ -54,7 +54,7 @@ Result<uint64_t> read_bundle(std::string_view table, FoundCode& found) {
   return end;
 }
 
-/// Returns its length; 0 where its header, of the first version, does not say.
+/// Returns its length; 0 if its header, of the first version, lacks it.
 Result<uint64_t> read_packed(std::string_view bytes, FoundCode& found) {
   uint64_t version = number_at(bytes, 4, 2), method = number_at(bytes, 6, 2);
   if (version < 1 || version > 3) return corrupt_bundle("version of a packed one");

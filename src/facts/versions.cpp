@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 6> kFamilies = {"GLIBC", "GLIBCXX",  "CXX
                                                        "GCC",   "GFORTRAN", "GOMP"};
 
 void add(std::map<std::string, std::string>& highest, std::string_view name) {
-  // The mark of relative relocations, which came with that glibc and which older ones do not know.
+  // The mark of relative relocations, introduced by that glibc and unknown to older ones.
   if (name == "GLIBC_ABI_DT_RELR") name = "GLIBC_2.36";
   size_t line = name.rfind('_');
   if (line == std::string_view::npos) return;
@@ -42,7 +42,7 @@ class Tables {
 
  private:
   struct Table {
-    uint64_t at = 0, count = 0;  ///< count 0: there is none
+    uint64_t at = 0, count = 0;  ///< count 0: none
   };
   Result<Table> table(uint64_t address_tag, uint64_t count_tag) const;
   Result<std::string> name(uint64_t offset);
@@ -71,12 +71,12 @@ Result<std::string> Tables::name(uint64_t offset) {
   if (!at || offset >= elf_.dynamic_value(kStringsSize).value_or(0)) {
     return make_error(Kind::corrupt, "ELF: name of a version outside of its table");
   }
-  // Names stand together at the end of the table: one read has them all.
+  // The names are together at the end of the table: one read gets them all.
   std::string_view text = TRY(names_.read(*at + offset, kMaxName));
   return std::string(text.substr(0, text.find('\0')));
 }
 
-// The tables are lists within themselves: every entry says how far the next one is.
+// The tables are linked lists: every entry has the offset of the next one.
 Result<void> Tables::read_needs(std::map<std::string, std::string>& needs) {
   Table needed = TRY(table(kNeeds, kNeedCount));
   for (uint64_t i = 0, at = needed.at; i < needed.count; ++i) {

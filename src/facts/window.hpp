@@ -10,7 +10,7 @@
 
 namespace berth::facts {
 
-/// A little-endian number of `width` bytes at `at`; what lies beyond the end counts as zero.
+/// The little-endian number of `width` bytes at `at`; bytes beyond the end count as zero.
 inline uint64_t number_at(std::string_view bytes, size_t at, size_t width) {
   uint64_t value = 0;
   for (size_t i = 0; i < width && at + i < bytes.size(); ++i) {
@@ -19,15 +19,16 @@ inline uint64_t number_at(std::string_view bytes, size_t at, size_t width) {
   return value;
 }
 
-/// A file seen through one buffer, so that what lies close together costs one read.
+/// Reads a file through one buffer, so that neighbouring data costs one read.
 class Window {
  public:
   static constexpr size_t kSize = 4096;
 
-  /// `read_at` outlives the window.
+  /// `read_at` has to outlive the window.
   explicit Window(const scan::ReadAt& read_at) : read_at_(read_at) {}
 
-  /// Up to `length` bytes from `offset`, until the next call; fewer only at the end of the file.
+  /// Up to `length` bytes from `offset`, valid until the next call; fewer only at the end of the
+  /// file.
   Result<std::string_view> read(uint64_t offset, size_t length) {
     uint64_t skip = offset - offset_;
     if (offset < offset_ || skip > bytes_.size() || bytes_.size() - skip < length) {
@@ -38,7 +39,7 @@ class Window {
     return std::string_view(bytes_).substr(static_cast<size_t>(skip), length);
   }
 
-  /// All of them.  Errors: corrupt (the file ends before, naming `what`).
+  /// All of them.  Errors: corrupt (the file is too short; names `what`).
   Result<std::string_view> need(uint64_t offset, size_t length, std::string_view what) {
     std::string_view bytes = TRY(read(offset, length));
     if (bytes.size() < length) {

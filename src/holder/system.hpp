@@ -6,8 +6,8 @@
 
 #include <cstddef>
 
-/// System calls for a program without libc: the few that berth-holder makes. Each gives what the
-/// kernel gives, so a failure is a negative errno.
+/// System calls for a program without libc: the few that berth-holder makes. Each returns the
+/// kernel's result, so a failure is a negative errno.
 namespace berth::holder {
 
 #if defined(__x86_64__)

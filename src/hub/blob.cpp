@@ -15,7 +15,7 @@ using transfer::HttpResponse;
 using transfer::Nearness;
 using Follow = transfer::Registry::Follow;
 
-/// The head of a blob, as its registry has it.
+/// The headers of a blob, from its registry's answer.
 Reply head_of(const HttpResponse& response, const BlobWish& wish) {
   Reply reply;
   reply.status = static_cast<unsigned>(response.status);
@@ -38,23 +38,24 @@ Reply redirect_to(const transfer::Url& url) {
   return reply;
 }
 
-/// A place that the client can reach as well as the hub.
+/// Whether the client can reach the URL as well as the hub can.
 bool is_for(const transfer::Url& url, const BlobWish& wish) {
   Nearness near = transfer::nearness(url.host);
   return near == Nearness::anywhere || (near == Nearness::machine && wish.client_is_near);
 }
 
-/// Where a redirect leads, unless the client must not be sent there.
+/// Passes on the redirect, unless the client must not be sent there.
 std::optional<Reply> pass_redirect(const HttpResponse& response, const BlobWish& wish) {
   auto next = transfer::resolve_url(response.url, std::string(*response.header("location")));
   if (!next.ok() || !is_for(*next, wish)) return std::nullopt;
   if (response.url.scheme == "https" && next->scheme == "http") return std::nullopt;
-  // A client of this machine would go where the hub may send it, which is on this machine.
+  // A remote registry's redirect could name an address of this machine, which a client on it can
+  // reach.
   if (wish.client_is_near && response.from != Nearness::machine) return std::nullopt;
   return redirect_to(*next);
 }
 
-/// That it is the blob, or the range that was asked for: 204 and the like would be passed on as it.
+/// Checks that it is the blob, or the requested range: a 204 and the like would be passed on as it.
 Result<void> check_status(const HttpResponse& response, const BlobWish& wish) {
   bool whole = response.status == 200;
   bool part = response.status == 206 && !wish.range.empty() && !wish.head;
@@ -79,7 +80,7 @@ Result<void> begin(const HttpResponse& head, const BlobWish& wish, Output& outpu
   return output.begin(head_of(head, wish));
 }
 
-/// Nothing where a redirect is met that the client cannot follow.
+/// Nothing if a redirect is met that the client cannot follow.
 Result<std::optional<Reply>> stream(Source& source, const BlobWish& wish, Follow follow,
                                     Output& output) {
   auto take = [&](const HttpResponse& head, std::string_view bytes) -> Result<void> {
@@ -87,7 +88,7 @@ Result<std::optional<Reply>> stream(Source& source, const BlobWish& wish, Follow
     return output.write(bytes);
   };
   HttpResponse response = TRY(source.registry().pass_blob(wish.digest, wish.range, follow, take));
-  // Before all else: docker-registry says a length that is not its answer's, and so breaks it off.
+  // First: docker-registry announces a length that its answer does not have, and so aborts it.
   if (response.status == 416) {
     return std::optional(refusal(416, "RANGE_INVALID", "the blob has no such bytes"));
   }
@@ -99,7 +100,7 @@ Result<std::optional<Reply>> stream(Source& source, const BlobWish& wish, Follow
 
 Result<Reply> give(Source& source, const BlobWish& wish, Blobs way, Output& output) {
   if (way == Blobs::redirect) {
-    // Who gives it without asking who we are gives it to the client as well.
+    // A registry that serves it anonymously serves it to the client as well.
     Reply found = TRY(look_at(source, wish));
     if (wish.head) return found;
     transfer::Url url = source.registry().blob_url(wish.digest);

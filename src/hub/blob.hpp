@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A blob on its way through the hub, or round it.
+// A blob's transfer through the hub, or past it.
 #pragma once
 
 #include <memory>
@@ -16,11 +16,11 @@ struct BlobWish {
   Digest digest;
   bool head = false;
   std::string range;            ///< of plain_range()
-  bool client_is_near = false;  ///< on this machine, so its loopback is ours
+  bool client_is_near = false;  ///< on this machine, so that loopback addresses mean the same
 };
 
-/// Gives the reply of a HEAD, a redirect or a refusal; streams all else to `output`.
-/// Errors: io (the client or the registry has gone while it came).
+/// Returns the reply to a HEAD, a redirect or a refusal; streams everything else to `output`.
+/// Errors: io (the client or the registry disconnected meanwhile).
 Result<Reply> give_blob(Source& source, const BlobWish& wish, Blobs way, Output& output,
                         Note& note);
 

@@ -22,7 +22,7 @@ bool is_text(std::string_view text) {
   });
 }
 
-/// "cpu#zen2,gpu#sm_90" → "cpu=zen2 gpu=sm_90"; what has no '#' stays as it is, to be refused.
+/// "cpu#zen2,gpu#sm_90" → "cpu=zen2 gpu=sm_90"; a part without '#' is unchanged, and refused later.
 std::string words_of(std::string_view axes) {
   std::string words;
   for (std::string_view axis : split(axes, ',')) {
@@ -90,7 +90,7 @@ Result<Node> Nodes::of_login(const Caller& caller) const {
   if (entry != logins_.end()) return entry->second;
   if (!caller.name.profile.empty()) return named(caller.name.profile, "login");
   if (!caller.name.axes.empty()) {
-    // All that such a name says of the node, and nothing that the hub knows of it otherwise.
+    // The node is described by such a name alone; other facts of the hub do not count.
     node::Profile unknown;
     unknown.architecture = oci::host_platform().architecture;
     node::Profile made = TRY_CTX(node::with(std::move(unknown), caller.name.axes), "login");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client that asks, and its node. Pure.
+// The requesting client, and its node. Pure.
 #pragma once
 
 #include <functional>
@@ -22,40 +22,41 @@ struct Login {
   std::string password;
 };
 
-/// The value of an Authorization header; nothing for what is not "Basic" with a name and a password
-/// that are text.  Source: RFC 7617
+/// Parses an Authorization header; nothing unless it is "Basic" with a text name and password.
+/// Source: RFC 7617
 std::optional<Login> read_basic(std::string_view value);
 
-/// What a name asks for.
+/// The parts of a login name.
 struct LoginName {
-  std::string account;  ///< whose password it is
+  std::string account;  ///< the account of the password
   std::string profile;  ///< of "account+PROFILE"
   /// Of MetaHub's "account/cpu#zen2,gpu#sm_90": words of node::with(), "cpu=zen2 gpu=sm_90".
   std::string axes;
 };
-/// A name that `is_account` knows is one as it stands, whatever is in it.
+/// A name for which `is_account` returns true is taken whole, whatever it contains.
 LoginName read_login_name(const std::string& name,
                           const std::function<bool(std::string_view)>& is_account);
 
-/// The profile that a request is judged for, shared by all of its requests.
+/// The profile used for a request, shared by all its parts.
 using Node = std::shared_ptr<const node::Profile>;
 
-/// Which client has which profile.
+/// Maps clients to profiles.
 class Nodes {
  public:
-  /// Errors: usage (a profile that is named and not there, with the nearest; an address as config's
-  /// check() refuses it).
+  /// Errors: usage (an unknown profile, with the nearest name; an address that config's check()
+  /// refuses).
   static Result<Nodes> make(const Config& config, std::vector<node::Profile> fleet);
 
   struct Caller {
-    std::string header;                ///< of Berth-Node, or ""
-    std::optional<std::string> login;  ///< the name that was sent
-    LoginName name;                    ///< what it says
+    std::string header;                ///< Berth-Node's value, or ""
+    std::optional<std::string> login;  ///< the name as sent
+    LoginName name;                    ///< its parsed form
     Address address;
   };
   /// The first of: the header; the login's table, its "+PROFILE" or "/axis#value", the profile of
-  /// the account's own name; the narrowest network that has the address; the default. Null: none.
-  /// Errors: usage (header or login name a profile that is not there, or axes that are none).
+  /// the account's own name; the narrowest network that contains the address; the default. Null:
+  /// none.
+  /// Errors: usage (header or login name an unknown profile, or invalid axes).
   Result<Node> node_of(const Caller& caller) const;
 
   size_t size() const { return profiles_.size(); }

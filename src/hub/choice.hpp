@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entry of an index for a node, as `berth match` names it. Pure but for what is asked of
+// Chooses the entry of an index for a node, as `berth match` does. Pure except for calls of
 // `Beside`.
 #pragma once
 
@@ -18,19 +18,19 @@
 namespace berth::hub {
 
 struct Choice {
-  /// Nothing with an empty `refusal`: a single manifest, or no image, which is what it is.
+  /// Nothing with an empty `refusal`: a single manifest, or no image, to be passed on unchanged.
   std::optional<oci::Descriptor> entry;
-  std::string refusal;  ///< why none runs: of the entry that came nearest
+  std::string refusal;  ///< why none runs: from the entry that came nearest
 };
 
-/// Asked only for an index.
+/// Called only for an index.
 struct Beside {
-  transfer::Fetch fetch;  ///< the indexes inside it
-  /// What is published of the files of its images.
+  transfer::Fetch fetch;  ///< fetches the nested indexes
+  /// The facts published about its images.
   std::function<Result<std::optional<image::PublishedFacts>>()> facts;
 };
 
-/// Errors: those of transfer::list_variants() and of `beside`; corrupt (an index that is none).
+/// Errors: those of transfer::list_variants() and of `beside`; corrupt (an invalid index).
 Result<Choice> choose_entry(std::string_view document, std::string_view media_type,
                             const node::Profile& node, const match::Job& job, const Beside& beside);
 

@@ -15,7 +15,7 @@ void ChoiceCache::put(const std::string& key, const Choice& choice, Clock::time_
   if (choices_.size() >= kMost) {
     std::erase_if(choices_, [now](const auto& one) { return one.second.end <= now; });
   }
-  // Callers that make up nodes faster than they are forgotten find nothing kept, and no more.
+  // Callers that invent nodes only lose the benefit of the cache.
   if (choices_.size() >= kMost) choices_.clear();
   choices_[key] = {choice, now + kLife};
 }

@@ -11,8 +11,7 @@
 
 namespace berth::hub {
 
-/// Choices that were made lately. A document never changes, but what is published beside it may.
-/// Any thread.
+/// Recent choices. A document never changes, but the facts published beside it may. Thread-safe.
 class ChoiceCache {
  public:
   using Clock = std::chrono::steady_clock;

@@ -12,28 +12,28 @@
 
 namespace berth::hub {
 
-/// A manifest or index that others may still hold when it has left the cache.
+/// A manifest or index that users may hold longer than the cache.
 struct Held {
   std::shared_ptr<const std::string> bytes;
   std::string media_type;
   std::string digest;
 };
 
-/// Manifests by repository and digest, the least recently used of them dropped first. Any thread.
+/// Manifests by repository and digest; drops the least recently used first. Thread-safe.
 class DocumentCache {
  public:
   explicit DocumentCache(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  /// Null bytes where it is not there.
+  /// Null bytes if it is missing.
   Held find(const std::string& key);
-  /// Gives the document back, or the one that is there already, so that both are one. One above a
-  /// quarter of the whole is not kept.
+  /// Returns the document, or the cached equal one, so that both share memory. Does not cache one
+  /// larger than a quarter of the cache.
   Held put(const std::string& key, Held document);
 
   size_t bytes() const;
 
  private:
-  using Entries = std::list<std::pair<std::string, Held>>;  // the last used first
+  using Entries = std::list<std::pair<std::string, Held>>;  // the most recently used first
   static size_t cost(const Entries::value_type& entry);
 
   const size_t max_bytes_;

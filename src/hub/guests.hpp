@@ -8,24 +8,23 @@
 
 namespace berth::hub {
 
-/// How a connection is met.
+/// The treatment of a new connection.
 enum class Welcome {
   served,
   refused,  ///< its first request is answered with 429, and it ends
   closed,   ///< at once
 };
 
-/// The connections that are open, by client address. An address that has all it may have is still
-/// told so, but in a few places alone, which are none of the others': a client that is refused must
-/// not be able to keep anybody waiting.
+/// The open connections, by client address. An address at its limit still gets an answer, but in a
+/// few separate slots: a refused client must not be able to keep others waiting.
 class Guests {
  public:
-  /// Connections at a time of one neighbourhood(), and of those that are refused.
+  /// The limits for one neighbourhood(), and for refused connections.
   Guests(size_t most_of_one, size_t most_refused)
       : most_of_one_(most_of_one), most_refused_(most_refused) {}
 
   Welcome add(const Address& address);
-  /// What add() gave for this address, unless that was `closed`.
+  /// `welcome` is the result of add() for this address, unless that was `closed`.
   void remove(const Address& address, Welcome welcome);
 
   size_t served() const { return served_; }

@@ -23,24 +23,25 @@ constexpr size_t kMostKnownUsers = 4096;
 constexpr uint64_t kMostCost = 14;  // a second or so
 constexpr size_t kHashSize = 60;
 constexpr ptrdiff_t kAtOnce = 2;
-/// bcrypt of nothing that anybody knows, at htpasswd's usual cost.
+/// A bcrypt hash of an unknown password, at htpasswd's usual cost.
 constexpr const char* kNobody = "$2y$05$rhCb5GifURF0XCMYM0OUsOXEca8tQKjfcliBXKxR6LWrKt6Fl2jmO";
 
-/// "$2y$05$" and 53 characters. Errors: in words, without an object.
+/// "$2y$05$" and 53 characters. Errors: a text without the object.
 Result<void> check_hash(std::string_view hash) {
   bool bcrypt = hash.starts_with("$2y$") || hash.starts_with("$2b$") || hash.starts_with("$2a$");
   if (!bcrypt) {
-    return make_error(Kind::usage, "the hash is not bcrypt's", "htpasswd -B FILE NAME");
+    return make_error(Kind::usage, "the hash is not a bcrypt hash", "htpasswd -B FILE NAME");
   }
   constexpr std::string_view kDigits =
       "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   auto cost = hash.size() == kHashSize ? parse_u64(hash.substr(4, 2)) : std::nullopt;
   bool whole = cost && hash[6] == '$' && *cost >= 4 &&
                hash.substr(7).find_first_not_of(kDigits) == std::string_view::npos;
-  if (!whole) return make_error(Kind::corrupt, "the hash is not whole");
+  if (!whole) return make_error(Kind::corrupt, "the hash is truncated");
   if (*cost > kMostCost) {
-    return make_error(Kind::usage, fmt::format("a cost of {} keeps every login waiting; at most {}",
-                                               *cost, kMostCost));
+    return make_error(Kind::usage,
+                      fmt::format("a cost of {} makes every login slow; at most {} is allowed",
+                                  *cost, kMostCost));
   }
   return {};
 }
@@ -56,7 +57,7 @@ bool matches(const std::string& password, const std::string& hash) {
 
 }  // namespace
 
-/// Pairs that were right, as hashes with a key of this process.
+/// Verified pairs, as hashes with a key of this process.
 struct Htpasswd::Known {
   const std::string key = sys::random_hex(32);
   std::mutex mutex;
@@ -104,7 +105,7 @@ Result<Htpasswd> Htpasswd::parse(std::string_view text, std::string_view documen
     }
     std::string name(line.substr(0, colon));
     if (!file.hashes_.emplace(name, hash).second) {
-      return make_error(Kind::usage, place + quote(name) + " is there twice");
+      return make_error(Kind::usage, place + quote(name) + " is given twice");
     }
     if (file.hashes_.size() > kMostAccounts) {
       return make_error(Kind::usage, fmt::format("{}more than {} accounts", place, kMostAccounts));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The accounts that may log in: Apache's file of names and hashes, bcrypt's alone.
+// The accounts for logins: Apache's file of names and hashes, bcrypt only.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,13 @@
 
 namespace berth::hub {
 
-/// Any thread may ask.
+/// Thread-safe.
 class Htpasswd {
  public:
-  /// `document` names the text in errors: "htpasswd:3: …". Blank lines and those that begin with
-  /// '#' are passed over.
-  /// Errors: usage (another kind of hash, a cost above 14, a name twice), corrupt (no such line).
+  /// `document` names the text in errors: "htpasswd:3: …". Skips blank lines and those that begin
+  /// with '#'.
+  /// Errors: usage (another kind of hash, a cost above 14, a duplicate name), corrupt (a malformed
+  /// line).
   static Result<Htpasswd> parse(std::string_view text, std::string_view document);
   ~Htpasswd();
   Htpasswd(Htpasswd&&) noexcept;
@@ -25,8 +26,8 @@ class Htpasswd {
 
   bool has(std::string_view account) const;
 
-  /// Whether it is the account's password. As slow for an account that is not there; a pair that
-  /// was right once is known again at once, and no more than two are computed at a time.
+  /// Whether the password is right. Takes as long for an unknown account; remembers verified pairs,
+  /// and computes no more than two at a time.
   bool verify(const std::string& account, const std::string& password) const;
 
  private:

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxHtpasswd = size_t{8} << 20;
 
-/// What tags/list answers.
+/// The answer to tags/list.
 struct TagList {
   std::string name;
   std::vector<std::string> tags;
@@ -31,7 +31,7 @@ void fields(V& v, TagList& t) {
 
 class Permit {
  public:
-  /// While a registry is waited for, others may go on.
+  /// Releases the parser slot while a registry is waited for.
   class Pause {
    public:
     explicit Pause(Permit& permit) : permit_(permit) { permit_.slots_.release(); }
@@ -52,7 +52,7 @@ class Permit {
   std::counting_semaphore<2>& slots_;
 };
 
-/// Of what a registry's client says, what the site should know.
+/// Logs messages of the registry client that concern the site.
 void tell(const image::TransferEvent& event, Log& log) {
   if (const auto* warning = std::get_if<image::WarningEvent>(&event)) log.warn(warning->text);
 }
@@ -69,7 +69,7 @@ Reply not_served(std::string_view name) {
 
 }  // namespace
 
-/// One request, and what is known of who asks it.
+/// One request, and the facts about its caller.
 struct Hub::Question {
   const Asked& asked;
   Nodes::Caller caller;
@@ -114,7 +114,7 @@ Answer Hub::answer(const Asked& asked) {
   return answer;
 }
 
-/// A refusal of who may not ask at all: who that is comes before what is asked.
+/// Refuses callers without access: the caller is identified before the request is examined.
 std::optional<Reply> Hub::know_caller(const Asked& asked, Question& question) {
   question.caller.header = asked.node;
   question.caller.address = asked.address;
@@ -155,7 +155,7 @@ Answer Hub::answer_route(const ManifestRoute& route, Question& question) {
 
 Result<Reply> Hub::give_manifest(const ManifestRoute& route, Source& source, Question& question) {
   Held held = TRY(source.get(route.reference));
-  // Who asks by digest gets what has it: there is nothing to choose.
+  // A request by digest gets that object: there is no choice.
   if (!route.by_digest && !is_referrers_tag(route.reference)) {
     auto refused = TRY(choose(route, source, held, question));
     if (refused) return std::move(*refused);
@@ -169,7 +169,7 @@ Result<Reply> Hub::give_manifest(const ManifestRoute& route, Source& source, Que
   return document_reply(held.bytes, held.media_type, held.digest);
 }
 
-/// Puts the entry for the caller's node in the place of an index, or gives a refusal.
+/// Replaces an index by the entry for the caller's node, or returns a refusal.
 Result<std::optional<Reply>> Hub::choose(const ManifestRoute& route, Source& source, Held& held,
                                          Question& question) {
   auto node = nodes_.node_of(question.caller);
@@ -196,7 +196,7 @@ Result<std::optional<Reply>> Hub::choose(const ManifestRoute& route, Source& sou
   return std::optional<Reply>();
 }
 
-/// What berth match would take, of what it would look at.
+/// The choice of berth match, from the same facts.
 Result<Choice> Hub::choice_for(const node::Profile& node, Source& source, const Held& held) {
   const std::string key = source.key() + "@" + held.digest + "@" + node.name;
   if (auto choice = choices_.find(key)) return *choice;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A read-only registry that gives each caller the entry for its node. docs/hub.md
+// A read-only registry that serves each caller the entry for its node. docs/hub.md
 #pragma once
 
 #include <memory>
@@ -23,12 +23,13 @@
 
 namespace berth::hub {
 
-/// Answers requests; any thread may ask.
+/// Answers requests; thread-safe.
 class Hub {
  public:
-  /// Reads the profiles and the accounts. `config` is checked; what these refer to outlives it.
+  /// Reads the profiles and the accounts. `config` has been checked; the arguments have to outlive
+  /// it.
   /// Errors: those of node::load_fleet(), Htpasswd::parse() and Nodes::make(); not_found, denied (a
-  /// file that is named).
+  /// named file).
   static Result<std::unique_ptr<Hub>> make(Order order, const transfer::Cancel& cancel, Log& log);
 
   Answer answer(const Asked& asked);
@@ -59,7 +60,7 @@ class Hub {
   Sources sources_;
   transfer::Events events_;
   ChoiceCache choices_;
-  /// Documents are many times their size while they are taken apart: of 4 MiB, of 16 MiB.
+  /// While being parsed a document takes many times its size: 16 MiB for one of 4 MiB.
   std::counting_semaphore<2> parsers_{2};
   std::counting_semaphore<2> facts_{2};
 };

@@ -20,14 +20,14 @@ using transfer::Registry;
 
 constexpr size_t kMostDocuments = 1024;
 constexpr size_t kPiece = size_t{256} << 10;
-/// Who asks for what has not begun to come is told so, and asks again, rather than take a thread.
+/// Before a blob begins to arrive, its client is told to ask again, and holds no thread.
 constexpr milliseconds kForFirst{2000};
 constexpr milliseconds kLookForEnd{200};
-/// For what has begun. Who reads is then let go before he takes this node for dead, asks again, and
-/// is told to wait.
+/// For a blob that has begun. After this time the reader is told to ask again, before it takes this
+/// node for dead.
 constexpr milliseconds kForNext{10'000};
 
-/// Nodes of a job are one user's: they are told what he would be told.
+/// Nodes of a job belong to one user: they get the full error.
 Reply refusal_of(const Error& error) {
   std::string text = to_line(error);
   switch (error.kind) {
@@ -151,7 +151,7 @@ Answer JobFront::answer(const Asked& asked) {
   return unknown;
 }
 
-/// Nothing where there are too many already.
+/// Nothing if there are too many already.
 std::shared_ptr<JobFront::Held> JobFront::hold(const std::string& key) {
   std::lock_guard lock(mutex_);
   auto known = documents_.find(key);
@@ -164,7 +164,8 @@ Answer JobFront::give_document(const std::string& key, Find find, const std::str
   std::shared_ptr<Held> held_document = hold(key);
   if (!held_document) return just(refusal(500, "UNKNOWN", "too many documents"));
   Answer answer;
-  // One who asks first waits for the place above; those threads are not the ones that only look.
+  // The first request waits for the node above; these threads are not those that only look things
+  // up.
   answer.stream = [this, held_document, find = std::move(find), what](Output&, Note&) {
     return document_of(*held_document, find, what);
   };
@@ -227,7 +228,7 @@ Result<Reply> JobFront::send(SpooledBlob& blob, ByteRange range, Output& output)
     uint64_t have = TRY(blob.await(at, kLookForEnd));
     if (have <= at) {
       if (steady_clock::now() - moved < kForNext) continue;
-      return make_error(Kind::io, "pass a blob on: no more of it comes");
+      return make_error(Kind::io, "pass a blob on: no more data arrives");
     }
     uint64_t room = std::min<uint64_t>({have, range.end, at + buffer.size()}) - at;
     size_t count = TRY(blob.read(at, buffer.data(), room));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the other nodes of a job ask: a registry of one image, which is fetched once and given on
-// while it comes (docs/decisions/0166).
+// The service for the other nodes of a job: a registry of one image, which is fetched once and
+// passed on while it arrives (docs/decisions/0166).
 #pragma once
 
 #include <atomic>
@@ -25,31 +25,31 @@
 
 namespace berth::hub {
 
-/// To be asked again at once, by a client that has waited for as long as it may.
+/// Tells a client that has waited for the maximum to ask again at once.
 Reply wait_a_moment();
 
-/// Answers requests of clients that the server has let in; any thread may ask. Nothing is fetched
-/// that nobody has asked for.
+/// Answers requests of clients that the server has admitted; thread-safe. Fetches only what is
+/// requested.
 class JobFront {
  public:
-  /// `cancel` is requested before it goes.  Errors: usage (a reference or an address that is none),
-  /// those of image::Store::open().
+  /// `cancel` is requested before its destruction.  Errors: usage (an invalid reference or
+  /// address), those of image::Store::open().
   static Result<std::unique_ptr<JobFront>> make(image::JobOrder order,
                                                 const transfer::Cancel& cancel, Log& log);
 
   Answer answer(const Asked& asked);
 
-  /// Since somebody has asked for something, or was given some of it; 0 while somebody waits for a
-  /// blob's next bytes.
+  /// The time since the last request or served byte; 0 while a client waits for a blob's next
+  /// bytes.
   std::chrono::milliseconds idle() const;
 
  private:
   JobFront(image::JobOrder order, image::Reference reference, image::Store store,
            const transfer::Cancel& cancel, Log& log);
 
-  /// A document that was asked for, or that it is not there.
+  /// A requested document, or its absence.
   struct Held {
-    std::mutex mutex;  // guards what follows; held while it is asked for
+    std::mutex mutex;  // guards the following members; held while it is fetched
     bool known = false;
     std::optional<transfer::Document> document;
   };
@@ -73,9 +73,9 @@ class JobFront {
   Belongings belongings_;
   mutable std::atomic<std::chrono::steady_clock::rep> touched_{0};
   std::atomic<int> streams_{0};
-  std::mutex mutex_;  // guards what follows, not what is in it
+  std::mutex mutex_;  // guards the following members, not their elements
   std::map<std::string, std::shared_ptr<Held>> documents_;
-  std::optional<Spool> spool_;  // the last, so that its threads end before what they use goes
+  std::optional<Spool> spool_;  // last, so that its threads end before the members they use
 };
 
 }  // namespace berth::hub

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kMostKnownJobs = 4096;
 constexpr size_t kMostType = 255;
 
-/// "artifactType=application%2Fvnd…": as our own client writes it; nothing for another query.
+/// "artifactType=application%2Fvnd…" in our own client's form; nothing for another query.
 std::optional<std::string> artifact_type(std::string_view query) {
   constexpr std::string_view kKey = "artifactType=";
   if (query.empty()) return "";
@@ -75,7 +75,7 @@ bool Belongings::has_manifest(std::string_view tag_or_digest) const {
   constexpr size_t kDigits = 64;
   if (tag_or_digest == root_) return true;
   std::string text(tag_or_digest);
-  // Also with what signatures append to it: "sha256-HEX.sig".
+  // Also with the suffix of signatures: "sha256-HEX.sig".
   if (text.starts_with(kReferrers)) {
     text = "sha256:" + text.substr(kReferrers.size(), kDigits);
   }

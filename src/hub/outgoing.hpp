@@ -9,17 +9,17 @@
 
 namespace berth::hub {
 
-/// Large documents that clients are about to take, each counted once however many take it. Any
-/// thread.
+/// Large documents that clients are about to read, each counted once for all its clients.
+/// Thread-safe.
 class Outgoing {
  public:
   using Bytes = std::shared_ptr<const std::string>;
   explicit Outgoing(size_t most) : most_(most) {}
 
-  /// Counts one more client that takes `bytes`, which is not null. False, and nothing counted:
-  /// together with all others they would be more than the most.
+  /// Counts one more client of `bytes`, which is not null. False, and nothing counted, if all
+  /// together would exceed the limit.
   bool add(const Bytes& bytes);
-  /// Once for each add() that was true.
+  /// Call once for each add() that returned true.
   void remove(const Bytes& bytes);
 
   size_t held() const;

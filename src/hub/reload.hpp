@@ -14,10 +14,10 @@ struct Renewed {
   std::vector<std::string> fixed;  ///< keys that keep their old values until a restart
 };
 
-/// What the hub of `running` would be told now: its file as it is by now, with the same flags over
-/// it. What is read of the site's policy stays. A file that was there has to be there still:
-/// without it a hub with passwords would be one without. Errors: not_found, denied, corrupt, usage
-/// (the file is not there, or not in order).
+/// Reads the configuration of `running` again: its file, with the same flags applied. The site's
+/// policy is not read again. A file that existed has to exist still: otherwise a hub with passwords
+/// would become one without. Errors: not_found, denied, corrupt, usage (the file is missing, or
+/// invalid).
 Result<Renewed> read_again(const Order& running);
 
 }  // namespace berth::hub

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client asks, and what it is answered. Pure.
+// A client's request and the answer. Pure.
 #pragma once
 
 #include <cstdint>
@@ -32,46 +32,47 @@ struct Reply {
   unsigned status = 200;
   std::vector<std::pair<std::string, std::string>> headers;
   std::shared_ptr<const std::string> body;  ///< null: none
-  std::optional<uint64_t> length;           ///< Content-Length, where it is not that of `body`
+  std::optional<uint64_t> length;           ///< Content-Length, if it is not that of `body`
 };
 
-/// Where a blob goes while it comes; blocks while the client does not take it.
+/// Receives a blob as it arrives; blocks while the client does not read.
 class Output {
  public:
   virtual ~Output() = default;
-  /// Once, before the first bytes. Without `length` the end of the connection ends the body.
+  /// Once, before the first bytes. Without `length` the end of the connection marks the end of the
+  /// body.
   virtual Result<void> begin(const Reply& head) = 0;
   virtual bool begun() const = 0;
-  /// Errors: io (the client has gone, or takes nothing).
+  /// Errors: io (the client has disconnected, or does not read).
   virtual Result<void> write(std::string_view bytes) = 0;
 };
 
-/// What the log says beside the request.
+/// Facts for the log, besides the request.
 struct Note {
   std::string user;
-  std::string node;    ///< profile that was judged for
-  std::string digest;  ///< of what was given
-  std::string error;   ///< one line, in full: clients are told less
+  std::string node;    ///< the profile that was used
+  std::string digest;  ///< of the served object
+  std::string error;   ///< one line, in full: clients get less
 };
 
-/// Either a reply or one that comes in pieces.
+/// Either a reply or a stream.
 struct Answer {
   Reply reply;
-  /// Gives the reply of what did not begin. After Output::begin() an error means that the body is
-  /// not whole, and the connection is broken off.
+  /// Returns the reply if nothing was streamed. After Output::begin() an error means that the body
+  /// is incomplete, and the connection is closed.
   std::function<Result<Reply>(Output& output, Note& note)> stream;
   Note note;
 };
 
-/// An error as the distribution-spec has it: {"errors": [{"code": …, "message": …}]}.
+/// An error in the format of the distribution-spec: {"errors": [{"code": …, "message": …}]}.
 /// Source: distribution-spec 1.1 "Error Codes".
 Reply refusal(unsigned status, std::string_view code, std::string_view message);
 
-/// The refusal of what an upstream did not give. Clients are told the class alone: the line may
-/// name accounts and hosts that are the hub's.
+/// The refusal for an upstream's error. Clients only see its class: the message may name accounts
+/// and hosts of the hub.
 Reply upstream_refusal(const Error& error, std::string_view unknown_code);
 
-/// A document or its head.
+/// A document or its headers.
 Reply document_reply(std::shared_ptr<const std::string> bytes, std::string_view media_type,
                      const std::string& digest);
 

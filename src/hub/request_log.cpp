@@ -44,8 +44,8 @@ void fields(V& v, Line& l) {
   v.always("error", l.error);
 }
 
-/// How many bytes the UTF-8 sequence has that `text`, which is not empty, begins with; 0: none.
-/// Source: RFC 3629 section 4
+/// The length of the UTF-8 sequence at the front of `text`, which is not empty; 0: invalid. Source:
+/// RFC 3629 section 4
 size_t sequence(std::string_view text) {
   auto at = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const unsigned first = at(0);
@@ -60,7 +60,7 @@ size_t sequence(std::string_view text) {
   return too_long || no_character ? 0 : size;
 }
 
-/// Bytes that are no UTF-8 become \xNN: one of them would make the whole log unreadable to many.
+/// Invalid UTF-8 becomes \xNN: one byte would make the whole log unreadable for many programs.
 std::string utf8(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -72,7 +72,7 @@ std::string utf8(std::string_view text) {
   return out;
 }
 
-/// One word, whatever is in it.
+/// Makes one word of any text.
 std::string word(std::string_view text) {
   if (text.empty()) return "-";
   std::string safe = escape_controls(text);

@@ -9,9 +9,9 @@
 
 namespace berth::hub {
 
-/// The status line and headers of a reply, with the empty line behind them. A header whose value
-/// has control characters, which only a registry can have put there, is left out.
-/// `length`: none where the end of the connection ends the body.
+/// The status line and headers of a reply, with the empty line behind them. Leaves out a header
+/// with control characters in its value, which only a registry can have caused. `length`: none if
+/// the end of the connection marks the end of the body.
 /// Source: RFC 9112 sections 4 and 5
 std::string head_text(const Reply& reply, std::optional<uint64_t> length, bool closes);
 

@@ -13,14 +13,14 @@ constexpr std::string_view kRoot = "/v2";
 constexpr uint64_t kMostTags = 10'000;
 
 Reply no_such_path() {
-  return refusal(404, "UNSUPPORTED", "this hub serves manifests, blobs and lists of tags alone");
+  return refusal(404, "UNSUPPORTED", "this hub serves only manifests, blobs and lists of tags");
 }
 
 Reply no_name() {
   return refusal(400, "NAME_INVALID", "the name of the repository is none");
 }
 
-/// The image that `name` and `tail` (":tag", "@sha256:…") mean, read by the one grammar there is.
+/// The image of `name` and `tail` (":tag", "@sha256:…"), parsed by the common grammar.
 std::optional<image::Reference> read_reference(std::string_view name, const std::string& tail) {
   auto reference = image::Reference::parse("hub.invalid/" + std::string(name) + tail);
   bool same =

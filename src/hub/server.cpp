@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers are made by a few threads; what comes in pieces has a thread of its own pool each, which
-// waits for its client.
+// A few threads make answers; each stream has a thread of a separate pool, which waits for its
+// client.
 #include "hub/server.hpp"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ constexpr size_t kAnswerThreads = 8;
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr size_t kMostRefused = 16;
 
-/// One address that is listened at; its handlers run on `control`.
+/// A listening address; its handlers run on `control`.
 struct Listener {
   explicit Listener(Shared& shared) : acceptor(shared.control), pause(shared.control) {}
   tcp::acceptor acceptor;
@@ -137,7 +137,7 @@ class AsioServer final : public Server {
   }
 
  private:
-  /// Of so many threads, what one address has: as of all connections.
+  /// One address's part of so many threads: the same fraction as of connections.
   size_t share_of(size_t threads) const {
     const ServerOptions& options = shared_.options;
     size_t of_one = std::min(options.connections_per_address, options.connections);
@@ -151,7 +151,7 @@ class AsioServer final : public Server {
           shared_.io.run();
           return;
         } catch (const std::exception&) {
-          // No memory for one of them: the others go on.
+          // No memory for one of them: the others continue.
         }
       }
     };
@@ -180,7 +180,7 @@ class AsioServer final : public Server {
                                    });
   }
 
-  // No descriptors are left, or the like: what waits in the queue can wait longer.
+  // E.g. no descriptors are left: the queue can wait longer.
   void accept_later(Listener& listener) {
     listener.pause.expires_after(kAcceptPause);
     listener.pause.async_wait([this, &listener](ErrorCode error) {
@@ -191,7 +191,7 @@ class AsioServer final : public Server {
   void greet(tcp::socket socket) {
     ErrorCode error;
     tcp::endpoint peer = socket.remote_endpoint(error);
-    if (error) return;  // it has gone already
+    if (error) return;  // it has disconnected
     Welcome welcome = guests_.add(address_of(peer.address()));
     if (welcome == Welcome::closed) return;
     socket.set_option(tcp::no_delay(true), error);
@@ -212,7 +212,7 @@ class AsioServer final : public Server {
     signals_.async_wait([this, &cancel](ErrorCode error, int) {
       if (error) return;
       if (shared_.ending) return break_off(cancel);
-      await_signal(cancel);  // a second one is for who has no time
+      await_signal(cancel);  // a second one skips the grace time
       end(cancel);
     });
   }

@@ -37,7 +37,7 @@ constexpr seconds kLinger{2};
 constexpr size_t kLingerBytes = size_t{1} << 20;
 
 /// One connection: a request, its answer, the next one. Its handlers run on the stream's strand
-/// unless it says otherwise.
+/// unless noted otherwise.
 template <class Stream>
 class Session final : public Connection,
                       public Output,
@@ -67,7 +67,7 @@ class Session final : public Connection,
     asio::post(stream_.get_executor(), [self = this->shared_from_this()] { self->shake_hands(); });
   }
 
-  // Of Connection: any thread.
+  // Of Connection: called from any thread.
   void end_when_idle() override {
     asio::post(stream_.get_executor(), [weak = this->weak_from_this()] {
       auto self = weak.lock();
@@ -80,7 +80,7 @@ class Session final : public Connection,
     });
   }
 
-  // Of Output: a thread of shared_.transfers.
+  // Of Output: called from a thread of shared_.transfers.
   bool begun() const override { return begun_; }
   Result<void> begin(const Reply& head) override {
     begun_ = true;
@@ -92,7 +92,7 @@ class Session final : public Connection,
   }
   Result<void> write(std::string_view bytes) override {
     if (length_ && bytes.size() > *length_ - ended_.bytes) {
-      return make_error(Kind::corrupt, "pass a blob on: more bytes than its registry said");
+      return make_error(Kind::corrupt, "pass a blob on: more bytes than its registry announced");
     }
     while (!bytes.empty()) {
       std::string_view piece = bytes.substr(0, kSessionPiece);
@@ -154,7 +154,7 @@ class Session final : public Connection,
     bool ended = error == http::error::end_of_stream || error == http::error::partial_message;
     bool http_error =
         error.category() == http::make_error_code(http::error::bad_line_ending).category();
-    if (ended || !http_error) return;  // it has gone, or took too long
+    if (ended || !http_error) return;  // it has disconnected, or took too long
     bool large = error == http::error::header_limit || error == http::error::buffer_overflow;
     clear_request();
     note_.error = begins_tls()
@@ -165,7 +165,7 @@ class Session final : public Connection,
                : refusal(400, "UNSUPPORTED", "this is no HTTP/1.1 request"));
   }
 
-  /// podman and docker try TLS first wherever they were told that a registry may lack it.
+  /// podman and docker try TLS first if they are told that a registry may lack it.
   bool begins_tls() const {
     constexpr char kHandshake = 22;  // RFC 8446, 5.1: ContentType
     auto bytes = asio::buffers_begin(buffer_.data());
@@ -196,7 +196,7 @@ class Session final : public Connection,
     for (auto one = accept.first; one != accept.second; ++one) {
       asked_.accept.push_back(text(one->value()));
     }
-    // A body is not read: what comes behind it could not be told from it.
+    // A body is not read: the next request could not be told apart from it.
     bool has_body = request.count(http::field::transfer_encoding) > 0 ||
                     parser_->content_length().value_or(0) > 0;
     closes_ = !request.keep_alive() || has_body;
@@ -272,8 +272,7 @@ class Session final : public Connection,
     counted_ = !head && reply.body && reply.body->size() > kSessionPiece;
     if (counted_ && !shared_.outgoing.add(reply.body)) {
       counted_ = false;
-      reply =
-          refusal(503, "TOOMANYREQUESTS", "too many clients are slow to take what they asked for");
+      reply = refusal(503, "TOOMANYREQUESTS", "too many clients read their answers too slowly");
     }
     ended_.status = reply.status;
     uint64_t size = reply.body ? reply.body->size() : 0;
@@ -328,7 +327,7 @@ class Session final : public Connection,
     }
   }
 
-  // What a client still sends would otherwise reset the connection, and with it our last words.
+  // Unread data of a client would reset the connection and discard our last answer.
   void linger() {
     ErrorCode ignored;
     socket().socket().shutdown(tcp::socket::shutdown_send, ignored);

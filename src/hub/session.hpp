@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection: a request, its answer, the next one. Of the server alone: Asio shows.
+// One connection: a request, its answer, the next one. Only for the server: exposes Asio.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@
 
 namespace berth::hub {
 
-/// What the server knows of a session.
+/// The server's facts about a session.
 class Connection {
  public:
   virtual ~Connection() = default;
@@ -32,7 +32,7 @@ class Connection {
 
 using Control = boost::asio::strand<boost::asio::io_context::executor_type>;
 
-/// What the sessions of a server share.
+/// The state that sessions of a server share.
 struct Shared {
   Shared(ServerOptions given, Handler handle, Observer observe)
       : options(std::move(given)),
@@ -53,7 +53,7 @@ struct Shared {
   std::optional<Turns> answer_turns;    ///< at `answers`
   std::optional<Turns> transfer_turns;  ///< at `transfers`
   std::atomic<bool> ending{false};
-  std::function<void(const Address&, Welcome)> on_end;  ///< of a session; on `control`
+  std::function<void(const Address&, Welcome)> on_end;  ///< called at the end; on `control`
 
   std::mutex mutex;
   std::set<Connection*> sessions;
@@ -61,8 +61,7 @@ struct Shared {
 
 Address address_of(const boost::asio::ip::address& address);
 
-/// Serves a client until one of the two has had enough; `shared.on_end` is told. `welcome` is not
-/// `closed`.
+/// Serves a client until either side ends; then calls `shared.on_end`. `welcome` is not `closed`.
 void start_session(Shared& shared, const boost::asio::ip::tcp::endpoint& peer, Welcome welcome,
                    boost::asio::ip::tcp::socket socket);
 

@@ -22,7 +22,7 @@ transfer::HttpOptions http_options(const Access& access) {
   return options;
 }
 
-/// The type of a document whose registry does not say it.
+/// The media type of a document, for a registry that does not send it.
 std::string type_inside(const std::string& bytes) {
   auto parsed = oci::parse_manifest(bytes, "");
   if (!parsed.ok()) return std::string(oci::media_type::kManifest);
@@ -67,7 +67,7 @@ Sources::Sources(const Config& config, const transfer::Cancel& cancel, Log& log)
 Result<std::shared_ptr<Source>> Sources::get(const Place& place) {
   const std::string key = fmt::format("{}/{}", place.upstream, place.repository);
   if (auto source = find(key)) return source;
-  // Not under the lock: another repository need not wait for this one's registry.
+  // Without the lock: other repositories need not wait for this one's registry.
   auto source = TRY(open(place, key));
   std::lock_guard lock(mutex_);
   auto other = places_.find(key);

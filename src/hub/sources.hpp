@@ -20,22 +20,22 @@
 
 namespace berth::hub {
 
-/// One repository of one registry. Any thread.
+/// One repository of one registry. Thread-safe.
 class Source {
  public:
   Source(transfer::Registry registry, std::string key, DocumentCache& cache)
       : registry_(std::move(registry)), key_(std::move(key)), cache_(cache) {}
 
-  /// By tag (asked for each time) or by digest (kept). The digest is that of the bytes.
+  /// By tag (always requested) or by digest (cached). The digest has been verified.
   /// Errors: those of transfer::Registry::get_manifest().
   Result<Held> get(const std::string& tag_or_digest);
 
-  /// What a descriptor names, checked against all that it says.
+  /// Fetches a descriptor's document, checked against the whole descriptor.
   /// Errors: those of transfer::get_described().
   Result<transfer::Document> get_described(const oci::Descriptor& descriptor);
 
   transfer::Registry& registry() { return registry_; }
-  const std::string& key() const { return key_; }  ///< of this repository and no other
+  const std::string& key() const { return key_; }  ///< unique to this repository
 
  private:
   transfer::Registry registry_;
@@ -43,13 +43,13 @@ class Source {
   DocumentCache& cache_;
 };
 
-/// Those that were used last, with the tokens that they were given. Any thread.
+/// The recently used ones, with their tokens. Thread-safe.
 class Sources {
  public:
-  /// What these refer to outlives it.
+  /// The arguments have to outlive it.
   Sources(const Config& config, const transfer::Cancel& cancel, Log& log);
 
-  /// Credentials are read when a repository is first asked for.
+  /// Reads credentials at the first request for a repository.
   /// Errors: those of transfer::Registry::make() and connect().
   Result<std::shared_ptr<Source>> get(const Place& place);
 
@@ -67,7 +67,7 @@ class Sources {
   transfer::Http http_;
   DocumentCache cache_;
   std::mutex mutex_;
-  Entries entries_;  // the last used first
+  Entries entries_;  // the most recently used first
   std::map<std::string, Entries::iterator> places_;
 };
 

@@ -12,7 +12,7 @@ namespace berth::hub {
 namespace {
 
 constexpr size_t kMostBlobs = 4096;
-// Six of them at once take 96 MiB.
+// Six blobs at once take 96 MiB.
 constexpr uint64_t kAhead = uint64_t{16} << 20;
 constexpr uint64_t kPart = uint64_t{4} << 20;
 
@@ -30,7 +30,7 @@ Result<size_t> SpooledBlob::read(uint64_t position, char* buffer, size_t size) c
 }
 
 Result<void> SpooledBlob::append(std::string_view bytes) {
-  TRY(sys::write_at(file_, have_, bytes, "a blob on its way"));  // nobody else changes have_
+  TRY(sys::write_at(file_, have_, bytes, "a blob on its way"));  // only this thread changes have_
   std::lock_guard lock(mutex_);
   have_ += bytes.size();
   changed_.notify_all();
@@ -56,7 +56,7 @@ Spool::Spool(const image::Store& store, Fetch fetch, const transfer::Cancel& can
       fetcher_({.connections = kAtOnce, .ahead = kAhead, .part = kPart}, cancel) {}
 
 Spool::~Spool() {
-  threads_.clear();  // joins them, before what they use goes
+  threads_.clear();  // joins them, before the members they use are destroyed
 }
 
 Result<std::shared_ptr<SpooledBlob>> Spool::get(const oci::Descriptor& blob) {
@@ -86,7 +86,7 @@ Result<std::shared_ptr<SpooledBlob>> Spool::begin(const oci::Descriptor& blob) {
   return begun;
 }
 
-/// Its name goes at once: nothing of it is left when this process is killed.
+/// The name is removed at once: nothing of it is left if this process is killed.
 Result<sys::Fd> Spool::make_file() const {
   image::Delivery delivery = TRY(image::Delivery::begin(store_));
   image::Staged staged = TRY(delivery.stage_file());

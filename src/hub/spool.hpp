@@ -23,22 +23,21 @@
 
 namespace berth::hub {
 
-/// A blob in a file without a name, which grows while somebody writes it. Any thread may read what
-/// is there.
+/// A blob in an unnamed file, which grows while one thread writes it. Reading is thread-safe.
 class SpooledBlob {
  public:
   SpooledBlob(sys::Fd file, uint64_t size) : file_(std::move(file)), size_(size) {}
 
   uint64_t size() const { return size_; }
 
-  /// Waits until there is something behind `position`, at most so long. How many bytes there are
-  /// from the start.  Errors: those of the writer, after which no more will come.
+  /// Waits until there are bytes behind `position`, at most for `patience`. Returns the number of
+  /// bytes from the start.  Errors: those of the writer, after which no more will come.
   Result<uint64_t> await(uint64_t position, std::chrono::milliseconds patience);
-  /// Into `buffer`; only what there is.  Errors: io.
+  /// Reads available bytes into `buffer`.  Errors: io.
   Result<size_t> read(uint64_t position, char* buffer, size_t size) const;
 
-  Result<void> append(std::string_view bytes);  ///< by the one thread that writes it
-  void note_whole();                            ///< it was there already
+  Result<void> append(std::string_view bytes);  ///< only from the writing thread
+  void note_whole();                            ///< the file was complete already
   void fail(Error error);
 
  private:
@@ -50,22 +49,22 @@ class SpooledBlob {
   std::optional<Error> error_;
 };
 
-/// Brings blobs onto this machine, each once, for all readers, meanwhile or later. What comes
-/// is given on before its digest is known: each reader checks it.
+/// Fetches blobs to this machine, each once, for all present and later readers. Bytes are passed on
+/// before their digest is known: each reader verifies it.
 class Spool {
  public:
   /// As transfer::Registry::get_blob().
   using Fetch = std::function<Result<void>(const oci::Descriptor& blob, transfer::BlobPart part)>;
 
-  /// `store` says where files lie, and has blobs that need not be fetched. What these refer to
-  /// outlives it.
+  /// `store` has the directory for files, and blobs that need not be fetched. The arguments have to
+  /// outlive it.
   Spool(const image::Store& store, Fetch fetch, const transfer::Cancel& cancel);
-  /// After `cancel` was requested; waits for what is on its way.
+  /// Call after `cancel` was requested; waits for running fetches.
   ~Spool();
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
 
-  /// The blob, which may be on its way still. One that failed is begun anew.
+  /// The blob, which may still be arriving. A failed one is started again.
   /// Errors: io (no room for a file), busy (no thread).
   Result<std::shared_ptr<SpooledBlob>> get(const oci::Descriptor& blob);
 
@@ -82,7 +81,7 @@ class Spool {
   const transfer::Cancel& cancel_;
   transfer::BlobFetcher fetcher_;
   std::counting_semaphore<kAtOnce> places_{kAtOnce};
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the following members
   std::map<Digest, std::shared_ptr<SpooledBlob>> blobs_;
   std::vector<std::jthread> threads_;
 };

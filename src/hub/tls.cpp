@@ -21,7 +21,7 @@ Result<std::shared_ptr<Tls>> make_tls(const TlsOptions& options) {
     return made;
   }
   boost::system::error_code error;
-  // Nobody is there to be asked for one.
+  // There is no user to ask for a passphrase.
   tls.set_password_callback([](size_t, Tls::password_purpose) { return std::string(); }, error);
   tls.use_certificate_chain(boost::asio::buffer(options.certificate), error);
   if (error) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of the server alone: Asio shows.
+// Only for the server: exposes Asio.
 #pragma once
 
 #include <boost/asio/ssl/context.hpp>
@@ -10,8 +10,8 @@
 
 namespace berth::hub {
 
-/// TLS 1.2 and later (of a shared key 1.3), without renegotiation and compression.
-/// Errors: usage (a certificate or a key that is none, or not each other's).
+/// TLS 1.2 and later (1.3 with a shared key), without renegotiation and compression.
+/// Errors: usage (an invalid certificate or key, or a mismatch of the two).
 Result<std::shared_ptr<boost::asio::ssl::context>> make_tls(const TlsOptions& options);
 
 }  // namespace berth::hub

@@ -11,18 +11,18 @@
 
 namespace berth::hub {
 
-/// Work for a pool of threads, of which one address has so many at most: what it asks for beyond
-/// that waits for its own turns and keeps nobody else waiting. Any thread.
+/// Queues work for a pool of threads, with a limit per address: work beyond it waits and does not
+/// delay others. Thread-safe.
 class Turns {
  public:
   using Task = std::function<void()>;
 
-  /// `start` hands a task to the pool. It outlives what it was given.
+  /// `start` passes a task to the pool, and has to outlive its tasks.
   Turns(size_t most_of_one, std::function<void(Task)> start)
       : most_of_one_(most_of_one), start_(std::move(start)) {}
 
-  /// Starts `task` now or when one of its address (see neighbourhood()) has ended. It throws
-  /// nothing.
+  /// Starts `task` now or when another one of its address (see neighbourhood()) has ended. `task`
+  /// must not throw.
   void add(const Address& address, Task task);
 
  private:

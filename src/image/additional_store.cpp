@@ -16,13 +16,13 @@ namespace berth::image {
 namespace {
 
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
-/// What is read in it.
+/// The directories that we read.
 constexpr const char* kRead[] = {"blobs/sha256", "images", "layers"};
 constexpr int kFile = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
-/// Whether `found` means the same to us as to those who wrote it. Files have the owners of whoever
-/// unpacked them, so directories are for that user alone, and are `own` by their name; an image in
-/// one file has them inside and is for whoever can have it mounted.
+/// Whether we can use `found` as its author could. Files of a directory have the owners of the
+/// unpacking user, so a directory serves only that user (`own`: its name is of our flavour); an
+/// image in one file has the owners inside and serves all users that can mount it.
 bool suits(const LayerRecord& found, const struct stat& directory, bool own) {
   if (found.flavor.format == LayerFormat::directory) {
     return own && directory.st_uid == sys::effective_uid();
@@ -30,7 +30,7 @@ bool suits(const LayerRecord& found, const struct stat& directory, bool own) {
   return sys::check_erofs().ok();
 }
 
-/// The record of the layer in layers/`name`, if it can be used.
+/// The record of the layer in layers/`name`, if it is usable.
 Result<std::optional<LayerRecord>> read_usable(const sys::Fd& root, const std::string& name,
                                                bool own) {
   const std::string path = "layers/" + name;
@@ -53,7 +53,7 @@ Result<void> AdditionalStore::check_owner(const std::string& root) {
   if (!dir) return make_error(Kind::not_found, "it is not there");
   for (const char* path : kRead) {
     auto directory = TRY(sys::open_if_exists(*dir, path, kDirectory));
-    if (!directory) return make_error(Kind::not_found, "it is no store");
+    if (!directory) return make_error(Kind::not_found, "it is not a store");
     TRY(sys::check_trusted(*directory, root + "/" + path));
   }
   return {};
@@ -66,7 +66,7 @@ Result<AdditionalStore> AdditionalStore::open(const std::string& root) {
   if (!dir) return make_error(Kind::not_found, "it is not there");
   store.dir_ = std::move(*dir);
   auto version = TRY(sys::read_file_if_exists(store.dir_, "version", 64));
-  if (!version) return make_error(Kind::not_found, "it is no store");
+  if (!version) return make_error(Kind::not_found, "it is not a store");
   if (trim(*version) != kStoreVersion) {
     return make_error(Kind::unsupported,
                       "it has version " + quote(trim(*version)) + ", this program knows version 1");
@@ -84,7 +84,7 @@ std::optional<AdditionalLayer> AdditionalStore::find_layer(const Digest& diff_id
                                                            const LayerFlavor& mine) const {
   bool own = true;
   for (const std::string& name : layer_names(diff_id, mine)) {
-    // What cannot be read is of no use, whatever the reason: it is then unpacked in our own store.
+    // An unreadable layer, for whatever reason, is unpacked in our own store instead.
     auto record = read_usable(dir_, name, own);
     own = false;
     if (!record.ok() || !*record) continue;

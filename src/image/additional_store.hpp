@@ -16,16 +16,16 @@ struct LayerRecord;
 /// A layer of an additional store that this process can use.
 struct AdditionalLayer;
 
-/// A store that somebody else fills and this process only reads, on whatever file system: no lock,
-/// no open for writing, nothing that is waited for. Its owner may change it at any moment.
+/// A store that another user fills and this process only reads, on any file system: it takes no
+/// lock, opens nothing for writing, waits for nothing. Its owner may change it at any moment.
 class AdditionalStore {
  public:
-  /// Whether nobody but root and the caller can have written to the store at the absolute path
-  /// `root`. To be asked before a user namespace is entered: in one, all others look like root.
+  /// Whether only root and the caller can have written to the store at the absolute path `root`.
+  /// Call it before entering a user namespace: inside, all other users look like root.
   /// Errors: not_found (nothing is there, or no store), denied, io.
   static Result<void> check_owner(const std::string& root);
 
-  /// Opens the store, which has been checked.
+  /// Opens the store after check_owner().
   /// Errors: not_found (nothing is there, or no store), denied (it cannot be read), unsupported (a
   /// store of a later version), io.
   static Result<AdditionalStore> open(const std::string& root);
@@ -36,8 +36,8 @@ class AdditionalStore {
   /// Whether the file of that path can be read.
   bool has_file(const std::string& path) const;
 
-  /// The layer as a process can use it that unpacks layers as `mine`; nothing where there is none,
-  /// or where it cannot be read, or where others can write to it.
+  /// The layer, if a process that unpacks layers as `mine` can use it; nothing if it is missing,
+  /// unreadable, or writable for others.
   std::optional<AdditionalLayer> find_layer(const Digest& diff_id, const LayerFlavor& mine) const;
 
  private:
@@ -46,8 +46,8 @@ class AdditionalStore {
   sys::Fd dir_;
 };
 
-/// Whether what was read failed because the owner of the store was changing it, or its server went
-/// away: worth another look.
+/// Whether a read failed because the owner of the store was changing it, or its server disappeared:
+/// worth a retry.
 bool has_gone(const Error& error);
 
 }  // namespace berth::image

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who needs what: records, containers and running deliveries. All else may go.
+// The objects that records, containers and running deliveries need. All others may be removed.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr LayerFlavor kFlavors[] = {
     {Ownership::single, OverlayXattr::user},
 };
 
-/// A store has the directory since its first pull.
+/// The directory exists only after a first pull.
 Result<std::vector<std::string>> origin_names(const sys::Fd& root) {
   if (!TRY(sys::stat_entry(root, "origins"))) return std::vector<std::string>();
   return sys::list_directory(root, "origins");
@@ -83,15 +83,15 @@ std::string who_says(std::string_view text) {
   return "process " + std::string(words[3]) + " on " + std::string(words[2]);
 }
 
-/// A lease of which no lock tells whether its owner lives, and what it says.
+/// A lease without a visible lock, so that its owner may live or not, and its text.
 struct Unknown {
   std::string name;
   std::string text;
   Watch watch;
 };
 
-/// Waits until it is clear of all of them. Those whose owners are dead are taken away, so that
-/// whoever it was finds that out.
+/// Waits until all their owners have ended; a living one is an error. Removes expired leases, so
+/// that an owner that lives after all notices.
 Result<void> require_end(const sys::Fd& root, StoreLock& lock, std::vector<Unknown> leases) {
   while (true) {
     for (size_t i = leases.size(); i-- > 0;) {
@@ -114,7 +114,7 @@ Result<void> require_end(const sys::Fd& root, StoreLock& lock, std::vector<Unkno
 
 }  // namespace
 
-// Lines of the pins files whose owners live; the others are left to sweep().
+// The lines of pins files with living owners; sweep() removes the others.
 Result<void> need_pins(const sys::Fd& root, Needed& needed, StoreLock* lock,
                        std::string_view but_for) {
   std::vector<Unknown> leases;
@@ -136,7 +136,7 @@ Result<void> need_pins(const sys::Fd& root, Needed& needed, StoreLock* lock,
   return require_end(root, *lock, std::move(leases));
 }
 
-// A line for each image: nobody mounts thousands.
+// A line per image: no container mounts thousands.
 constexpr size_t kMaxUses = size_t{1} << 20;
 
 Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd& root) {
@@ -144,8 +144,8 @@ Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd
   for (const auto& id : TRY(sys::list_directory(root, "containers"))) {
     auto text = TRY(sys::read_file_if_exists(root, "containers/" + id + "/image", kMaxUses));
     if (!text) continue;
-    // Half of one was written by who was killed or had no space: its container never came to run.
-    // No writer is at work now, writers hold the store's lock.
+    // A half-written line is left by a writer that was killed or had no space: its container never
+    // ran. No writer is active now, as writers hold the store's lock.
     for (std::string_view line : split(trim(*text), '\n')) {
       auto manifest = Digest::parse(line);
       if (manifest.ok()) uses.emplace_back(id, std::move(*manifest));
@@ -156,7 +156,7 @@ Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd
 
 Result<std::string> user_of_layer(const sys::Fd& root, const std::string& name) {
   for (const auto& [container, manifest] : TRY(container_uses(root))) {
-    // One that is not there is an additional store's, with all of its layers.
+    // A missing manifest is an additional store's, with all of its layers.
     if (!TRY(sys::stat_entry(root, blob_file(manifest)))) continue;
     Needed needed;
     bool whole = need_manifest(root, manifest, needed).ok();
@@ -168,7 +168,7 @@ Result<std::string> user_of_layer(const sys::Fd& root, const std::string& name) 
 Result<Collected> unlink_unneeded(const sys::Fd& root, StoreLock& lock) {
   Needed needed = TRY(find_needed(root, lock));
   Collected collected;
-  // A killed writer's half record; writers hold the lock, so none is at work now.
+  // A killed writer's half record: writers hold the lock, so none is active now.
   for (const auto& name : TRY(sys::list_directory(root, "images"))) {
     if (!name.ends_with(".json")) TRY(sys::remove_entry(root, "images/" + name));
   }

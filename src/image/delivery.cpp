@@ -60,7 +60,7 @@ Result<LayerRecord> parse_layer_record(std::string_view text, const std::string&
   return record;
 }
 
-// NFS, FUSE and old kernels.
+// On NFS, FUSE and old kernels.
 bool lacks_flags(const Error& error) {
   return error.sys_errno == EINVAL || error.sys_errno == ENOSYS;
 }
@@ -75,8 +75,8 @@ Result<bool> try_lock_file(const sys::Fd& fd, const std::string& path, Locks loc
   return none ? Result<bool>(true) : std::move(locked);
 }
 
-// Files of a directory are those of an image, with its owners and set-id bits: below a directory
-// that all may enter they would be so for every user of the machine. Inside of one file they are
+// Files in a layer directory have the image's owners and set-id bits: below a world-accessible
+// directory they would be effective for every user of the machine. Inside an image file they are
 // not.
 Result<void> open_to_readers(const sys::Fd& layer, LayerFormat format, const sys::Fd& root) {
   if (format == LayerFormat::directory) return {};
@@ -101,14 +101,14 @@ Result<void> describe_layer(const Staged& directory, const LayerRecord& record) 
   return sys::write_file(directory.fd(), "layer.json", json::write(file) + "\n", 0600);
 }
 
-/// Says in the layer.json of `layer`, which somebody else has published, that `blobs` hold it too.
-/// When two processes add at once, one entry is lost, and a later pull unpacks that blob again.
+/// Adds `blobs` to the layer.json of `layer`, which another process has published. If two processes
+/// add at once, one entry is lost, and a later pull unpacks that blob again.
 Result<void> add_blobs(const sys::Fd& root, const std::string& layer,
                        const std::vector<Digest>& blobs) {
   const std::string path = layer + "/layer.json";
   auto text = TRY(sys::read_file_if_exists(root, path, kMaxLayerFile));
   auto entry = TRY(sys::stat_entry(root, path));
-  if (!text || !entry) return {};  // removed meanwhile: whoever needs it finds that out
+  if (!text || !entry) return {};  // removed meanwhile: its user will notice
   auto file = TRY(json::read<LayerFile>(*text, path));
   bool changed = false;
   for (const Digest& blob : blobs) {
@@ -121,15 +121,15 @@ Result<void> add_blobs(const sys::Fd& root, const std::string& layer,
   return sys::replace_file(root, path, json::write(file) + "\n", entry->st_mode & 0777);
 }
 
-/// Out of sight at once. Gives what is to be removed, or is swept.
+/// Hides it at once. Returns the path to remove, or to leave to a sweep.
 Result<std::string> discard_layer(const sys::Fd& root, const std::string& layer) {
   std::string trash = "tmp/" + std::string(kTrashPrefix) + sys::random_hex(8);
   TRY(sys::rename(root, layer, root, trash));
   return trash;
 }
 
-/// Where they cannot be exchanged in one step. Who is killed between the two leaves a layer that is
-/// missing, which the next run fetches. Gives what is to be removed.
+/// For file systems without atomic exchange. A process that is killed between the two renames
+/// leaves a missing layer, which the next run fetches. Returns the path to remove.
 Result<std::string> replace_in_two(const sys::Fd& root, const std::string& staged,
                                    const std::string& layer) {
   std::string trash = TRY(discard_layer(root, layer));
@@ -175,7 +175,8 @@ std::string Claim::mark() const {
 Claim::~Claim() {
   if (path_.empty()) return;
   if (lease_) lease_->drop(mark());
-  // Removed while the lock is held: who waits on this file finds that its path is gone and starts
+  // Removed under the lock: a process that waits on this file finds that its path is gone and
+  // starts again with a new one.
   // again with a new one.
   ignore(sys::remove_entry(sys::cwd(), path_));
 }
@@ -190,24 +191,24 @@ Result<Delivery> Delivery::begin(const Store& store) {
   if (store.locks_ == Locks::needed) return delivery;
   TRY(sys::write_all(delivery.pins_.fd_, lease_line(), delivery.pins_.path_));
   delivery.lease_ = TRY(Lease::begin(store.dir_, delivery.name(), Lease::Beat::background));
-  // Whoever decides there now has not seen us; whoever comes later does.
+  // A process that decides there now has not seen us; later ones will.
   TRY(store.wait_for_other_machines());
   return delivery;
 }
 
-/// Of its file in tmp/.
+/// The name of its file in tmp/.
 std::string Delivery::name() const {
   return pins_.path_.substr(pins_.path_.rfind('/') + 1);
 }
 
-/// What is staged belongs to a delivery by its name.
+/// The name of a staged entry contains its delivery's.
 std::string Delivery::stage_prefix() const {
   return std::string(kStagePrefix) + name().substr(kPinsPrefix.size()) + "-";
 }
 
 Result<void> Delivery::keep(const std::string& key) {
-  // Under the lock, so that a collection either sees the line or has finished: what it removed is
-  // then not found by the caller, who looks afterwards.
+  // Under the lock, so that a collection either sees the line or has finished: the caller checks
+  // afterwards, and does not find what it removed.
   StoreLock lock = TRY(store_->lock(sys::LockMode::shared));
   return sys::write_all(pins_.fd_, key + "\n", pins_.path_);
 }
@@ -242,7 +243,7 @@ Result<Claim> Delivery::claim(const std::string& key, const std::function<bool()
     if (!lease_) return claim;
     claim.lease_ = lease_;
     TRY(lease_->take(claim.mark(), give_up));
-    // What another machine has published meanwhile is looked for anew.
+    // Refreshes the directory, to see layers that another machine has published meanwhile.
     ignore(sys::list_directory(store_->dir_, "layers"));
     return claim;
   }
@@ -300,8 +301,8 @@ Result<void> Delivery::note_origin(const Digest& blob, const Reference& reposito
   for (const Reference& known : store_->origins(blob)) {
     lines.push_back(known.registry() + "/" + known.repository());
   }
-  // The first of them has given the blob. Those that came when it was here have named it in a
-  // manifest, which is their word alone, and take no other's place.
+  // The first of them delivered the blob. Repositories that were added when it was stored only
+  // named it in a manifest, which proves nothing, and displace no other.
   std::string own = repository.registry() + "/" + repository.repository();
   if (std::find(lines.begin(), lines.end(), own) == lines.end()) lines.push_back(std::move(own));
   if (lines.size() > kMost) lines.resize(kMost);
@@ -329,11 +330,11 @@ Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record
   const std::string place = "layers/" + name;
   auto published = sys::rename_new(sys::cwd(), directory.path_, store_->dir_, place);
   if (!published.ok() && lacks_flags(published.error())) {
-    // A directory that is not empty is not replaced by a rename without that flag, either.
+    // Even without that flag a rename does not replace a non-empty directory.
     published = sys::rename(sys::cwd(), directory.path_, store_->dir_, place);
   }
   if (!published.ok()) {
-    // Somebody without a claim was faster: the two are the same, ours goes.
+    // A process without a claim was faster: the layers are equal, ours is dropped.
     if (is_there_already(published.error())) return add_blobs(store_->dir_, place, record.blobs);
     TRY(check_not_lost());
     return published;
@@ -342,12 +343,12 @@ Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record
   return {};
 }
 
-/// What was kept and is needed may be gone when another machine took this one for dead.
+/// Fails if another machine has declared this delivery dead: needed objects may be gone.
 Result<void> Delivery::check_not_lost() const {
   if (!lease_ || !lease_->is_lost()) return {};
   return make_error(Kind::busy,
-                    "publish an image: this process was held up for so long that another machine "
-                    "has taken it for dead",
+                    "publish an image: this process was delayed for so long that another machine "
+                    "takes it for dead",
                     "try again");
 }
 
@@ -362,13 +363,13 @@ Result<std::string> replace_layer(const Store& store, const Delivery& delivery,
   std::string trash;
   auto replace = [&]() -> Result<void> {
     if (was != becomes) {
-      // Somebody else may have brought the other form: it is the same, the one that is staged goes.
+      // Another process may have made the other form: they are equal, the staged one is dropped.
       bool there = TRY(sys::stat_entry(root, becomes)).has_value();
       if (!there) TRY(sys::rename(sys::cwd(), directory.path(), root, becomes));
       trash = TRY(discard_layer(root, was));
       return {};
     }
-    // The old one is then in tmp/, where it goes with what was staged, or is swept.
+    // The old one is in tmp/ then, and removed with the staged entry, or swept.
     auto exchanged = sys::rename_exchange(sys::cwd(), directory.path(), root, was);
     if (exchanged.ok() || exchanged.error().kind != Kind::unsupported) return exchanged;
     trash = TRY(replace_in_two(root, directory.path(), was));
@@ -432,7 +433,7 @@ Result<std::optional<LayerRecord>> find_layer_record(const sys::Fd& root, const 
   bool own = true;
   for (const std::string& name : layer_names(diff_id, flavor)) {
     auto record = TRY(read_layer_record(root, name));
-    // Files that were unpacked for others have other owners.
+    // Files that were unpacked for other users have other owners.
     if (record && (own || record->flavor.format == LayerFormat::erofs)) return record;
     own = false;
   }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxFile = size_t{1} << 20;
 
-// As /.singularity.d/actions/exec of such an image does it; newer ones leave it to apptainer.
+// As /.singularity.d/actions/exec of such an image does; newer images leave it to apptainer.
 constexpr const char* kWithEnvironment =
     "for s in /.singularity.d/env/*.sh; do if [ -f \"$s\" ]; then . \"$s\"; fi; done; exec \"$@\"";
 
@@ -28,7 +28,7 @@ std::string_view unquoted(std::string_view value) {
   return quotes ? value.substr(1, value.size() - 2) : value;
 }
 
-// One "K=V" in a line, as enroot writes and pam_env reads them. What is no such line is ignored.
+// One "K=V" per line, as enroot writes and pam_env reads them. Other lines are ignored.
 std::vector<std::string> read_environment(std::string_view text) {
   std::vector<std::string> out;
   for (std::string_view line : split(text, '\n')) {
@@ -64,7 +64,7 @@ Result<void> describe_singularity(const ForeignFiles& files, oci::ContainerDefau
 Result<void> describe_enroot(const ForeignFiles& files, oci::ContainerDefaults& says) {
   auto text = TRY(files.read("/etc/environment", kMaxFile));
   if (text) says.env = read_environment(*text);
-  // It runs the image's entrypoint with what it is given, or with the image's command.
+  // /etc/rc runs the image's entrypoint with its arguments, or with the image's command.
   if (!TRY(files.read("/etc/rc", kMaxFile))) return {};
   says.entrypoint = {"/bin/sh", "/etc/rc"};
   says.cmd.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What images of other engines say of themselves in their files: those of enroot and of
-// Apptainer and Singularity.
+// Configuration that images of other engines keep in their files: those of enroot and of Apptainer
+// and Singularity.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace berth::image {
 class ForeignFiles {
  public:
   virtual ~ForeignFiles() = default;
-  /// Of a regular file of at most `max_bytes`; nothing where there is none.
+  /// Reads a regular file of at most `max_bytes`; nothing if there is none.
   virtual Result<std::optional<std::string>> read(const std::string& path,
                                                   size_t max_bytes) const = 0;
   virtual Result<bool> exists(const std::string& path) const = 0;
@@ -24,15 +24,15 @@ class ForeignFiles {
 
 /// Environment, command and labels. enroot: /etc/environment, and /etc/rc as the entrypoint. SIF:
 /// the scripts in /.singularity.d/env run before a command, the runscript is the command, and
-/// labels.json has the labels. Where nothing says what to run it is /bin/sh.
+/// labels.json has the labels. The default command is /bin/sh.
 /// Errors: those of `files`.
 Result<oci::ContainerDefaults> describe_foreign(const ForeignFiles& files);
 
-/// The other way: what enroot reads of an image, as it makes them of a config itself.
+/// The reverse: the files that enroot reads in an image, made from a config as enroot makes them.
 struct EnrootFiles {
   std::string environment;  ///< /etc/environment
   std::string rc;           ///< /etc/rc
-  /// Variables that a line cannot hold.
+  /// Variables that a line cannot express.
   std::vector<std::string> left_out;
 };
 EnrootFiles make_enroot_files(const oci::ContainerDefaults& config);

@@ -13,47 +13,48 @@
 #include "oci/image_spec.hpp"
 #include "sys/fd/fd.hpp"
 
-/// Images and their layers, as the store knows them.
+/// Images and their layers in the store.
 namespace berth::image {
 
-/// Layers whose files have other owners or other overlay marks are other directories, so a user who
-/// gains subordinate ids never mounts the wrong one. An EROFS layer is the same file for everybody.
+/// How a layer is unpacked. Directories with other owners or other overlay marks are separate, so
+/// that, with new subordinate ids, a user never mounts the wrong one. All users share an EROFS
+/// layer.
 struct LayerFlavor {
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
-  /// Of layers that are made from now on; those that are there are used as they are.
+  /// For layers made from now on; existing ones are used as they are.
   LayerFormat format = LayerFormat::directory;
 };
 
-/// One layer of an image as it lies in the store.
+/// One layer of an image in the store.
 struct Layer {
   Digest diff_id;          ///< of the unpacked tar
   oci::Descriptor blob;    ///< the compressed one, as the manifest names it
   std::string directory;   ///< absolute; as sys::open_layer() takes it
-  bool unpacked = false;   ///< whether `directory` is there
-  bool read_only = false;  ///< it lies in an additional store, where nothing may be written
+  bool unpacked = false;   ///< whether `directory` exists
+  bool read_only = false;  ///< it is in an additional store, which must not be written
   uint64_t bytes = 0;      ///< of its regular files; 0 when not unpacked
   uint64_t entries = 0;
 };
 
-/// A name and what it stands for: one file in images/.
+/// A name and the image it refers to: one file in images/.
 struct ImageRecord {
   std::optional<Reference> reference;  ///< none: an image without a name, kept by its id
-  Digest target;                       ///< what the registry named: index or manifest
+  Digest target;                       ///< the registry's target: index or manifest
   Digest manifest;
   Digest config;           ///< the image id
   std::string created_at;  ///< RFC 3339, when this record was written
-  /// As what its bytes were pulled, whatever they are called now; empty: they were made, loaded or
-  /// imported here.
+  /// The references under which it was pulled, whatever its name is now; empty: it was made, loaded
+  /// or imported here.
   std::vector<Reference> sources;
   std::string store;  ///< root of the additional store that has it; empty: the own one
 };
 
-/// All that is known of an image. Two names of the same manifest are one image.
+/// Everything known about an image. Two names of the same manifest are one image.
 struct Image {
   Digest id;  ///< of the config
   Digest manifest_digest;
-  Digest target;                      ///< of the record that was asked for, else of the first
+  Digest target;                      ///< of the requested record, else of the first
   std::vector<Reference> references;  ///< sorted; empty for an image without a name
   std::vector<Reference> sources;     ///< of its records
   oci::Manifest manifest;
@@ -63,24 +64,24 @@ struct Image {
   std::string pulled_at;      ///< RFC 3339
   std::string store;          ///< as of its record
 
-  bool unpacked() const;                               ///< every layer is there
+  bool unpacked() const;                               ///< every layer exists
   std::vector<std::string> layer_directories() const;  ///< lowest first
 };
 
-/// "2026-09-01T12:00:00Z", as records and configs have it.
+/// "2026-09-01T12:00:00Z", the format of records and configs.
 std::string timestamp_now();
 
-/// What the file layer.json beside a layer's tree says.
+/// The content of the file layer.json beside a layer's tree.
 struct LayerRecord {
   Digest diff_id;
   LayerFlavor flavor;
   uint64_t entries = 0;
   uint64_t bytes = 0;
-  /// The packed layers that were unpacked, here, to these contents.
+  /// The compressed layers that were unpacked, here, to these contents.
   std::vector<Digest> blobs = {};
 };
 
-/// What layer.json in the layer's directory says; `name` is for errors.
+/// Reads layer.json in the layer's directory; `name` is for errors.
 /// Errors: not_found, corrupt, io.
 Result<LayerRecord> read_layer_record_at(const sys::Fd& layer, const std::string& name);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `berth slurm step` tells of the one image that this node passes on to others of its job: to
-// berth-hub, or to the `berth slurm give` that starts it when somebody asks.
+// The order of `berth slurm step` about the one image that this node passes on to others of its
+// job: for berth-hub, or for the `berth slurm give` that starts it on the first request.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 namespace berth::image {
 
 struct JobOrder {
-  std::string root;       ///< of the store: what is on its way lies there, in files without names
-  std::string reference;  ///< canonical: nothing but this image is given
-  std::string key;        ///< of the TLS with the other nodes: a client that has it may ask
-  RegistryAccess access;  ///< where it comes from: the nodes above, then the registry
-  uint32_t idle_seconds = 120;  ///< nobody has asked for so long: nobody will
+  std::string root;             ///< of the store: holds files in transfer, which have no names
+  std::string reference;        ///< canonical: only this image is served
+  std::string key;              ///< of the TLS with the other nodes: authorises a client
+  RegistryAccess access;        ///< the sources: the nodes above, then the registry
+  uint32_t idle_seconds = 120;  ///< end after so long without a request
 };
 
 /// One JSON object with its newline.

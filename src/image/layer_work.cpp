@@ -7,7 +7,7 @@
 namespace berth::image {
 namespace {
 
-/// The names of what a layer is made for, as transfer_protocol.hpp has them.
+/// The names of a layer's flavour, as in transfer_protocol.hpp.
 struct Flavor {
   std::string ownership;
   std::string overlay_xattr;
@@ -40,7 +40,7 @@ Result<void> set_flavor(const Flavor& names, Request& request) {
   return {};
 }
 
-/// Both requests: members that one has not stay as they are.
+/// Both requests: members that one lacks are unchanged.
 struct Message {
   std::string verb;
   std::string root;

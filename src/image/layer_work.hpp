@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `berth` asks of `berth-transfer` about layers that are unpacked: one request as a JSON
-// object on its stdin, as those of transfer_protocol.hpp are. The events are those of a transfer,
-// and TransferResult::status is the report, as JSON.
+// Requests of `berth` to `berth-transfer` about unpacked layers: one JSON object on its stdin, as
+// those of transfer_protocol.hpp. The events are those of a transfer, and TransferResult::status is
+// the report, as JSON.
 #pragma once
 
 #include <cstdint>
@@ -17,30 +17,29 @@
 
 namespace berth::image {
 
-/// Makes files of unpacked layers that are the same one on the disk.  status: DedupeReport.
+/// Stores identical files of unpacked layers once.  status: DedupeReport.
 struct DedupeRequest {
   std::string verb = "dedupe";
   std::string root;
-  bool dry_run = false;         ///< only tell
-  std::vector<Digest> mounted;  ///< diff ids of layers that somebody looks at: as used ones
+  bool dry_run = false;         ///< only report
+  std::vector<Digest> mounted;  ///< diff ids of mounted layers: they count as used
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
   LayerFormat layer_format = LayerFormat::directory;
 };
 
-/// What became one, or would.
+/// The result of a DedupeRequest, or of its dry run.
 struct DedupeReport {
-  uint64_t layers = 0;      ///< that were looked at
-  uint64_t files = 0;       ///< the same
-  uint64_t identical = 0;   ///< files that were made one with another
-  uint64_t bytes = 0;       ///< that the disk has back
-  uint64_t used = 0;        ///< layers that stay as they are, for containers use them
-  uint64_t unrecorded = 0;  ///< layers that nothing is known of: from before there were records
-  std::string way;          ///< "blocks" or "links"; empty where nothing is the same
+  uint64_t layers = 0;      ///< examined layers
+  uint64_t files = 0;       ///< examined files
+  uint64_t identical = 0;   ///< files merged with another
+  uint64_t bytes = 0;       ///< freed on the disk
+  uint64_t used = 0;        ///< layers left unchanged because containers use them
+  uint64_t unrecorded = 0;  ///< layers without a record, made by an old version
+  std::string way;          ///< "blocks" or "links"; empty if nothing is identical
 };
 
-/// Makes of the unpacked layers of images the other form, `layer_format`, from what they are.
-/// status: ConvertReport.
+/// Converts the unpacked layers of images to `layer_format`.  status: ConvertReport.
 struct ConvertRequest {
   std::string verb = "convert";
   std::string root;
@@ -50,11 +49,11 @@ struct ConvertRequest {
   LayerFormat layer_format = LayerFormat::directory;
 };
 
-/// What became of the layers of images.
+/// The result of a ConvertRequest.
 struct ConvertReport {
-  std::vector<Digest> layers;       ///< diff ids of those that were made anew
-  uint64_t present = 0;             ///< that had the form already
-  std::vector<std::string> shared;  ///< other images that have one of `layers`, too
+  std::vector<Digest> layers;       ///< diff ids of the converted ones
+  uint64_t present = 0;             ///< layers that had the format already
+  std::vector<std::string> shared;  ///< other images with one of `layers`
 };
 
 using LayerWork = std::variant<DedupeRequest, ConvertRequest>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where things lie below --root. Inside this folder only.
+// The paths below --root. Only for this folder.
 #pragma once
 
 #include <map>
@@ -21,23 +21,23 @@ inline std::string blob_file(const Digest& digest) {
   return "blobs/sha256/" + digest.hex();
 }
 
-/// Lines "registry/repository": where the blob was had, the latest first.
+/// Lines "registry/repository": sources of the blob, the latest first.
 inline std::string origin_file(const Digest& digest) {
   return "origins/" + digest.hex();
 }
 
 inline constexpr size_t kMaxOrigins = 4096;  ///< bytes of such a file
 
-/// The name of a layer's directory in layers/. The flavour is part of it: the same layer unpacked
-/// for other owners is another directory. An image holds owners and marks as they are, whoever
-/// writes it, and is shared: a mount shows each user the right ones.
+/// The name of a layer's directory in layers/. It includes the flavour: the same layer unpacked for
+/// other owners is another directory. An image contains the original owners and marks, whichever
+/// user writes it, and is shared: the mount maps them for each user.
 inline std::string layer_name(const Digest& diff_id, LayerFlavor flavor) {
   if (flavor.format == LayerFormat::erofs) return diff_id.hex();
   if (flavor.ownership == Ownership::single) return diff_id.hex() + "-single";
   return diff_id.hex() + (flavor.overlay_xattr == OverlayXattr::user ? "-mapped" : "");
 }
 
-/// What lies in a layer's directory, by format.
+/// The name of the tree in a layer's directory, by format.
 inline constexpr std::string_view kTreeNames[] = {"fs", "fs.erofs"};
 inline std::string tree_name(LayerFormat format) {
   return std::string(kTreeNames[static_cast<size_t>(format)]);
@@ -48,14 +48,14 @@ struct AdditionalLayer {
   std::string directory;  ///< absolute; as sys::open_layer() takes it
 };
 
-/// Who beside the owner may read what is published in `directory` of the store: those who may read
-/// that directory itself. A store is opened to others by the mode of its directories.
+/// The read bits of `directory` of the store for group and others, which files published in it get
+/// too. The mode of its directories opens a store to others.
 Result<mode_t> readers_of(const sys::Fd& root, const std::string& directory);
 
 inline constexpr std::string_view kPinsPrefix = "pins-";
 inline constexpr std::string_view kClaimPrefix = "claim-";
 inline constexpr std::string_view kStagePrefix = "stage-";
-/// Of the process that has the whole store, where there are leases.
+/// Prefix of the lease of the process that holds the whole store, where leases are used.
 inline constexpr std::string_view kHolderPrefix = "holder-";
 inline constexpr std::string_view kTrashPrefix = "trash-";
 
@@ -67,10 +67,10 @@ inline std::string layer_pin(std::string_view name) {
   return "layer " + std::string(name);
 }
 
-/// What layer.json of layers/`name` says; nothing when that layer is not there.
+/// Reads layer.json of layers/`name`; nothing when that layer does not exist.
 Result<std::optional<LayerRecord>> read_layer_record(const sys::Fd& root, const std::string& name);
 
-/// The names in layers/ of what people of `flavor` can use, the first one that is there: what was
+/// The names in layers/ that users of `flavor` can use, in order of preference: the directory
 /// unpacked for them, then an image.
 inline std::vector<std::string> layer_names(const Digest& diff_id, LayerFlavor flavor) {
   flavor.format = LayerFormat::directory;
@@ -79,51 +79,52 @@ inline std::vector<std::string> layer_names(const Digest& diff_id, LayerFlavor f
   return {own, diff_id.hex()};
 }
 
-/// What is said of a layer that people of `flavor` can use; nothing where there is none.
+/// The record of a layer that users of `flavor` can use; nothing if there is none.
 Result<std::optional<LayerRecord>> find_layer_record(const sys::Fd& root, const Digest& diff_id,
                                                      LayerFlavor flavor);
 
-/// What must stay.
+/// The objects that must be kept.
 struct Needed {
   std::set<std::string> blobs;   ///< hex
   std::set<std::string> layers;  ///< names of directories
 };
 /// Adds a manifest, its config, and all of its layers however unpacked.  Errors: corrupt, io.
 Result<void> need_manifest(const sys::Fd& root, const Digest& digest, Needed& needed);
-/// Adds what running deliveries have pinned. The caller holds the lock of the store, exclusively,
-/// and gives it where it is going to remove what is not needed: then one of another machine is an
-/// error while it lives, for nobody here can tell what it needs next, and is ended where it seems
-/// dead. Else it counts like those of this machine. `but_for`: the name of one that does not count.
+/// Adds the pins of running deliveries. The caller holds the lock of the store, exclusively. It
+/// passes `lock` when it is going to remove unneeded objects: then a live delivery of another
+/// machine is an error, because its next need is unknown here, and one that seems dead is ended.
+/// Without `lock` it counts like those of this machine. `but_for`: the name of a delivery that does
+/// not count.
 /// Errors: busy (as said), io.
 Result<void> need_pins(const sys::Fd& root, Needed& needed, StoreLock* lock,
                        std::string_view but_for = {});
 
-/// What a collection removed: names of layer directories, hex of blobs.
+/// The objects that a collection removed: names of layer directories, hex of blobs.
 struct Collected {
   std::vector<std::string> layers;
   std::vector<std::string> blobs;
-  std::vector<std::string> trash;  ///< paths to remove once the lock is gone
+  std::vector<std::string> trash;  ///< paths to remove after releasing the lock
 };
 
-/// Moves every object that nothing needs out of sight. The caller holds `lock`, exclusively, and
-/// afterwards, without it, removes `trash`.
-/// Errors: corrupt (a record or manifest cannot be read, so nobody knows what it needs), busy (as
+/// Moves every unneeded object into tmp/. The caller holds `lock`, exclusively, and afterwards,
+/// without it, removes `trash`.
+/// Errors: corrupt (a record or manifest is unreadable, so its needs are unknown), busy (as
 /// need_pins(); the lock was held for too long), io.
 Result<Collected> unlink_unneeded(const sys::Fd& root, StoreLock& lock);
 void empty_trash(const sys::Fd& root, const Collected& collected);
 
-/// What lies in the store and how much it takes.
+/// The objects of the store and their sizes.
 struct Sizes {
   std::map<std::string, uint64_t> bytes;  ///< by the path below the root
-  /// Of files that several layers have, by hard links: which ones, by the key in `bytes`.
+  /// Files shared by several layers through hard links: the layers, by the key in `bytes`.
   std::map<std::string, std::set<std::string>> sharers;
 };
-/// Walks only layers that are said to be linked.  Errors: io.
+/// Walks only layers that are marked as linked.  Errors: io.
 Result<Sizes> measure(const sys::Fd& root);
-/// The part of what is needed that is there.
+/// The needed objects that exist.
 std::set<std::string> objects_of(const Needed& needed, const Sizes& sizes);
-/// What containers and running deliveries need, whatever becomes of the images. The caller holds
-/// the lock exclusively, and gives it as to need_pins().
+/// The objects that containers and running deliveries need, even without their images. The caller
+/// holds the lock exclusively, and passes it as to need_pins().
 Result<std::set<std::string>> held_objects(const sys::Fd& root, const Sizes& sizes,
                                            StoreLock* lock);
 
@@ -131,7 +132,7 @@ Result<std::set<std::string>> held_objects(const sys::Fd& root, const Sizes& siz
 /// exclusively.
 Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd& root);
 
-/// A container that uses the layer `name`, or may, for its manifest cannot be read; empty: none.
+/// A container that uses the layer `name`, or might, as its manifest is unreadable; empty: none.
 /// The caller holds the lock exclusively.
 Result<std::string> user_of_layer(const sys::Fd& root, const std::string& name);
 

@@ -24,12 +24,12 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// Long enough for a server that restarts, short enough for who waits.
+// Long enough for a server's restart, short enough for a waiting user.
 constexpr milliseconds kExpiry{30'000};
 constexpr int kBeatsToExpiry = 6;
 constexpr std::string_view kLeaseWord = "lease ";
 
-// Of file systems whose headers have no name for them.
+// Magic numbers of file systems that no header defines.
 constexpr long kLustre = 0x0bd00bd0;
 constexpr long kGpfs = 0x47504653;
 constexpr long kBeegfs = 0x19830326;
@@ -54,7 +54,7 @@ bool several_machines_mount(long type) {
   return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
 }
 
-/// For tests: nobody else has a reason to wait for less, or for more.
+/// For tests: nothing else needs another expiry time.
 milliseconds expiry() {
   const char* given = std::getenv("BERTH_LEASE_SECONDS");
   auto seconds = parse_u64(given == nullptr ? "" : given);
@@ -71,7 +71,7 @@ std::string this_boot() {
   return boot.ok() ? *boot : "?";
 }
 
-/// Who has the mark; nothing where nobody has it.
+/// The owner of the mark; nothing if there is none.
 Result<std::optional<std::string>> owner_of(const sys::Fd& root, const std::string& mark) {
   auto owner = sys::read_link(root, in_tmp(mark));
   if (owner.ok()) return std::optional<std::string>(std::move(*owner));
@@ -79,9 +79,9 @@ Result<std::optional<std::string>> owner_of(const sys::Fd& root, const std::stri
   return std::move(owner).error();
 }
 
-/// From an owner who does not live. Whoever was faster may have it again already: a mark that turns
-/// out to be another's is put back. Between the two nobody has it, so two may do the same work,
-/// which is all that a lost mark costs.
+/// Takes the mark from a dead owner. A faster process may hold it again already: a mark that turns
+/// out to be another's is put back. In between it has no owner, so two processes may do the same
+/// work, which is all that a lost mark costs.
 Result<void> take_away(const sys::Fd& root, const std::string& mark, const std::string& owner) {
   std::string trash = in_tmp(std::string(kTrashPrefix) + sys::random_hex(8));
   auto moved = sys::rename(root, in_tmp(mark), root, trash);
@@ -95,7 +95,7 @@ bool has_ended(Watch::Seen seen) {
   return seen == Watch::Seen::gone || seen == Watch::Seen::expired;
 }
 
-/// What was remembered of names in a directory that another machine changes is forgotten.
+/// Makes the kernel forget cached names of a directory that another machine changes.
 void refresh(const sys::Fd& root, const std::string& directory) {
   auto opened = sys::open_at(root, directory, O_RDONLY | O_DIRECTORY);
 }
@@ -156,7 +156,7 @@ void Lease::beat() {
   auto now = std::chrono::system_clock::now().time_since_epoch();
   auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now);
   auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(now - seconds);
-  // That it is gone is asked where it matters.
+  // is_lost() checks, where it matters, whether the file still exists.
   auto held = sys::hold_entry(root_, in_tmp(name_));
   sys::FileTime beat{seconds.count(), static_cast<uint32_t>(rest.count())};
   if (held.ok()) ignore(sys::set_modified(*held, beat, name_));
@@ -167,8 +167,8 @@ Result<void> Lease::renew() {
   auto late = sys::since_boot() - beaten_at_.load();
   if (late > expiry() / 2 || is_lost()) {
     return make_error(Kind::busy,
-                      "change the store: this process was held up for so long that another "
-                      "machine may be at work there",
+                      "change the store: this process was delayed for so long that another machine "
+                      "may be using the store",
                       "try again");
   }
   if (late > expiry() / kBeatsToExpiry) beat();
@@ -183,7 +183,7 @@ bool Lease::is_lost() const {
 Result<void> Lease::take(const std::string& mark, const std::function<bool()>& give_up) {
   Watch watch;
   while (true) {
-    beat();  // also of who has waited for long
+    beat();  // also after a long wait
     auto made = sys::make_symlink(name_, root_, in_tmp(mark));
     if (made.ok() || made.error().kind != Kind::exists) return made;
     auto owner = TRY(owner_of(root_, mark));
@@ -223,7 +223,7 @@ std::chrono::milliseconds Watch::pause() {
 
 Watch::Seen Watch::look(const sys::Fd& root, const std::string& name) {
   if (name.empty() || name.find('/') != std::string::npos) return Seen::gone;
-  // An open makes a file system of the network ask its server.
+  // Opening it makes a network file system ask its server.
   auto file = sys::open_if_exists(root, in_tmp(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   bool gone = file.ok() ? !*file : has_gone(file.error());
   if (gone) return Seen::gone;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of several machines works on what, where file locks do not reach the others. Inside this
-// folder only.
+// Coordination of several machines on one store, where file locks do not reach the others. Only for
+// this folder.
 #pragma once
 
 #include <atomic>
@@ -18,25 +18,25 @@
 #include "base/result.hpp"
 #include "sys/fd/fd.hpp"
 
-/// A lease is a file in tmp/ whose time its owner changes again and again. A mark is a symbolic
-/// link in tmp/ to the lease of its owner. No machine compares its clock with another's: a
-/// waiter sees whether the time has changed, and takes as long as its own clock says.
+/// A lease is a file in tmp/; its owner updates the file's time again and again. A mark is a
+/// symbolic link in tmp/ to the lease of its owner. Clocks of machines are never compared: a waiter
+/// checks whether the time has changed, and measures the interval by its own clock.
 namespace berth::image {
 
 inline constexpr std::string_view kMarkPrefix = "lease-";
-/// Of the process that decides what the store has.
+/// The mark of the process that decides which objects the store keeps.
 inline constexpr const char* kStoreMark = "lease-store";
 
 /// Whether other machines may write to this store: it is on a file system that several can mount.
-/// BERTH_STORE_LEASES=1 or 0 has the last word.
+/// BERTH_STORE_LEASES=1 or 0 overrides this.
 bool uses_leases(const sys::Fd& root);
 
-/// Whether flock(2) has failed because the file system has none.
+/// Whether flock(2) failed because the file system does not support it.
 bool lacks_locks(const Error& error);
 
-/// The first line of the file: which boot of which machine, and which process there.
+/// The first line of the file: the machine, its boot, and the process.
 std::string lease_line();
-/// Whether this text of a lease was written by another machine, whose locks we may not see.
+/// Whether another machine wrote this lease: its locks may be invisible here.
 bool is_of_other_machine(std::string_view text);
 
 class Lease {
@@ -45,21 +45,21 @@ class Lease {
     background,  ///< in a thread, until the end
     on_request,  ///< by renew()
   };
-  /// Of the file `name` in tmp/, which is there.
+  /// Makes the file `name` in tmp/, which exists, a lease.
   static Result<std::shared_ptr<Lease>> begin(const sys::Fd& root, std::string name, Beat beat);
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
   ~Lease();
 
   const std::string& name() const { return name_; }
-  /// Waits until no living process has the mark, then takes it. `give_up` is asked while waiting.
-  /// Errors: interrupted (it said so), io.
+  /// Waits until no living process holds the mark, then takes it. Calls `give_up` while waiting.
+  /// Errors: interrupted (it returned true), io.
   Result<void> take(const std::string& mark, const std::function<bool()>& give_up = {});
   void drop(const std::string& mark);
   /// For Beat::on_request: call it often.
-  /// Errors: busy (so late that others may have taken this one for dead).
+  /// Errors: busy (so late that others may have declared this one dead).
   Result<void> renew();
-  /// Another machine has taken this one for dead: what it had kept may be gone.
+  /// Whether another machine has declared this lease dead: what it protected may be gone.
   bool is_lost() const;
 
  private:
@@ -69,7 +69,7 @@ class Lease {
 
   sys::Fd root_;
   std::string name_;
-  /// Since the boot: sleep is time in which others wait.
+  /// By the boot clock: a suspended machine's waiters go on counting.
   std::atomic<std::chrono::nanoseconds> beaten_at_{};
   std::mutex mutex_;
   std::condition_variable ended_;
@@ -77,17 +77,17 @@ class Lease {
   std::thread thread_;
 };
 
-/// Waits until no living process has the mark.
+/// Waits until no living process holds the mark.
 Result<void> wait_without(const sys::Fd& root, const std::string& mark);
 
-/// Looks at a lease from outside.
+/// Observes a lease from outside.
 class Watch {
  public:
   enum class Seen { gone, alive, silent, expired };
-  /// Of the lease `name`. alive: its time has changed since the last look. expired: it has not for
-  /// as long as anybody waits.
+  /// Checks the lease `name`. alive: its time has changed since the last check. expired: it has not
+  /// changed for the whole expiry time.
   Seen look(const sys::Fd& root, const std::string& name);
-  /// How long to sleep before another look.
+  /// How long to sleep before the next check.
   static std::chrono::milliseconds pause();
 
  private:

@@ -20,7 +20,7 @@ Error not_such(std::string what) {
   return make_error(Kind::corrupt, "read the " + std::string(kName) + ": " + std::move(what));
 }
 
-/// Texts that go into sentences for people, and are compared with what is found here.
+/// Whether a text is safe to show to people, in sentences, and to compare with local facts.
 bool is_plain(std::string_view text) {
   return text.size() <= kMaxText && std::none_of(text.begin(), text.end(), [](unsigned char c) {
            return c < ' ' || c == 0x7f;
@@ -109,8 +109,9 @@ Result<PublishedFacts> parse_published_facts(std::string_view text) {
   if (!has_plain_texts(value)) return not_such("a text that is too long or has control characters");
   PublishedFacts facts = TRY(json::from_value<PublishedFacts>(value, std::string(kName)));
   if (facts.version != 1) {
-    return make_error(Kind::unsupported, fmt::format("read the {}: version {} is of a later Berth",
-                                                     kName, facts.version));
+    return make_error(Kind::unsupported,
+                      fmt::format("read the {}: version {} is of a later version of Berth", kName,
+                                  facts.version));
   }
   if (facts.images.size() > oci::kMaxIndexEntries) return not_such("more than 1024 images");
   for (PublishedImage& image : facts.images) {

@@ -13,22 +13,22 @@
 #include "match/run_record.hpp"
 #include "oci/image_spec.hpp"
 
-/// What was found in the files of images and how they have run, as it is published beside them: one
-/// document for a name, with one part for each of its images, so that a single request answers for
-/// a whole index. docs/variants.md "Published facts" is its description for others.
+/// Facts about the files of images, and records of their runs, as published beside them: one
+/// document per name, with a part for each of its images, so that one request answers for a whole
+/// index. docs/variants.md "Published facts" specifies it for others.
 namespace berth::image {
 
 inline constexpr std::string_view kFactsArtifact = "application/vnd.dev.berth.facts.v1";
 inline constexpr std::string_view kFactsType = "application/vnd.dev.berth.facts.v1.json+zstd";
-/// Annotation of its descriptor: a signature over the bytes of the blob, as base64.
+/// Annotation of the blob's descriptor: a signature over the bytes of the blob, as base64.
 inline constexpr std::string_view kFactsSignature = "dev.berth.signature";
 
 struct PublishedImage {
   Digest image;  ///< of its manifest
   oci::Platform platform;
-  /// Of its config what a verdict needs: variables and labels that declare something.
+  /// The part of its config that verdicts need: declaring variables and labels.
   oci::ContainerDefaults config;
-  /// None: by a Berth that describes files otherwise, so it may mean something else.
+  /// None: a Berth with another description format wrote it, so the meaning may differ.
   std::optional<facts::ImageFacts> found;
   std::vector<match::RunRecord> runs;  ///< by time, at most match::kMaxRuns
 };
@@ -37,19 +37,18 @@ struct PublishedFacts {
   uint32_t version = 1;
   Digest subject;  ///< the index, or the only manifest
   std::vector<PublishedImage> images;
-  /// The name of the key that has signed the document, of those that are believed; empty: none has.
-  /// Not a member of the document.
+  /// The name of the trusted key that signed the document; empty: none did. Not a member of the
+  /// document.
   std::string signer;
 
   const PublishedImage* of(const Digest& image) const;
 };
 
-/// Variables and labels that match::read_declared() looks at, the others left out.
+/// The variables and labels that match::read_declared() reads.
 oci::ContainerDefaults declaring_part(const oci::ContainerDefaults& config);
 
-/// Foreign bytes, unpacked.
-/// Members that it does not know are ignored, so a later Berth may add some; `version` is raised
-/// where that would be wrong.
+/// Parses the document, foreign bytes, unpacked. Ignores unknown members, so a later Berth may add
+/// some; `version` is raised where that would be wrong.
 /// Errors: corrupt (no such document, more than 1,024 images or 64 runs of one, a text longer than
 /// 4 KiB or with control characters in it), unsupported (of a later version).
 Result<PublishedFacts> parse_published_facts(std::string_view text);

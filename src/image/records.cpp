@@ -14,7 +14,7 @@
 
 namespace berth::image {
 
-// The tables and textual forms are found by argument-dependent look-up.
+// Found by argument-dependent look-up: the tables and textual forms.
 std::string to_json_text(const Reference& reference) {
   return reference.canonical();
 }
@@ -36,7 +36,7 @@ namespace {
 constexpr std::string_view kSuffix = ".json";
 constexpr size_t kMaxFileName = 255;  // NAME_MAX
 constexpr size_t kMaxRecordBytes = 64 << 10;
-constexpr size_t kReplaceSuffix = 17;  // what replace_file() appends: ".tmp-" and 12 digits
+constexpr size_t kReplaceSuffix = 17;  // replace_file()'s suffix: ".tmp-" and 12 digits
 
 std::string percent_encode(std::string_view text) {
   std::string encoded;
@@ -61,7 +61,7 @@ Result<void> write_record(const sys::Fd& root, const ImageRecord& record) {
   }
   mode_t readers = TRY(readers_of(root, "images"));
   TRY(sys::replace_file(root, path, json::write(record, 2) + "\n", 0600 | readers));
-  // A mask of the caller must not close a store that was opened to others.
+  // The caller's umask must not close a store that was opened to others.
   if (readers == 0) return {};
   sys::Fd record_file = TRY(sys::hold_entry(root, path));
   return sys::change_mode(record_file, 0600 | readers, path);
@@ -117,7 +117,7 @@ Result<void> put_record(const sys::Fd& root, const ImageRecord& record) {
     });
   };
   if (!record.reference && named(record.manifest)) return {};
-  // The same bytes: loading them once more does not make others of them.
+  // Equal records give equal bytes, even if an image is loaded again.
   ImageRecord whole = record;
   for (const auto& other : records) {
     if (other.manifest == record.manifest) add_sources(other.sources, whole.sources);

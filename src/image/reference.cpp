@@ -44,7 +44,7 @@ bool is_image_id(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// Docker's rule for what is a registry and what is the first part of a repository.
+/// Docker's rule whether the first part is a registry or belongs to the repository.
 bool names_registry(std::string_view first) {
   return first.find_first_of(".:") != std::string_view::npos || first == "localhost" ||
          has_upper(first);
@@ -98,8 +98,8 @@ namespace {
 
 constexpr std::string_view kTransport = "docker://";
 
-/// The name as others spell it: podman and Apptainer put the transport before it, Enroot and pyxis
-/// a '#' behind the registry.
+/// The name without other tools' additions: podman and Apptainer put the transport in front, Enroot
+/// and pyxis a '#' behind the registry.
 std::string plain_name(std::string_view text) {
   if (text.starts_with(kTransport)) text.remove_prefix(kTransport.size());
   std::string name(text);
@@ -115,7 +115,7 @@ bool is_host_and_port(std::string_view text) {
   return host && colon != text.npos && valid_registry(text);
 }
 
-/// Takes the registry off the front of a name that has one; the default is Docker Hub.
+/// Removes the registry from the front of a name that has one; the default is Docker Hub.
 std::string take_registry(std::string_view& name) {
   std::string registry(kDefaultRegistry);
   size_t slash = name.find('/');
@@ -234,7 +234,7 @@ std::string Reference::canonical() const {
 
 std::string Reference::familiar_name() const {
   if (registry_ != kDefaultRegistry) return registry_ + "/" + repository_;
-  // Shorter only where that is read back as the same name, which "quay.io/x" of Docker Hub is not,
+  // Shortened only if that parses to the same name again, which "quay.io/x" of Docker Hub does not,
   // nor "library/a/b" as "a/b".
   bool official = repository_.starts_with(kOfficialPrefix);
   std::string name = official ? repository_.substr(kOfficialPrefix.size()) : repository_;

@@ -13,9 +13,8 @@ namespace berth::image {
 
 /// The name of an image, with Docker's meaning: "ubuntu" is docker.io/library/ubuntu:latest. The
 /// first part is a registry when it holds a '.' or a ':' or is "localhost" or has upper-case
-/// letters. A digest wins over a tag, which then is not kept.
-/// Source: distribution/reference grammar; at most 255 characters for registry and repository
-/// together, 128 for the tag.
+/// letters. With a digest the tag is dropped. Source: distribution/reference grammar; at most 255
+/// characters for registry and repository together, 128 for the tag.
 class Reference {
  public:
   Reference() = default;
@@ -30,14 +29,14 @@ class Reference {
 
   /// The whole name: "docker.io/library/ubuntu:latest", "docker.io/library/ubuntu@sha256:…".
   std::string canonical() const;
-  /// As people write it: "ubuntu:latest", "me/tool:1", "localhost:5000/x@sha256:…".
+  /// The short form: "ubuntu:latest", "me/tool:1", "localhost:5000/x@sha256:…".
   std::string familiar() const;
   /// Familiar name without tag and digest: "ubuntu", "localhost:5000/x".
   std::string familiar_name() const;
-  /// Where it is, however its registry is spelled: "docker.io/library/ubuntu" also for
+  /// Its location, whatever the spelling of the registry: "docker.io/library/ubuntu" also for
   /// "Docker.IO:443/library/ubuntu".
   std::string place() const;
-  /// What goes after …/manifests/: the digest's text or the tag.
+  /// The part after …/manifests/: the digest's text or the tag.
   std::string manifest_reference() const;
 
   auto operator<=>(const Reference&) const = default;
@@ -52,9 +51,9 @@ class Reference {
 /// At most 128 letters, digits, '_', '.' and '-', the first no '.' or '-'.
 bool is_tag(std::string_view text);
 
-/// What `search` is asked for: "localhost:5000/cuda" is "cuda" at "localhost:5000", "cuda" is that
-/// at "docker.io", and "localhost:5000/" is every repository there. A text is free: a first part in
-/// upper case is no registry, as in docker.
+/// The argument of `search`: "localhost:5000/cuda" is "cuda" at "localhost:5000", "cuda" is "cuda"
+/// at "docker.io", and "localhost:5000/" is every repository there. The text is free: a first part
+/// in upper case is no registry, as in docker.
 struct SearchTerm {
   std::string registry;  ///< as Reference::registry()
   std::string text;      ///< without the "library/" of Docker Hub's own images

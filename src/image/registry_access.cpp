@@ -4,7 +4,7 @@
 namespace berth::image {
 namespace {
 
-/// How much of `name` the prefix covers; nothing where it does not.
+/// The length of `name` that the prefix covers; nothing if it does not match.
 std::optional<size_t> covered(std::string_view name, std::string_view prefix) {
   if (prefix.empty()) return std::nullopt;
   if (prefix.starts_with("*.")) {

@@ -9,35 +9,35 @@
 
 namespace berth::image {
 
-/// Another place that has the same repositories, asked before the registry itself.
+/// Another registry with the same repositories, asked before the registry itself.
 struct RegistryMirror {
-  std::string location;  ///< "mirror.example.org:5000/hub": takes the place of the rule's prefix
+  std::string location;  ///< "mirror.example.org:5000/hub": replaces the rule's prefix
   bool insecure = false;
-  /// "all", "digest-only", "tag-only": which names are asked for there. Empty: all.
+  /// "all", "digest-only", "tag-only": the kinds of names to ask it for. Empty: all.
   std::string pull_from_mirror;
 };
 
-/// What a site or a user says of the registries whose names begin with a prefix: one [[registry]]
-/// of registries.toml. The keys that containers-registries.conf(5) has mean the same.
+/// The settings of a site or a user for registries with names that begin with a prefix: one
+/// [[registry]] of registries.toml. Keys that containers-registries.conf(5) has mean the same.
 struct RegistryRule {
   std::string prefix;  ///< "docker.io", "quay.io/team", "*.example.org"; empty: that of `location`
-  std::string location;  ///< takes the place of the prefix; empty: it stays
+  std::string location;  ///< replaces the prefix; empty: it stays
   bool insecure = false;
   bool blocked = false;
   std::vector<RegistryMirror> mirror;
-  std::string tls_ca;           ///< PEM file: authorities that are trusted beside the system's
+  std::string tls_ca;           ///< PEM file: authorities trusted besides the system's
   std::string tls_certificate;  ///< PEM file of the client, with `tls_key`
   std::string tls_key;
   std::string proxy;         ///< "http://proxy.example.org:3128", "none"; empty: the environment's
-  uint32_t connections = 0;  ///< for one pull at once; 0: as many as usual
+  uint32_t connections = 0;  ///< for one pull at once; 0: the default
 };
 
-/// Machines of the same job that fetch an image once for all of them, and are asked for it before
-/// any registry: each for what the one before it does not give. docs/decisions/0166
+/// Machines of the same job that fetch an image once for all of them. They are asked before any
+/// registry, each for what the previous one does not deliver. docs/decisions/0166
 struct JobPeers {
-  std::string reference;               ///< canonical: of the one image that they have
+  std::string reference;               ///< canonical: the one image that they have
   std::vector<std::string> addresses;  ///< "10.1.2.3:4567", the first one first
-  std::string key;                     ///< of their TLS: a process that has it belongs to the job
+  std::string key;                     ///< of their TLS: a process that knows it belongs to the job
 };
 
 /// How registries are reached. The default is HTTPS with the system's CAs and plain HTTP to
@@ -46,20 +46,20 @@ struct RegistryAccess {
   std::optional<std::string> tls_ca;  ///< PEM file that replaces the system's CAs
   std::vector<std::string>
       insecure_registries;              ///< "host" or "host:port": unverified TLS, else HTTP
-  std::vector<std::string> auth_files;  ///< read in order; empty: the usual places
-  uint32_t stall_seconds = 30;          ///< an answer that stands still so long is dropped
+  std::vector<std::string> auth_files;  ///< read in order; empty: the default files
+  uint32_t stall_seconds = 30;          ///< an answer that stalls for so long is dropped
   std::vector<RegistryRule> registries;
-  /// Directories with one for each HOST or HOST:PORT: *.crt (authorities), *.cert and *.key (of the
-  /// client). containers-certs.d(5)
+  /// Directories with a subdirectory per HOST or HOST:PORT: *.crt (authorities), *.cert and *.key
+  /// (of the client). containers-certs.d(5)
   std::vector<std::string> certificate_directories;
   std::optional<JobPeers> peers;
 };
 
-/// The rule for a repository ("docker.io/library/debian"): that with the longest prefix which
-/// covers it, of two as long the first; null without one.
+/// The rule for a repository ("docker.io/library/debian"): the one with the longest matching
+/// prefix, among equals the first; null without one.
 const RegistryRule* rule_of(const std::vector<RegistryRule>& rules, std::string_view name);
 
-/// `name` with `location` in the place of the rule's prefix.
+/// `name` with the rule's prefix replaced by `location`.
 std::string relocated(std::string_view name, const RegistryRule& rule, std::string_view location);
 
 template <class V>
@@ -92,7 +92,7 @@ void fields(V& v, RegistryRule& r) {
   v.strict();
 }
 
-/// The members of `access` stand beside those of what it is a part of.
+/// Inlines the members of `access` into the object that contains it.
 template <class V>
 void access_fields(V& v, RegistryAccess& a) {
   v.optional("tls_ca", a.tls_ca);

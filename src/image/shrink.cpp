@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removing images until the store is small enough. When an image was used last is the time of its
-// manifest's file: whatever names it has, there is one such file, and nobody else needs that time.
+// Removes images until the store is small enough. The mtime of its manifest's file is the time when
+// an image was last used: all of its names share that file, and the time has no other use.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace berth::image {
 namespace {
 
-/// One image and all that it needs of what is there, as paths below the root.
+/// One image and the existing objects that it needs, as paths below the root.
 struct Candidate {
   std::vector<ImageRecord> records;
   std::set<std::string> objects;
@@ -73,7 +73,7 @@ ShrunkImage describe(const Candidate& candidate) {
   return image;
 }
 
-/// Which images have to go, and what goes with them.
+/// Chooses the images to remove, and the objects to remove with them.
 class Shrinking {
  public:
   Shrinking(const Sizes& sizes, const std::set<std::string>& held,
@@ -123,7 +123,7 @@ void Store::note_used(const Digest& manifest) const {
   auto now = std::chrono::system_clock::now().time_since_epoch();
   auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now);
   auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(now - seconds);
-  // A store that cannot be written, or one of somebody else, is used all the same.
+  // An unwritable store, or another user's, is used all the same.
   auto held = sys::hold_entry(dir_, blob_file(manifest));
   sys::FileTime used{seconds.count(), static_cast<uint32_t>(rest.count())};
   if (held.ok()) ignore(sys::set_modified(*held, used, manifest.text()));
@@ -133,8 +133,8 @@ Result<Shrunk> Store::shrink(uint64_t most_bytes, Act act, const std::set<Digest
   Collected collected;
   Shrunk result;
   {
-    Sizes sizes = TRY(measure(dir_));  // may take a while: nobody waits for it
-    // Also to tell alone: whether a delivery lives is seen by who could have its lock.
+    Sizes sizes = TRY(measure(dir_));  // may take a while: not under the lock
+    // Even for a report: only a process that could take its lock sees whether a delivery lives.
     StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
     auto candidates = TRY(find_candidates(dir_, sizes));
     auto held = TRY(held_objects(dir_, sizes, act == Act::yes ? &lock : nullptr));

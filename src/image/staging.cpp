@@ -30,7 +30,7 @@ Result<sys::Fd> stage(const std::string& path, Shape shape, Locks locks) {
   return fd;
 }
 
-/// The lease that an entry belongs to: itself, or by its name "stage-<lease>-<random>".
+/// The lease of an entry: the entry itself, or by its name "stage-<lease>-<random>".
 std::string lease_of(const std::string& name) {
   if (name.starts_with(kPinsPrefix) || name.starts_with(kHolderPrefix)) return name;
   if (!name.starts_with(kStagePrefix)) return "";
@@ -38,7 +38,7 @@ std::string lease_of(const std::string& name) {
   return std::string(kPinsPrefix) + rest.substr(0, rest.find('-'));
 }
 
-/// A mark that nobody has any more, by its link to a lease that is gone.
+/// Whether the mark's lease is gone: it has no owner any more.
 bool is_empty_mark(const sys::Fd& root, const std::string& name) {
   auto owner = sys::read_link(root, "tmp/" + name);
   if (!owner.ok() || owner->find('/') != std::string::npos) return false;
@@ -46,7 +46,8 @@ bool is_empty_mark(const sys::Fd& root, const std::string& name) {
   return lease.ok() && !*lease;
 }
 
-/// Whether a machine whose locks we do not see is about to say that the empty file is its own.
+/// Whether the empty file may belong to a machine that is about to write its lease, and has locks
+/// that are invisible here.
 bool may_be_in_the_making(const sys::Fd& root, const sys::Fd& file) {
   constexpr int64_t kSoon = 3600;  // seconds; clocks may differ
   if (!uses_leases(root)) return false;
@@ -67,7 +68,7 @@ Result<void> lock_file(const sys::Fd& fd, sys::LockMode mode, const std::string&
 
 Result<StagedEntry> stage_in(const std::string& root, std::string_view prefix, Shape shape,
                              Locks locks) {
-  // A name that a sweeper took in that moment is simply tried again.
+  // A name that a sweeper removed at that moment is simply tried again.
   for (int attempt = 0; attempt < kMaxTries; ++attempt) {
     std::string path = root + "/tmp/" + std::string(prefix) + sys::random_hex(8);
     auto fd = stage(path, shape, locks);
@@ -89,12 +90,12 @@ Result<bool> still_there(const sys::Fd& fd, const std::string& path) {
 std::optional<sys::Fd> take_leftover(const sys::Fd& root, const std::string& name) {
   const std::string path = "tmp/" + name;
   if (name.starts_with(kMarkPrefix)) {
-    // That of the whole store is taken from its owner by who waits for it.
+    // A waiting process takes the whole store's mark from its dead owner.
     bool left = name != kStoreMark && is_empty_mark(root, name);
     return left ? std::optional<sys::Fd>(sys::Fd()) : std::nullopt;
   }
   auto fd = sys::open_if_exists(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  // A mark that was being taken away.
+  // A mark that is being taken away.
   if (!fd.ok() && fd.error().sys_errno == ELOOP) return sys::Fd();
   if (!fd.ok() || !*fd) return std::nullopt;
   auto locked = sys::try_lock(**fd, sys::LockMode::exclusive, path);
@@ -107,13 +108,13 @@ std::optional<sys::Fd> take_leftover(const sys::Fd& root, const std::string& nam
   auto text = sys::read_file_if_exists(root, "tmp/" + lease, kMaxPins);
   if (text.ok() && !*text) return std::move(*fd);
   if (text.ok() && (*text)->empty() && may_be_in_the_making(root, **fd)) return std::nullopt;
-  // Whether another machine's owner lives, or one without locks, is seen by those who can wait.
+  // For an owner on another machine, or without locks, only waiting can show whether it lives.
   if (!locked.ok() || !text.ok() || is_of_other_machine(**text)) return std::nullopt;
   return std::move(*fd);
 }
 
 void sweep(const sys::Fd& root) {
-  // Whatever fails here fails again, and is said, where it matters: a sweep never stops its caller.
+  // A failure here will recur, and be reported, where it matters: a sweep never stops its caller.
   auto names = sys::list_directory(root, "tmp");
   if (!names.ok()) return;
   for (const auto& name : *names) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries of tmp/: made, and swept when their owners are dead. Inside this folder only.
+// Entries of tmp/: made, and swept when their owners are dead. Only for this folder.
 #pragma once
 
 #include <optional>
@@ -13,13 +13,13 @@ namespace berth::image {
 
 enum class Shape { file, directory };
 
-/// Whether a file system without locks will do: where leases tell which processes live.
+/// Whether a file system without locks will do: there leases show which processes live.
 enum class Locks { needed, if_there_are };
 
 /// Waits for the lock.  Errors: those of sys::wait_lock().
 Result<void> lock_file(const sys::Fd& fd, sys::LockMode mode, const std::string& path, Locks locks);
 
-/// A new entry of tmp/ that this process has the lock of.
+/// A new entry of tmp/, locked by this process.
 struct StagedEntry {
   sys::Fd fd;
   std::string path;  ///< absolute
@@ -27,15 +27,14 @@ struct StagedEntry {
 Result<StagedEntry> stage_in(const std::string& root, std::string_view prefix, Shape shape,
                              Locks locks);
 
-/// Whether the open file is still what its path names. A sweeper that was between our open() and
-/// our lock may have removed it.
+/// Whether the open file is still the one at its path: between our open() and our lock a sweeper
+/// may have removed it.
 Result<bool> still_there(const sys::Fd& fd, const std::string& path);
 
-/// Where the entry `name` of tmp/ was left by somebody who is dead: its lock, so that nobody else
-/// takes it for such.
+/// If the owner of the entry `name` of tmp/ is dead: its lock, which keeps other sweepers away.
 std::optional<sys::Fd> take_leftover(const sys::Fd& root, const std::string& name);
 
-/// Removes what dead processes left in tmp/: entries whose lock nobody holds.
+/// Removes what dead processes left in tmp/: unlocked entries.
 void sweep(const sys::Fd& root);
 
 }  // namespace berth::image

@@ -19,11 +19,11 @@ namespace {
 constexpr const char* kDirectories[] = {"blobs",      "blobs/sha256", "layers",  "images",
                                         "containers", "names",        "origins", "tmp"};
 
-/// How often an image is looked up that others remove and bring again. One that lacks something
-/// each time is damaged.
+/// How often to look up an image that others remove and bring back. One that lacks something each
+/// time is damaged.
 constexpr int kTries = 20;
 
-/// Another process may do the same at this moment: every step is content with what is there.
+/// Another process may do the same at this moment: every step accepts existing entries.
 Result<void> create_layout(const sys::Fd& root) {
   for (const char* directory : kDirectories) TRY(sys::make_directory(root, directory, 0700));
   TRY(sys::open_at(root, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
@@ -55,7 +55,7 @@ std::string cannot_read(std::string_view name, const std::string& store) {
   return store.empty() ? image : image + " in the additional store " + quote(store);
 }
 
-/// The records that a removal unlinks, and who else matters to it.
+/// The records that a removal unlinks, and other images and containers that it affects.
 struct RemovalPlan {
   std::vector<ImageRecord> doomed;
   std::set<Digest> still_named;                       ///< manifests that other records name
@@ -84,7 +84,7 @@ Result<void> check_removable(std::string_view name, const RemovalPlan& plan) {
   return {};
 }
 
-/// What is untagged, and which images nothing holds any more.
+/// The removed names, and the images that have none left.
 Removal describe(const RemovalPlan& plan) {
   Removal removal;
   std::set<Digest> held = plan.still_named;
@@ -150,7 +150,7 @@ Result<StoreLock> Store::lock(sys::LockMode mode) const {
   lock.fd_ = TRY(sys::open_at(dir_, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   TRY(lock_file(lock.fd_, mode, root_ + "/lock", locks_));
   if (locks_ == Locks::needed || mode == sys::LockMode::shared) return lock;
-  // Other machines do not see that one.
+  // Other machines do not see this lock.
   StagedEntry holder = TRY(stage_in(root_, kHolderPrefix, Shape::file, locks_));
   lock.holder_ = std::move(holder.path);
   lock.holder_fd_ = std::move(holder.fd);
@@ -247,7 +247,7 @@ Result<std::string> Store::read_document(const Digest& digest) const {
   return own;
 }
 
-/// Its directory, and what is known of it: of the first store that has it.
+/// Its directory and record, from the first store that has it.
 Result<Layer> Store::find_layer(const Digest& diff_id) const {
   Layer layer;
   layer.diff_id = diff_id;
@@ -306,8 +306,8 @@ Result<Image> Store::load_image(const ImageRecord& record,
   return image;
 }
 
-/// Of an additional store those that say something new: whose name, or without one whose image, no
-/// store before it has.
+/// Of an additional store only records that no earlier store has: by name, or for images without
+/// one, by image.
 Result<std::vector<ImageRecord>> Store::read_all_records(Scope scope,
                                                          std::vector<std::string>& damaged) const {
   auto records = TRY(read_records(dir_, damaged));
@@ -315,7 +315,7 @@ Result<std::vector<ImageRecord>> Store::read_all_records(Scope scope,
   for (const AdditionalStore& store : additional_) {
     std::vector<std::string> unreadable;
     auto more = read_records(store.dir(), unreadable);
-    // Its owner may have made it unreadable, or its server be gone: the others are still there.
+    // Its owner may have made it unreadable, or its server may be down: the other stores remain.
     if (!more.ok()) unreadable.push_back("images");
     for (const std::string& name : unreadable) damaged.push_back(store.root() + "/" + name);
     if (!more.ok()) continue;
@@ -334,7 +334,7 @@ Result<std::vector<ImageRecord>> Store::read_all_records(Scope scope,
   return records;
 }
 
-/// The record of exactly this name, of the first store that has it.
+/// The record of exactly this name, from the first store that has it.
 Result<std::optional<ImageRecord>> Store::record_of(const Reference& reference, Scope scope) const {
   auto own = TRY(read_record(dir_, reference));
   if (own || scope == Scope::own) return own;
@@ -348,7 +348,7 @@ Result<std::optional<ImageRecord>> Store::record_of(const Reference& reference, 
   return std::optional<ImageRecord>();
 }
 
-/// The records that a name means. By id there may be several, all of one image id.
+/// The records that a name matches. By id there may be several, all with one image id.
 Result<std::vector<ImageRecord>> Store::match(std::string_view name,
                                               const std::vector<ImageRecord>& records,
                                               Scope scope) const {
@@ -358,7 +358,7 @@ Result<std::vector<ImageRecord>> Store::match(std::string_view name,
     auto exact = TRY(record_of(*reference, scope));
     if (exact) return std::vector{*exact};
     for (const auto& record : records) {
-      // A pull by tag also answers to the digest that it had then.
+      // A pull by tag also matches the digest that the tag had then.
       bool same_digest =
           reference->digest() && record.reference &&
           record.reference->registry() == reference->registry() &&
@@ -395,7 +395,7 @@ Result<std::optional<Image>> Store::look_up(std::string_view name, Scope scope) 
     if (found.empty()) return std::optional<Image>();
     auto image = load_image(found.front(), records);
     if (image.ok()) return std::optional<Image>(std::move(*image));
-    // Somebody has removed it, or put another one in its place.
+    // It was removed or replaced meanwhile.
     if (has_gone(image.error()) && attempt < kTries) continue;
     return std::move(image).error().with_context(cannot_read(name, found.front().store));
   }
@@ -460,8 +460,8 @@ Result<std::vector<Image>> Store::list(std::vector<std::string>* damaged) const 
   return images;
 }
 
-/// Those of an image of an additional store, so that a record of ours has them whatever becomes of
-/// that store. The caller holds the lock: nobody collects them before something names them.
+/// Copies an additional store's documents of the image, so that our record has them even if that
+/// store disappears. The caller holds the lock: no collection runs before a record names them.
 Result<void> Store::copy_documents(const Image& image) const {
   mode_t readers = TRY(readers_of(dir_, "blobs/sha256"));
   for (const Digest& digest : {image.target, image.manifest_digest, image.id}) {
@@ -472,7 +472,7 @@ Result<void> Store::copy_documents(const Image& image) const {
   return copy_origins(image);
 }
 
-/// Where its layers can be had, so that they can be when that store has gone.
+/// Copies the origins of its layers, so that they can be fetched when that store disappears.
 Result<void> Store::copy_origins(const Image& image) const {
   mode_t readers = TRY(readers_of(dir_, "blobs/sha256"));
   for (const oci::Descriptor& layer : image.manifest.layers) {
@@ -556,19 +556,19 @@ Result<void> Store::mark_used(const std::string& container_id,
   std::string lines;
   for (const Image& image : images) lines += image.manifest_digest.text() + "\n";
   TRY(sys::write_file(dir_, "containers/" + container_id + "/image", lines, 0600));
-  // First the mark, then the look: a collection of another machine has seen it, or is waited for.
+  // First the mark, then the check: a collection of another machine has seen it, or is waited for.
   if (locks_ == Locks::if_there_are) TRY(wait_for_other_machines());
   for (const Image& image : images) {
     bool whole = TRY(has_blob(image.manifest_digest));
     bool mixed = false;
     for (const auto& layer : image.layers) {
       whole = whole && TRY(has_layer(layer.diff_id));
-      // Its form may have been changed since it was looked up.
+      // Its form may have changed since the look-up.
       whole = whole && TRY(sys::stat_entry(sys::cwd(), layer.directory)).has_value();
       mixed = mixed || !layer.read_only;
     }
     if (!whole) return no_such_image(image.id.text());
-    // Layers of ours stay as long as a manifest of ours names them.
+    // Our layers are kept only while a manifest of ours names them.
     if (mixed && !image.store.empty()) TRY(copy_documents(image));
     note_used(image.manifest_digest);
   }

@@ -19,8 +19,8 @@ class StoreLock {
   StoreLock& operator=(StoreLock&&) = delete;
   ~StoreLock();
 
-  /// Before each step that nobody else may do: says to other machines that it is still held.
-  /// Errors: busy (held for so long without a word that another machine may have it by now).
+  /// Call before each exclusive step: renews the lease, for other machines.
+  /// Errors: busy (so late that another machine may have it by now).
   Result<void> renew();
 
  private:

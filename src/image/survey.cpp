@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a check of the store asks, and what its repair does.
+// The input of a check of the store, and the actions of its repair.
 #include <algorithm>
 
 #include "base/text.hpp"
@@ -21,7 +21,7 @@ Result<std::vector<std::string>> entries_of(const sys::Fd& root, const std::stri
   return paths;
 }
 
-/// Those of tmp/ whose owner is dead, and half records: writers of records hold the lock.
+/// Entries of tmp/ with dead owners, and half-written records: writers of records hold the lock.
 Result<std::vector<std::string>> leftovers_of(const sys::Fd& root) {
   std::vector<std::string> found;
   for (const auto& name : TRY(sys::list_directory(root, "tmp"))) {
@@ -33,7 +33,7 @@ Result<std::vector<std::string>> leftovers_of(const sys::Fd& root) {
   return found;
 }
 
-/// Nothing where a manifest cannot be read: what it needs is then unknown.
+/// Nothing if a manifest is unreadable: its needs are unknown.
 std::optional<Needed> needed_by(const sys::Fd& root, const Survey& survey) {
   Needed needed;
   if (!survey.damaged_records.empty()) return std::nullopt;
@@ -67,20 +67,20 @@ std::vector<std::string> unneeded_of(const Survey& survey, const Needed& needed)
   return paths;
 }
 
-/// Whether the container whose manifest this is needs the object.
+/// Whether the container with this manifest needs the object.
 bool uses(const sys::Fd& root, const Digest& manifest, const std::string& path) {
-  // One that is not there is an additional store's, with all of its layers.
+  // A missing manifest is an additional store's, with all of its layers.
   auto there = sys::stat_entry(root, blob_file(manifest));
   if (there.ok() && !*there) return false;
   Needed needed;
   bool whole = need_manifest(root, manifest, needed).ok();
   std::string name = last_name(path);
   if (!path.starts_with("layers/")) return needed.blobs.contains(name);
-  // Which layers it has is unknown where its manifest is damaged, too: any may be one.
+  // With a damaged manifest its layers are unknown too: any may be one of them.
   return !whole || needed.layers.contains(name);
 }
 
-/// The records that are worth nothing without this blob.
+/// Removes the records that are useless without this blob.
 Result<void> unlink_records_of(const sys::Fd& root, const std::string& hex) {
   std::vector<std::string> damaged;
   for (const auto& record : TRY(read_records(root, damaged))) {
@@ -94,7 +94,7 @@ Result<void> unlink_records_of(const sys::Fd& root, const std::string& hex) {
 }  // namespace
 
 Result<Survey> Store::survey() const {
-  // Exclusively: whether a delivery lives is seen by who could have the lock of its pins.
+  // Exclusive: only a process that could take the lock of its pins sees whether a delivery lives.
   StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
   Survey survey;
   survey.records = TRY(read_records(dir_, survey.damaged_records));
@@ -128,14 +128,15 @@ Result<std::string> Store::discard(const std::string& path, const struct stat& s
   {
     StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
     auto now = TRY(sys::stat_entry(dir_, path));
-    // Somebody has removed it meanwhile, or made it anew.
+    // It was removed or replaced meanwhile.
     bool same = now && now->st_ino == seen.st_ino && now->st_ctim.tv_sec == seen.st_ctim.tv_sec &&
                 now->st_ctim.tv_nsec == seen.st_ctim.tv_nsec;
     if (!same) return std::string();
     for (const auto& [container, manifest] : TRY(container_uses(dir_))) {
       if (uses(dir_, manifest, path)) return container;
     }
-    // The records first: who is killed between the two leaves a blob too many, no record too many.
+    // The records first: a process that is killed in between leaves a superfluous blob, not a
+    // broken record.
     if (path.starts_with("blobs/")) TRY(unlink_records_of(dir_, last_name(path)));
     TRY(sys::rename(dir_, path, dir_, trash));
   }

@@ -434,7 +434,7 @@ void fields(V& v, TransferResult& r) {
 
 namespace {
 
-/// An Error as it travels: its kind by name, its place in our source left behind.
+/// An Error in transit: its kind by name, without its place in our source.
 struct ErrorEvent {
   std::string kind;
   int sys_errno = 0;

@@ -18,35 +18,35 @@
 #include "node/profile.hpp"
 #include "oci/image_spec.hpp"
 
-/// What `berth` and its child `berth-transfer` say to each other: one request as a JSON object on
-/// the child's stdin (up to its end of file), events as JSON lines on its stdout, the last of which
-/// is the result or the error. The child exits 0 after a result and 1 after an error. It prints
-/// nothing for people.
+/// The protocol between `berth` and its child `berth-transfer`: one request as a JSON object on the
+/// child's stdin (up to end of file), events as JSON lines on its stdout, the last of which is the
+/// result or the error. The child exits 0 after a result and 1 after an error. It prints nothing
+/// for people.
 ///
-/// `additional_stores` are roots of stores that are only read, as Store::open() takes them.
+/// `additional_stores` are roots of read-only stores, as for Store::open().
 namespace berth::image {
 
-/// Whom the files of an unpacked layer belong to.
-/// full: to the ids of the archive. single: to the caller, who has no other id to give them to.
+/// The owners of an unpacked layer's files. full: the ids of the archive. single: the caller, which
+/// has no other ids.
 enum class Ownership { full, single };
 std::string_view ownership_name(Ownership ownership);  ///< "full", "single"
 
-/// Where an opaque directory is marked: trusted.overlay.* (real root) or user.overlay.* (inside a
-/// user namespace, mounted with userxattr).
+/// The xattr that marks an opaque directory: trusted.overlay.* (real root) or user.overlay.*
+/// (inside a user namespace, mounted with userxattr).
 enum class OverlayXattr { trusted, user };
 std::string_view overlay_xattr_name(OverlayXattr xattr);  ///< "trusted", "user"
 
-/// What an unpacked layer lies in the store as: a directory with its files, or one read-only EROFS
-/// image, which root alone can mount.
+/// The form of an unpacked layer: a directory with its files, or one read-only EROFS image, which
+/// only root can mount.
 enum class LayerFormat { directory, erofs };
 std::string_view layer_format_name(LayerFormat format);  ///< "directory", "erofs"
-/// Errors: usage (with what there is).
+/// Errors: usage (with the known names).
 Result<LayerFormat> parse_layer_format(std::string_view text);
 
-/// Which facts published beside an image are believed.
+/// Which facts published beside an image are trusted.
 struct FactsTrust {
-  bool fetch = true;              ///< else none, and no request is made for them
-  bool signed_only = false;       ///< only what one of `keys` has signed
+  bool fetch = true;              ///< false: none, and no request is made for them
+  bool signed_only = false;       ///< only those that one of `keys` has signed
   std::vector<std::string> keys;  ///< public keys, PEM; records of runs need one of them
 };
 
@@ -62,34 +62,35 @@ struct PullRequest {
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
   LayerFormat layer_format = LayerFormat::directory;
   bool quiet = false;  ///< no layer events
-  /// What the entries of an index are judged against; none: the first of the platform is taken.
+  /// The profile that selects among the entries of an index; none: the first of the platform is
+  /// taken.
   std::optional<node::Profile> node;
   match::Job job;
-  bool force = false;   ///< also what is judged not to run
-  bool strict = false;  ///< nothing that runs with a remark
+  bool force = false;   ///< also an image that is judged not to run
+  bool strict = false;  ///< refuse an image that runs with a remark
   FactsTrust facts;
-  bool scan = true;            ///< the files, while they are unpacked
-  bool keep_blobs = false;     ///< the packed layers, too
-  uint64_t memory_budget = 0;  ///< bytes of memory for layers on their way; 0: 512 MiB
-  /// Unpacks what the store already holds under this reference and asks a registry for nothing but
-  /// layers that it does not hold packed: for an image whose layers were unpacked for another
-  /// ownership. status: "up_to_date".
+  bool scan = true;            ///< scan the files while unpacking
+  bool keep_blobs = false;     ///< keep the compressed layers, too
+  uint64_t memory_budget = 0;  ///< bytes of memory for layers in transfer; 0: 512 MiB
+  /// Unpacks the stored image of this reference, and asks a registry only for layers that are not
+  /// stored compressed: for an image with layers that were unpacked for another ownership. status:
+  /// "up_to_date".
   bool local = false;
 };
 
-/// Finds out what a reference means, and fetches no layer.
+/// Resolves a reference, and fetches no layer.
 /// result: reference, digest, and entries or document.
 struct ResolveRequest {
   std::string verb = "resolve";
   std::string reference;
   RegistryAccess access;
   FactsTrust facts;
-  bool as_document = false;  ///< what the registry has under the name, byte by byte, and no more
+  bool as_document = false;  ///< only the registry's document, byte by byte
 };
 
-/// Publishes beside an image what was found in its files, and how it has run. Every image is one
-/// that the reference means at the registry now. A key signs only what it or one of the trusted
-/// ones has signed before: records of runs that nobody has are then left out.
+/// Publishes facts about an image's files, and its runs, beside it. Every image has to be one that
+/// the reference means at the registry now. A key signs only what it or one of the trusted ones has
+/// signed before: other records of runs are left out.
 /// result: reference, digest (of the artifact), size (of the document), status ("attached",
 /// "up_to_date").
 struct PublishFactsRequest {
@@ -128,16 +129,15 @@ struct LogoutRequest {
   RegistryAccess access;
 };
 
-/// Finds repositories whose name contains a text; a registry with a search of its own looks at
-/// descriptions too.
-/// result: found, at most `limit`.
+/// Finds repositories with a text in their names; a registry with a search of its own searches
+/// descriptions too. result: found, at most `limit`.
 struct SearchRequest {
   std::string verb = "search";
   std::string registry;  ///< "docker.io", "localhost:5000"
-  std::string text;      ///< of several words each has to be there; empty: every repository
+  std::string text;      ///< each of several words has to occur; empty: every repository
   uint32_t limit = 0;
   std::optional<uint64_t> stars;  ///< at least so many
-  std::optional<bool> official;   ///< only those that are, or are not
+  std::optional<bool> official;   ///< true: only official ones, false: only others
   std::optional<bool> automated;
   RegistryAccess access;
 };
@@ -145,7 +145,7 @@ struct SearchRequest {
 /// result: tags, the first `limit` that the registry lists.
 struct TagsRequest {
   std::string verb = "tags";
-  std::string reference;  ///< its tag has no meaning
+  std::string reference;  ///< its tag is ignored
   uint32_t limit = 0;
   RegistryAccess access;
 };
@@ -168,7 +168,7 @@ struct SaveRequest {
   std::string verb = "save";
   std::string root;
   std::vector<std::string> additional_stores;
-  RegistryAccess access;  ///< for layers that are in the store only unpacked
+  RegistryAccess access;  ///< for layers that the store has only unpacked
   std::vector<std::string> references;
   std::string output;  ///< file; an inherited descriptor is "/dev/fd/N"
   std::string
@@ -185,37 +185,38 @@ struct ImportRequest {
   std::vector<std::string> changes;  ///< "CMD […]", "ENV K=V", … as docker import --change
   std::string message;               ///< comment of the history entry
   std::optional<std::string> platform;
-  /// Seconds since 1970: when the image was made, and its latest files, so that the same directory
-  /// gives the same digests. A tar stays as it is. None: now, and the files' own times.
+  /// Seconds since 1970: the creation time of the image and the upper limit of file times, so that
+  /// the same directory gives the same digests. A tar is unchanged. None: now, and the files' own
+  /// times.
   std::optional<uint64_t> source_date;
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
   LayerFormat layer_format = LayerFormat::directory;
 };
 
-/// Writes what an inherited descriptor is open at, and all that is below it, as a tar. Somebody may
-/// change the tree meanwhile: nothing but what is reached by handles from there is read.
+/// Writes the file or directory of an inherited descriptor as a tar, recursively. Others may change
+/// the tree meanwhile: only what is reached by handles from there is read.
 struct ArchiveRequest {
   std::string verb = "archive";
   std::string tree;    ///< "/dev/fd/N", of O_PATH
-  std::string name;    ///< of the first member; empty: what is in the directory, without itself
+  std::string name;    ///< of the first member; empty: the content of the directory, without itself
   std::string output;  ///< file; an inherited descriptor is "/dev/fd/N"
-  /// A squashfs in the place of a tar: `output` is then a regular file. The time in its own
-  /// block, and of what was changed later, is `epoch`, seconds since 1970; 0: nothing is later.
+  /// Write a squashfs instead of a tar: `output` is then a regular file. `epoch` is the time in its
+  /// superblock and the upper limit of file times, seconds since 1970; 0: no limit.
   bool squashfs = false;
   uint64_t epoch = 0;
 };
 
-/// Whom the files of an extracted tar belong to.
+/// The owners of the files of an extracted tar.
 enum class Owners { archive, root };
-/// What a container's files may be outside of it: set-id bits and devices stay behind.
+/// Whether a container's set-id bits and devices may be kept: not outside of it.
 enum class Trust { inside, outside };
 
-/// Makes the members of a tar below a directory that somebody may change meanwhile.
+/// Makes the members of a tar below a directory that others may change meanwhile.
 struct ExtractRequest {
   std::string verb = "extract";
   std::string directory;  ///< "/dev/fd/N"
-  std::string top;        ///< "/dev/fd/N" of the root that links are followed in; empty: none are
+  std::string top;        ///< "/dev/fd/N" of the root in which links are followed; empty: none are
   std::string path;       ///< of the directory below `top`
   std::string input;      ///< "/dev/fd/N"
   bool packed = false;    ///< the tar may be compressed
@@ -223,7 +224,7 @@ struct ExtractRequest {
   Trust trust = Trust::inside;
 };
 
-/// Makes an image of a container's own layer and the image below it.
+/// Makes an image from a container's own layer and the image below it.
 /// result: reference, image_id.
 struct CommitRequest {
   std::string verb = "commit";
@@ -231,8 +232,8 @@ struct CommitRequest {
   std::vector<std::string> additional_stores;
   std::string base;                   ///< "sha256:…" of the image's config
   std::string tree;                   ///< "/dev/fd/N" of the upper directory
-  std::vector<std::string> left_out;  ///< files of it that are no part of the image: "etc/x"
-  std::string loader_cache;       ///< "/dev/fd/N" of the bytes of etc/ld.so.cache; empty: its own
+  std::vector<std::string> left_out;  ///< files of it that are not part of the image: "etc/x"
+  std::string loader_cache;       ///< "/dev/fd/N" with the bytes of etc/ld.so.cache; empty: its own
   std::string reference;          ///< empty: the image gets no name
   oci::ContainerDefaults config;  ///< of the container
   std::vector<std::string> changes;  ///< "CMD […]", "ENV K=V", …
@@ -245,14 +246,15 @@ struct CommitRequest {
   LayerFormat layer_format = LayerFormat::directory;
 };
 
-/// An image of an index that is published.
+/// An image in a published index.
 struct PublishedEntry {
-  std::string image;                       ///< a name in the store: it is sent
-  std::optional<oci::Descriptor> present;  ///< instead: the repository has it already
+  std::string image;                       ///< a name in the store: it is pushed
+  std::optional<oci::Descriptor> present;  ///< instead: one that the repository has already
   std::map<std::string, std::string> annotations;
 };
 
-/// Writes one flat index of images, in the order of `entries`, after everything that it names.
+/// Writes one flat index of images, in the order of `entries`, after pushing everything that it
+/// names.
 /// result: reference, digest, size (of the index), entries.
 struct PublishRequest {
   std::string verb = "publish";
@@ -267,14 +269,14 @@ struct PublishRequest {
   bool quiet = false;
 };
 
-/// A directory as a builder is given it.
+/// A directory that is passed to a builder.
 struct BuildContext {
   std::string directory;    ///< absolute
-  std::string ignore_file;  ///< absolute; patterns as .dockerignore has them. Empty: none
+  std::string ignore_file;  ///< absolute; .dockerignore patterns. Empty: none
 };
 
-/// What names contents: of a tree by its paths, modes, links and bytes (not by times and owners),
-/// and of texts.
+/// Computes digests of contents: of a tree by its paths, modes, links and bytes (not times and
+/// owners), and of texts.
 /// result: digests, of the contexts and then of the texts.
 struct DigestRequest {
   std::string verb = "digest";
@@ -282,14 +284,14 @@ struct DigestRequest {
   std::vector<std::string> texts;
 };
 
-/// Whether a key can sign, before work that ends in a signature.
-/// result: nothing; an error says what is wrong with it.
+/// Checks that a key can sign, before work that ends in a signature.
+/// result: nothing; an error has the reason.
 struct CheckKeyRequest {
   std::string verb = "check-key";
   std::string sign_key;  ///< PEM of a private key
 };
 
-/// Looks at everything in the store.
+/// Checks everything in the store.
 /// result: check.
 struct CheckRequest {
   std::string verb = "check";
@@ -323,57 +325,57 @@ struct LayerEvent {
   uint64_t total = 0;  ///< compressed bytes; 0: unknown
 };
 
-/// A line for people who watch a pipe, e.g. "latest: Pulling from library/ubuntu".
+/// A line for people, e.g. "latest: Pulling from library/ubuntu".
 struct StatusEvent {
   std::string text;
 };
 
-/// Something was ignored or replaced, in words.
+/// A sentence about something that was ignored or replaced.
 struct WarningEvent {
   std::string text;
 };
 
-/// An image that a reference means, or one of several.
+/// The image that a reference means, or one of several.
 struct ResolvedEntry {
   oci::Descriptor descriptor;
-  std::optional<oci::ContainerDefaults> config;  ///< what is known of it
+  std::optional<oci::ContainerDefaults> config;  ///< as far as it is known
   std::optional<facts::ImageFacts> found;        ///< published
   std::vector<match::RunRecord> runs;            ///< published
   bool runs_believed = false;
 };
 
-/// A repository as its registry describes it. The texts are a stranger's.
+/// A repository as its registry describes it. The texts are untrusted.
 struct FoundRepository {
-  std::string name;         ///< as pull takes it: "ubuntu", "localhost:5000/team/tool"
-  std::string description;  ///< empty, and what follows 0 and false, where the registry keeps none
+  std::string name;         ///< as for pull: "ubuntu", "localhost:5000/team/tool"
+  std::string description;  ///< empty, and the following 0 and false, if the registry has none
   uint64_t stars = 0;
   bool official = false;
   bool automated = false;
 };
 
-/// Something that a check has found.
+/// A finding of a check.
 struct CheckFinding {
   std::string kind;  ///< "record", "blob", "layer", "permissions", "container", "leftover", "note"
   std::string object;               ///< as a path below the root of the store
   std::string text;                 ///< "'usr/bin/a' is missing"
-  std::vector<std::string> images;  ///< canonical references, or ids, of those that have it
-  std::string done;                 ///< what --repair did, or why it did not
-  bool damage = false;              ///< false: harmless, it takes room or time alone
+  std::vector<std::string> images;  ///< canonical references, or ids, of the affected images
+  std::string done;                 ///< the action of --repair, or why there was none
+  bool damage = false;              ///< false: harmless, it only takes room or time
 };
 struct CheckReport {
   std::vector<CheckFinding> findings;  ///< the first 500
   uint64_t damaged = 0;                ///< objects
-  uint64_t records = 0;                ///< that were looked at
+  uint64_t records = 0;                ///< examined ones
   uint64_t blobs = 0;
   uint64_t layers = 0;
   uint64_t files = 0;
   uint64_t bytes = 0;
 };
 
-/// The end of a verb that succeeded; which members are set is said at each request.
+/// The result of a successful verb; each request documents which members are set.
 struct TransferResult {
   std::string reference;  ///< canonical: "docker.io/library/ubuntu:latest"
-  std::string digest;     ///< "sha256:…" of what the registry named: index or manifest
+  std::string digest;     ///< "sha256:…" of the registry's target: index or manifest
   std::string image_id;   ///< "sha256:…" of the config
   std::string status;
   uint64_t size = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a store takes of the disk, and changes to layers that are there.
+// The disk usage of a store, and changes to existing layers.
 #pragma once
 
 #include <cstdint>
@@ -14,41 +14,41 @@
 
 namespace berth::image {
 
-/// How much disk a layer or blob takes, and what needs it.
+/// The disk usage of a layer or blob, and what needs it.
 struct ObjectUse {
-  /// Below the root: "layers/…", "blobs/sha256/…". What several layers share by hard links is an
-  /// object of its own: their names with a "+" between them.
+  /// Below the root: "layers/…", "blobs/sha256/…". Files that several layers share by hard links
+  /// are an object of their own: the layers' names with a "+" between them.
   std::string path;
   uint64_t bytes = 0;
   std::set<Digest> images;  ///< their manifests
-  bool held = false;        ///< a container needs it, or a pull that runs
+  bool held = false;        ///< a container or a running pull needs it
 };
 struct Usage {
   std::vector<ObjectUse> objects;
-  uint64_t saved = 0;  ///< bytes that the disk would have to hold without those links
+  uint64_t saved = 0;  ///< bytes that the links save
 };
 
-/// What layers and blobs take, files beside a layer's tree among it. Of an image that is damaged
-/// nobody knows what it needs.  Errors: io.
+/// The sizes of layers and blobs, including files beside a layer's tree. The needs of a damaged
+/// image are unknown.  Errors: io.
 Result<Usage> measure_usage(const Store& store);
 
-/// An empty file beside a layer's tree: some of its files may be those of other layers, too.
+/// An empty file beside a layer's tree: it may share files with other layers.
 inline constexpr const char* kLinkedFile = "linked";
-/// The same while such links are made: times of its directories may be later than they should be.
+/// The same while such links are made: the times of its directories may be too late.
 inline constexpr const char* kLinkingFile = "linking";
 
-/// Calls `act` while nobody can begin to use, replace or remove the layer `name`, a directory in
-/// layers/; for moments. Not when a container uses it, whose id is then given, or a delivery other
-/// than `own`, of which kBusyDelivery is told.
-/// Errors: not_found (it is gone), io, those of `act`.
+/// Calls `act` while no other process can begin to use, replace or remove the layer `name`, a
+/// directory in layers/; only for moments. Does not call it if a container uses the layer, and
+/// returns the container's id; or if a delivery other than `own` does, and returns kBusyDelivery.
+/// Errors: not_found (it was removed), io, those of `act`.
 Result<std::string> with_idle_layer(const Store& store, const std::string& name,
                                     const std::function<Result<void>()>& act,
                                     const Delivery* own = nullptr);
 inline constexpr const char* kBusyDelivery = "a pull or save";
 
-/// Puts what was staged by `delivery` in the place of the layer `old`, a directory in layers/,
-/// which goes. Gives the container that uses it: it then stays as it is.  Errors: not_found (it has
-/// been removed), io.
+/// Replaces the layer `old`, a directory in layers/, by what `delivery` staged. If a container uses
+/// the layer, changes nothing and returns the container's id.  Errors: not_found (it was removed),
+/// io.
 Result<std::string> replace_layer(const Store& store, const Delivery& delivery,
                                   const std::string& old, Staged directory,
                                   const LayerRecord& record);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the objects of a store take of the disk, and who has them.
+// The disk usage of a store's objects, and the images that have them.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -44,7 +44,8 @@ Result<void> add_links(const sys::Fd& parent, const std::string& name, const std
   return {};
 }
 
-/// What lies in a layer's directory beside its tree, and the image that a tree may be.
+/// The size of the files beside the tree in a layer's directory, and of a tree that is an image
+/// file.
 Result<uint64_t> files_beside(const sys::Fd& root, const std::string& name, bool& is_image) {
   uint64_t bytes = 0;
   std::string directory = "layers/" + name;
@@ -53,7 +54,7 @@ Result<uint64_t> files_beside(const sys::Fd& root, const std::string& name, bool
   for (const auto& entry : TRY(sys::list_directory(*here, "."))) {
     auto status = TRY(sys::stat_entry(*here, entry));
     if (!status || !S_ISREG(status->st_mode)) continue;
-    // An image is sparse where a file of it has holes.
+    // An image file is sparse where its files have holes.
     bool image = entry == tree_name(LayerFormat::erofs);
     is_image |= image;
     bytes += image ? static_cast<uint64_t>(status->st_blocks) * kSector
@@ -70,7 +71,7 @@ Result<uint64_t> layer_bytes(const sys::Fd& root, const std::string& name) {
   return beside + (record.ok() && *record ? (*record)->bytes : 0);
 }
 
-/// Takes what layers share out of what each has.
+/// Moves the size of shared files from the layers to objects of their own.
 void share_out(const LinkedFiles& files, Sizes& sizes) {
   for (const auto& [inode, file] : files) {
     if (file.layers.size() < 2) continue;
@@ -85,7 +86,7 @@ void share_out(const LinkedFiles& files, Sizes& sizes) {
   }
 }
 
-/// Which objects each image needs. One that is damaged is passed over.
+/// Records which objects each image needs. Skips damaged images.
 Result<void> add_images(const sys::Fd& root, const Sizes& sizes,
                         std::map<std::string, ObjectUse>& uses) {
   std::vector<std::string> damaged;
@@ -149,14 +150,14 @@ Result<std::set<std::string>> held_objects(const sys::Fd& root, const Sizes& siz
 
 Result<Usage> measure_usage(const Store& store) {
   sys::Fd root = TRY(sys::open_at(sys::cwd(), store.root(), O_RDONLY | O_DIRECTORY));
-  Sizes sizes = TRY(measure(root));  // may take a while: nobody waits for it
-  // Exclusively: whether a delivery lives is seen by who could have the lock of its pins.
+  Sizes sizes = TRY(measure(root));  // may take a while: not under the lock
+  // Exclusive: only a process that could take the lock of its pins sees whether a delivery lives.
   StoreLock lock = TRY(store.lock(sys::LockMode::exclusive));
   std::map<std::string, ObjectUse> uses;
   for (const auto& [path, bytes] : sizes.bytes) uses[path] = {path, bytes, {}, false};
   TRY(add_images(root, sizes, uses));
   auto held = held_objects(root, sizes, nullptr);
-  // What a damaged image needs is unknown: all may be held.
+  // The needs of a damaged image are unknown: any object may be held.
   for (auto& [path, use] : uses) use.held = !held.ok() || held->contains(path);
   Usage usage;
   for (auto& [path, use] : uses) usage.objects.push_back(std::move(use));

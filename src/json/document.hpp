@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A parsed document that is read once: its values stand in one list and refer to its letters.
-// Value owns what it says, at some allocations for each; this costs a handful for all.
+// A parsed document for reading: its values are in one list and refer to its letters. A Value owns
+// its content, at some allocations each; this needs a handful for all.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace berth::json {
 
-/// One value. Integers keep their 64 bits: what fits int64_t is one, larger is `natural`.
+/// One value. Integers keep their 64 bits: one that fits int64_t is an `integer`, a larger one
+/// `natural`.
 struct Node {
   enum class Kind : uint8_t { null, boolean, integer, natural, real, string, array, object };
 
@@ -24,9 +25,9 @@ struct Node {
     int64_t integer = 0;
     uint64_t natural;
     double real;
-    size_t first;  ///< of an array or object: its first value in the document's list
+    size_t first;  ///< of an array or object: the index of its first value
   };
-  size_t count = 0;           ///< of its values
+  size_t count = 0;           ///< number of its values
   std::string_view text{};    ///< a string
   std::string_view member{};  ///< the name, of a value of an object
 
@@ -45,7 +46,7 @@ class Document {
   std::span<const Node> values(const Node& node) const {
     return std::span(nodes_).subspan(node.first, node.count);
   }
-  /// A copy that owns what it says.
+  /// A copy that owns its content.
   Value to_value(const Node& node) const;
 
  private:
@@ -54,7 +55,7 @@ class Document {
   Node add(const Value& value);
   Node close(Node::Kind kind, std::span<const Node> values);
 
-  std::string letters_;  ///< what `text` and `member` refer to; on the heap, so it can be moved
+  std::string letters_;  ///< the target of `text` and `member`; on the heap, so it can be moved
   std::vector<Node> nodes_;
   Node root_;
 };

@@ -41,7 +41,7 @@ namespace berth::json {
 class Reader;
 class Writer;
 
-/// Members of a document that no table names; written back as they were.
+/// Members of a document that no table names; written back unchanged.
 using Rest = Object;
 
 template <class T>
@@ -58,7 +58,7 @@ concept HasText = requires(const T& value, std::string_view text) {
 /// Fills a struct from one object. Used only by tables; holds the first error.
 class Reader {
  public:
-  /// What these refer to outlives the reader.
+  /// The arguments have to outlive the reader.
   Reader(const Document& document, const Node& object, const Path& path)
       : document_(document), members_(document.values(object)), path_(path) {
     known_.reserve(kMembers);
@@ -76,7 +76,7 @@ class Reader {
     read_member(name, *value, member);
   }
 
-  /// Absent and null leave the member as it is.
+  /// Absent and null leave the member unchanged.
   template <class T>
   void optional(std::string_view name, T& member) {
     known_.push_back(name);
@@ -109,7 +109,7 @@ class Reader {
     }
   }
 
-  /// For a check that a table makes itself, e.g. "expected an absolute path, got 'tmp'".
+  /// For a table's own check, e.g. "expected an absolute path, got 'tmp'".
   void fail(std::string_view name, std::string text) {
     if (error_) return;
     std::string place = name.empty() ? path_.text() : path_.member(name).text();
@@ -124,7 +124,7 @@ class Reader {
                                          const Path& path, T& out);
 
  private:
-  // From where the last one was found: members mostly stand in the order of their table.
+  // Starts after the last one found: members are mostly in the order of their table.
   const Node* find(std::string_view name) {
     for (size_t i = 0; i < members_.size(); ++i) {
       size_t at = next_ + i < members_.size() ? next_ + i : next_ + i - members_.size();
@@ -142,7 +142,7 @@ class Reader {
     error_ = read_value(document_, value, path_.member(name), member);
   }
 
-  static constexpr size_t kMembers = 32;  // of most tables
+  static constexpr size_t kMembers = 32;  // enough for most tables
 
   const Document& document_;
   std::span<const Node> members_;
@@ -276,7 +276,7 @@ class Writer {
     append_name(name);
     append(out_, member);
   }
-  /// Left out when empty: an optional without value, an empty string, vector or map, false, 0.
+  /// Omitted when empty: an optional without value, an empty string, vector or map, false, 0.
   template <class T>
   void optional(std::string_view name, T& member) {
     if (!is_empty(member)) required(name, member);
@@ -391,7 +391,7 @@ Result<T> from_document(const Document& document, std::string_view name) {
   return out;
 }
 
-/// Fills `out` as far as `value` has members for it.
+/// Fills `out` from the members of `value`; others are unchanged.
 template <class T>
 std::optional<Error> fill(const Value& value, const Path& path, T& out) {
   Document document = Document::of(value);

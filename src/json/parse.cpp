@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that sees RapidJSON: its SAX reader (iterative, so that depth costs no stack) feeds
+// The only file that uses RapidJSON: its SAX reader (iterative, so that depth costs no stack) feeds
 // our Document.
 #if defined(__SSE2__)
 #define RAPIDJSON_SSE2
@@ -28,12 +28,12 @@ namespace {
 constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseInsituFlag |
                             rapidjson::kParseNumbersAsStringsFlag;
 
-/// What the reader looks ahead at once.
+/// The reader's maximal look-ahead.
 constexpr size_t kPadding = 16;
 
 }  // namespace
 
-/// The names of its functions are RapidJSON's. What is not yet part of an array or an object waits
+/// Its functions have RapidJSON's names. Values that are not part of an array or an object yet are
 /// on a stack.
 class Builder {
  public:
@@ -49,8 +49,8 @@ class Builder {
     node.boolean = value;
     return add(node);
   }
-  // Every number comes here: what RapidJSON makes of "0." and 400 zeros reads outside of its
-  // tables. No zero byte ends `text`.
+  // Every number comes here: RapidJSON's parser reads beyond its tables for "0." and 400 zeros. No
+  // zero byte ends `text`.
   bool RawNumber(const char* text, rapidjson::SizeType size, bool) {
     std::string_view digits(text, size);
     Node node;
@@ -107,7 +107,7 @@ class Builder {
     return true;
   }
   bool open() { return ++depth_ <= limits_.max_depth || fail("nested too deeply"); }
-  // Of the last `size` values the first `kept` count.
+  // Of the last `size` values only the first `kept` count.
   bool close(Node::Kind kind, size_t size, size_t kept) {
     --depth_;
     Node node = document_.close(kind, std::span(waiting_).last(size).first(kept));
@@ -124,7 +124,7 @@ class Builder {
     }
     return true;
   }
-  /// How many are left, at the front; nothing where none may come twice.
+  /// Returns how many are left, at the front; nothing if duplicates are not allowed.
   std::optional<size_t> keep_last_of_each_name(std::span<Node> members) {
     if (members.size() < 2 || (members.size() <= kFew && are_unique(members))) {
       return members.size();
@@ -135,7 +135,7 @@ class Builder {
     for (const Node& member : members) {
       auto [entry, added] = first.emplace(member.member, kept);
       if (!added && limits_.unique_names) {
-        fail(quote(member.member) + " comes twice");
+        fail(quote(member.member) + " is given twice");
         return std::nullopt;
       }
       members[entry->second] = member;
@@ -176,7 +176,7 @@ Result<Document> parse_document(std::string_view text, std::string_view document
                                          " bytes, more than the limit of " +
                                          std::to_string(limits.max_bytes));
   }
-  // The reader looks for control characters at a few places only.
+  // The reader checks for control characters only in a few places.
   if (size_t bad = find_foreign_byte(text); bad != std::string_view::npos) {
     return make_error(Kind::corrupt, name + ": " + place(text, bad + 1) + ": invalid JSON");
   }

@@ -7,9 +7,9 @@
 
 namespace berth::json {
 
-/// Where a value stands in its document, as a chain to the root that is only spelled out for an
-/// error: a document of hundreds of values has hundreds of places, and nearly never an error.
-/// A path refers to its parent, to its names and to the document's: they live as long.
+/// The place of a value in its document, as a chain to the root that is only spelled out for an
+/// error: a document of hundreds of values has hundreds of places, and hardly ever an error. A path
+/// refers to its parent, to its names and to the document's: they have to outlive it.
 class Path {
  public:
   explicit Path(std::string_view document) : name_(document) {}

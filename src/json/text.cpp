@@ -30,7 +30,7 @@ size_t utf8_length(std::string_view text, size_t at) {
   return length;
 }
 
-/// Stands in a JSON string as it is; nearly all text does.
+/// Characters that need no escape in a JSON string; nearly all text has no others.
 constexpr std::array<bool, 256> kPlain = [] {
   std::array<bool, 256> plain{};
   for (int c = 0x20; c < 0x7F; ++c) plain[static_cast<size_t>(c)] = c != '"' && c != '\\';

@@ -15,11 +15,12 @@ namespace berth::json {
 
 class Value;
 using Array = std::vector<Value>;
-/// Members in the order of the document; a name that comes twice keeps its last value, as Go does,
-/// where `Limits` does not refuse it.
+/// Members in the order of the document; of duplicate names the last value counts, as in Go, unless
+/// `Limits` refuses them.
 using Object = std::vector<std::pair<std::string, Value>>;
 
-/// One JSON value. Integers keep their 64 bits: what fits int64_t is int64_t, larger is uint64_t.
+/// One JSON value. Integers keep their 64 bits: one that fits int64_t is int64_t, a larger one
+/// uint64_t.
 class Value {
  public:
   using Storage =
@@ -51,7 +52,7 @@ class Value {
   const Array* array() const { return get_if<Array>(); }
   const std::string* string() const { return get_if<std::string>(); }
 
-  /// The member of an object, or nothing when there is none or this is no object.
+  /// The member of an object, or nothing when it is missing or this is no object.
   const Value* find(std::string_view name) const;
   /// Adds or replaces a member; a value that is no object becomes one.
   void set(std::string_view name, Value value);
@@ -69,15 +70,15 @@ struct Limits {
   size_t max_bytes = size_t{64} << 20;
   size_t max_depth = 64;          ///< nested arrays and objects
   size_t max_values = 4'000'000;  ///< of all kinds
-  bool unique_names = false;      ///< a name that comes twice in an object is an error
+  bool unique_names = false;      ///< duplicate names in an object are an error
 };
 
-/// Parses one document that fills `text` but for white space.
-/// `document` names it in errors: "config.json: line 3, column 7: …".
+/// Parses one document that fills `text` except for white space. `document` names it in errors:
+/// "config.json: line 3, column 7: …".
 /// Errors: corrupt (syntax, invalid UTF-8, a limit).  RFC 8259
 Result<Value> parse(std::string_view text, std::string_view document, const Limits& limits = {});
 
-/// Parses what this code has written, however large and deep.
+/// Parses output of this code, of any size and depth.
 Value reparse(std::string_view text);
 
 /// Compact for indent 0, else one member per line. Invalid UTF-8 becomes U+FFFD.

@@ -7,7 +7,7 @@
 namespace berth::logs {
 namespace {
 
-/// No entry of ours is longer.
+/// Our entries are never longer.
 constexpr size_t kMaxLine = size_t{1} << 20;
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-/// What a container has written, as files on disk: `log`, and after a rotation `log.1` (the newest
-/// of the old ones), `log.2`, …
+/// A container's output, as files on disk: `log`, and after a rotation `log.1` (the newest of the
+/// old ones), `log.2`, …
 namespace berth::logs {
 
 inline constexpr const char* kLogFile = "log";
@@ -15,18 +15,18 @@ inline constexpr size_t kMaxPiece = 16384;
 
 enum class Stream : uint8_t { out, error };
 
-/// A line with its newline, or at most kMaxPiece bytes of a longer one, which is known by the
-/// newline that it lacks.
+/// A line with its newline, or at most kMaxPiece bytes of a longer line, recognisable by the
+/// missing newline.
 struct Entry {
   Stream stream = Stream::out;
-  int64_t time_ns = 0;  ///< since 1970: when its end came
+  int64_t time_ns = 0;  ///< since 1970: when its end arrived
   std::string text;
 };
 
-/// How the bytes lie in the files.
+/// The format of the files.
 enum class Format {
   json_file,  ///< docker's: an object for each entry
-  local,      ///< ours: the bytes as they came (local.hpp)
+  local,      ///< ours: the bytes as written (local.hpp)
 };
 
 }  // namespace berth::logs

@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::string_view kStart = "{\"log\":\"";
 
-/// How many bytes are looked at in one go.
+/// The number of bytes examined at once.
 constexpr size_t kLanes = 16;
 using Lanes __attribute__((vector_size(kLanes))) = signed char;
 using Halves __attribute__((vector_size(kLanes))) = uint64_t;
 
-/// Copies kLanes bytes; whether all of them may stand in a string as they are: ASCII without
-/// controls, '"' and '\'.
+/// Copies kLanes bytes; returns whether none of them needs an escape: ASCII without controls, '"'
+/// and '\'.
 bool copy_lanes(char* to, const char* from) {
   Lanes lanes;
   std::memcpy(&lanes, from, kLanes);
@@ -41,7 +41,7 @@ char* put(char* to, std::string_view text) {
   return to + text.size();
 }
 
-/// Copies the bytes that may stand as they are and gives how many these are.
+/// Copies the leading bytes that need no quoting and returns their number.
 size_t copy_plain(char* to, std::string_view text) {
   size_t done = 0;
   while (text.size() - done >= kLanes && copy_lanes(to + done, text.data() + done)) done += kLanes;
@@ -52,15 +52,15 @@ size_t copy_plain(char* to, std::string_view text) {
   return done;
 }
 
-/// How many bytes are to be quoted together: all of a sequence of UTF-8, or one of ASCII.
+/// The number of bytes to escape together: a UTF-8 sequence, or one ASCII byte.
 size_t other_bytes(std::string_view text) {
   size_t size = 0;
   while (size < text.size() && static_cast<unsigned char>(text[size]) >= 0x80) ++size;
   return std::max<size_t>(size, 1);
 }
 
-/// {"log":"…","stream":"stdout","time":"2026-11-20T12:00:00.000000007Z"} where nothing but the
-/// newline at the end is quoted: nearly every line is such.
+/// Parses {"log":"…","stream":"stdout","time":"2026-11-20T12:00:00.000000007Z"} if nothing but the
+/// newline at the end is escaped: nearly every line.
 std::optional<Entry> parse_plain_entry(std::string_view line) {
   constexpr std::string_view kOut = "\",\"stream\":\"stdout\",\"time\":\"";
   constexpr std::string_view kErr = "\",\"stream\":\"stderr\",\"time\":\"";
@@ -75,7 +75,7 @@ std::optional<Entry> parse_plain_entry(std::string_view line) {
   std::string_view text = line.substr(kStart.size(), line.size() - kStart.size() - kTail);
   bool newline = text.ends_with("\\n");
   if (newline) text.remove_suffix(2);
-  // A quote could be the end of the text, and a backslash before the "n" a text that ends in it.
+  // A quote could be the end of the text, and a backslash before the "n" an escaped backslash.
   if (!time_ns || text.find_first_of("\"\\") != std::string_view::npos) return std::nullopt;
   if (json::find_foreign_byte(text) != std::string_view::npos) return std::nullopt;
   Entry entry{out ? Stream::out : Stream::error, *time_ns, {}};

@@ -11,7 +11,7 @@
 /// {"log":"…\n","stream":"stdout","time":"2026-11-20T12:00:00.000000007Z"}. Pure.
 namespace berth::logs {
 
-/// What every entry of one read(2) ends with, made once.
+/// The common end of all entries of one read(2), made once.
 class JsonTail {
  public:
   JsonTail(Stream stream, int64_t time_ns);
@@ -22,25 +22,25 @@ class JsonTail {
   size_t size_ = 0;
 };
 
-/// The most bytes that the entry of a piece of `size` bytes takes.
+/// The maximal size of the entry for a piece of `size` bytes.
 constexpr size_t max_json_entry(size_t size) {
   return 6 * size + 128;
 }
 
-/// Writes the entry of `piece` at `to`, where max_json_entry() bytes are free, and gives its end.
-/// Bytes that are no UTF-8 become U+FFFD.
+/// Writes the entry of `piece` at `to`, where max_json_entry() bytes are free, and returns its end.
+/// Invalid UTF-8 becomes U+FFFD.
 char* write_json_entry(char* to, std::string_view piece, const JsonTail& tail);
 
 struct PlainLine {
   char* end = nullptr;
-  size_t size = 0;  ///< of the line with its newline; 0: it is none, and `to` holds nothing
+  size_t size = 0;  ///< of the line with its newline; 0: it needs quoting, `to` is invalid
 };
-/// The same for the line that `bytes` begin with, if nothing in it needs quoting. bytes.size() +
-/// 128 bytes are free at `to`.
+/// The same for the first line of `bytes`, if nothing in it needs quoting. bytes.size() + 128 bytes
+/// are free at `to`.
 PlainLine write_plain_line(char* to, std::string_view bytes, const JsonTail& tail);
 
-/// A line without its newline; nothing where it is no entry: a power cut or a full disk has torn
-/// it.
+/// Parses a line without its newline; nothing if it is no entry: a power cut or a full disk has
+/// torn it.
 std::optional<Entry> parse_json_entry(std::string_view line);
 
 }  // namespace berth::logs

@@ -9,10 +9,10 @@
 
 namespace berth::logs {
 
-/// Cuts one stream of output into the texts of entries. Pure.
+/// Splits one output stream into the texts of entries. Pure.
 class LineCutter {
  public:
-  /// Calls `sink` with each std::string_view that is complete.
+  /// Calls `sink` with each complete text.
   template <class Sink>
   void feed(std::string_view bytes, const Sink& sink) {
     while (!bytes.empty()) {
@@ -37,7 +37,7 @@ class LineCutter {
   /// Whether the next byte begins an entry.
   bool at_start() const { return rest_.empty(); }
 
-  /// The end of the stream: what is left has no newline.
+  /// The end of the stream: the rest has no newline.
   template <class Sink>
   void finish(const Sink& sink) {
     if (!rest_.empty()) sink(std::string_view(rest_));

@@ -24,7 +24,7 @@ uint64_t get(const char* from, size_t bytes) {
   return value;
 }
 
-/// Mixes as splitmix64 does: every bit of what comes in changes half of what goes out.
+/// splitmix64's mixing: every input bit changes half of the output.
 uint64_t mix(uint64_t value) {
   value += 0x9e3779b97f4a7c15;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;

@@ -8,11 +8,11 @@
 
 #include "logs/entry.hpp"
 
-/// The format of the driver `local`, which is Berth's own: a file starts with a LocalKey, and then
-/// come frames, each with a header and the bytes of one read(2) as the container wrote them. A
-/// header has a check sum, keyed by a number that the container does not know: whoever finds
-/// damage goes on at the next header, and what a container writes is never taken for one. Numbers
-/// are little-endian. Pure.
+/// The format of the driver `local`, which is Berth's own: a file starts with a LocalKey, followed
+/// by frames, each with a header and the bytes of one read(2) as the container wrote them. A header
+/// has a checksum, keyed by a number that the container does not know: after damage a reader
+/// continues at the next header, and the container's output is never mistaken for one. Numbers are
+/// little-endian. Pure.
 namespace berth::logs {
 
 inline constexpr size_t kMaxFrame = size_t{1} << 20;  ///< bytes of one frame
@@ -24,17 +24,17 @@ struct LocalKey {
 };
 /// "BRTHLOG1", the key.
 std::array<char, kFileHeader> write_file_header(LocalKey key);
-/// Nothing where it is not a file of this format.
+/// Nothing if it is not a file of this format.
 std::optional<LocalKey> read_file_header(std::string_view bytes);
 
 struct Frame {
   Stream stream = Stream::out;
-  bool end = false;  ///< of this life: what is left of both streams has no newline; of size 0
+  bool end = false;  ///< of this life: the rest of both streams has no newline; of size 0
   uint32_t size = 0;
   int64_t time_ns = 0;
 };
 std::array<char, kFrameHeader> write_frame_header(const Frame& frame, LocalKey key);
-/// Nothing where the first kFrameHeader of `bytes` are no header.
+/// Nothing if the first kFrameHeader of `bytes` are no header.
 std::optional<Frame> read_frame_header(std::string_view bytes, LocalKey key);
 
 }  // namespace berth::logs

@@ -15,11 +15,11 @@ namespace berth::logs {
 namespace {
 
 constexpr size_t kStep = size_t{256} << 10;  // more than a frame that a writer makes
-/// A rotation takes microseconds, unless the writer was killed in the middle of it.
+/// A rotation takes microseconds, unless the writer is killed in the middle of it.
 constexpr int kTries = 50;
 constexpr std::chrono::milliseconds kPause{2};
 
-/// Numbers of the files that there are, `log` being 0, the oldest first.
+/// The numbers of the existing files, `log` being 0, the oldest first.
 Result<std::vector<uint64_t>> find_files(const sys::Fd& directory) {
   const std::string prefix = std::string(kLogFile) + ".";
   std::vector<uint64_t> found;
@@ -42,7 +42,7 @@ std::string name_of(uint64_t number) {
 Result<Reader> Reader::open(sys::Fd directory) {
   Reader reader;
   reader.directory_ = std::move(directory);
-  // The end first: what is written from now on is not part of it.
+  // The end first: later output is not part of it.
   auto current = reader.open_named(kLogFile);
   if (!current.ok() && current.error().kind != Kind::not_found) return std::move(current).error();
   if (current.ok()) {
@@ -62,7 +62,7 @@ Result<Reader::File> Reader::open_named(const std::string& name) const {
   return file;
 }
 
-// The oldest first. A file that is renamed meanwhile may come twice, or not: so all of it again.
+// The oldest first. A file that is renamed meanwhile may appear twice, or not: then all again.
 Result<std::vector<Reader::File>> Reader::open_all() const {
   for (int tries = 0;; ++tries) {
     std::vector<File> files;
@@ -92,8 +92,7 @@ Result<void> Reader::open_file(File file, uint64_t offset) {
   return {};
 }
 
-// Each time from the first byte that was not taken: a writer takes half an entry away again when
-// the disk is full.
+// Always from the first unconsumed byte: on a full disk a writer removes half an entry again.
 Result<bool> Reader::read_more() {
   uint64_t size = kStep;
   if (end_ && end_->inode == file_.inode) {
@@ -121,12 +120,12 @@ Result<std::optional<Entry>> Reader::next() {
   }
 }
 
-// At the end of the file. False when there is nothing behind it.
+// At the end of the file. False if no file follows it.
 Result<bool> Reader::next_file() {
   if (end_ && end_->inode == file_.inode) return false;
   auto now = TRY(sys::stat_entry(directory_, kLogFile));
   if (now && now->st_ino == file_.inode) return false;
-  // The last entries may have come between our look at its end and its replacement.
+  // The last entries may have been written between our reaching its end and its replacement.
   if (!std::exchange(file_ended_, true)) return true;
   auto file = TRY(successor());
   if (!file) return false;
@@ -148,8 +147,8 @@ Result<std::optional<Reader::File>> Reader::successor() const {
       return {};
     };
     TRY(look());
-    // Rotated twice since its directory was listed: the file behind it has a name that was not
-    // listed either.
+    // Rotated twice since the directory was listed: the next file has a name that was not listed
+    // either.
     if (!ours && tries < kTries && TRY(sys::stat_fd(file_.fd, kLogFile)).st_nlink > 0) continue;
     std::optional<size_t> before = ours;
     size_t next = ours ? *ours + 1 : 0;
@@ -187,7 +186,7 @@ Result<std::deque<Entry>> Reader::tail(uint64_t count) {
   for (uint64_t window = kStep;; window *= 8) {
     bool all = TRY(begin_near_end(window));
     std::deque<Entry> kept;
-    // What may be the end of a longer entry stands for nothing before it.
+    // A line that may be the end of a longer entry says nothing about the entries before it.
     uint64_t unsure = 0;
     std::deque<bool> sure;
     while (auto entry = TRY(next())) {

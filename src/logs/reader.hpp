@@ -18,24 +18,24 @@
 
 namespace berth::logs {
 
-/// Makes entries of the bytes of files in either format, in the order of the files. Never fails:
-/// what is damaged is passed over. Pure.
+/// Decodes the files in either format into entries, in the order of the files. Never fails: skips
+/// damage. Pure.
 class Decoder {
  public:
-  /// Begins a file, whose format its first bytes (up to kFileHeader) tell.
+  /// Begins a file; its first bytes (up to kFileHeader) show the format.
   void begin_file(std::string_view first_bytes);
-  /// The bytes that follow are from the middle of the file.
+  /// The following bytes are from the middle of the file.
   void skip_to_entry();
 
-  /// Takes whole entries from the front of `bytes` and gives how many bytes these were. What is not
-  /// taken is to be given again with more behind it.
+  /// Consumes whole entries from the front of `bytes` and returns their number of bytes. The caller
+  /// passes the rest again, with more behind it.
   size_t feed(std::string_view bytes);
-  /// There is no more: what is left of the lines of both streams.
+  /// The end: makes entries of the rest of both streams.
   void finish();
 
-  /// The next one; nothing when more bytes are needed.
+  /// The next entry; nothing when more bytes are needed.
   std::optional<Entry> take();
-  /// Whether the one that was taken last began where a file was begun, or later.
+  /// Whether the last taken entry began at the beginning of a file, or later.
   bool was_whole() const { return last_whole_; }
 
  private:
@@ -54,26 +54,26 @@ class Decoder {
   };
   Format format_ = Format::json_file;
   LocalKey key_;
-  bool at_start_ = true;  ///< of a file whose header was not taken yet
+  bool at_start_ = true;  ///< the header of the file was not consumed yet
   bool searching_ = false;
   Lines lines_[2];
   std::deque<Ready> ready_;
   bool last_whole_ = true;
 };
 
-/// Reads the log of a container, over all its files, also while they are written and rotated.
+/// Reads the log of a container, over all its files, even while they are written and rotated.
 class Reader {
  public:
   /// Begins with the oldest entry.  Errors: not_found (there is no log), io.
   static Result<Reader> open(sys::Fd directory);
 
-  /// What there is at this moment, and no more than that; the next one, or nothing at its end.
+  /// The next entry up to the end of the log at the time of open(), or nothing.
   Result<std::optional<Entry>> next();
-  /// Lets next() give what has been written since as well.
+  /// Makes next() continue beyond that end.
   void go_on() { end_.reset(); }
-  /// The last `count` entries. next() goes on behind them.  Errors: io.
+  /// The last `count` entries. next() continues behind them.  Errors: io.
   Result<std::deque<Entry>> tail(uint64_t count);
-  /// The container has ended, and next() has given the last whole entry: what is left.
+  /// The rest, after the container has ended and next() has returned the last whole entry.
   std::vector<Entry> rest();
 
  private:
@@ -97,7 +97,7 @@ class Reader {
   File file_;
   uint64_t offset_ = 0;  ///< in file_, of the first byte in buffer_
   std::string buffer_;
-  bool file_ended_ = false;  ///< it was replaced, and has been read since
+  bool file_ended_ = false;  ///< it was replaced, and read to its end since
   std::optional<End> end_;
   Decoder decoder_;
 };

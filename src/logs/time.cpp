@@ -67,7 +67,7 @@ std::optional<int64_t> parse_time_text(std::string_view text) {
   int64_t hour = number(text.substr(11, 2));
   int64_t minute = number(text.substr(14, 2));
   int64_t second = number(text.substr(17, 2));
-  // What nanoseconds of 64 bits can say ends in 2262.
+  // Nanoseconds in 64 bits end in 2262.
   if (!date.ok() || date.year() < year(1678) || date.year() > year(2261)) return std::nullopt;
   if (hour > 23 || minute > 59 || second > 59) return std::nullopt;
   int64_t days = sys_days(date).time_since_epoch().count();

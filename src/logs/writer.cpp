@@ -15,7 +15,7 @@
 namespace berth::logs {
 namespace {
 
-/// What is written at once. On the stack, of which only what is used becomes resident.
+/// Size of one write. On the stack, of which only the used part becomes resident.
 constexpr size_t kBuffer = size_t{160} << 10;
 static_assert(kBuffer >= max_json_entry(kMaxPiece));
 
@@ -55,7 +55,7 @@ Result<uint64_t> whole_json(const sys::Fd& file, uint64_t size) {
 
 /// The end of the last whole frame.
 Result<uint64_t> whole_local(const sys::Fd& file, uint64_t size, LocalKey key) {
-  // A log whose writer has ended in peace ends with a frame that has no bytes.
+  // After a normal end of its writer a log ends with a frame without bytes.
   for (uint64_t window : {uint64_t{kFrameHeader}, uint64_t{kMaxFrame + kFrameHeader}}) {
     uint64_t start = size - std::min<uint64_t>(size - kFileHeader, window);
     std::string bytes = TRY(sys::read_at(file, start, size - start, kLogFile));
@@ -165,7 +165,7 @@ void Writer::add_local(Stream stream, std::string_view bytes) {
     if (is_full(0)) rotate();
     std::string_view part = bytes;
     if (rotate_at_ != 0 && is_full(kFrameHeader + bytes.size())) {
-      // Files end with lines where they can: readers of the next one then miss nothing of it.
+      // Files end with whole lines if possible, so that readers of the next one miss nothing.
       uint64_t room = rotate_at_ - size_;
       size_t newline =
           room > kFrameHeader ? bytes.rfind('\n', room - kFrameHeader) : std::string_view::npos;
@@ -200,7 +200,7 @@ void Writer::append(std::string_view head, std::string_view bytes) {
     size_ += head.size() + bytes.size();
     return;
   }
-  // The disk is full. Half an entry would be joined to the next one.
+  // The disk is full. Half an entry would merge with the next one.
   ignore(sys::truncate(file_, size_, kLogFile));
 }
 
@@ -211,20 +211,20 @@ bool Writer::is_full(uint64_t more) const {
 }
 
 void Writer::rotate() {
-  // Where it does not work now, it is tried again when the file has grown as much once more.
+  // If it fails now, it is tried again when the file has grown by as much again.
   if (!try_to_rotate().ok()) rotate_at_ = size_ + settings_.max_bytes;
 }
 
 Result<void> Writer::try_to_rotate() {
-  // Before any name changes: without a new file the old one stays where it is.
+  // Before any name changes: without a new file the old one keeps its name.
   Writer next;
   next.settings_ = settings_;
   TRY(sys::remove_entry(directory_, kNewFile));  // of a writer that was killed
   next.file_ = TRY(
       sys::open_at(directory_, kNewFile, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW, 0600));
   TRY(next.begin_file());
-  // The oldest goes first, so that no file takes the place of another. ext4 writes a file that
-  // does, and one that was truncated, to the disk at once, and the container would wait for that.
+  // The oldest first, so that no rename replaces a file. ext4 flushes a file that replaces another,
+  // or was truncated, to the disk at once, and the container would wait for that.
   if (settings_.max_files > 1) {
     TRY(sys::remove_entry(directory_, old_name(settings_.max_files - 1)));
   }

@@ -15,25 +15,25 @@ namespace berth::logs {
 
 struct Settings {
   Format format = Format::json_file;
-  uint64_t max_bytes = 0;  ///< a file of this size is put aside; 0: never
-  uint64_t max_files = 1;  ///< all together, at least 1
+  uint64_t max_bytes = 0;  ///< a file of this size is rotated; 0: never
+  uint64_t max_files = 1;  ///< including the current one, at least 1
 };
 
-/// Writes the log of one container. It lives in a process of which there is one for each container:
-/// it keeps no buffer but the beginning of a line, and works on the stack. A full disk costs
-/// entries: one that does not fit is taken away again, so that no half of it stays.
+/// Writes the log of one container. It is part of a process that exists once per container: it
+/// keeps no buffer but the beginning of a line, and works on the stack. A full disk loses entries:
+/// one that does not fit is removed again, so that no half of it stays.
 class Writer {
  public:
-  /// Opens or makes the log in `directory`; what a writer that was killed has left of an entry is
-  /// cut off.  Errors: io.
+  /// Opens or makes the log in `directory`; cuts off a partial entry of a killed writer.  Errors:
+  /// io.
   static Result<Writer> open(const sys::Fd& directory, Settings settings);
 
-  /// How many bytes, at most `most`, let the next add() end where a block of the file ends: writing
-  /// whole blocks takes a third less of the kernel's time.
+  /// The number of bytes, at most `most`, with which the next add() ends at a block boundary of the
+  /// file: writing whole blocks takes a third less kernel time.
   size_t best_piece(size_t most) const;
-  /// What one read of a stream gave, in the order it came; at most kMaxFrame bytes.
+  /// Adds the bytes of one read of a stream; at most kMaxFrame.
   void add(Stream stream, std::string_view bytes);
-  /// The container has ended: what is left of its streams has no newline.
+  /// The container has ended: writes the rest of its streams, which has no newline.
   void finish();
 
  private:

@@ -11,7 +11,7 @@
 namespace berth::match {
 namespace {
 
-/// What Court looks at, in this order: an entry that fails late comes near.
+/// The order of Court's checks: an entry that fails late came near.
 size_t place_of(const Clause& clause) {
   static constexpr std::string_view kOrder[] = {"platform", "cpu",   "kernel",
                                                 "driver",   "glibc", "gpu"};
@@ -19,7 +19,7 @@ size_t place_of(const Clause& clause) {
   return static_cast<size_t>(found - std::begin(kOrder));
 }
 
-/// Of those that are as good for the GPUs: another processor is no reason to lose them.
+/// Among those that are as good for the GPUs: GPUs matter more than the processor.
 const Judged& closest_to_processor(const Ranking& ranking) {
   return ranking.entries[*std::min_element(
       ranking.order.begin(), ranking.order.end(), [&](size_t a, size_t b) {

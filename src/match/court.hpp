@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What judge.cpp and judge_gpus.cpp share; of no interest elsewhere.
+// Shared by judge.cpp and judge_gpus.cpp; not for other files.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace berth::match {
 
-/// Code for GPUs in one place: what is declared, or what a set of files has.
+/// GPU code from one source: declared, or of a set of files.
 struct CodePlace {
   const std::vector<facts::GpuCode>* code = nullptr;
   const facts::GpuCodeSet* found = nullptr;  ///< nullptr: declared
@@ -24,27 +24,27 @@ struct CodePlace {
   bool zstd = false;
 };
 
-/// What a clause says.
+/// The words of a clause.
 struct Said {
   std::string reason;
   std::string remedy = {};
   std::string lift = {};
 };
 
-/// What a clause is about, and what it rests on.
+/// The subject and basis of a clause.
 struct About {
   std::string word;
   std::optional<Tier> tier;
-  About(const char* text) : word(text) {}  // NOLINT: a word alone says enough
+  About(const char* text) : word(text) {}  // NOLINT: implicit on purpose, for a subject alone
   About(const char* text, std::optional<Tier> rests_on) : word(text), tier(rests_on) {}
 };
 
-/// What of it runs on a GPU.
+/// The result of searching for code that runs on a GPU.
 struct CodeSearch {
   size_t running = 0;               ///< places
   uint32_t least = UINT32_MAX;      ///< the worst quality of those that run
   bool jit = false;                 ///< one of them has to be compiled
-  bool must_all = false;            ///< one that does not run is as bad as none
+  bool must_all = false;            ///< every place has to run
   const CodePlace* lost = nullptr;  ///< one that does not run
   CodeFit lost_fit;
 };
@@ -57,7 +57,7 @@ std::string need_text(const VersionNeed& need);  ///< "≥ 525.60.13"
 /// "ran on a node like this (record of 2026-11-20, exit 0)"
 std::string success_text(const RunRecord& record);
 
-/// One candidate before one node: looks at one thing after the other and writes down its clauses.
+/// Judges one candidate for one node: checks one subject after the other and records clauses.
 class Court {
  public:
   Court(const Candidate& candidate, const node::Profile& node, const Job& job, Words words)
@@ -72,15 +72,15 @@ class Court {
   Verdict judge();
 
  private:
-  /// `say` makes the words of the clause: most of what a verdict costs, and of most entries of a
-  /// long index nobody reads them.
+  /// `say` makes the words of the clause: they are most of the cost of a verdict, and for most
+  /// entries of a long index they are not needed.
   template <class Say>
   void add(About about, Outcome outcome, Say say) {
     Said said = words_ == Words::all ? say() : Said();
     verdict_.clauses.push_back({std::move(about.word), outcome, std::move(said.reason),
                                 std::move(said.remedy), std::move(said.lift), about.tier});
   }
-  /// Not enough is known for a clause; it passes where the image has run on a node that is `alike`.
+  /// Too little is known for a clause; it passes if the image has run on a node that is `alike`.
   template <class Say>
   void add_unknown(About about, std::optional<Alike> alike, Say say) {
     const RunRecord* run = alike ? witness(*alike) : nullptr;
@@ -118,17 +118,17 @@ class Court {
 
   bool has_code() const;  ///< for GPUs, as far as is known
   bool wants_gpus() const;
-  /// The newest run that ended with 0 on a node that this one reaches, or that failed on one that
-  /// this one is within; nullptr: there is none. Whoever is believed.
+  /// The newest run that succeeded on a node that this one reaches, or that failed on one that this
+  /// one is within; nullptr: there is none. Trusted or not.
   const RunRecord* newest_success(Alike alike) const;
   const RunRecord* newest_failure(Alike alike) const;
-  /// The same, if records are believed.
+  /// The same, if records are trusted.
   const RunRecord* witness(Alike alike) const {
     return candidate_.runs_believed ? newest_success(alike) : nullptr;
   }
   Tier tier_of_code() const;
   Tier tier_of_cuda() const;
-  /// A file of the image's own command, where that is what runs.
+  /// Whether a file belongs to the image's own command, and that command runs.
   bool is_main(bool main) const { return main && !job_.other_command; }
   std::string lacks(std::string_view target) const;
   std::string lift_of_features() const;

@@ -71,8 +71,8 @@ CodeFit fit_ptx(const Target& code, const Target& gpu, std::string_view isa,
   return fit;
 }
 
-/// An architecture of the code fits with each of its settings that it names: "gfx90a:xnack+" is not
-/// for a GPU of "gfx90a:xnack-".
+/// The code's architecture has to match in each setting that it names: "gfx90a:xnack+" is not for a
+/// GPU of "gfx90a:xnack-".
 bool gfx_fits(std::string_view code, std::string_view gpu) {
   auto code_words = split(code, ':');
   auto gpu_words = split(gpu, ':');
@@ -107,7 +107,7 @@ CodeFit fit_of(const GpuCode& code, const node::NodeGpu& gpu,
 
 using Row = std::pair<std::string_view, std::string_view>;
 
-/// CUDA → the oldest driver, where minor versions were not compatible yet.
+/// CUDA → the oldest driver, for versions without minor-version compatibility.
 constexpr std::array<Row, 8> kOldDrivers = {{{"7.5", "352.31"},
                                              {"8.0", "367.48"},
                                              {"9.0", "384.81"},
@@ -118,7 +118,7 @@ constexpr std::array<Row, 8> kOldDrivers = {{{"7.5", "352.31"},
                                              {"10.2", "440.33"}}};
 constexpr std::array<Row, 3> kMajorDrivers = {{{"11", "450"}, {"12", "525"}, {"13", "580"}}};
 
-/// PTX language → CUDA, where they are not simply a step apart.
+/// PTX language → CUDA, where they do not advance in step.
 constexpr std::array<Row, 14> kPtxCuda = {{{"4.3", "7.5"},
                                            {"5.0", "8.0"},
                                            {"6.0", "9.0"},

@@ -17,7 +17,7 @@ namespace berth::match {
 
 /// How well code fits a GPU; a greater number is better.
 enum class CodeClass {
-  none,    ///< nothing of it runs
+  none,    ///< none of it runs
   jit,     ///< PTX, which the driver compiles at the first start
   sass,    ///< of the same major version
   family,  ///< "100f"
@@ -27,23 +27,24 @@ enum class CodeClass {
 struct CodeFit {
   CodeClass code_class = CodeClass::none;
   uint32_t minor = 0;      ///< of SASS: nearer to the GPU's is better
-  bool newer_ptx = false;  ///< there is PTX for it, but of a language newer than the driver's
+  bool newer_ptx = false;  ///< there is PTX for it, but newer than the driver's language
   const facts::GpuCode* code = nullptr;  ///< the best, if any
   auto quality() const { return static_cast<uint32_t>(code_class) * 100 + minor; }
 };
 
-/// The best of `codes` on `gpu`. `cuda` is the driver's ("12.8"; empty: unknown, any PTX will do).
+/// The best of `codes` on `gpu`. `cuda` is the driver's version ("12.8"; empty: unknown, any PTX
+/// passes).
 CodeFit best_fit(const std::vector<facts::GpuCode>& codes, const node::NodeGpu& gpu,
                  std::string_view cuda);
 
-/// The oldest kernel module that a CUDA runtime works with: for 11 and later that of its major
-/// version, before that of the version itself. Empty: unknown.
+/// The oldest kernel module for a CUDA runtime: for 11 and later by its major version, before by
+/// the version itself. Empty: unknown.
 std::string_view oldest_driver(std::string_view cuda);
 
-/// The CUDA version whose drivers first read PTX of language `isa`; empty: unknown.
+/// The first CUDA version with drivers that read PTX of language `isa`; empty: unknown.
 std::string cuda_of_ptx(std::string_view isa);
 
-/// Packed with zstd: the oldest driver that reads it.
+/// The oldest driver that reads zstd-compressed code.
 inline constexpr std::string_view kOldestDriverForZstd = "550.54.14";
 
 }  // namespace berth::match

@@ -56,7 +56,7 @@ std::optional<VersionNeed> parse_need(std::string_view text) {
   return need;
 }
 
-/// An annotation, or a label, as one axis of what is declared.
+/// Interprets an annotation, or a label, as one axis of the declaration.
 class Reader {
  public:
   explicit Reader(Declared& declared) : declared_(declared) {}
@@ -82,7 +82,7 @@ class Reader {
     if (axis == "mpi") return take_word(declared_.mpi, value);
     if (axis == "fabric") return take_fabric(value);
     if (axis == "priority") return take_priority(value);
-    // For people: what the axes are called in a table of variants.
+    // Only for people: the name of an axis in a table of variants.
     return axis == "name";
   }
 

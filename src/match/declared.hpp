@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the publisher of an image says that it needs: annotations of its entry in an index, its
-// platform, labels of its config. Foreign text; what nobody understands is kept to be told.
+// The requirements that an image's publisher declares: annotations of its entry in an index, its
+// platform, labels of its config. Foreign text; unknown parts are kept for messages.
 // docs/variants.md lists the names.
 #pragma once
 
@@ -28,47 +28,47 @@ struct VersionNeed {
 };
 
 struct Declared {
-  bool any = false;                  ///< at least one of what follows is said
+  bool any = false;                  ///< at least one of the following is declared
   std::string cpu;                   ///< "x86-64-v3", or archspec's name: "skylake_avx512"
   bool gpu_said = false;             ///< also by "none"
-  std::vector<facts::GpuCode> gpu;   ///< sorted, each once; empty with gpu_said: none
+  std::vector<facts::GpuCode> gpu;   ///< sorted, without duplicates; empty with gpu_said: none
   std::string cuda;                  ///< runtime: "12.8"
-  std::string user_driver;           ///< the libcuda that it brings: "390.30"
+  std::string user_driver;           ///< the version of its own libcuda: "390.30"
   std::vector<VersionNeed> driver;   ///< of the kernel module, all of them
   std::vector<VersionNeed> kernel;   ///< of Linux
-  std::string glibc;                 ///< that it has: "2.36"
+  std::string glibc;                 ///< its version: "2.36"
   std::string mpi;                   ///< family: "openmpi"
-  std::vector<std::string> fabric;   ///< that it is made for: "infiniband"
+  std::vector<std::string> fabric;   ///< fabrics that it is made for: "infiniband"
   int64_t priority = 0;              ///< of the author; more is better
   std::vector<std::string> require;  ///< values of NVIDIA_REQUIRE_*
-  /// Of the processor, as Linux names them: "avx512_vnni"; sorted, each once.
+  /// Processor features by Linux's names: "avx512_vnni"; sorted, without duplicates.
   std::vector<std::string> cpu_features;
-  /// Names below kPrefix that nobody knows, and values that do not read, in words.
+  /// Unknown names below kPrefix, and invalid values, as messages.
   std::vector<std::string> puzzles;
 };
 
-/// Of an index's entry: its annotations, and what MetaHub and others put into platform features
-/// ("cpu:broadwell", "nvcap:5.2", "mpi:openmpi"). platform.variant is not read here.
+/// From an index's entry: its annotations, and the platform features of MetaHub and others
+/// ("cpu:broadwell", "nvcap:5.2", "mpi:openmpi"). Does not read platform.variant.
 Declared read_declared(const oci::Descriptor& entry);
 
-/// Of a config: labels of the same names, and NVIDIA_REQUIRE_* unless NVIDIA_DISABLE_REQUIRE is
+/// From a config: labels of the same names, and NVIDIA_REQUIRE_* unless NVIDIA_DISABLE_REQUIRE is
 /// true.
 Declared read_declared(const oci::ContainerDefaults& config);
 
-/// Whether a variable or label of this name can say something that read_declared() looks at.
+/// Whether read_declared() reads a variable or label of this name.
 bool declares(std::string_view name);
 
-/// `over` says more than `under`: its words win, requirements of both hold.
+/// `over` has precedence over `under`; requirements of both apply.
 Declared merge(Declared under, const Declared& over);
 
 /// "sm_70", "sm_90a", "compute_90", "compute_90@8.7", "5.2", "gfx942"; nothing for other text.
 std::optional<facts::GpuCode> parse_gpu_code(std::string_view text);
-/// The same way back: "sm_90a", "compute_90@8.7", "gfx942".
+/// The inverse: "sm_90a", "compute_90@8.7", "gfx942".
 std::string gpu_code_text(const facts::GpuCode& code);
 /// "sm_70 sm_80 compute_80", at most `most` of them, then "and 12 more".
 std::string gpu_codes_text(const std::vector<facts::GpuCode>& codes, size_t most = 6);
 
-/// Words of `text` between blanks or commas.
+/// Splits `text` at blanks and commas.
 std::vector<std::string_view> list_words(std::string_view text);
 
 }  // namespace berth::match

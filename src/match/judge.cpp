@@ -46,7 +46,7 @@ bool holds(const VersionNeed& need, std::string_view version) {
   int order = scan::compare_versions(version, need.version);
   switch (need.op) {
     case VersionNeed::Op::equal: {
-      // "=570" is a branch.
+      // "=570" means the branch.
       bool prefix = version.starts_with(need.version) &&
                     (version.size() == need.version.size() || version[need.version.size()] == '.');
       return order == 0 || prefix;
@@ -194,8 +194,8 @@ bool Court::look_at_declared_cpu() {
   return true;
 }
 
-/// A word of node::with() for a processor that has all of it, and is what else is asked for where
-/// there is such a one.
+/// A word of node::with() for a processor with all features, also as the rest of the request, if
+/// there is such a processor.
 std::string Court::lift_of_features() const {
   auto above = node::known_microarchitecture(declared_.cpu);
   std::string_view family = node::family_of_architecture(node_.architecture);
@@ -214,7 +214,7 @@ bool Court::look_at_cpu_features() {
   }
   if (!missing.empty()) {
     add("cpu", Outcome::fail, [&] {
-      return Said{fmt::format("needs {} (declared), which this node has not; it is {}",
+      return Said{fmt::format("needs {} (declared), which this node does not have; it is {}",
                               join(missing, ", "), cpu_name(node_)),
                   "take an entry for this processor, or a node that has it", lift_of_features()};
     });
@@ -228,7 +228,7 @@ bool Court::look_at_cpu_features() {
     });
     return true;
   }
-  // An entry for a feature is as close as the least of this processor's kin that has it.
+  // An entry for a feature is as close as the least of this processor's ancestors that has it.
   auto least = node::least_with(node_.cpu, declared_.cpu_features);
   auto close = least ? node::closeness(node_.cpu, *least) : std::nullopt;
   if (close) verdict_.rank.cpu = std::min(verdict_.rank.cpu, UINT32_MAX - *close);
@@ -239,7 +239,7 @@ bool Court::look_at_cpu_features() {
   return true;
 }
 
-// A need that the main program has ends it; one of another file only that file.
+// A need of the main program is a failure; one of another file only affects that file.
 void Court::look_at_found_cpu() {
   if (found_ == nullptr) return;
   if (found_->is_static && found_->cpu.empty()) return;
@@ -282,7 +282,7 @@ void Court::look_at_kernel() {
 
 // ---- MPI and fabric -----------------------------------------------------------------------------
 
-// The host's library may take the place of the image's; what that needs is decided at the start.
+// The host's library may replace the image's; the start decides whether it can.
 void Court::look_at_mpi() {
   std::string family = declared_.mpi;
   if (family.empty() && found_ != nullptr && !found_->mpi.empty()) {
@@ -299,12 +299,13 @@ void Court::look_at_mpi() {
   }
 }
 
-// ---- what nobody understands, and what runs have shown ------------------------------------------
+// ---- unknown axes, and results of runs
+// -----------------------------------------------------------
 
 namespace {
 
-/// What an axis whose value does not read may be about. An axis that nobody knows may be about
-/// anything, also about what no record holds: nothing then shows that two nodes are alike.
+/// The subject of an axis with an invalid value. An unknown axis may be about anything, even
+/// something that no record contains: then nothing can show that two nodes are alike.
 std::optional<Alike> alike_for_axis(std::string_view axis) {
   if (axis == "cpu") return Alike{};
   if (axis == "kernel") return Alike{.kernel = true};
@@ -344,7 +345,7 @@ const RunRecord* Court::newest_failure(Alike alike) const {
   const RunRecord* newest = nullptr;
   for (const RunRecord& run : candidate_.runs) {
     if (run.exit == 0 || !run.own_command || job_.other_command) continue;
-    // Of one moment the greater status, so that the order of the records changes nothing.
+    // At equal times the greater status, so that the order of the records does not matter.
     bool newer = newest == nullptr || run.time > newest->time ||
                  (run.time == newest->time && run.exit > newest->exit);
     if (newer && is_within(node_, run, job_.user_land, alike)) newest = &run;
@@ -352,7 +353,7 @@ const RunRecord* Court::newest_failure(Alike alike) const {
   return newest;
 }
 
-// What was found is stricter than one run: another input may reach the code that this node lacks.
+// Found facts are stricter than one run: another input may reach code that this node cannot run.
 void Court::tell_contradictions() {
   for (Clause& clause : verdict_.clauses) {
     if (clause.outcome != Outcome::fail) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs: the driver, whose files the container has, and the code that the image brings.
+// GPUs: the driver and the files that the container gets of it, and the image's code.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 using facts::GpuCode;
 using node::NodeGpu;
 
-/// Of Rank::code: better than any code; no code at all lies between code that runs and code that
-/// does not, so an entry for other GPUs never comes before one that was made for none.
+/// For Rank::code: better than any code; "no code at all" ranks between code that runs and code
+/// that does not, so an entry for other GPUs never precedes one without GPU code.
 constexpr uint32_t kBestCode = 500, kNoCode = kBestCode - 50, kUnusedCode = kBestCode;
 
 std::string gpu_name(const NodeGpu& gpu) {
@@ -67,7 +67,7 @@ bool Court::wants_cuda() const {
   });
 }
 
-/// The newest runtime that the image has.
+/// The newest runtime of the image.
 std::string_view Court::cuda() const {
   std::string_view newest = declared_.cuda;
   if (found_ == nullptr) return newest;
@@ -103,7 +103,7 @@ void Court::look_at_driver_and_code() {
   if (!wants_gpus()) {
     if (!node_.gpus.empty() && declared_.gpu_said) {
       add({"gpu", Tier::declared}, Outcome::pass,
-          [&] { return Said{"is made for no GPU (declared)"}; });
+          [&] { return Said{"is built for no GPU (declared)"}; });
     }
     return;
   }
@@ -118,7 +118,7 @@ void Court::look_at_driver_and_code() {
   }
   bool driven = !wants_cuda() || !has_gpus("nvidia") || look_at_driver();
   if (!driven) return;
-  // What is found is not known of every entry, and must not decide between them.
+  // Found code is not known for every entry, and must not decide between them.
   verdict_.rank.cuda = -cuda_number(declared_.cuda);
   look_at_code();
 }
@@ -142,7 +142,7 @@ bool Court::look_at_driver() {
   return driven && look_at_requirements();
 }
 
-// Of the drivers that a package of newer user-land libraries was made for, and the GPUs that take
+// Whether a package of newer user-land libraries was made for this driver, and the GPUs support
 // one.
 bool Court::compat_fits() const {
   if (found_ == nullptr || found_->compat.empty()) return false;
@@ -181,7 +181,7 @@ bool Court::look_at_image_driver() {
     });
     return false;
   }
-  // The module takes only its own version; 390.30 and 390.30.0 are one.
+  // The module works only with its own version; 390.30 and 390.30.0 are equal.
   if (scan::compare_versions(theirs, module) == 0) {
     add({"driver", tier}, Outcome::pass,
         [&] { return Said{fmt::format("its user-land driver is the module's, {}", module)}; });
@@ -260,7 +260,7 @@ bool Court::look_at_requirements() {
   return true;
 }
 
-// The host's libraries come into the image's user land, with its libc.
+// The host's libraries are used in the image's user land, with its libc.
 bool Court::look_at_glibc() {
   if (found_ != nullptr && found_->musl && found_->glibc.empty()) {
     add({"glibc", Tier::found}, lost_driver(),
@@ -284,7 +284,7 @@ void Court::look_at_code() {
   verdict_.rank.code = 0;
   for (const NodeGpu& gpu : node_.gpus) {
     std::string name = gpu_name(gpu);
-    // Equal GPUs are one case.
+    // Equal GPUs are judged once.
     if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
     seen.push_back(name);
     verdict_.rank.code = 0;
@@ -307,7 +307,7 @@ std::vector<CodePlace> Court::places_of_code() const {
 
 CodeSearch Court::search(const std::vector<CodePlace>& places, const NodeGpu& gpu) const {
   CodeSearch found;
-  // Where it is known what the main program loads, what other files have does not count.
+  // If the libraries of the main program are known, other files do not count.
   bool has_main = std::any_of(places.begin(), places.end(), [](const CodePlace& place) {
     return place.main && place.found != nullptr;
   });
@@ -349,7 +349,7 @@ std::string Court::why_unused(const CodeSearch& found) const {
 void Court::look_at_code_of(const NodeGpu& gpu) {
   std::vector<CodePlace> places = places_of_code();
   if (places.empty()) {
-    // CUDA is there, but no code that we could see: programs that compile when they run.
+    // CUDA is present, but no visible code: programs that compile at run time.
     verdict_.rank.code = kNoCode - 1;
     return;
   }
@@ -358,7 +358,7 @@ void Court::look_at_code_of(const NodeGpu& gpu) {
     verdict_.rank.code = kNoCode;
     return add_unknown({"gpu", tier_of_code()}, Alike{.gpus = true}, [&] {
       return Said{fmt::format("which code {} needs is not known", escape_controls(name)),
-                  "'berth doctor gpu' tells what the driver does not say"};
+                  "'berth doctor gpu' shows what the driver does not report"};
     });
   }
   CodeSearch found = search(places, gpu);

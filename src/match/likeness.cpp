@@ -14,7 +14,7 @@ namespace {
 
 using node::NodeGpu;
 
-/// How two nodes stand to each other in something that is ordered: negative where `left` has less.
+/// The allowed relation of two nodes in an ordered property: negative if `left` has less.
 using Allows = bool (*)(int order);
 bool is_at_least(int order) {
   return order >= 0;
@@ -52,7 +52,7 @@ bool is_driver_alike(const node::Profile& node, const RunRecord& record, UserLan
     auto order = compare("nvidia", node.driver.module_version);
     if (!order || (user_land == UserLand::image ? *order != 0 : !allows(*order))) return false;
   }
-  // The image brings ROCm; what the host has of it is a sign, where either has it.
+  // The image brings ROCm; the host's version is a hint, if either has it.
   bool rocm = record.driver && record.driver->kind == "rocm";
   if (has("amd") && rocm) {
     auto order = compare("rocm", node.rocm);
@@ -73,7 +73,7 @@ bool are_gpus_alike(const node::Profile& node, const RunRecord& record, UserLand
   return all && record.user_land == user_land && is_driver_alike(node, record, user_land, allows);
 }
 
-/// Nothing where either is not known.
+/// Nothing if either is unknown.
 std::optional<int> compare_kernels(const node::Profile& node, const RunRecord& record) {
   std::string_view release = plain_release(node.kernel.release);
   if (release.empty() || record.kernel.empty()) return std::nullopt;

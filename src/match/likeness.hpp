@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes a record of a run speaks for. Pure.
+// The nodes to which a record of a run applies. Pure.
 #pragma once
 
 #include "match/run_record.hpp"
@@ -8,23 +8,23 @@
 
 namespace berth::match {
 
-/// What has to be alike beside architecture and processor, for what is asked.
+/// What else has to be alike besides architecture and processor.
 struct Alike {
-  bool gpus = false;  ///< and their driver, and whose user land is used
+  bool gpus = false;  ///< and their driver, and the user land in use
   bool kernel = false;
 };
 
-/// The node can do all that the one of `record` could: what ran there runs here. A node that gains
-/// an ability stays so.
-/// The processor is that one or descends from it. Every GPU of the node has the compute capability
-/// of one of the record's, or a later minor of the same major; one whose capability nobody knows is
-/// of the same model. The driver is not older; with the image's own user land it is the same,
-/// because a module takes no other. GPUs made for tests speak for such GPUs alone.
+/// The node can do everything that the node of `record` could: what ran there runs here. Gaining an
+/// ability keeps this true. The processor is that one or descends from it. Every GPU of the node
+/// has the compute capability of one of the record's, or a later minor of the same major; one of
+/// unknown capability is of the same model. The driver is not older; with the image's own user land
+/// it is the same version, because a module works with no other. GPUs made for tests only match
+/// such GPUs.
 bool reaches(const node::Profile& node, const RunRecord& record, UserLand user_land, Alike alike);
 
-/// The node can do no more than the one of `record`: what failed there is likely to fail here. The
-/// other way round than reaches(), so that a node that gains an ability only leaves a failure
-/// behind, and SIGILL on an old processor is not held against a new one.
+/// The node can do no more than the node of `record`: what failed there is likely to fail here. The
+/// inverse of reaches(), so that a node that gains an ability leaves failures behind, and SIGILL on
+/// an old processor does not count against a new one.
 bool is_within(const node::Profile& node, const RunRecord& record, UserLand user_land, Alike alike);
 
 }  // namespace berth::match

@@ -22,7 +22,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Characters of names that programs give: "neoverse_v2", "gfx90a:xnack-", "0.1.0+git1".
+/// Characters of names in records: "neoverse_v2", "gfx90a:xnack-", "0.1.0+git1".
 bool is_name(std::string_view text, std::string_view more) {
   return text.size() <= kMaxName && std::all_of(text.begin(), text.end(), [&](char c) {
            return is_digit(c) || (c >= 'a' && c <= 'z') || more.find(c) != std::string_view::npos;
@@ -81,7 +81,7 @@ Result<void> check(const RunGpu& gpu) {
   return {};
 }
 
-/// All but the moment and who wrote it.
+/// Everything except the time and the writing version.
 auto subject_of(const RunRecord& r) {
   return std::tie(r.exit, r.own_command, r.user_land, r.gpus, r.architecture, r.cpu, r.kernel,
                   r.driver, r.synthetic);
@@ -134,7 +134,7 @@ void add_run(std::vector<RunRecord>& runs, RunRecord record) {
   } else if (same->time < record.time) {
     *same = std::move(record);
   }
-  // Of one time: by all that they say, so that the order in which they came changes nothing.
+  // At equal times by all members, so that the original order does not matter.
   std::sort(runs.begin(), runs.end(), [](const RunRecord& left, const RunRecord& right) {
     return left.time != right.time ? left.time < right.time : subject_of(left) < subject_of(right);
   });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a container of an image has ended on a node: the third tier of what is known of an image,
-// beside what is declared and what is found. Published by whoever ran it, so foreign when read.
-// docs/variants.md "Records of runs" is its description for others.
+// How a container of an image ended on a node: the third tier of facts about an image, after
+// declared and found ones. Anybody may have published it, so it is foreign when read.
+// docs/variants.md "Records of runs" specifies it for others.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace berth::match {
 
-/// Whose user-land driver the container will have.
+/// The source of the container's user-land driver.
 enum class UserLand {
   host,   ///< driver modes bind, volume and copy
   image,  ///< driver modes image and none
@@ -25,7 +25,7 @@ enum class UserLand {
 std::string to_json_text(UserLand user_land);  ///< "host", "image"
 Result<UserLand> from_json_text(std::string_view text, std::type_identity<UserLand>);
 
-/// A kind of GPU that the container was given; each kind once. Empty: unknown.
+/// A kind of GPU that the container had, without duplicates. Empty: unknown.
 struct RunGpu {
   std::string vendor;  ///< "nvidia", "amd", "intel"
   std::string model;
@@ -46,32 +46,32 @@ struct RunDriver {
   auto operator<=>(const RunDriver&) const = default;
 };
 
-/// Nothing in it names a machine, a person, a path or a variable.
+/// Contains no name of a machine, a person, a path or a variable.
 struct RunRecord {
   std::string time;         ///< of the end, "2026-11-20T12:00:00Z"
   uint32_t exit = 0;        ///< status; 0: it works
-  bool own_command = true;  ///< it ran what the image says; another command proves nothing
+  bool own_command = true;  ///< the image's own command ran; another one proves nothing
   UserLand user_land = UserLand::host;
   std::vector<RunGpu> gpus;  ///< sorted
   std::string architecture;  ///< of the node: "amd64"
   RunCpu cpu;
-  std::string kernel;               ///< the numbers of its release: "6.18.5"; empty: unknown
-  std::optional<RunDriver> driver;  ///< none: the node has none
+  std::string kernel;               ///< the numeric part of its release: "6.18.5"; empty: unknown
+  std::optional<RunDriver> driver;  ///< none: the node had none
   bool synthetic = false;           ///< its GPUs were read from a tree made for tests
   std::string berth;                ///< version of the Berth that wrote it
 };
 
-/// Of one image; the oldest leave first.
+/// Per image; the oldest are dropped first.
 inline constexpr size_t kMaxRuns = 64;
 
 /// Errors: corrupt (a member that no Berth writes: a date, version or name of another form).
 Result<void> check(const RunRecord& record);
 
-/// Adds a record; one of the same node with the same outcome is replaced by the newer of the two.
-/// What comes out is sorted by time, and at most kMaxRuns.
+/// Adds a record; of two with the same node and outcome keeps the newer. The result is sorted by
+/// time, and at most kMaxRuns long.
 void add_run(std::vector<RunRecord>& runs, RunRecord record);
 
-/// Dotted numbers that a kernel's release begins with: "6.18.5-1-amd64" → "6.18.5".
+/// The leading dotted numbers of a kernel's release: "6.18.5-1-amd64" → "6.18.5".
 std::string_view plain_release(std::string_view release);
 
 template <class V>

@@ -14,7 +14,7 @@
 #include "match/run_record.hpp"
 #include "oci/image_spec.hpp"
 
-/// What is judged, and what comes of it.
+/// The input and output of judging.
 namespace berth::match {
 
 /// Better ones first.
@@ -22,62 +22,63 @@ enum class Outcome { pass, runs_but, unknown, fail };
 std::string to_json_text(Outcome outcome);  ///< "pass", "runs-but", "unknown", "fail"
 Result<Outcome> from_json_text(std::string_view text, std::type_identity<Outcome>);
 
-/// What a clause rests on.
+/// The basis of a clause.
 enum class Tier {
-  declared,  ///< what the publisher says
-  found,     ///< what the files of the image have
-  verified,  ///< a believed record of a run
+  declared,  ///< by the publisher
+  found,     ///< in the files of the image
+  verified,  ///< by a trusted record of a run
 };
 std::string to_json_text(Tier tier);  ///< "declared", "found", "verified"
 Result<Tier> from_json_text(std::string_view text, std::type_identity<Tier>);
 
-/// What runs, beside the image.
+/// What runs, besides the image.
 struct Job {
   UserLand user_land = UserLand::host;
-  /// A driver that does not work with the image is a failure, else a remark. A node without GPUs,
-  /// and code for others, are remarks at any rate: programs fall back to the processor.
+  /// An unusable driver is a failure instead of a remark. A node without GPUs, and code for other
+  /// GPUs, are always remarks: programs fall back to the processor.
   bool needs_gpus = false;
-  /// NVIDIA_REQUIRE_* counts. The container's start asks too, and knows who may have disabled it.
+  /// NVIDIA_REQUIRE_* counts. The container's start checks it too, and knows about a user's
+  /// opt-out.
   bool requirements = true;
-  /// Something else than the image's own command runs: what that needs is a remark.
+  /// Another command than the image's own runs: requirements of that one are remarks.
   bool other_command = false;
 };
 
-/// One thing that was looked at.
+/// The result of one check.
 struct Clause {
   /// "platform", "cpu", "driver", "gpu", "glibc", "mpi", "kernel", "facts", "runs"
   std::string about;
   Outcome outcome = Outcome::pass;
   std::string reason;  ///< "needs x86-64-v4 (declared); this node is x86-64-v3"
-  std::string remedy;  ///< what to try; empty where nothing helps
-  /// The word of node::with() that lifts it: "cpu=x86-64-v4"; empty for what no node can change.
+  std::string remedy;  ///< a suggestion; empty if nothing helps
+  /// The word of node::with() that fixes it: "cpu=x86-64-v4"; empty if no node can.
   std::string lift;
-  /// None: neither, because nothing is said and nothing is known.
+  /// None: nothing is declared and nothing is known.
   std::optional<Tier> tier = {};
 };
 
-/// What entries are ordered by: less is better, member by member. field of docs/variants.md
+/// The sort key of entries: less is better, member by member. docs/variants.md
 struct Rank {
-  /// 1: its code is for GPUs that the node has not. Before all else, for an entry for other
-  /// hardware must not come before one that is merely doubted.
+  /// 1: its code is for GPUs that the node does not have. First, because an entry for other
+  /// hardware must not precede one that is merely in doubt.
   uint32_t other = 0;
   uint32_t failed = 0;     ///< 1: has failed on a node like this, and not run since
-  uint32_t unknown = 0;    ///< clauses of which nobody knows enough
+  uint32_t unknown = 0;    ///< number of clauses without enough facts
   uint32_t code = 0;       ///< how far from the best code for GPUs
   uint32_t compat = 0;     ///< 1: needs its compat package
-  uint32_t cpu = 0;        ///< how far the processor's own name is
-  uint32_t libraries = 0;  ///< MPI and fabric that are not this node's
+  uint32_t cpu = 0;        ///< distance from the processor
+  uint32_t libraries = 0;  ///< MPI and fabric that differ from this node's
   int64_t priority = 0;    ///< of the author, negated
-  int64_t cuda = 0;        ///< that is declared, as a number, negated
+  int64_t cuda = 0;        ///< the declared version as a number, negated
   auto operator<=>(const Rank&) const = default;
 };
 
 struct Verdict {
   Outcome outcome = Outcome::pass;  ///< the worst of the clauses
-  std::vector<Clause> clauses;      ///< in a fixed order; those that pass too
+  std::vector<Clause> clauses;      ///< in a fixed order; including those that pass
   Rank rank;
 
-  /// The clause that decides: the first of the worst; nullptr where all pass.
+  /// The deciding clause: the first of the worst; nullptr if all pass.
   const Clause* decisive() const;
 };
 
@@ -87,10 +88,10 @@ struct Candidate {
   Declared declared;                       ///< merged of all places
   std::optional<facts::ImageFacts> found;  ///< nothing: not known (yet)
   std::vector<RunRecord> runs;             ///< published records of runs
-  bool runs_believed = false;              ///< by a key that the policy names; else they are shown
+  bool runs_believed = false;              ///< by a key in the policy; else they are only shown
 };
 
-/// Whether clauses say what they mean, or have only their outcome.
+/// Whether clauses get words, or only their outcome.
 enum class Words { none, all };
 
 template <class V>

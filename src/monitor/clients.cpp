@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hostile: nobody. The socket lies in a directory of the user alone; what a client sends is still
-// looked at before it is believed.
+// Hostile: nobody. The socket is in a directory of the user's alone; packets of clients are
+// validated all the same.
 #include "monitor/clients.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void Clients::add(sys::Fd client) {
 
 Result<void> Clients::listen(const sys::Fd& directory) {
   TRY(sys::remove_entry(directory, kAttachSocket));  // of a monitor that was killed
-  // Through our own descriptor: the name of a socket is at most 107 bytes long.
+  // Through our own descriptor: the path of a socket has at most 107 bytes.
   listener_ = TRY(
       sys::listen_unix(sys::fd_path(directory) + "/" + kAttachSocket, sys::SocketType::messages));
   return {};
@@ -39,7 +39,7 @@ void Clients::add_to(std::vector<pollfd>& entries, Input input) const {
   entries.push_back({listener_.get(), POLLIN, 0});
   for (const Client& client : clients_) {
     short events = client.pending.empty() ? 0 : POLLOUT;
-    // A client that is gone is told of by POLLHUP, which nobody needs to ask for.
+    // A client's end shows as POLLHUP, which needs no flag.
     if (input == Input::wanted || (client.hello & kWantsInput) == 0) events |= POLLIN;
     entries.push_back({client.socket.get(), events, 0});
   }
@@ -158,7 +158,7 @@ void Clients::tell_exit(int status) {
   forget_dropped();
 }
 
-// Its place stays until the round is over: others are known by theirs.
+// Its place stays until the round is over: others are identified by theirs.
 void Clients::drop(Client& client, ClientWishes* wishes) {
   if (!client.socket) return;
   client.socket.reset();

@@ -15,7 +15,7 @@
 
 namespace berth::monitor {
 
-/// What clients ask for.
+/// The requests of clients.
 class ClientWishes {
  public:
   virtual ~ClientWishes() = default;
@@ -25,28 +25,28 @@ class ClientWishes {
   virtual void signal(int number) = 0;
 };
 
-/// Those who look at a container: `berth run` in front of it, `berth attach`, `berth start -a`.
-/// A client that must see all holds the container up when it is slow, as a pipe would. Every other
-/// one misses what it is too slow for, and is told how much that was.
+/// The clients of a container: `berth run` in the foreground, `berth attach`, `berth start -a`. A
+/// slow client that must see all makes the container wait, as a pipe would. Any other client loses
+/// what it is too slow for, and is told how much.
 class Clients {
  public:
-  /// A client that is connected already; an empty `client` is none.
+  /// Adds a connected client; an empty `client` adds none.
   void add(sys::Fd client);
-  /// Others come through kAttachSocket in `directory`.
+  /// Accepts more clients through kAttachSocket in `directory`.
   Result<void> listen(const sys::Fd& directory);
 
-  /// Appends what has to be waited for. While the container takes no input (`Input::full`) none is
+  /// Appends the descriptors to poll. While the container takes no input (`Input::full`) none is
   /// received.
   enum class Input { wanted, full };
   void add_to(std::vector<pollfd>& entries, Input input) const;
   /// Serves the entries that add_to() appended from `first` on.
   void serve(const std::vector<pollfd>& entries, size_t first, ClientWishes& wishes);
 
-  /// False while somebody who must see all has not taken the last piece yet.
+  /// False while a client that must see all has not taken the last piece.
   bool are_ready() const;
-  /// At most kMaxData bytes. Who must see all and is not ready is sent them later.
+  /// At most kMaxData bytes. They are queued for a client that must see all and is not ready.
   void show(FromMonitor stream, std::string_view bytes);
-  /// The container has ended: every client is told, and leaves when it has taken all.
+  /// Tells every client that the container has ended; it leaves when it has received everything.
   void tell_exit(int status);
   bool none() const { return clients_.empty(); }
 
@@ -54,9 +54,9 @@ class Clients {
   struct Client {
     sys::Fd socket;
     char hello = 0;
-    std::vector<std::string> pending;  ///< packets that found no room, the oldest first
+    std::vector<std::string> pending;  ///< packets that did not fit, the oldest first
     uint64_t skipped = 0;
-    bool leaving = false;  ///< after what is pending
+    bool leaving = false;  ///< after the pending packets
   };
   void receive(Client& client, ClientWishes& wishes);
   void offer(Client& client, FromMonitor kind, std::string_view bytes);

@@ -45,7 +45,7 @@ std::optional<HealthCheck> parse_health_check(std::string_view text) {
     if (word.string() == nullptr) return std::nullopt;
     check.command.push_back(*word.string());
   }
-  // What is added to a moment must not come before it.
+  // Added to a time point it must not overflow.
   constexpr nanoseconds kLongest = std::chrono::hours(24) * 3650;
   check.interval = std::min(nanoseconds(number("Interval")), kLongest);
   check.timeout = std::min(nanoseconds(number("Timeout")), kLongest);
@@ -134,7 +134,7 @@ void Health::serve() {
 
 void Health::begin() {
   next_ = Clock::now() + check_.interval;
-  // Nothing can be run in it, which says nothing of its health.
+  // No command can run in it, which says nothing about its health.
   if (is_paused(runtime_.files)) return;
   auto null = sys::open_at(sys::cwd(), "/dev/null", O_RDWR | O_NOCTTY);
   auto pipe = sys::make_pipe();
@@ -160,12 +160,12 @@ void Health::begin() {
 
 void Health::collect() {
   std::array<char, kMaxHealthOutput> buffer;
-  // Who writes faster than it is read does not keep us from all else.
+  // A fast writer must not keep us from everything else.
   for (int pieces = 0; output_ && pieces < 64; ++pieces) {
     auto count = sys::read_some(output_, buffer, "output of the health check");
     if (!count.ok() && count.error().kind == Kind::busy) return;
     if (!count.ok() || *count == 0) return output_.reset();
-    // More is read, so that the check does not wait for us, and forgotten.
+    // More is read, so that the check does not block, and discarded.
     size_t room = kMaxHealthOutput - std::min(kMaxHealthOutput, result_.output.size());
     result_.output.append(buffer.data(), std::min(room, *count));
     if (*count > room && !result_.output.ends_with("...")) result_.output += "...";
@@ -183,7 +183,7 @@ void Health::end(int exit_code) {
   next_ = Clock::now() + check_.interval;
 }
 
-// berth-runtime alone would leave the command behind in the container.
+// Killing only berth-runtime would leave the command behind in the container.
 void Health::kill() {
   auto text = sys::read_file_if_exists(state_, kHealthPidFile, 64);
   auto pid = text.ok() && *text ? parse_u64(trim(**text)) : std::nullopt;

@@ -16,16 +16,16 @@
 
 namespace berth::monitor {
 
-/// What is to be run in a container, and how often.
+/// The command to run in a container, and its interval.
 struct HealthCheck {
   std::vector<std::string> command;
   std::chrono::nanoseconds interval{0};
   std::chrono::nanoseconds timeout{0};
-  std::chrono::nanoseconds start_period{0};  ///< failures in it do not count before a success
-  int64_t retries = 0;                       ///< so many failures in a row are one too many
+  std::chrono::nanoseconds start_period{0};  ///< failures in it count only after a success
+  int64_t retries = 0;                       ///< this many failures in a row make it unhealthy
 };
 
-/// What berth has written into kHealthCheckFile; nothing for other text.
+/// Parses kHealthCheckFile, which berth writes; nothing for other text.
 std::optional<HealthCheck> parse_health_check(std::string_view text);
 
 struct HealthResult {
@@ -35,7 +35,7 @@ struct HealthResult {
   std::string output;
 };
 
-/// What is known of a container's health, as docker has it.
+/// The health of a container, in docker's terms.
 struct HealthState {
   enum class Status { starting, healthy, unhealthy };
   Status status = Status::starting;
@@ -51,27 +51,27 @@ struct HealthState {
 inline constexpr size_t kMaxHealthLog = 5;
 inline constexpr size_t kMaxHealthOutput = 4096;
 
-/// Runs the check of a container again and again, and keeps kHealthFile up to date.
+/// Runs the check of a container periodically, and updates kHealthFile.
 class Health {
  public:
-  /// `words`: what comes before the command, "berth-runtime … exec …"; `program` is its path.
-  /// `files`: the container's, which tell whether it is paused.
+  /// `words`: the arguments before the command, "berth-runtime … exec …"; `program` is its path.
+  /// `files`: the container's, which show whether it is paused.
   struct Runtime {
     std::string program;
     std::vector<std::string> words;
     std::string files;
   };
   Health(HealthCheck check, Runtime runtime, const sys::Fd& state);
-  /// Ends a check that runs.
+  /// Ends a running check.
   ~Health();
   Health(const Health&) = delete;
   Health& operator=(const Health&) = delete;
 
-  /// How long until something is to be done.
+  /// The time until serve() has work.
   std::chrono::milliseconds patience() const;
-  /// Appends what has to be waited for.
+  /// Appends the descriptors to poll.
   void add_to(std::vector<pollfd>& entries) const;
-  /// Does what is due.
+  /// Does the due work.
   void serve();
   std::string_view status() const { return known_.status_name(); }
   /// The process that runs the check, a child of ours; -1: none.
@@ -89,7 +89,7 @@ class Health {
   const sys::Fd& state_;
   HealthState known_;
   Clock::time_point born_ = Clock::now();
-  Clock::time_point next_;  ///< the next check, or the deadline of the one that runs
+  Clock::time_point next_;  ///< the next check, or the deadline of the running one
   Clock::time_point began_;
   sys::Process process_;
   sys::Fd output_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: the caller of berth (root, or root of a user namespace). Hostile: what the container
-// writes, which is only copied and quoted.
+// Runs as: the caller of berth (root, or root of a user namespace). Hostile: the container's
+// output, which is only copied and quoted.
 #include "monitor/monitor.hpp"
 
 #include <fcntl.h>
@@ -45,12 +45,12 @@ using std::chrono::steady_clock;
 
 constexpr const char* kOomFile = "oom";
 constexpr size_t kLongestNote = size_t{16} << 10;
-/// berth-holder reaps the container's first process and tells us in the same moment.
+/// berth-holder reaps the container's first process and tells us at the same moment.
 constexpr milliseconds kTold{1000};
-/// How long a person who stops a container between two starts waits at most.
+/// The longest wait for a user's stop between two starts.
 constexpr milliseconds kLook{100};
 
-// Readers of the ledger have it for a moment; anybody else can keep it, and is not waited for.
+// Readers of the ledger hold it for a moment; another holder may keep it, and is not waited for.
 bool lock_soon(const sys::Fd& file, const std::string& name) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     auto locked = sys::try_lock(file, sys::LockMode::shared, name);
@@ -66,12 +66,12 @@ class Monitor final : public ClientWishes, public Streams::Sink {
 
   Result<void> open();
   Result<void> first_start();
-  /// False when there is nothing to take over.
+  /// False if there is nothing to take over.
   Result<bool> take_over();
   Result<void> stay();
-  /// Writes down the end. True when the container is to be started again.
+  /// Records the end. True when the container is to be restarted.
   bool finish();
-  /// False when it is not to be started any more.
+  /// False when it is not to be restarted any more.
   Result<bool> start_again();
   Result<void> clean_up();
   void linger();
@@ -121,7 +121,7 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   std::unique_ptr<Health> health_;  ///< none, for most containers
   Streams streams_;
   Clients clients_;
-  sys::Fd gpus_;       ///< the lease of its GPUs, which others take for free without our lock
+  sys::Fd gpus_;       ///< the lease of its GPUs: without our lock others take them for free
   std::string lease_;  ///< its file; both empty for most containers
   sys::Process init_;
   ScopeMemory memory_;
@@ -136,7 +136,7 @@ class Monitor final : public ClientWishes, public Streams::Sink {
 };
 
 Result<void> Monitor::open() {
-  // PIPE: the engine may be gone when we report. The others are no reason to leave a container.
+  // PIPE: the engine may be gone when we report. The others must not make us leave the container.
   signals_ = TRY(sys::receive_signals({SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGCHLD}));
   // The container's first process becomes our child when `berth-runtime create` has ended.
   TRY(sys::become_subreaper());
@@ -176,7 +176,7 @@ Result<void> Monitor::call_runtime(std::vector<std::string> words) {
 }
 
 Result<void> Monitor::first_start() {
-  // The size of its terminal, before the command can ask for it.
+  // The size of its terminal, before the command can query it.
   TRY(serve(Watch::nobody, milliseconds(0)));
   TRY(start());
   sys::Fd told = std::move(options_.report);
@@ -184,13 +184,13 @@ Result<void> Monitor::first_start() {
   return {};
 }
 
-// berth-runtime makes the container and waits at the gate, until its end can be seen whatever
+// berth-runtime makes the container and waits at the gate, until its end can be observed whatever
 // happens to us.
 Result<void> Monitor::start() {
   streams_ = TRY(Streams::open(options_.terminal ? Terminal::yes : Terminal::no,
                                options_.keep_stdin ? KeepInput::yes : KeepInput::no, state_));
   auto [gate, theirs] = TRY(sys::socket_pair());
-  // As berth-runtime would do it by itself, but then it would be executed twice.
+  // berth-runtime would do this by itself, but then be executed twice.
   auto program = TRY(sys::protect_program(options_.runtime));
   sys::SpawnOptions spawn;
   if (program) {
@@ -221,7 +221,7 @@ Result<void> Monitor::start() {
   return note_start();
 }
 
-/// Errors: interrupted (berth-runtime has failed, and says why).
+/// Errors: interrupted (berth-runtime failed, and has reported why).
 Result<void> Monitor::open_gate(const sys::Fd& gate) {
   int32_t pid = 0;
   sys::Received received = TRY(sys::receive_message(gate, &pid, sizeof pid));
@@ -234,17 +234,17 @@ Result<void> Monitor::open_gate(const sys::Fd& gate) {
 }
 
 Result<void> Monitor::note_start() {
-  // Without the line nobody could tell whether it runs, so on a full disk it does not start.
+  // Without the line its state would be unknown, so on a full disk it does not start.
   keep_gpus();
   TRY(append_start(options_.files, {init_.pid(), restarts_}));
   tell("start");
-  // Who ended it while it was being started found nothing to signal.
+  // A stop during the start had no process to signal.
   if (is_stopped() == Stopped::yes) ignore(init_.signal(SIGKILL));
   watch_health();
   return {};
 }
 
-// Whether it was started is not known to us, but to berth-runtime, which refuses the second.
+// Only berth-runtime knows whether it was started already, and refuses a second start.
 void Monitor::begin_again() {
   bool started = call_runtime({"start", options_.id}).ok();
   auto ended = sys::await_end(init_.pidfd(), milliseconds(0));
@@ -258,8 +258,8 @@ Result<void> Monitor::hold(pid_t pid) {
   return {};
 }
 
-// Between two lives of the container it is our lock that keeps its GPUs. Whoever started us has
-// one until we have told that it runs. A lease that was lost has been replaced by berth-runtime.
+// Between two lives of the container our lock keeps its GPUs. The process that started us holds it
+// too, until we have reported that the container runs. berth-runtime replaces a lost lease.
 void Monitor::keep_gpus() {
   auto text =
       sys::read_file_if_exists(sys::cwd(), options_.bundle + "/" + kGpuLeaseNote, kLongestNote);
@@ -296,10 +296,10 @@ void Monitor::serve_health() {
   if (health_->status() != before) tell("health_status: " + std::string(health_->status()));
 }
 
-// The monitor before us was killed at any point. What it parked tells how far it had come.
+// The previous monitor was killed at any point. The parked packet shows how far it had come.
 Result<bool> Monitor::take_over() {
   options_.report.reset();
-  ignore(sys::write_file(state_, kAdoptedFile, "", 0600));  // only so that a person is told
+  ignore(sys::write_file(state_, kAdoptedFile, "", 0600));  // only for a message to the user
   own_child_ = false;
   auto parked = TRY(Streams::adopt(options_.parked));
   if (parked) {
@@ -308,7 +308,7 @@ Result<bool> Monitor::take_over() {
     restarts_ = known.restarts;
     exit_code_ = told_exit(milliseconds(0));
     if (exit_code_) return true;
-    if (!hold(parked->pid).ok()) return true;  // its end was told in this moment
+    if (!hold(parked->pid).ok()) return true;  // its end has just been reported
     keep_gpus();
     if (known.started) watch_health();
     if (!known.started) begin_again();
@@ -356,7 +356,7 @@ Result<bool> Monitor::serve(Watch watch, std::optional<milliseconds> patience) {
                                  {process ? init_.pidfd().get() : -1, POLLIN, 0},
                                  {memory_.changes(), POLLIN, 0}};
   size_t streams = entries.size();
-  // While somebody who must see all is behind, the container waits, as at a full pipe.
+  // While a client that must see all is behind, the container waits, as at a full pipe.
   using Output = Streams::Output;
   streams_.add_to(entries, clients_.are_ready() ? Output::wanted : Output::full);
   size_t clients = entries.size();
@@ -372,7 +372,7 @@ Result<bool> Monitor::serve(Watch watch, std::optional<milliseconds> patience) {
   std::vector<pollfd> of_streams(entries.begin(), entries.begin() + static_cast<long>(clients));
   if (health_) serve_health();
   entries.resize(health);
-  // Clients first: who attaches before a piece comes sees it.
+  // Clients first: one that attaches before a piece arrives sees it.
   clients_.serve(entries, clients, *this);
   streams_.serve(of_streams, streams, *this);
   streams_.park_again(options_.told, options_.parked, init_.pid());
@@ -380,7 +380,7 @@ Result<bool> Monitor::serve(Watch watch, std::optional<milliseconds> patience) {
 }
 
 Result<void> Monitor::stay() {
-  if (!init_) return {};  // it had ended when we came
+  if (!init_) return {};  // it had ended before we took over
   while (!TRY(serve(Watch::process, std::nullopt))) {
   }
   return {};
@@ -425,7 +425,7 @@ std::optional<int> Monitor::find_exit() {
   return status ? std::optional<int>(status->shell_code()) : std::nullopt;
 }
 
-/// Whether the container that was just deleted had too little memory.
+/// Whether the deleted container ran out of memory.
 bool Monitor::take_oom() {
   auto found = sys::stat_entry(state_, kOomFile);
   if (!found.ok() || !*found) return memory_.was_short();
@@ -444,10 +444,10 @@ bool Monitor::finish() {
   exit_code_ = find_exit();
   streams_.drain(*this);
   if (log_) log_->finish();
-  deleted_ = delete_container().ok();  // what is left of it is swept by the next command
+  deleted_ = delete_container().ok();  // the next command sweeps leftovers
   const bool oom_killed = take_oom();
   bool again = is_wanted_again(exit_code_);
-  // Before it is reaped: berth-holder would tell the next monitor how it ended.
+  // Before it is reaped: otherwise berth-holder would tell the next monitor how it ended.
   ignore(append_exit(options_.files, {exit_code_,
                                       again ? Restarting::yes : Restarting::no,
                                       oom_killed,
@@ -467,7 +467,7 @@ bool Monitor::finish() {
   return again;
 }
 
-// True when somebody has stopped it meanwhile.
+// True if the user has stopped it meanwhile.
 bool Monitor::wait_before_restart() {
   using std::chrono::seconds;
   auto lived = std::chrono::duration_cast<seconds>(steady_clock::now() - started_at_);
@@ -515,18 +515,18 @@ void Monitor::remove_state() {
 }
 
 Result<void> Monitor::clean_up() {
-  // The state last: who finds it looks whether the rest has gone.
+  // The state last: a process that finds it checks whether the rest is gone.
   auto removed = options_.remove ? remove_files() : Result<void>();
-  // What could not be ended keeps its GPUs: its lease is looked at by whoever wants them.
+  // If the container could not be ended it keeps its GPUs: others check its lease.
   if (gpus_ && deleted_) ignore(sys::remove_entry(sys::cwd(), lease_));
   remove_state();
-  // Of all copies: berth-holder has one.
+  // For all copies of the descriptor: berth-holder has one.
   sys::unlock(options_.lock);
   return removed;
 }
 
 Result<void> Monitor::remove_files() {
-  // The name may be another container's when somebody has removed ours by force.
+  // The name may be another container's if ours was removed by force.
   const std::string name = read_name(options_.files);
   const std::string link = options_.names + "/" + name;
   auto holder = sys::read_link(sys::cwd(), link);
@@ -538,8 +538,8 @@ Result<void> Monitor::remove_files() {
   return {};
 }
 
-// Who hears that it has ended finds nothing of it that is still to go. Somebody may read slowly
-// what it has written last.
+// A client that learns of the end finds the container fully removed. It may still be reading the
+// last output.
 void Monitor::linger() {
   clients_.tell_exit(last_exit_.value_or(-1));
   while (!clients_.none()) {
@@ -553,7 +553,7 @@ void Monitor::tell(const std::string& action, std::map<std::string, std::string>
 }
 
 void Monitor::report(const Error& error) {
-  // A runtime that failed has written its report by itself.
+  // A failed runtime has written its own report.
   if (!options_.report || runtime_reported_) return;
   json::Array context;
   for (const std::string& level : error.context) context.emplace_back(level);

@@ -10,21 +10,21 @@
 
 namespace berth::monitor {
 
-/// Whether memory was short in a scope of systemd's. systemd removes the scope when its last
-/// process has ended, and the kernel's count goes with it, so it is read when it changes. What is
-/// no scope stays until berth-runtime has read the count.
+/// Whether memory ran out in a systemd scope. systemd removes the scope when its last process has
+/// ended, and the kernel's count with it, so the count is read on every change. Other cgroups stay
+/// until berth-runtime has read the count.
 class ScopeMemory {
  public:
-  /// Of no scope: nothing changes, nobody was killed.
+  /// Without a scope: no changes, no kills.
   ScopeMemory() = default;
 
-  /// Of the scope in which the process is, if it is in one and the kernel has cgroup v2.
+  /// For the scope of the process, if it is in one and the kernel has cgroup v2.
   explicit ScopeMemory(pid_t pid);
 
-  /// Readable when look() may find something new; -1 where there is nothing to wait for.
+  /// Readable when look() may find something new; -1 if it never will.
   int changes() const { return changes_.get(); }
 
-  /// Reads the kernel's count; once a process was killed that stays so.
+  /// Reads the kernel's count; a kill once seen is remembered.
   void look();
 
   bool was_short() const { return was_short_; }

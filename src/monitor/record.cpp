@@ -23,7 +23,7 @@ Result<void> append(const std::string& files, const std::string& line) {
   return record::append(directory, line);
 }
 
-/// Nothing of a file that cannot be read.
+/// An unreadable file counts as empty.
 record::Lines read(const std::string& files) {
   auto file = sys::open_at(sys::cwd(), files + "/" + record::kFile, O_RDONLY | O_NOFOLLOW);
   if (!file.ok()) return {};

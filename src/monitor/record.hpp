@@ -12,7 +12,7 @@ namespace berth::monitor {
 
 using Clock = std::chrono::system_clock;
 
-/// Lines that the monitor adds to container.json; record/record.hpp reads them.
+/// Lines that the monitor appends to container.json; record/record.hpp reads them.
 struct Start {
   int32_t pid = 0;
   int restarts = 0;
@@ -22,24 +22,24 @@ Result<void> append_start(const std::string& files, const Start& start);
 
 enum class Restarting { no, yes };
 struct Exit {
-  std::optional<int> code;  ///< none: nobody saw it
+  std::optional<int> code;  ///< none: unknown
   Restarting restarting = Restarting::no;
   bool oom_killed = false;
-  std::string error = {};  ///< why it could not be started again
-  bool stopped = false;    ///< a person has ended it
+  std::string error = {};  ///< why it could not be restarted
+  bool stopped = false;    ///< the user has ended it
 };
 /// Errors: io.
 Result<void> append_exit(const std::string& files, const Exit& exit);
 
-/// What the last lines say, for a monitor that takes over.
+/// The content of the last lines, for a monitor that takes over.
 struct Known {
-  bool started = false;  ///< `pid` has a line
+  bool started = false;  ///< there is a line for `pid`
   bool restarting = false;
   int restarts = 0;
 };
-/// The container's name; empty where no record was written.
+/// The container's name; empty without a record.
 std::string read_name(const std::string& files);
-/// Whether the last line about it says so.
+/// Whether the last line about pausing says so.
 bool is_paused(const std::string& files);
 Known read_lines(const std::string& files, int32_t pid);
 

@@ -7,25 +7,25 @@
 
 namespace berth::monitor {
 
-/// --restart, as Docker has it.
+/// --restart, with Docker's meaning.
 struct RestartPolicy {
   enum class When { no, on_failure, always, unless_stopped };
   When when = When::no;
-  std::optional<int> most;  ///< of on_failure: how often at most
+  std::optional<int> most;  ///< of on_failure: the maximal number of restarts
 };
 
 /// "no", "on-failure", "on-failure:3", "always", "unless-stopped"; anything else is "no": berth has
-/// checked it.
+/// validated it.
 RestartPolicy restart_policy(std::string_view text);
 
-/// Whether a container that ended with `status` (none: nobody knows) after `restarts` restarts is
-/// to be started again. One that a person has ended is not.
+/// Whether to restart a container that ended with `status` (none: unknown) after `restarts`
+/// restarts. One that the user has ended is not restarted.
 enum class Stopped { no, yes };
 bool is_to_restart(const RestartPolicy& policy, std::optional<int> status, int restarts,
                    Stopped stopped);
 
-/// How long to wait before the next start, docker's way: 100 ms at first, twice as long each time,
-/// at most a minute; from the beginning again after a container that lived for 10 s.
+/// The pause before the next start, as docker's: 100 ms at first, doubled each time, at most a
+/// minute; reset after a container that lived for 10 s.
 std::chrono::milliseconds next_pause(std::chrono::milliseconds last, std::chrono::seconds lived);
 
 }  // namespace berth::monitor

@@ -30,8 +30,8 @@ std::vector<uint64_t> numbers_in(std::string_view name) {
 }
 
 bool is_open_mpi(const Library& library) {
-  // Open MPI needs libopen-pal since 1.3, and since 6 libopen_mpi. A build that links these in
-  // statically defines ompi_mpi_comm_world itself.
+  // Open MPI needs libopen-pal since 1.3, and since 6 libopen_mpi. A build with static versions of
+  // these defines ompi_mpi_comm_world itself.
   bool needs = std::any_of(library.needed.begin(), library.needed.end(), [](std::string_view name) {
     return name.starts_with("libopen-pal.so") || name.starts_with("libopen-rte.so") ||
            name.starts_with("libopen_mpi.so");
@@ -60,7 +60,7 @@ Family family_of(const Library& library, const std::vector<uint64_t>& numbers) {
   return Family::unknown;
 }
 
-/// The library of the standard ABI is to be libmpi_abi.so.1; MPICH 5.0.0 and 5.0.1 called it .so.0
+/// The library of the standard ABI should be libmpi_abi.so.1; MPICH 5.0.0 and 5.0.1 called it .so.0
 /// by mistake. Source: MPICH issue 7867.
 bool same_major(const Abi& one, const Abi& other) {
   if (one.numbers[0] == other.numbers[0]) return true;
@@ -80,7 +80,7 @@ Abi classify(const Library& library) {
   abi.numbers = numbers_in(library.soname);
   abi.family = family_of(library, abi.numbers);
   abi.version = library.symbols.mpi_version;
-  // Cray's file may be called otherwise than its SONAME: then the name says nothing.
+  // Cray's file name may differ from its SONAME: then it says nothing about the version.
   std::string file = name_of(library.path);
   std::vector<uint64_t> numbers = numbers_in(file);
   bool says_more = stem_of(file) == stem_of(library.soname) && !abi.numbers.empty() &&
@@ -149,7 +149,7 @@ Verdict compare(const Abi& image, const Abi& host, Rule rule) {
   if (known && host.numbers[1] >= image.numbers[1]) return {true, "", ""};
   return {true, "",
           known ? "the host's " + two_of(host) + " is older than the image's " + two_of(image)
-                : "one of them does not say its second number"};
+                : "one of them has no second number"};
 }
 
 }  // namespace berth::mpi

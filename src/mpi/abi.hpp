@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which MPI a library is, and whether another one may stand in its place.
+// Classifies MPI libraries, and decides whether one may replace another.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace berth::mpi {
 
-/// Libraries of one family have one ABI, as long as their majors agree.
+/// Libraries of one family have one ABI, if their major versions agree.
 enum class Family {
   unknown,
   mpich,     ///< of the MPICH ABI Compatibility Initiative: MPICH ≥ 3.1, Intel MPI ≥ 5, Cray's,
@@ -25,14 +25,15 @@ enum class Family {
 struct Abi {
   Family family = Family::unknown;
   std::string soname;  ///< "libmpi.so.40"
-  /// Of the file's name without links, "libmpi.so.40.30.4", or as many as the SONAME has.
+  /// Of the file's name without links, "libmpi.so.40.30.4", or only those of the SONAME.
   std::vector<uint64_t> numbers;
-  std::string version;  ///< of the product, where the library says it: "4.1.4"
+  std::string version;  ///< of the product, if the library contains it: "4.1.4"
   bool operator==(const Abi&) const = default;
 };
 
-/// What the core of an MPI is. libmpi.so.12 is MPICH's SONAME, and was that of Open MPI 1.10: what
-/// it needs and defines tells them apart. Of a library that is none of them the family is unknown.
+/// Classifies the core library of an MPI. libmpi.so.12 is MPICH's SONAME, and was that of Open MPI
+/// 1.10: the symbols it needs and defines distinguish them. The family of other libraries is
+/// unknown.
 /// Source: MPICH ABI Compatibility Initiative; Open MPI's VERSION files; MPI 5.0, chapter 20.
 Abi classify(const Library& library);
 
@@ -40,21 +41,21 @@ Abi classify(const Library& library);
 std::string describe(const Abi& abi);
 std::string_view name_of(Family family);  ///< "Open MPI", "MPICH ABI", …
 
-/// How alike two libraries of one family have to be, by the numbers of their files.
+/// How similar two libraries of one family have to be, by the numbers of their files.
 enum class Rule {
-  major,   ///< the first number is the same
-  full,    ///< the same; a warning where the host's second one is lower
-  strict,  ///< the first two are the same
+  major,   ///< equal first numbers
+  full,    ///< the same; a warning if the host's second number is lower
+  strict,  ///< equal first and second numbers
 };
 std::string to_json_text(Rule rule);  ///< "major", "full", "strict"
 Result<Rule> from_json_text(std::string_view text, std::type_identity<Rule>);
 
 struct Verdict {
   bool fits = false;
-  std::string why;      ///< why not
-  std::string warning;  ///< it fits, but
+  std::string why;      ///< the reason if not
+  std::string warning;  ///< a remark if so
 };
-/// Whether the host's library may stand in the place of the image's. Pure.
+/// Whether the host's library may replace the image's. Pure.
 /// Source: Sarus, "MPI hook", MPI_COMPATIBILITY_TYPE.
 Verdict compare(const Abi& image, const Abi& host, Rule rule);
 

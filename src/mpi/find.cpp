@@ -16,8 +16,8 @@ constexpr size_t kMaxFound = 32;
 constexpr size_t kMaxBelow = 32;
 constexpr size_t kMaxLinked = 256;  // libraries of a program
 
-/// Cores by name: the loader is asked for these. libmpi.so.0, .2 and .3 and libmpich.so.10 are of
-/// ABIs that nobody keeps to any more.
+/// Core libraries by name: these are looked up. libmpi.so.0, .2 and .3 and libmpich.so.10 have
+/// obsolete ABIs.
 constexpr std::array kCores = {
     "libmpi.so.40",       "libmpi.so.20",        "libmpi.so.12",      "libmpich.so.12",
     "libmpi.so.1",        "libmpi_abi.so.0",     "libmpi_cray.so.12", "libmpi_gnu.so.12",
@@ -25,7 +25,8 @@ constexpr std::array kCores = {
     "libmpi.so.2",        "libmpi.so.3",         "libmpi.so.4",       "libmpich.so.10",
     "libmpi_mt.so.4",     "libmpi_ibm.so.3",     "libmpi_ibm.so.40"};
 
-/// No loader's own, but usual: of RHEL's modules, of builds from source, of vendors' images.
+/// In no loader's default list, but usual: of RHEL's modules, of builds from source, of vendors'
+/// images.
 constexpr std::array kUsual = {"/usr/lib64/openmpi/lib",
                                "/usr/lib64/mpich/lib",
                                "/usr/lib64/mvapich2/lib",
@@ -71,7 +72,7 @@ void add(const Library* library, std::vector<Installation>& found) {
 }
 
 bool is_core_name(std::string_view name) {
-  // "libmpi.so.7", but not libmpi_cxx.so.40, which is beside one.
+  // "libmpi.so.7", but not libmpi_cxx.so.40, a companion of one.
   return name.starts_with("libmpi.so.") || name.starts_with("libmpich.so.");
 }
 
@@ -89,7 +90,7 @@ Result<bool> holds(const scan::Tree& tree, const std::string& directory,
   return false;
 }
 
-/// Of which library a directory is, and where it lies: below the library's own directory, or
+/// The library that uses a directory, and its place: below the library's own directory, or
 /// anywhere.
 struct Beside {
   std::string_view soname;
@@ -117,8 +118,8 @@ const std::vector<Beside>& all_beside() {
   return kAll;
 }
 
-/// "/opt/x/lib/../etc" → "/opt/x/etc"; empty: there is no such directory, or it is another's: what
-/// a distribution has in /etc and /usr/share is that of its own libraries.
+/// "/opt/x/lib/../etc" → "/opt/x/etc"; empty: there is no such directory, or it is another's: a
+/// distribution's files in /etc and /usr/share belong to its own libraries.
 std::string place_of(const Beside& beside, const Library& library) {
   std::string_view directory = beside.directory;
   if (directory.starts_with("//")) {
@@ -129,7 +130,7 @@ std::string place_of(const Beside& beside, const Library& library) {
   if (directory.starts_with("/../")) {
     base = scan::parent_of(base);
     directory.remove_prefix(3);
-    // A prefix of its own: /usr/etc and /usr/share are everybody's.
+    // Only a prefix of its own: /usr/etc and /usr/share are shared.
     if (base == "/" || base == "/usr" || base == "/usr/lib" || base == "/usr/local") return {};
   }
   return (base == "/" ? "" : base) + std::string(directory);
@@ -148,7 +149,7 @@ Result<std::vector<Installation>> find_mpi(Libraries& libraries, const std::stri
       if (is_core_name(name) && names.size() < kMaxNames) names.push_back(std::move(name));
     }
   }
-  // Whoever has loaded a module means that one, whatever it is called.
+  // A loaded module selects its MPI, whatever its name.
   const std::string named = first + ":" + libraries.library_path();
   size_t count = 0;
   for (std::string_view directory : split(named, ':')) {
@@ -188,7 +189,7 @@ Result<std::vector<Installation>> find_mpi_of(Libraries& libraries, const Librar
       if (one == nullptr || !seen.insert(one).second) continue;
       bool is_core =
           is_core_name(name) || std::find(kCores.begin(), kCores.end(), name) != kCores.end();
-      // What an MPI is linked with is no second one.
+      // A library that an MPI is linked with is no second MPI.
       if (is_core) {
         add(one, found);
       } else {

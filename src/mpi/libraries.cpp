@@ -16,7 +16,7 @@ constexpr size_t kMaxDirectories = 64;
 constexpr size_t kMaxFiles = 2000;
 constexpr size_t kMaxKnownNames = 2'000'000;  // of symbols: some 400 MB
 
-/// A file seen through one piece of it, for whom every read is a walk through a tree.
+/// Reads a file through one buffer, because every read walks the tree.
 class Pieces {
  public:
   Pieces(const scan::Tree& tree, const scan::Tree::File& file) : tree_(tree), file_(file) {}
@@ -69,7 +69,7 @@ Result<std::optional<Library>> read_library(const scan::Tree& tree, const scan::
   if (!symbols.ok()) return none;
   Library library;
   library.path = file.path;
-  // It becomes the name of a file in the container.
+  // It becomes a file name in the container.
   library.soname = is_plain(elf->soname) ? elf->soname : name_of(file.path);
   library.needed = std::move(elf->needed);
   std::string origin = scan::parent_of(file.path);

@@ -15,11 +15,10 @@ namespace {
 
 constexpr size_t kMaxBrought = 200, kMaxPlugins = 512;
 
-/// What a refusal is made of; empty: nothing speaks against it.
+/// The reason for a refusal; empty: none.
 using Refusal = std::string;
 
-/// What `needer` takes from the library `from` and `other` does not have: a symbol, or a version;
-/// empty: nothing.
+/// A symbol or version that `needer` takes from the library `from` and `other` lacks; empty: none.
 std::string missing_in(const Library& other, const Library& needer, const Library& from) {
   for (const VersionNeed& need : needer.symbols.needs) {
     bool asked = need.library == from.soname;
@@ -35,13 +34,13 @@ void add_once(std::string text, std::vector<std::string>& out) {
   if (std::find(out.begin(), out.end(), text) == out.end()) out.push_back(std::move(text));
 }
 
-/// One MPI of the host in the place of one of the image.
+/// Replaces one MPI of the image by one of the host.
 class Swap {
  public:
   Swap(Libraries& image, Libraries& host, const Installation& ours, const Installation& theirs)
       : image_(image), host_(host), ours_(ours), theirs_(theirs) {}
 
-  /// Adds to `out` what has to be done, but only where it gives no refusal.
+  /// Adds the necessary steps to `out`, unless it refuses.
   Result<Refusal> run(const Library* program, Decision& out);
 
  private:
@@ -78,10 +77,10 @@ class Swap {
   std::vector<std::string> directories_;
   std::set<const Library*> plugins_;
   std::set<std::string> searched_;  ///< directories that come before the loader's cache
-  bool optional_ = false;           ///< what is looked at is a plugin's need: nothing depends on it
+  bool optional_ = false;           ///< the present needs are a plugin's: failures do not matter
 };
 
-/// The image's that its loader finds, or one beside the core.
+/// The image's library that its loader finds, or one beside the core.
 Result<const Library*> Swap::in_image(const std::string& name) {
   const Library* beside = TRY(image_.at(ours_.directory + "/" + name));
   if (beside != nullptr) return beside;
@@ -98,13 +97,13 @@ Result<const Library*> Swap::find_on_host(const Library& needer, const std::stri
   }
   const Library* found = TRY(host_.find(name));
   if (found != nullptr) return found;
-  // Who loads a module has this directory in LD_LIBRARY_PATH.
+  // A loaded module has this directory in LD_LIBRARY_PATH.
   found = TRY(host_.at(scan::parent_of(needer.path) + "/" + name));
   if (found != nullptr) return found;
   return host_.at(theirs_.directory + "/" + name);
 }
 
-/// RPATH and RUNPATH are looked at before the cache, in which the host's libraries stand.
+/// RPATH and RUNPATH are searched before the cache, which will have the host's libraries.
 void Swap::search_in(const Library& library) {
   constexpr size_t kMaxSearched = 64;
   for (std::string_view directory : split(library.search, ':')) {
@@ -112,12 +111,12 @@ void Swap::search_in(const Library& library) {
   }
 }
 
-/// The first version of glibc's that `library` asks for and the image does not have.
+/// The first glibc version that `library` requires and the image lacks.
 Result<Refusal> Swap::unmet_libc(const Library& library) {
   for (const VersionNeed& need : library.symbols.needs) {
     if (!is_of_libc(need.library)) continue;
     const Library* provider = TRY(image_.find(need.library));
-    // What glibc's libraries offer each other is of one glibc alone.
+    // Private symbols between glibc's libraries match only within one glibc.
     bool between_them = need.version == "GLIBC_PRIVATE";
     bool offered = provider != nullptr && provider->symbols.offers.contains(need.version);
     if (offered && !between_them) continue;
@@ -151,7 +150,7 @@ Result<Refusal> Swap::take(const Library& library, std::string name, std::string
   return Refusal();
 }
 
-/// Those of the image that programs may be linked with, by the host's of the same meaning.
+/// The companions of the image that programs may be linked with, by the host's equivalents.
 Result<Refusal> Swap::take_companions() {
   for (const std::vector<std::string>& names : companions(ours_.abi)) {
     for (const std::string& name : names) {
@@ -173,7 +172,7 @@ Result<Refusal> Swap::take_companions() {
 }
 
 Result<Refusal> Swap::resolve(const Library& needer, const std::string& name) {
-  // Whoever gives GPUs gives their driver.
+  // The GPU grant brings the drivers' libraries.
   bool others = is_of_libc(name) || is_of_driver(name);
   if (others || brought_.contains(name) || left_out_.contains(name)) return Refusal();
   const Library* own = TRY(image_.find(name));
@@ -195,7 +194,7 @@ Result<Refusal> Swap::resolve(const Library& needer, const std::string& name) {
       return Refusal();
     }
     if (optional_) {
-      // A plugin may fail; a library of the image that its programs live by may not.
+      // A plugin may fail; a library of the image that its programs need may not.
       left_out_.emplace(name,
                         "the image's has no " + missing + ", for which " + needer.path + " asks");
       return Refusal();
@@ -205,7 +204,7 @@ Result<Refusal> Swap::resolve(const Library& needer, const std::string& name) {
   return take(*other, name, std::move(why));
 }
 
-/// The plugins of a library, whose needs are looked at later.
+/// Queues the plugins of a library; their needs are checked later.
 Result<void> Swap::look_beside(const Library& library) {
   for (std::string& directory : TRY(directories_of(host_.tree(), library))) {
     if (std::find(directories_.begin(), directories_.end(), directory) != directories_.end()) {
@@ -221,7 +220,7 @@ Result<void> Swap::look_beside(const Library& library) {
   return {};
 }
 
-/// All that is needed by what is in the queue, and by what that needs.
+/// Resolves everything in the queue, recursively.
 Result<Refusal> Swap::follow() {
   while (!queue_.empty()) {
     const Library& library = *queue_.front();
@@ -234,7 +233,7 @@ Result<Refusal> Swap::follow() {
   return Refusal();
 }
 
-/// What the program takes from the image's MPI and would not find.
+/// A symbol that the program takes from the image's MPI and would miss.
 Refusal Swap::missing_of_program(const Library& program) const {
   for (const std::string& name : program.needed) {
     bool is_companion = std::any_of(kept_companions_.begin(), kept_companions_.end(),
@@ -256,10 +255,10 @@ Refusal Swap::missing_of_program(const Library& program) const {
   return {};
 }
 
-/// Whatever the loader could take for `name` in the place of the host's.
+/// All files that the loader could choose for `name` instead of the host's.
 Result<std::vector<std::string>> Swap::places_in_image(const Item& item, const std::string& name) {
   std::vector<const Library*> own = TRY(image_.find_all(name));
-  // What a program brings along for itself is its own affair, but two halves of an MPI are not.
+  // A program may bring libraries of its own, but halves of two MPIs must not mix.
   bool everywhere = is_of_one_piece(name);
   for (const std::string& directory : searched_) {
     if (!everywhere) break;
@@ -317,8 +316,8 @@ Result<Refusal> Swap::run(const Library* program, Decision& out) {
   if (refusal.empty()) refusal = TRY(follow());
   if (refusal.empty() && program != nullptr) refusal = missing_of_program(*program);
   if (!refusal.empty()) return refusal;
-  // A plugin that cannot be loaded is passed over by its MPI, so nothing refuses from here on. What
-  // plugins need brings plugins of its own: UCX its transports.
+  // An MPI skips plugins that it cannot load, so from here on nothing refuses. Libraries that
+  // plugins need bring plugins of their own: UCX its transports.
   optional_ = true;
   std::set<const Library*> seen;
   for (size_t before = SIZE_MAX; before != items_.size() + plugins_.size();) {
@@ -332,7 +331,7 @@ Result<Refusal> Swap::run(const Library* program, Decision& out) {
     }
     TRY(follow());
   }
-  // There is one place for each name.
+  // Each name has one place.
   for (const auto& [path, item] : items_) {
     for (const std::string& name : item.names) {
       bool taken = std::any_of(
@@ -347,7 +346,7 @@ Result<Refusal> Swap::run(const Library* program, Decision& out) {
   return Refusal();
 }
 
-/// The first MPI of the host that fits; else why none does.
+/// Uses the first MPI of the host that fits; otherwise returns why none does.
 Result<Refusal> swap_one(Libraries& image, Libraries& host, const Installation& ours,
                          const std::vector<Installation>& theirs, const Question& question,
                          const Library* program, Decision& out) {
@@ -369,7 +368,7 @@ Result<Refusal> swap_one(Libraries& image, Libraries& host, const Installation& 
       out.openmpi = out.openmpi || one.abi.family == Family::openmpi;
       return Refusal();
     }
-    // Of several the first that nearly did it is worth a word.
+    // If several fail, the first that nearly fitted is reported.
     if (why.empty() || (verdict.fits && !fitted)) why = refusal;
     fitted = fitted || verdict.fits;
   }
@@ -389,10 +388,10 @@ Result<Decision> decide(Libraries& image, Libraries& host, const Question& quest
     out.why = "the image has no MPI that its loader or a usual place shows";
     return out;
   }
-  // A system of glibc may have musl's loader as well.
+  // A glibc system may have musl's loader as well.
   bool glibc = TRY(image.find("libc.so.6")) != nullptr;
   if (!glibc && TRY(image.has_musl())) {
-    out.why = "the image is musl's, for which the host's libraries are not made";
+    out.why = "the image has musl, but the host's libraries are built for glibc";
     for (const Installation& one : ours) {
       out.notes.push_back({one.core->path, false, describe(one.abi) + ": " + out.why, ""});
     }
@@ -404,7 +403,7 @@ Result<Decision> decide(Libraries& image, Libraries& host, const Question& quest
   if (!own.empty()) out.own = TRY(use_of(image, own[0]));
   std::string refused;
   for (const Installation& one : ours) {
-    // What the program is not linked with does not concern it.
+    // An MPI that the program is not linked with does not affect it.
     bool is_its_own = std::any_of(own.begin(), own.end(),
                                   [&](const Installation& used) { return used.core == one.core; });
     std::string why =

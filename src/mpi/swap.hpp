@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the host's MPI can stand in the place of an image's, and what has to come with it.
+// Decides whether the host's MPI can replace an image's, and which files have to come with it.
 #pragma once
 
 #include <optional>
@@ -14,15 +14,15 @@
 
 namespace berth::mpi {
 
-/// A library of the host that a container gets.
+/// A library of the host for a container.
 struct Brought {
   std::string host_path;           ///< without links
-  std::vector<std::string> names;  ///< SONAMEs that it is found by: its own first
-  std::vector<std::string> over;   ///< files of the image that it is laid over
+  std::vector<std::string> names;  ///< SONAMEs under which it is found: its own first
+  std::vector<std::string> over;   ///< files of the image that it covers
   std::string why;
 };
 
-/// A line for whoever asks why.
+/// A line of explanation.
 struct Note {
   std::string object;
   bool given = false;
@@ -30,15 +30,15 @@ struct Note {
   std::string host_path;
 };
 
-/// What becomes of the MPIs of an image.
+/// The decision about the MPIs of an image.
 struct Decision {
   std::vector<Brought> libraries;        ///< empty: the image's stay
-  std::vector<std::string> directories;  ///< of the host, to be seen at the same path
-  bool openmpi = false;                  ///< one of those that were exchanged is Open MPI
+  std::vector<std::string> directories;  ///< of the host, to be visible at the same path
+  bool openmpi = false;                  ///< one of the replaced ones is Open MPI
   bool has_mpi = false;                  ///< the image has one at all
-  std::string why;                       ///< in one line: by what, or why not
-  std::string own_stays;                 ///< why the MPI of the program itself was not exchanged
-  std::optional<Used> own;               ///< what the program uses after all of that; none known
+  std::string why;                       ///< in one line: the replacement, or the reason against it
+  std::string own_stays;                 ///< why the program's own MPI was not replaced
+  std::optional<Used> own;               ///< the program's MPI afterwards; none: unknown
   std::vector<Note> notes;
   std::vector<std::string> warnings;
   bool swapped() const { return !libraries.empty(); }
@@ -46,16 +46,15 @@ struct Decision {
 
 struct Question {
   Rule rule = Rule::major;
-  std::string program;  ///< absolute, in the image; empty: nobody knows what will run
+  std::string program;  ///< absolute, in the image; empty: unknown
 };
 
-/// Holds each MPI of the image against those of the host, the first that fits is taken. A library
-/// of the host comes along
-/// - always, where it is of one piece with its MPI or of the fabric below;
-/// - else where the image's own does not have what is asked for, or there is none;
-/// - never, where it is glibc's: what the others need of that the image has to have, version by
-///   version.
-/// Every number is bounded by those of Libraries.  Errors: io (of the trees alone).
+/// Compares each MPI of the image with those of the host; the first that fits is used. A library of
+/// the host comes along
+/// - always, if it belongs to the MPI installation or to the fabric below;
+/// - else if the image has none, or its own lacks required symbols;
+/// - never, if it is glibc's: the image has to have the versions that the others require.
+/// Every number is bounded by those of Libraries.  Errors: io (of the trees only).
 Result<Decision> decide(Libraries& image, Libraries& host, const Question& question);
 
 }  // namespace berth::mpi

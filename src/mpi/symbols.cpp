@@ -14,7 +14,7 @@ constexpr uint64_t kHash = 4, kStrings = 5, kSymbols = 6, kStringsSize = 10,
                    kDefinitionCount = 0x6fff'fffd, kNeeds = 0x6fff'fffe, kNeedCount = 0x6fff'ffff;
 constexpr uint32_t kSymbolSection = 11;  // SHT_DYNSYM
 constexpr size_t kSymbolSize = 24;
-// Far above what libraries have: Intel's libmpi has some twenty thousand symbols.
+// Far above real libraries: Intel's libmpi has some twenty thousand symbols.
 constexpr uint64_t kMaxSymbols = 300'000, kMaxStrings = uint64_t{32} << 20, kMaxVersions = 4096;
 constexpr size_t kMaxName = 4096, kMaxNameBytes = size_t{32} << 20, kMaxTable = size_t{1} << 20;
 constexpr size_t kMaxVersionText = 64;
@@ -68,7 +68,7 @@ class Tables {
   Symbols found_;
 };
 
-/// Up to `size` bytes of what the dynamic section names; empty where it names none.
+/// Up to `size` bytes of the table at an address tag of the dynamic section; empty without it.
 Result<std::string> Tables::table(uint64_t address_tag, uint64_t size,
                                   std::string_view what) const {
   auto address = elf_.dynamic_value(address_tag);
@@ -86,14 +86,14 @@ Result<void> Tables::read_strings() {
   return {};
 }
 
-/// Empty for what lies outside.
+/// Empty if it is outside.
 std::string_view Tables::text_at(uint64_t at) const {
   if (at >= strings_.size()) return {};
   std::string_view rest = std::string_view(strings_).substr(static_cast<size_t>(at), kMaxName);
   return rest.substr(0, rest.find('\0'));
 }
 
-// Both tables of versions are lists within themselves: every entry says how far the next one is.
+// Both version tables are linked lists: every entry has the offset of the next one.
 Result<void> Tables::read_needs() {
   std::string bytes = TRY(table(kNeeds, kMaxTable, "needed versions"));
   uint64_t files = elf_.dynamic_value(kNeedCount).value_or(0), entries = 0;
@@ -136,7 +136,8 @@ Result<void> Tables::read_definitions() {
   return {};
 }
 
-/// The dynamic section does not say it: the section's size does, or the older table of hashes.
+/// The dynamic section lacks the number: it follows from the section's size, or the older hash
+/// table.
 Result<uint64_t> Tables::count_symbols() const {
   uint64_t count = 0;
   for (const scan::ElfSection& section : elf_.sections) {

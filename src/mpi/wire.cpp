@@ -17,8 +17,8 @@ bool is_before_5(const Installation& mpi) {
   return needs(*mpi.core, "libopen-rte.so");
 }
 
-/// Whether a plugin of this Open MPI speaks PMI. Since 5 there is none, and no libopen-rte. Where
-/// no plugins are found they are linked in, and nobody knows which.
+/// Whether a plugin of this Open MPI supports PMI. Since 5 there is none, and no libopen-rte.
+/// Without plugin files they are linked in, and unknown.
 Result<bool> has_plugin_for_pmi(Libraries& libraries, const Installation& mpi) {
   if (!is_before_5(mpi)) return false;
   const Library* base = nullptr;
@@ -33,7 +33,7 @@ Result<bool> has_plugin_for_pmi(Libraries& libraries, const Installation& mpi) {
     for (const std::string& name : TRY(libraries.tree().list(directory))) {
       if (!name.starts_with("mca_pmix_")) continue;
       has_plugins = true;
-      // Of Slurm's PMI 1 and 2, and of Cray's; Flux's is silent under another launcher.
+      // Of Slurm's PMI 1 and 2, and of Cray's; Flux's does nothing under another launcher.
       for (std::string_view kind : {"s1", "s2", "cray"}) {
         if (name == "mca_pmix_" + std::string(kind) + ".so") return true;
       }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the ranks of a program find each other: what their launcher offers, and what their MPI takes.
+// How the ranks of a program find each other: the launcher's protocols, and those of their MPI.
 #pragma once
 
 #include <cstdint>
@@ -16,41 +16,41 @@ struct Wires {
   bool pmix = false;  ///< PMIx: Open MPI's mpirun, srun --mpi=pmix
 };
 
-/// What a launcher has started.
+/// The launcher of this process.
 struct Launch {
-  bool slurm = false;  ///< a step of Slurm, or else an mpirun
+  bool slurm = false;  ///< a step of Slurm; otherwise an mpirun
   uint64_t ranks = 0;
   Wires offers;
-  /// The ranks of this node do not have their numbers on it in the order of their ranks, as far as
-  /// this rank can tell: Open MPI 6.0.0rc2's mpirun with more ranks than slots.
+  /// The local ranks of this node are not in the order of the ranks, as far as this rank can tell:
+  /// Open MPI 6.0.0rc2's mpirun with more ranks than slots.
   bool unordered = false;
 };
 
-/// An MPI that a program uses, and what it takes.
+/// An MPI that a program uses, and the protocols it supports.
 struct Used {
   Abi abi;
   Wires takes;
-  bool needs_order = false;  ///< of Launch; its shared memory crashes or hangs without it
-  bool called = true;        ///< by the program itself; else only a library of it is linked with it
-  bool by_itself = false;    ///< it may know a way that Launch does not tell of: its vendor's, or a
+  bool needs_order = false;  ///< of ranks; its shared memory crashes or hangs otherwise
+  bool called = true;        ///< by the program itself; else only a library links it
+  bool by_itself = false;    ///< it may have another way than those in Launch: its vendor's, or a
                              ///< library of Slurm's that it is linked with
 };
 
-/// Open MPI takes PMIx alone since 5, and before that what its plugins have. MPICH and its kin have
-/// PMI built in, and PMIx where they are linked with it. `libraries` are those that `mpi` is of.
-/// Errors: io (of the tree alone).
-/// Open MPI before 5 finds its neighbours' segments by counting ranks (btl/vader).
+/// Open MPI since 5 supports only PMIx, earlier ones what their plugins support. MPICH and its
+/// derivatives have PMI built in, and PMIx if linked with it. `libraries` are those of `mpi`. Open
+/// MPI before 5 finds its neighbours' segments by counting ranks (btl/vader).
+/// Errors: io (of the tree only).
 /// Source: Open MPI 5.0 documentation, "Launching with Slurm"; MPICH 4.2 README, "Process
 /// Managers".
 Result<Used> use_of(Libraries& libraries, const Installation& mpi);
 
-/// Why `launch` would not become one world of all its ranks: as many worlds of one, which no MPI
-/// reports, for each computes the whole; or ranks that crash. With what to try. Empty: nothing is
-/// known to speak against it.
+/// Why `launch` would not become one world of all its ranks, and what to try: it would become many
+/// worlds of one rank, which no MPI reports as an error, because each computes the whole; or ranks
+/// would crash. Empty: no objection.
 struct Objection {
   std::string why;
   std::string hint;
-  bool alone = false;  ///< worlds of one rank, which may be what is meant
+  bool alone = false;  ///< worlds of one rank, which may be intended
   explicit operator bool() const { return !why.empty(); }
 };
 Objection objection(const Launch& launch, const Used& mpi);

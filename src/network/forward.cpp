@@ -57,7 +57,7 @@ std::string let_pass(const std::vector<ForwardChain>& chains, std::string_view b
   std::string rules;
   for (const ForwardChain& chain : chains) {
     if (!chain.drops) continue;
-    // With a counter, as iptables makes its own: it lists them then.
+    // With a counter, as in iptables' own rules: then iptables can list them.
     constexpr auto kRule = "add rule {} {} \"{}\" counter accept\n";
     if (!chain.accepts_from) rules += fmt::format(kRule, chain.name, "iifname", bridge);
     if (!chain.accepts_to) rules += fmt::format(kRule, chain.name, "oifname", bridge);

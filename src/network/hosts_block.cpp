@@ -44,15 +44,15 @@ std::string peer_lines(const Lease& lease, const std::vector<Lease>& leases) {
 std::string with_block(std::string_view hosts, std::string_view lines) {
   std::string text;
   bool inside = false;
-  // Searched once: in a file that a container has filled every line may begin a block, and a
-  // search for each of them would take quadratic time.
+  // Searched once: every line of a file that a container wrote may begin a block, and a search for
+  // each would take quadratic time.
   size_t last_end = hosts.rfind(kEnd);
   size_t at = 0;
   while (at < hosts.size()) {
     size_t end = std::min(hosts.find('\n', at), hosts.size());
     std::string_view line = hosts.substr(at, end - at);
     at = end + 1;
-    // A block that somebody has cut off at its end takes no more lines along than there are.
+    // A block without its end mark swallows no further lines.
     if (line == kBegin) inside = last_end != hosts.npos && last_end >= at;
     if (!inside && line != kBegin && line != kEnd) text += std::string(line) + "\n";
     if (line == kEnd) inside = false;

@@ -28,7 +28,7 @@ std::optional<Ipv4> parse_ipv4(std::string_view text) {
   Ipv4 value = 0;
   for (std::string_view part : parts) {
     auto number = parse_u64(part);
-    // A leading zero means octal to some, and decimal to others.
+    // Some parsers take a leading zero for octal, others for decimal.
     if (!number || *number > 255 || (part.size() > 1 && part[0] == '0')) return std::nullopt;
     value = value << 8 | static_cast<Ipv4>(*number);
   }
@@ -58,7 +58,7 @@ std::optional<Ipv4> from_bytes(std::string_view bytes) {
 }
 
 std::optional<Subnet> choose_subnet(const std::vector<Subnet>& taken, uint32_t turn) {
-  // Of the middle of 10/8 and of 172.16/12, away from Docker's 172.17 and podman's 10.88.
+  // From the middle of 10/8 and 172.16/12, away from Docker's 172.17 and podman's 10.88.
   std::vector<Subnet> candidates;
   for (unsigned b = 96; b < 128; ++b) candidates.push_back({address(10, b, 0, 0), 16});
   for (unsigned b = 22; b < 32; ++b) candidates.push_back({address(172, b, 0, 0), 16});

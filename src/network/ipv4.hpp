@@ -9,14 +9,14 @@
 
 namespace berth::network {
 
-/// An IPv4 address in the order of the host: 10.0.0.1 is 0x0a000001.
+/// An IPv4 address in host byte order: 10.0.0.1 is 0x0a000001.
 using Ipv4 = uint32_t;
 
 std::optional<Ipv4> parse_ipv4(std::string_view text);
 std::string text_of(Ipv4 address);
-/// The four bytes as they travel.
+/// The four bytes in network order.
 std::string bytes_of(Ipv4 address);
-/// Of four bytes as they travel.
+/// From four bytes in network order.
 std::optional<Ipv4> from_bytes(std::string_view bytes);
 
 struct Subnet {
@@ -30,23 +30,23 @@ struct Subnet {
   bool operator==(const Subnet&) const = default;
 };
 
-/// A private subnet that overlaps none of `taken`, which are the host's routes; a default route
-/// (/0) takes nothing. The same input gives the same subnet, another `turn` begins elsewhere.
-/// 65,533 addresses for containers, where there is room.
+/// A private subnet that does not overlap `taken`, the host's routes; a default route (/0) does not
+/// count. The same input gives the same subnet, another `turn` starts elsewhere. 65,533 addresses
+/// for containers, if possible.
 std::optional<Subnet> choose_subnet(const std::vector<Subnet>& taken, uint32_t turn);
-/// The same with 253 addresses, for user-mode networks: 10.0.2.0/24, which people know from them,
-/// where it is free.
+/// The same with 253 addresses, for user-mode networks: their well-known 10.0.2.0/24, if it is
+/// free.
 std::optional<Subnet> choose_small_subnet(const std::vector<Subnet>& taken);
 
-/// "10.1.0.0/16"; what lies beyond the prefix counts as zero. Nothing where it is no subnet.
+/// "10.1.0.0/16"; bits beyond the prefix are cleared. Nothing for other text.
 std::optional<Subnet> parse_subnet(std::string_view text);
 
-/// The same as choose_subnet() for a network with a name, out of others than that one's, so that
-/// neither gets in the other's way while it is not in use: 4,093 addresses.
+/// The same as choose_subnet() for a named network, from a separate range, so that unused networks
+/// of either kind do not collide: 4,093 addresses.
 std::optional<Subnet> choose_named_subnet(const std::vector<Subnet>& taken);
 
-/// The lowest address of `range`, which lies in `subnet`, that is neither the first two nor the
-/// last of `subnet`, nor in `taken`.
+/// The lowest address of `range`, a part of `subnet`, except the first two and the last of `subnet`
+/// and those in `taken`.
 std::optional<Ipv4> choose_address(const Subnet& subnet, const Subnet& range,
                                    const std::vector<Ipv4>& taken);
 

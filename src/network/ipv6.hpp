@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses of IPv6, as 16 bytes in the order in which they travel.
+// IPv6 addresses, as 16 bytes in network order.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace berth::network {
 
-/// "fd00::1"; nothing for other text, zones ("%eth0") among it.
+/// "fd00::1"; nothing for other text, zones ("%eth0") included.
 std::optional<std::string> parse_ipv6(std::string_view text);
 
 /// The short form of 16 bytes. Source: RFC 5952
 std::string text_of_ipv6(std::string_view bytes);
 
-/// The four bytes of IPv4 in ::ffff:10.0.0.1; nothing where `bytes` are another address. Source:
-/// RFC 4291 section 2.5.5.2
+/// The four bytes of the IPv4 address in ::ffff:10.0.0.1; nothing for other addresses. Source: RFC
+/// 4291 section 2.5.5.2
 std::optional<std::string_view> mapped_ipv4(std::string_view bytes);
 
-/// Whether the text of an address of either version is one of IPv6.
+/// Whether an address text is one of IPv6.
 bool is_ipv6(std::string_view address);
 
 /// "10.0.0.1:80", "[::1]:80".
@@ -32,9 +32,8 @@ struct Prefix {
   bool contains(std::string_view address) const;
 };
 
-/// A private prefix of 64 bits that overlaps none of `taken`, which are the host's routes; a
-/// default route (/0) takes nothing. fd00::/64, which people know from slirp4netns, where it is
-/// free. Source: RFC 4193
+/// A private prefix of 64 bits that does not overlap `taken`, the host's routes; a default route
+/// (/0) does not count. Slirp4netns's well-known fd00::/64, if it is free. Source: RFC 4193
 std::optional<Prefix> choose_prefix(const std::vector<Prefix>& taken);
 
 /// The address of `prefix` with the number `host`.

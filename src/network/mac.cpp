@@ -25,7 +25,7 @@ std::optional<std::string> bytes_of_digits(const std::string& digits) {
   return bytes;
 }
 
-/// Of groups of digits that have one size and one character between them.
+/// Groups of digits with equal sizes and the same separator.
 std::optional<std::string> bytes_of_text(std::string_view text) {
   struct Form {
     char separator;

@@ -10,27 +10,27 @@ namespace berth::network {
 /// The addresses of the nameserver lines of a resolv.conf(5), in their order.
 std::vector<std::string> nameservers_of(std::string_view resolv_conf);
 
-/// Those of them that a container with IPv4 alone can reach: no loopback, which is another machine
-/// to it, and no IPv6.
+/// The ones that a container with only IPv4 can reach: no loopback, which is another machine there,
+/// and no IPv6.
 std::vector<std::string> reachable(const std::vector<std::string>& nameservers);
 
-/// The same for a container with IPv6 alone: no IPv4, no loopback, and nothing that holds on one
-/// link of the host alone (fe80::/10).
+/// The same for a container with only IPv6: no IPv4, no loopback, and no link-local address of the
+/// host (fe80::/10).
 std::vector<std::string> reachable_by_ipv6(const std::vector<std::string>& nameservers);
 
-/// What docker takes where the host has no nameserver that a container can reach.
+/// Docker's default if the host has no nameserver that a container can reach.
 std::vector<std::string> fallback_nameservers();
 
 /// `resolv_conf` with other nameservers; its other lines (search, options) stay.
 std::string with_nameservers(std::string_view resolv_conf,
                              const std::vector<std::string>& nameservers);
 
-/// What a hosts(5) of berth says for an address that is not known yet: of the container itself, and
-/// of the host for "host-gateway".
+/// Placeholders in berth's hosts(5) for addresses that are not known yet: of the container itself,
+/// and of the host for "host-gateway".
 inline constexpr std::string_view kOwnAddress = "127.0.1.1";
 inline constexpr std::string_view kHostGateway = "host-gateway";
 
-/// `hosts` with the addresses `own` and `host` in their places.
+/// `hosts` with these placeholders replaced by `own` and `host`.
 std::string with_addresses(std::string_view hosts, std::string_view own, std::string_view host);
 
 }  // namespace berth::network

@@ -46,7 +46,7 @@ Result<std::string> parse_protocol(std::string_view text, std::string_view whole
   return refused(whole, "Invalid proto: " + std::string(text));
 }
 
-/// The three texts around the last two colons; an address of IPv6 has brackets and colons.
+/// The three texts around the last two colons; an IPv6 address has brackets and colons.
 struct Pieces {
   std::string_view address;
   std::string_view host;
@@ -82,7 +82,7 @@ Result<Publish> combine(std::string_view whole, const Pieces& pieces, std::strin
   if (!container) return refused(whole, "Invalid containerPort: " + std::string(pieces.container));
   publish.container_first = container->first;
   publish.count = static_cast<uint16_t>(container->size());
-  // 0 is any port that is free, as bind(2) has it.
+  // 0 is any free port, as in bind(2).
   if (pieces.host.empty() || pieces.host == "0") return publish;
   auto host = parse_range(pieces.host);
   if (!host) return refused(whole, "Invalid hostPort: " + std::string(pieces.host));
@@ -130,7 +130,7 @@ Result<void> check_versions(const std::vector<Publish>& ports, std::string_view 
     if (mode == kPasta || !is_ipv6(port.host_address)) continue;
     return make_error(
         Kind::unsupported,
-        "publish at [" + port.host_address + "]: network " + quote(mode) + " has IPv4 alone",
+        "publish at [" + port.host_address + "]: network " + quote(mode) + " has only IPv4",
         "an IPv4 address, --network pasta (of ordinary users), or --network host");
   }
   return {};

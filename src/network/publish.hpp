@@ -10,14 +10,14 @@
 
 namespace berth::network {
 
-/// One --publish as docker reads it: [ADDRESS:][PORT[-PORT]]:PORT[-PORT][/tcp|/udp], an address of
-/// IPv6 in brackets, a port of the container alone, or "published=8080,target=80,protocol=tcp". A
-/// range of the host with a single port of the container means any that is free. Errors: usage,
-/// with docker's words (a port that is none, ranges of two lengths, a protocol); unsupported
-/// (sctp).
+/// Parses one --publish as docker does: [ADDRESS:][PORT[-PORT]]:PORT[-PORT][/tcp|/udp], an IPv6
+/// address in brackets, only a port of the container, or "published=8080,target=80,protocol=tcp". A
+/// range of the host with a single port of the container means any free one of it.
+/// Errors: usage, with docker's messages (an invalid port, ranges of different lengths, a
+/// protocol); unsupported (sctp).
 Result<Publish> parse_publish(std::string_view text);
 
-/// Of networks only pasta's have IPv6. `mode` as in Request.
+/// Only pasta's networks have IPv6. `mode` as in Request.
 /// Errors: unsupported (a port at an IPv6 address of another network).
 Result<void> check_versions(const std::vector<Publish>& ports, std::string_view mode);
 
@@ -31,8 +31,8 @@ struct Exposed {
 };
 Result<Exposed> parse_exposed(std::string_view text);
 
-/// What is to be published: `publish` as it is, and with `all` every port of `exposed` that it does
-/// not name, at any free port of the host.
+/// The ports to publish: `publish` unchanged, and with `all` every other port of `exposed`, at any
+/// free port of the host.
 enum class PublishAll { no, yes };
 std::vector<Publish> all_ports(std::vector<Publish> publish, const std::vector<Exposed>& exposed,
                                PublishAll all);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What berth and berth-network say to each other. berth-network is a hook of the container
+// The interface between berth and berth-network. berth-network is a hook of the container
 // (docs/decisions/0090): its request is an argument, the container's id and process come in the
-// state on its standard input, and what came of it is a lease, a file that berth reads.
+// state on its standard input, and its result is a lease, a file that berth reads.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace berth::network {
 
-/// Ports to publish, one after the other: `count` of the host from `host_first` on to `count` of
-/// the container from `container_first` on.
+/// Consecutive ports to publish: `count` of the host from `host_first` on to `count` of the
+/// container from `container_first` on.
 struct Publish {
   std::string host_address;  ///< empty: all of IPv4
-  uint16_t host_first = 0;   ///< 0: any that is free
-  uint16_t host_last = 0;    ///< above the last of `count`: any that is free among them
+  uint16_t host_first = 0;   ///< 0: any free one
+  uint16_t host_last = 0;    ///< above the last of `count`: any free ones of the range
   uint16_t container_first = 0;
   uint16_t count = 1;
   std::string protocol = "tcp";  ///< tcp or udp
@@ -53,23 +53,23 @@ void fields(V& v, Published& p) {
   v.optional("inner_port", p.inner_port);
 }
 
-inline constexpr const char* kNone = "none";  ///< disconnected from every network it had
+inline constexpr const char* kNone = "none";  ///< disconnected from all its networks
 inline constexpr const char* kBridge = "bridge";
 inline constexpr const char* kPasta = "pasta";
 inline constexpr const char* kSlirp = "slirp4netns";
 
-/// A network that a container is to be in. berth knows what a network is called and which subnet it
-/// has; berth-network is told.
+/// A network that a container joins. berth manages names and subnets of networks, and passes them
+/// to berth-network.
 struct Attachment {
-  std::string network;  ///< 64 digits; empty: the bridge that has no name
+  std::string network;  ///< 64 digits; empty: the unnamed bridge
   std::string name;
   std::string subnet;  ///< "10.128.0.0/20"
   std::string gateway;
-  std::string range;      ///< of the subnet, for containers that ask for no address; empty: all
+  std::string range;      ///< of the subnet, for containers without a requested address; empty: all
   bool internal = false;  ///< without a way out
-  std::string address;    ///< that was asked for; empty: any
-  std::string mac;        ///< the same
-  std::vector<std::string> names;  ///< by which those in it find the container
+  std::string address;    ///< requested; empty: any
+  std::string mac;        ///< likewise
+  std::vector<std::string> names;  ///< the container's names in it
 };
 template <class V>
 void fields(V& v, Attachment& a) {
@@ -84,21 +84,21 @@ void fields(V& v, Attachment& a) {
   v.optional("names", a.names);
 }
 
-/// What `attach` is asked for.
+/// The request of `attach`.
 struct Request {
   std::string mode;     ///< kBridge, kPasta, kSlirp or kNone
   std::string program;  ///< of pasta or slirp4netns; absolute
   std::vector<Publish> ports;
   std::string hosts_file;            ///< gets the container's address (names.hpp); empty: none
-  std::string resolver_file;         ///< gets nameservers in the place of its own; empty: none
-  std::vector<Attachment> networks;  ///< with kBridge; empty: the bridge that has no name
-  std::string mac;                   ///< asked for without a network with a name; empty: any
-  /// With kBridge: kPasta or kSlirp, by which the bridges of an ordinary user lead out, from a
-  /// network namespace that a holder keeps; empty: root's, in the host's.
+  std::string resolver_file;         ///< gets nameservers in place of its own; empty: none
+  std::vector<Attachment> networks;  ///< with kBridge; empty: the unnamed bridge
+  std::string mac;                   ///< requested without a named network; empty: any
+  /// With kBridge: kPasta or kSlirp, which connects the bridges of an ordinary user to the outside,
+  /// from a holder's network namespace; empty: root's, in the host's.
   std::string outside;
-  /// With `outside`: the subnets of all networks of this user, which lie within the namespace.
+  /// With `outside`: the subnets of all networks of this user, which are inside the namespace.
   std::vector<std::string> taken;
-  /// The caller's user namespace was made by somebody else, whose processes tell nothing.
+  /// The caller's user namespace was made by others, so its processes do not count.
   bool foreign_space = false;
 };
 template <class V>
@@ -115,7 +115,7 @@ void fields(V& v, Request& r) {
   v.optional("foreign_space", r.foreign_space);
 }
 
-/// One process, for as long as this machine runs.
+/// Identifies one process until the next boot.
 struct ProcessName {
   int pid = 0;
   uint64_t start_time = 0;  ///< clock ticks since boot
@@ -127,7 +127,7 @@ void fields(V& v, ProcessName& p) {
   v.required("start_time", p.start_time);
 }
 
-/// What a container has of one bridge.
+/// A container's connection to one bridge.
 struct Endpoint {
   std::string network;  ///< as in Attachment, and so the next
   std::string name;
@@ -154,8 +154,8 @@ void fields(V& v, Endpoint& e) {
   v.optional("names", e.names);
 }
 
-/// What a container has of the network: <id>.json in the directory of the networks. It counts as
-/// long as `holder` lives in the boot `boot_id`.
+/// The network of a container: <id>.json in the directory of the networks. It counts as long as
+/// `holder` lives in the boot `boot_id`.
 struct Lease {
   std::string id;
   std::string mode;
@@ -168,15 +168,15 @@ struct Lease {
   uint8_t ipv6_prefix_length = 0;
   std::string ipv6_gateway;
   std::string host;       ///< an address of the host's for the container; empty: none
-  std::string mac;        ///< of the container's interface; empty: its helper has chosen it
+  std::string mac;        ///< of the container's interface; empty: its helper chose it
   std::string interface;  ///< the host's end of it; only with a bridge
   std::vector<std::string> nameservers;
-  std::vector<Publish> asked_ports;   ///< of the request; with a bridge alone
-  std::vector<Published> ports;       ///< none where nothing leads out
+  std::vector<Publish> asked_ports;   ///< of the request; only with a bridge
+  std::vector<Published> ports;       ///< none without a way out
   std::optional<ProcessName> helper;  ///< pasta or slirp4netns
   std::string hosts_file;             ///< of the request
-  /// With a bridge: one for each network. Address, MAC and interface above are those of the one
-  /// that leads out and has the ports.
+  /// With a bridge: one for each network. Address, MAC and interface above are those of the
+  /// endpoint with a way out and the ports.
   std::vector<Endpoint> endpoints;
   std::string outside;  ///< of the request: its bridges are in the holder's namespace
 };
@@ -204,9 +204,8 @@ void fields(V& v, Lease& l) {
   v.optional("outside", l.outside);
 }
 
-/// The process of a user that keeps the network namespace in which the bridges of networks with
-/// names are: kHolderFile in the directory of the networks. It counts while it lives, in the boot
-/// `boot_id`.
+/// The process of a user that keeps the network namespace with the bridges of named networks:
+/// kHolderFile in the directory of the networks. It counts while it lives, in the boot `boot_id`.
 struct Holder {
   std::string boot_id;
   ProcessName process;
@@ -214,7 +213,7 @@ struct Holder {
   std::string outside;                ///< kPasta or kSlirp
   std::string subnet;                 ///< between the namespace and the host
   std::string host;                   ///< an address of the host's; empty: none
-  std::optional<ProcessName> helper;  ///< pasta, which ends by nobody else
+  std::optional<ProcessName> helper;  ///< pasta, which does not end by itself
 };
 template <class V>
 void fields(V& v, Holder& h) {
@@ -227,18 +226,18 @@ void fields(V& v, Holder& h) {
   v.optional("helper", h.helper);
 }
 inline constexpr const char* kHolderFile = "holder";
-/// A process that makes or joins the holder's user namespace has this lock, and so has a holder
-/// that ends.
+/// The lock of a process that makes or joins the holder's user namespace, and of a holder that
+/// ends.
 inline constexpr const char* kHolderLock = "holder.lock";
 
-/// Where the lease of container `id` lies in the directory of the networks.
+/// The path of container `id`'s lease in the directory of the networks.
 inline std::string lease_file(const std::string& id) {
   return id + ".json";
 }
 
-/// A failure of berth-network as the one line of JSON that it prints on standard error.
+/// A failure of berth-network as the line of JSON that it prints on standard error.
 std::string write_failure(const Error& error);
-/// The error in what a hook has printed; nothing where that is something else.
+/// The error in a hook's output; nothing for other text.
 std::optional<Error> read_failure(std::string_view text);
 
 }  // namespace berth::network

@@ -21,7 +21,7 @@ Error unchecked(std::string_view text) {
   return make_error(Kind::bug, "make rules with '" + std::string(text) + "'");
 }
 
-/// Nothing gets into a rule that could end a word of it.
+/// Rejects texts that could end a token of a rule.
 Result<void> check(const Lease& lease) {
   if (!parse_ipv4(lease.address)) return unchecked(lease.address);
   if (!is_word(lease.mac, ":")) return unchecked(lease.mac);
@@ -38,7 +38,7 @@ Result<void> check(const RuleInputs& inputs) {
   if (!is_word(inputs.names.bridge, "")) return unchecked(inputs.names.bridge);
   if (!is_word(inputs.names.port_prefix, ".")) return unchecked(inputs.names.port_prefix);
   for (const Lease& lease : inputs.leases) TRY(check(lease));
-  // Names of host interfaces may hold nearly anything; one with a quote is not ours to forward for.
+  // Names of host interfaces may contain nearly anything; one with a quote cannot be in a rule.
   for (const std::string& name : inputs.forwarded) {
     if (!is_word(name, "._-@:")) return unchecked(name);
   }
@@ -115,7 +115,7 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
     }
   }
   text += "  }\n";
-  // What was sent by others to an address of this host, and what this host sends to itself.
+  // Packets of others to an address of this host, and of this host to itself.
   text +=
       "  chain arriving {\n"
       "    type nat hook prerouting priority dstnat; policy accept;\n"
@@ -129,8 +129,8 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
       "  chain leaving {{\n"
       "    type nat hook postrouting priority srcnat; policy accept;\n"
       "{2}"
-      // From this host to itself by way of a published port, and from a container likewise: without
-      // this the answer would take another way.
+      // From this host to itself through a published port, and from a container likewise: without
+      // this the answer would take another route.
       "    ip saddr 127.0.0.0/8 oifname \"{0}\" masquerade\n"
       "    ip saddr {1} oifname \"{0}\" ct status dnat masquerade\n"
       "  }}\n",
@@ -138,8 +138,8 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
       inputs.internal
           ? ""
           : fmt::format("    ip saddr {1} oifname != \"{0}\" masquerade\n", bridge, subnet));
-  // The bridge may carry loopback addresses, for what is published on 127.0.0.1; a container that
-  // sends to one would reach what only this host's own programs may (CVE-2020-8558).
+  // The bridge may carry loopback addresses, for ports published on 127.0.0.1; a container that
+  // sends to one would reach services that only this host's own programs may reach (CVE-2020-8558).
   text += fmt::format(
       "  chain guard {{\n"
       "    type filter hook prerouting priority raw; policy accept;\n"
@@ -147,7 +147,7 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
       "    iifname \"{0}\" ip saddr 127.0.0.0/8 drop\n"
       "  }}\n",
       bridge);
-  // Neighbours of this host reach what is published, and nothing else of a container.
+  // Neighbours of this host reach published ports, and nothing else of a container.
   text += fmt::format(
       "  chain passing {{\n"
       "    type filter hook forward priority filter; policy accept;\n"
@@ -160,7 +160,7 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
       inputs.internal ? fmt::format("    iifname \"{0}\" drop\n    oifname \"{0}\" drop\n", bridge)
                       : "");
   for (const std::string& name : inputs.forwarded) {
-    // It was no router before, and becomes none for others.
+    // The interface did not forward before, and must not start to for others.
     text += fmt::format("    iifname \"{}\" oifname != \"{}\" drop\n", name, kBridges);
   }
   text += "  }\n}\n";

@@ -25,7 +25,7 @@ struct Entry {
   uint16_t feature_count;
   FeatureSet features;
 };
-/// A feature that is there when another is, or in a whole family.
+/// A feature that is implied by another, or by a whole family.
 struct Alias {
   std::string_view name;
   std::string_view feature;
@@ -79,7 +79,7 @@ bool has(const Entry& entry, size_t feature) {
   return (entry.features[feature / 64] >> (feature % 64) & 1) != 0;
 }
 
-/// Calls `visit` with each feature, by name, until it says false.
+/// Calls `visit` with each feature, by name, until it returns false.
 template <class Visit>
 bool each_feature(const Entry& entry, Visit visit) {
   for (size_t word = 0; word < entry.features.size(); ++word) {
@@ -113,8 +113,8 @@ std::string vendor_code(const Entry& entry) {
   return std::string(entry.vendor);
 }
 
-/// What `cpu` names, or has by its microarchitecture. An index of a thousand entries asks for as
-/// many: nothing is made of the features before.
+/// The features of `cpu`, named or by its microarchitecture. An index of a thousand entries makes
+/// as many queries, so nothing is precomputed.
 class Features {
  public:
   Features(const Cpu& cpu, std::string_view family) : cpu_(cpu), family_(family) {
@@ -122,7 +122,7 @@ class Features {
   }
 
   bool contains(std::string_view feature) const { return listed(feature) || has_by_alias(feature); }
-  /// Calls `visit` with each feature of `entry` that is missing, by name, until it says false.
+  /// Calls `visit` with each missing feature of `entry`, by name, until it returns false.
   template <class Visit>
   bool each_missing(const Entry& entry, Visit visit) const {
     auto at = cpu_.features.begin();  // both lists are sorted
@@ -154,7 +154,7 @@ class Features {
   const Entry* entry_ = nullptr;
 };
 
-/// "POWER9" → 9; 0 where it says nothing of the kind (an emulator shows the CPU of its host).
+/// "POWER9" → 9; 0 for other texts (an emulator shows the CPU of its host).
 uint64_t power_generation(std::string_view part) {
   constexpr std::string_view kName = "POWER";
   size_t at = part.find(kName);
@@ -179,7 +179,7 @@ bool is_candidate(const Entry& entry, const Entry& root, const Cpu& cpu, const F
   if (!is_or_descends(entry, root)) return false;
   if (root.name == "x86_64") return of_vendor(entry, cpu.vendor) && features.contains_all(entry);
   if (root.name == "aarch64") {
-    // Of the versions of Arm's architecture no feature tells.
+    // No feature distinguishes the versions of Arm's architecture.
     if (entry.vendor == kGeneric) return &entry == &root;
     return of_vendor(entry, arm_vendor(cpu.vendor)) && features.contains_all(entry);
   }
@@ -200,20 +200,20 @@ const Entry* best_of(const std::vector<const Entry*>& entries) {
   return best == entries.end() ? nullptr : *best;
 }
 
-/// archspec and /proc/cpuinfo have names of their own for one feature.
+/// archspec and /proc/cpuinfo have different names for one feature.
 std::string_view other_name(std::string_view feature) {
   if (feature == "pni") return "sse3";
   return feature == "sse3" ? "pni" : feature;
 }
 
-/// archspec has a name for it.
+/// Whether archspec has a name for it.
 bool is_named(std::string_view feature) {
   return std::binary_search(kFeatureNames.begin(), kFeatureNames.end(), feature) ||
          std::any_of(kAliases.begin(), kAliases.end(),
                      [&](const Alias& alias) { return alias.name == feature; });
 }
 
-/// The features are what complete() fills in for the entry, no more and no less.
+/// Whether the features are exactly those that complete() fills in for the entry.
 bool has_just(const std::vector<std::string>& features, const Entry& entry) {
   return features.size() == entry.feature_count &&
          std::all_of(features.begin(), features.end(),
@@ -308,8 +308,8 @@ Presence presence(const Cpu& cpu, std::string_view feature) {
   if (has_feature(cpu, feature) || has_feature(cpu, other_name(feature))) return Presence::there;
   const Entry* own = find_written(cpu.microarchitecture);
   if (cpu.features.empty() && own == nullptr) return Presence::unknown;
-  // A list that is what complete() fills in was never read from the processor: the generic ones
-  // stand for many, and of what archspec has no name for it says nothing.
+  // A list filled in by complete() was not read from a processor: the generic entries stand for
+  // many, and a feature without a name in archspec stays unknown.
   bool filled = own != nullptr && (cpu.features.empty() || has_just(cpu.features, *own));
   bool named = is_named(feature) || is_named(other_name(feature));
   bool told = own != nullptr && own->vendor != kGeneric && named;
@@ -349,7 +349,7 @@ Fit fit(const Cpu& host, std::string_view microarchitecture) {
   auto is_wanted = [&](std::string_view name) {
     return wanted == nullptr ? name == microarchitecture : name == wanted->name;
   };
-  // A profile may know what we do not: a later version made it.
+  // The profile may come from a later version, and know more names.
   if (is_wanted(host.microarchitecture) && !microarchitecture.empty()) return Fit::runs;
   if (std::any_of(host.ancestors.begin(), host.ancestors.end(), is_wanted)) return Fit::runs;
   const Entry* own = find_written(host.microarchitecture);
@@ -357,7 +357,7 @@ Fit fit(const Cpu& host, std::string_view microarchitecture) {
   if (is_or_descends(*own, *wanted)) return Fit::runs;
   if (wanted->family != own->family) return Fit::other_family;
   Features features(host, family(*own));
-  // Without features nothing says more than the ancestors do.
+  // Without features only the ancestors decide.
   if (wanted->feature_count == 0 || !features.contains_all(*wanted)) return Fit::lacks;
   std::string_view vendor = host.vendor.empty() ? own->vendor : arm_vendor(host.vendor);
   return of_vendor(*wanted, vendor) ? Fit::runs : Fit::other_vendor;
@@ -371,8 +371,8 @@ std::optional<uint32_t> closeness(const Cpu& host, std::string_view microarchite
   if (!runs(host, microarchitecture)) return std::nullopt;
   const Entry* entry = find_written(microarchitecture);
   if (entry != nullptr) return entry->ancestor_count * kFeatureLimit + entry->feature_count;
-  // Of a later version's database: the host's list has its nearest first, so behind each are its
-  // own.
+  // From a later version's database: the host's list has its nearest first, so each entry is
+  // followed by its own ancestors.
   if (microarchitecture == host.microarchitecture) {
     return static_cast<uint32_t>(host.ancestors.size()) * kFeatureLimit;
   }
@@ -409,7 +409,7 @@ std::string detect(std::string_view family, const Cpu& cpu) {
   }
   const Entry* best_generic = best_of(generic);
   if (best_generic == nullptr) return std::string(family);
-  // Below the best generic one: a feature that firmware has switched off must not take all others.
+  // Also below the best generic one: one feature disabled by firmware must not exclude all others.
   std::erase_if(candidates, [&](const Entry* entry) {
     return !descends(*entry, *best_generic) || (part_known && entry->part != cpu.part);
   });

@@ -19,7 +19,7 @@ constexpr size_t kMaxVersion = 32;
 constexpr uint64_t kMaxMemory = uint64_t{1} << 60;
 constexpr size_t kMaxRelease = 128;  // a kernel's has 64
 
-// Source of the brands: nvml.h, as NVIDIA_REQUIRE_* spells them.
+// The brands of nvml.h, in the spelling of NVIDIA_REQUIRE_*.
 const std::vector<std::string_view> kBrands = {"",
                                                "unknown",
                                                "quadro",
@@ -63,7 +63,7 @@ std::string gpu_vendor(const NodeGpu& gpu) {
 
 Error unknown_name(std::string_view what, std::string_view text,
                    std::optional<std::string_view> near) {
-  Error error = make_error(Kind::corrupt, fmt::format("{} is no {}", quote(text), what));
+  Error error = make_error(Kind::corrupt, fmt::format("unknown {} {}", what, quote(text)));
   if (near) error.what += fmt::format("; did you mean {}?", quote(*near));
   return error;
 }
@@ -79,7 +79,7 @@ Error expected(std::string_view document, std::string_view member, std::string_v
                     fmt::format("{}: {}: expected {}, got {}", document, member, form, quote(got)));
 }
 
-// A later Berth may have more words, so only what looks like a slip of a known one is refused.
+// A later Berth may have more words, so only a likely misspelling of a known one is refused.
 Result<void> check_word(std::string_view document, std::string_view member, std::string_view what,
                         std::string_view word, const std::vector<std::string_view>& known) {
   if (std::find(known.begin(), known.end(), word) != known.end()) return {};
@@ -88,7 +88,7 @@ Result<void> check_word(std::string_view document, std::string_view member, std:
   return at(document, member, unknown_name(what, word, near));
 }
 
-// Of a list that was read from the processor the level follows; by hand both may be said.
+// A list from the processor implies the level; a handwritten profile may have both.
 Result<void> check_level(const Cpu& cpu, std::string_view document) {
   uint32_t implied = level_of(cpu.microarchitecture);
   if (cpu.level == 0 || implied == 0 || cpu.level == implied || !cpu.features.empty()) return {};
@@ -107,7 +107,7 @@ Result<void> check_cpu(Profile& profile, std::string_view document) {
   if (cpu.microarchitecture.empty()) return {};
   auto known = known_microarchitecture(cpu.microarchitecture);
   if (!known) {
-    // One that a later Berth knows is good as long as it says what it descends from.
+    // A name from a later Berth is accepted if its ancestors are listed.
     if (!cpu.ancestors.empty()) return {};
     auto named = microarchitecture_named(cpu.microarchitecture);
     return at(document, "cpu.microarchitecture", std::move(named).error());
@@ -139,13 +139,13 @@ Result<void> check_gpu(NodeGpu& gpu, std::string_view document, const std::strin
   if (gpu_vendor(gpu).empty()) {
     return make_error(
         Kind::corrupt,
-        fmt::format("{}: {}.vendor: it is missing, and nothing else tells it", document, member));
+        fmt::format("{}: {}.vendor: missing, and no other member implies it", document, member));
   }
   static const std::vector<std::string_view> kVendors = {"nvidia", "amd", "intel"};
   if (!gpu.vendor.empty() &&
       std::find(kVendors.begin(), kVendors.end(), gpu.vendor) == kVendors.end()) {
     return at(document, member + ".vendor",
-              unknown_name("vendor of GPUs", gpu.vendor, nearest(gpu.vendor, kVendors)));
+              unknown_name("GPU vendor", gpu.vendor, nearest(gpu.vendor, kVendors)));
   }
   if (!gpu.compute_capability.empty() && gpu_vendor(gpu) != "nvidia") {
     return make_error(
@@ -154,14 +154,14 @@ Result<void> check_gpu(NodeGpu& gpu, std::string_view document, const std::strin
                     gpu_vendor(gpu),
                     gpu_vendor(gpu) == "amd" ? "; its architecture is as 'gfx90a'" : ""));
   }
-  return check_word(document, member + ".brand", "brand of GPUs", gpu.brand, kBrands);
+  return check_word(document, member + ".brand", "GPU brand", gpu.brand, kBrands);
 }
 
 Result<void> check_mpi(const Mpi& mpi, std::string_view document, const std::string& member) {
-  TRY(check_word(document, member + ".family", "family of MPI", mpi.family, kMpiFamilies));
+  TRY(check_word(document, member + ".family", "MPI family", mpi.family, kMpiFamilies));
   if (!mpi.family.empty() || !scan::mpi_family(mpi.soname).empty()) return {};
   return make_error(Kind::corrupt,
-                    fmt::format("{}: {}.family: it is missing, and the SONAME {} does not tell it",
+                    fmt::format("{}: {}.family: missing, and the SONAME {} does not imply it",
                                 document, member, quote(mpi.soname)));
 }
 
@@ -271,14 +271,13 @@ Result<std::string> architecture_named(std::string_view text) {
   static const std::vector<std::string_view> kNames = {
       "386", "amd64", "arm", "arm64", "loong64", "ppc64", "ppc64le", "riscv64", "s390x"};
   if (std::find(kNames.begin(), kNames.end(), text) != kNames.end()) return std::string(text);
-  return unknown_name("architecture that images are made for", text, nearest(text, kNames));
+  return unknown_name("architecture", text, nearest(text, kNames));
 }
 
 Result<std::string> microarchitecture_named(std::string_view text) {
   auto known = known_microarchitecture(text);
   if (known) return std::string(*known);
-  return unknown_name("microarchitecture that archspec knows", text,
-                      nearest_microarchitecture(text));
+  return unknown_name("microarchitecture", text, nearest_microarchitecture(text));
 }
 
 Result<void> check(Profile& profile, std::string_view document) {
@@ -305,7 +304,7 @@ Result<void> check(Profile& profile, std::string_view document) {
     profile.libc = *known;
   }
   for (const std::string& word : profile.kernel.abilities) {
-    TRY(check_word(document, "kernel.abilities", "ability of a kernel", word, kAbilities));
+    TRY(check_word(document, "kernel.abilities", "kernel ability", word, kAbilities));
   }
   for (const std::string& word : profile.fabric) {
     TRY(check_word(document, "fabric", "fabric", word, kFabrics));

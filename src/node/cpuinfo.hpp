@@ -7,10 +7,10 @@
 
 namespace berth::node {
 
-/// The first processor of the text of /proc/cpuinfo, which may be cut off anywhere and hold
-/// anything: a line that says nothing is skipped, a value is at most 256 characters long without
-/// control characters, and there are at most 1024 features. `family` is the machine as uname(2) has
-/// it: "x86_64", "aarch64", "ppc64le", "riscv64". All of the CPU is filled: see complete().
+/// The first processor in the text of /proc/cpuinfo, which may be truncated and hold anything:
+/// malformed lines are skipped, a value has at most 256 characters without control characters, and
+/// there are at most 1024 features. `family` is the machine by uname(2): "x86_64", "aarch64",
+/// "ppc64le", "riscv64". Fills all of the CPU: see complete().
 /// Source: the kernel's arch/*/kernel/ (cpu/proc.c, cpuinfo.c, setup-common.c, cpu.c).
 Cpu read_cpuinfo(std::string_view text, std::string_view family);
 

@@ -21,7 +21,7 @@ class Comparison {
       add(member, std::to_string(written), std::to_string(here));
     }
   }
-  /// Of two sorted lists, what only one of them has.
+  /// The elements that are in only one of two sorted lists.
   void list(const std::string& member, const std::vector<std::string>& written,
             const std::vector<std::string>& here) {
     if (written.empty()) return;

@@ -8,15 +8,15 @@
 
 namespace berth::node {
 
-/// A member that two profiles do not agree about.
+/// A member in which two profiles differ.
 struct Difference {
   std::string member;   ///< "driver.module_version", "gpus[1].model", "cpu.features"
-  std::string written;  ///< for people; "none" where there is nothing
+  std::string written;  ///< for people; "none" if it is empty
   std::string here;
 };
 
-/// Where `here` is not what `written` says. What a written one leaves out says nothing, but its
-/// GPUs are all that it has. Of features it is those that are missing on one side. Pure.
+/// The differences between `here` and `written`. Members missing in a written profile are ignored,
+/// but its list of GPUs is complete. For features only missing and extra ones are listed. Pure.
 std::vector<Difference> differences(const Profile& written, const Profile& here);
 
 }  // namespace berth::node

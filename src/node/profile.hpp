@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node has that an image may need: of this machine, or saved from another. Plain structs;
-// the tables at the end are the JSON of `berth node show` and of saved profiles.
+// The features of a node that images may need: of this machine, or saved from another. Plain
+// structs; the tables at the end are the JSON of `berth node show` and of saved profiles.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace berth::node {
 
-/// Of saved profiles: one of a later version is refused.
+/// Of saved profiles: a later version is refused.
 inline constexpr uint32_t kProfileVersion = 1;
 
 struct Cpu {
-  std::string vendor;             ///< "GenuineIntel", as /proc/cpuinfo has it; Arm: "0x41"
+  std::string vendor;             ///< "GenuineIntel", as in /proc/cpuinfo; Arm: "0x41"
   std::string model;              ///< for people: "Intel(R) Xeon(R) Platinum 8480C"
   std::string microarchitecture;  ///< archspec's name: "sapphirerapids"
-  /// All that archspec says it is compatible with, nearest first: "icelake", …, "x86_64_v4",
-  /// "x86_64". Without itself.
+  /// All microarchitectures that archspec calls compatible, nearest first: "icelake", …,
+  /// "x86_64_v4", "x86_64". Without itself.
   std::vector<std::string> ancestors;
   uint32_t level = 0;                 ///< of x86-64, 1 … 4; 0: another architecture
-  std::vector<std::string> features;  ///< as /proc/cpuinfo has them, sorted
+  std::vector<std::string> features;  ///< as in /proc/cpuinfo, sorted
   std::string part;                   ///< Arm: "0xd4f"; Power: "POWER9"; RISC-V: "sifive,u74-mc"
 };
 
@@ -43,7 +43,7 @@ struct NodeGpu {
 struct NodeDriver {
   std::string module_version;   ///< "570.133.20"
   std::string library_version;  ///< of libcuda on the host
-  std::string cuda_version;     ///< that the driver offers: "12.8"
+  std::string cuda_version;     ///< that the driver supports: "12.8"
   std::string glibc_needed;  ///< highest GLIBC_ version that its libraries ask for; empty: unknown
 };
 
@@ -59,10 +59,10 @@ struct Mpi {
   std::string path;
 };
 
-/// What a node is. Unknown members of a saved one are ignored.
+/// A node. Unknown members of a saved one are ignored.
 struct Profile {
   uint32_t version = kProfileVersion;
-  std::string name;          ///< of a saved one: its file without the ending; else the host's
+  std::string name;          ///< of a saved one: its file name without extension; else the host's
   std::string architecture;  ///< as the image-spec writes it: "amd64"
   std::string os = "linux";
   Cpu cpu;
@@ -90,7 +90,7 @@ void fields(V& v, Cpu& c) {
 
 template <class V>
 void fields(V& v, NodeGpu& g) {
-  v.always("vendor", g.vendor);  // of a written one its architecture may tell
+  v.always("vendor", g.vendor);  // a handwritten one may leave it to the architecture
   v.always("model", g.model);
   v.always("uuid", g.uuid);
   v.always("compute_capability", g.compute_capability);

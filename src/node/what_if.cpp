@@ -139,9 +139,9 @@ Error no_key(std::string_view name) {
     list += (list.empty() ? "" : ", ") + std::string(key.name);
   }
   auto near = nearest(name, names);
-  return make_error(Kind::usage, fmt::format("{} is nothing that a node has; {}", quote(name),
+  return make_error(Kind::usage, fmt::format("nodes have no property {}; {}", quote(name),
                                              near ? fmt::format("did you mean '{}'?", *near)
-                                                  : fmt::format("there are {}", list)));
+                                                  : fmt::format("expected one of: {}", list)));
 }
 
 }  // namespace

@@ -8,22 +8,22 @@
 
 namespace berth::node {
 
-/// The profile of a node that differs: `words` are KEY=VALUE between blanks, later ones win.
+/// The profile of a modified node: `words` are KEY=VALUE between blanks; later ones win.
 ///
 ///   driver=580.65     the NVIDIA driver, with the CUDA version of its branch; "none"
-///   cuda=13.1         what the driver offers, where it is not what its branch says
-///   gpu=sm_90,sm_80   the GPUs in place of those that there are; "gfx90a"; "none"
+///   cuda=13.1         the driver's CUDA version, if not its branch's
+///   gpu=sm_90,sm_80   replaces all GPUs; "gfx90a"; "none"
 ///   brand=tesla       of all NVIDIA GPUs
 ///   cpu=broadwell     a microarchitecture, with its architecture
-///   level=3           of x86-64, and nothing else known of the CPU
-///   arch=arm64        the architecture; the CPU is unknown where it was of another
+///   level=3           an x86-64 level; the CPU is otherwise unknown
+///   arch=arm64        the architecture; the CPU becomes unknown if it was of another
 ///   kernel=6.1        its release
 ///   libc=glibc-2.28   or 2.28, or musl
 ///   rocm=6.2
 ///   fabric=efa,roce   or "none"
 ///   mpi=openmpi       or mpich, or "none"
 ///
-/// Errors: usage (no such key, with the nearest; a value that is none).
+/// Errors: usage (an unknown key, with the nearest; an invalid value).
 Result<Profile> with(Profile profile, std::string_view words);
 
 }  // namespace berth::node

@@ -12,8 +12,8 @@
 
 namespace berth::oci {
 
-/// The number of a capability by its spec name ("CAP_CHOWN" → 0); nothing for other names, also
-/// those in lower case or without the prefix. Source: linux/capability.h.
+/// The number of a capability by its spec name ("CAP_CHOWN" → 0); nothing for other names,
+/// including those in lower case or without the prefix. Source: linux/capability.h.
 std::optional<unsigned> capability_number(std::string_view name);
 
 /// The spec name of capability `number`; nothing for numbers newer than this table (40).
@@ -22,7 +22,7 @@ std::optional<std::string_view> capability_name(unsigned number);
 /// All spec names in the order of their numbers.
 std::span<const std::string_view> capability_names();
 
-/// What people type ("net_admin", "NET_ADMIN", "CAP_NET_ADMIN") as the spec name.
+/// The spec name for common spellings ("net_admin", "NET_ADMIN", "CAP_NET_ADMIN").
 /// Errors: usage (an unknown name; the hint is the nearest one).
 Result<std::string_view> parse_capability(std::string_view text);
 

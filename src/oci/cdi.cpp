@@ -61,7 +61,7 @@ bool Edits::empty() const {
 std::string_view needed_version(const Spec& spec) {
   std::string_view needed = needed_by(spec.edits);
   if (!spec.annotations.empty()) needed = later(needed, "0.6.0");
-  // "A class with a dot": what stands behind the first slash.
+  // "A class with a dot": the part behind the first slash.
   size_t slash = spec.kind.find('/');
   if (slash != std::string::npos && spec.kind.find('.', slash) != std::string::npos) {
     needed = later(needed, "0.6.0");
@@ -74,7 +74,7 @@ std::string_view needed_version(const Spec& spec) {
   return needed;
 }
 
-// The tables. Every one is strict: a member that nobody knows may be one that takes something away.
+// The field tables. They are strict: an unknown member may be a restriction.
 
 template <class V>
 void fields(V& v, DeviceNode& node) {

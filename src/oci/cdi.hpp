@@ -22,7 +22,7 @@ std::span<const std::string_view> versions();
 struct DeviceNode {
   std::string path{};       ///< in the container
   std::string host_path{};  ///< empty: the same
-  std::string type{};       ///< "b", "c", "u", "p"; empty: the host's node tells
+  std::string type{};       ///< "b", "c", "u", "p"; empty: as the host's node
   std::optional<int64_t> major{};
   std::optional<int64_t> minor{};
   std::optional<uint32_t> file_mode{};
@@ -92,23 +92,23 @@ struct QualifiedName {
   std::string device{};
 };
 
-/// Errors: usage (not of that form, a character that a part may not have).
+/// Errors: usage (another form, a character that is not allowed in a part).
 Result<QualifiedName> parse_name(std::string_view text);
 
-/// Whether `text` is meant as a qualified name and not as a path: it has a '=' and does not begin
+/// Whether `text` has the form of a qualified name, not of a path: it has a '=' and does not begin
 /// with a '/'.
 bool looks_qualified(std::string_view text);
 
-/// Reads a document that is already parsed (JSON or YAML); `file` names it in errors. A member that
-/// the specification does not name is an error, as for every other reader of CDI.
+/// Converts a parsed document (JSON or YAML); `file` names it in errors. Unknown members are
+/// errors, as for every other reader of CDI.
 /// Errors: corrupt, naming the place ("gpu.json: devices[1].containerEdits.mounts[0].hostPath: …").
 Result<Spec> from_document(const json::Value& document, std::string_view file);
 
-/// Reads JSON. A member that comes twice is an error, as for the readers of other engines, which
-/// take JSON for YAML (container-device-interface pkg/cdi/spec.go ParseSpec). Errors: corrupt.
+/// Parses JSON. A duplicate member is an error, as for the readers of other engines, which parse
+/// JSON as YAML (container-device-interface pkg/cdi/spec.go ParseSpec). Errors: corrupt.
 Result<Spec> read_json(std::string_view text, std::string_view file);
 
-/// All rules of the specification; from_document() has checked them already.
+/// Checks all rules of the specification; from_document() has done so already.
 /// Errors: corrupt, naming the place.
 Result<void> validate(const Spec& spec, std::string_view file);
 
@@ -118,7 +118,7 @@ std::string_view needed_version(const Spec& spec);
 /// < 0, 0, > 0; both are of versions().
 int compare_versions(std::string_view left, std::string_view right);
 
-/// In the order of the specification, empty members left out: the same bytes for the same content.
+/// In the order of the specification, without empty members: equal content gives equal bytes.
 json::Value to_document(const Spec& spec);
 
 }  // namespace berth::oci::cdi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules that a CDI file has to keep beyond its shape. Source: CDI SPEC.md; what its reference
-// library checks.
+// The rules for the content of a CDI file. Source: CDI SPEC.md; the checks of its reference
+// library.
 #include <algorithm>
 #include <set>
 
@@ -23,7 +23,7 @@ bool is_alnum(char c) {
   return is_ascii_letter(c) || (c >= '0' && c <= '9');
 }
 
-/// Letters and digits at both ends, between them also those of `inner`.
+/// Letters and digits, and between the first and the last also those of `inner`.
 bool is_word(std::string_view text, std::string_view inner) {
   return !text.empty() && is_alnum(text.front()) && is_alnum(text.back()) &&
          std::all_of(text.begin(), text.end(), [&](char c) {
@@ -128,10 +128,10 @@ class Validator {
       const Device& device = spec_.devices[i];
       Path place = devices.element(i);
       if (!is_device_name(device.name)) {
-        return fault(place.member("name"), quote(device.name) + " is no name for a device");
+        return fault(place.member("name"), quote(device.name) + " is not a valid device name");
       }
       if (!names.insert(device.name).second) {
-        return fault(place.member("name"), quote(device.name) + " comes twice");
+        return fault(place.member("name"), quote(device.name) + " is given twice");
       }
       TRY(check_annotations(place, device.annotations));
       Path edits = place.member("containerEdits");
@@ -199,7 +199,7 @@ class Validator {
                     value.find_first_of(std::string_view("/ \t\n\0", 5)) == std::string::npos;
         if (!good) return fault(device.member(member), quote(value) + " names no interface");
         if (seen.insert(value).second) return {};
-        return fault(device.member(member), quote(value) + " comes twice");
+        return fault(device.member(member), quote(value) + " is given twice");
       };
       TRY(check("hostInterfaceName", devices[i].host_interface_name, hosts));
       TRY(check("name", devices[i].name, names));
@@ -210,7 +210,7 @@ class Validator {
   static Result<void> check_hook(const Path& place, const Hook& hook) {
     auto names = hook_names();
     if (std::find(names.begin(), names.end(), hook.hook_name) == names.end()) {
-      return fault(place.member("hookName"), quote(hook.hook_name) + " is no stage of hooks");
+      return fault(place.member("hookName"), quote(hook.hook_name) + " is not a stage of hooks");
     }
     if (!is_path(hook.path)) {
       return fault(place.member("path"), "expected an absolute path, got " + quote(hook.path));

@@ -303,8 +303,8 @@ bool Hooks::empty() const {
 
 namespace {
 
-// Before it pids.limit could not be left out, and engines wrote 0 for none: runc and crun read it
-// so, and podman still writes it.
+// Before it pids.limit could not be omitted, and engines wrote 0 for none: runc and crun accept
+// that, and podman still writes it.
 constexpr uint64_t kFirstWithLimitOfZero = 3;
 
 /// 2 of "1.2.1-dev".
@@ -317,7 +317,7 @@ uint64_t minor_of(std::string_view version) {
 
 Result<Spec> parse_spec(std::string_view text, std::string_view name) {
   Spec spec = TRY(json::read<Spec>(text, name));
-  // "MUST be in SemVer v2.0.0 format"; a configuration of another major is not ours to guess at.
+  // "MUST be in SemVer v2.0.0 format"; we do not guess the meaning of another major version.
   if (!spec.oci_version.starts_with("1.")) {
     return make_error(Kind::unsupported, std::string(name) + ": ociVersion: expected 1.x, got " +
                                              quote(spec.oci_version));

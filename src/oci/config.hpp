@@ -10,18 +10,19 @@
 /// config.json, from its text and back. runtime-spec config.md
 namespace berth::oci {
 
-/// Reads a config.json. `name` is what errors call the text ("config.json").
-/// Errors: corrupt (no JSON, a member of a wrong type: "config.json: mounts[3].destination: …"),
-/// unsupported (an ociVersion of another major). A pids.limit of 0 is none before ociVersion 1.3.
+/// Parses a config.json. `name` names it in errors.
+/// Errors: corrupt (invalid JSON, a member of a wrong type: "config.json: mounts[3].destination:
+/// …"), unsupported (an ociVersion of another major). A pids.limit of 0 means none before
+/// ociVersion 1.3.
 Result<Spec> parse_spec(std::string_view text, std::string_view name = "config.json");
 
-/// Reads a process object alone, as `exec --process` takes it. Errors: corrupt.
+/// Parses a process object, the argument of `exec --process`. Errors: corrupt.
 Result<Process> parse_process(std::string_view text, std::string_view name);
 
-/// Reads a resources object alone, as `update --resources` takes it. Errors: corrupt.
+/// Parses a resources object, the argument of `update --resources`. Errors: corrupt.
 Result<Resources> parse_resources(std::string_view text, std::string_view name);
 
-/// Writes `spec` as compact JSON, the kept unknown members included.
+/// Writes `spec` as compact JSON, including the unknown members that were kept.
 std::string write_spec(const Spec& spec);
 std::string write_process(const Process& process);
 

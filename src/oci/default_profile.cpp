@@ -10,8 +10,8 @@
 namespace berth::oci {
 namespace {
 
-// Calls that need no more than what they are given: sorted, and merged over all machines, because
-// names that a machine does not have are skipped when the profile is compiled.
+// Calls that need no capability: sorted, and merged over all machines, because names that a machine
+// does not have are skipped when the profile is compiled.
 // clang-format off
 constexpr std::array<std::string_view, 363> kAlways{
     "_llseek", "_newselect", "accept", "accept4", "access", "adjtimex", "alarm", "bind", "brk",
@@ -71,13 +71,13 @@ constexpr std::array<std::string_view, 363> kAlways{
     "vfork", "vmsplice", "wait4", "waitid", "waitpid", "write", "writev"};
 // clang-format on
 
-// What each machine has beside them.
+// The additional calls of each machine.
 constexpr std::array<std::string_view, 2> kX86Only{"arch_prctl", "modify_ldt"};
 constexpr std::array<std::string_view, 6> kArmOnly{"arm_fadvise64_64", "arm_sync_file_range",
                                                    "breakpoint",       "cacheflush",
                                                    "set_tls",          "sync_file_range2"};
 
-// Calls that do nothing, or harm, without a capability: a container that has it may use them.
+// Calls that fail, or do harm, without a capability: a container that has it may use them.
 struct Gated {
   std::string_view capability;
   std::string_view name;
@@ -142,8 +142,8 @@ constexpr uint64_t kCloneNamespaces = 0x7E020000;
 // off address randomisation or execute-protection.
 constexpr uint64_t kPersonalities[] = {0x0, 0x8, 0x20000, 0x20008, 0xffffffff};
 
-// Socket families but AF_ALG (38: the kernel's ciphers over user pages) and AF_VSOCK (40: the
-// hypervisor), as blocks of bits. The kernel takes the family from the lower half of the register;
+// Socket families except AF_ALG (38: the kernel's ciphers over user pages) and AF_VSOCK (40: the
+// hypervisor), as blocks of bits. The kernel reads the family from the lower half of the register;
 // "less than 38" and "more than 40" on the whole of it would let 2^32 + 38 through as "more".
 struct FamilyBlock {
   uint64_t mask;
@@ -189,7 +189,7 @@ std::vector<std::string> allowed_names(const std::vector<std::string>& capabilit
   // Some calls are freed by either of two capabilities.
   others.erase(std::unique(others.begin(), others.end()), others.end());
 
-  // Every start pays for this list: what is sorted already is not sorted again.
+  // Every start pays for this list: sorted parts are not sorted again.
   std::vector<std::string_view> names(kAlways.size() + others.size());
   std::merge(kAlways.begin(), kAlways.end(), others.begin(), others.end(), names.begin());
   return {names.begin(), names.end()};

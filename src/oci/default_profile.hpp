@@ -8,10 +8,10 @@
 
 #include "oci/runtime_spec.hpp"
 
-/// What a container gets when nobody asks for anything else: Docker's habits as our own tables.
+/// The defaults of a container: Docker's, as our own tables.
 namespace berth::oci {
 
-/// A processor family together with the 32-bit calls that its kernel also takes.
+/// A processor family, including the 32-bit ABIs of its kernel.
 enum class Machine {
   x86_64,   ///< and X86, X32
   aarch64,  ///< and ARM
@@ -20,19 +20,19 @@ enum class Machine {
 /// The family that this program was compiled for.
 Machine native_machine();
 
-/// Docker's default profile for a container whose bounding set is `capabilities` (spec names):
-/// ERRNO EPERM for everything that is not listed; namespaces, mounts, bpf, … only with the
-/// capability that they belong to; clone3 ENOSYS, so that libc takes clone, whose flags can be
-/// checked; no AF_ALG and no AF_VSOCK sockets; no io_uring.
-/// The rule that allows most calls is first and its names are sorted.
+/// Docker's default profile for a container with the bounding set `capabilities` (spec names):
+/// ERRNO EPERM for everything that is not listed; namespaces, mounts, bpf, … only with their
+/// capability; clone3 ENOSYS, so that libc uses clone, with flags that a filter can check; no
+/// AF_ALG and no AF_VSOCK sockets; no io_uring. The rule that allows most calls is first and its
+/// names are sorted.
 /// Source: the behaviour of moby's default profile (2026-06), without its hole: a socket family
 /// with bits above the 32 that the kernel reads is still that family.
 Seccomp default_seccomp(const std::vector<std::string>& capabilities, Machine machine);
 
-/// Paths that read as nothing: they tell about the host or change it.
+/// Masked paths: they reveal facts about the host or change it.
 std::span<const std::string_view> default_masked_paths();
 
-/// Paths of /proc that stay readable only.
+/// Paths of /proc that are made read-only.
 std::span<const std::string_view> default_readonly_paths();
 
 }  // namespace berth::oci

@@ -21,7 +21,7 @@ void fields(V& v, Architecture& a) {
   v.optional("subArchitectures", a.sub_architectures);
 }
 
-/// When a rule counts: empty members say nothing.
+/// The conditions of a rule: empty members do not restrict.
 struct Filter {
   Strings caps;
   Strings arches;  ///< "amd64"
@@ -124,7 +124,7 @@ class Chooser {
   Chooser(std::string_view document, const ProfileFacts& facts)
       : document_(document), facts_(facts) {}
 
-  // "includes" all have to hold: the machine is one of them, each capability is held, the kernel is
+  // All of "includes" have to match: the machine is listed, each capability is held, the kernel is
   // new enough.
   Result<bool> included(const Filter& filter) const {
     if (!filter.arches.empty() && !contains(filter.arches, go_name(facts_.machine))) return false;
@@ -135,7 +135,7 @@ class Chooser {
     return new_enough(filter.min_kernel);
   }
 
-  // Of "excludes" one is enough.
+  // One match in "excludes" is enough.
   Result<bool> excluded(const Filter& filter) const {
     if (contains(filter.arches, go_name(facts_.machine))) return true;
     for (const std::string& capability : filter.caps) {

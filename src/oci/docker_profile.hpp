@@ -11,16 +11,16 @@
 
 namespace berth::oci {
 
-/// What decides which rules of a profile count.
+/// The facts that select rules of a profile.
 struct ProfileFacts {
   const std::vector<std::string>& capabilities;  ///< of the bounding set, spec names
   Machine machine;
-  std::string_view kernel;  ///< "6.1.0-18-amd64", as uname tells
+  std::string_view kernel;  ///< "6.1.0-18-amd64", from uname(2)
 };
 
-/// Reads a seccomp profile in the form that docker's --security-opt seccomp=FILE takes:
-/// defaultAction, archMap or architectures, and syscalls whose rules may be bound to capabilities,
-/// architectures and kernel versions by includes and excludes. `document` names the text in errors.
+/// Parses a seccomp profile in the form of docker's --security-opt seccomp=FILE: defaultAction,
+/// archMap or architectures, and syscalls with rules that may depend on capabilities, architectures
+/// and kernel versions through includes and excludes. `document` names the text in errors.
 /// Errors: corrupt (no such document, an unknown architecture or kernel version; a profile without
 /// defaultAction).
 /// Source: moby profiles/seccomp/seccomp.go, the form of its default.json.

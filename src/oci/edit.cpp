@@ -38,7 +38,7 @@ void add_device(const DeviceNode& node, Spec& spec) {
   Device device{node.type, node.path, node.major, node.minor, node.file_mode, node.uid, node.gid};
   set_owner(node, spec, device);
   devices.push_back(std::move(device));
-  // A fifo is no device to the cgroup, and "u" is another word for "c".
+  // A fifo is no device for the cgroup, and "u" is a synonym of "c".
   if (node.type != "p" && node.permissions != "none") {
     if (!spec.linux_.resources) spec.linux_.resources.emplace();
     spec.linux_.resources->devices.push_back(
@@ -73,7 +73,7 @@ struct AddedMount {
   const Mount* mount = nullptr;
 };
 
-// Some eighty with all of a driver: every destination is looked at once.
+// Some eighty for a whole driver: every destination is examined once.
 void add_mounts(const std::vector<Mount>& mounts, Spec& spec) {
   std::vector<AddedMount> added;
   std::unordered_map<std::string_view, size_t> last;  // of equal destinations the last one counts
@@ -84,7 +84,7 @@ void add_mounts(const std::vector<Mount>& mounts, Spec& spec) {
     one.depth = std::count(one.destination.begin(), one.destination.end(), '/');
     last[one.destination] = added.size() - 1;
   }
-  // The root is the container's own file system: that mount is not one to replace.
+  // The root is the container's own file system: it is never replaced.
   std::erase_if(spec.mounts, [&](const Mount& old) {
     std::string destination = plain(old.destination);
     return destination != "/" && last.contains(destination);

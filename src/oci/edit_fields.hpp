@@ -7,7 +7,7 @@
 
 namespace berth::oci {
 
-// Our own form of edits, between our own programs (the index of CDI devices); not CDI's.
+// The form of edits between our own programs (the index of CDI devices); not CDI's.
 
 template <class V>
 void fields(V& v, DeviceNode& node) {

@@ -15,7 +15,7 @@ constexpr std::string_view kDockerForeignGzip =
     "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip";
 constexpr std::string_view kDockerLayerZstd = "application/vnd.docker.image.rootfs.diff.tar.zstd";
 
-/// Parameters ("; charset=utf-8") do not take part in comparisons.
+/// Parameters ("; charset=utf-8") are not compared.
 std::string_view bare_type(std::string_view media_type) {
   return trim(media_type.substr(0, media_type.find(';')));
 }
@@ -34,7 +34,7 @@ bool same_variant(const Platform& entry, const Platform& wish) {
   return variant(entry) == variant(wish);
 }
 
-/// The shape of a body decides what it is; its types must not say otherwise.
+/// The members of a body decide what it is; its types must not contradict.
 Result<void> check_types(const json::Value& body, std::string_view claimed,
                          std::string_view document) {
   auto refuse = [&](Kind kind, std::string reason) {
@@ -48,8 +48,8 @@ Result<void> check_types(const json::Value& body, std::string_view claimed,
   if (schema_1) {
     return make_error(Kind::unsupported,
                       std::string(document) +
-                          ": it is a Docker schema 1 manifest, a format given up in 2017 that does "
-                          "not protect its layers",
+                          ": it is a Docker schema 1 manifest, a format deprecated in 2017 that "
+                          "does not protect its layers",
                       "push the image again with a current docker, podman or skopeo");
   }
   bool has_layers = body.find("layers") != nullptr || body.find("config") != nullptr;
@@ -128,8 +128,7 @@ Result<Platform> parse_platform(std::string_view text) {
                                        ": expected OS/ARCH or OS/ARCH/VARIANT, as linux/arm64");
   }
   Platform platform;
-  // A word alone is an operating system or an architecture, whichever it names, as containerd has
-  // it.
+  // A single word is an operating system or an architecture, as in containerd.
   constexpr std::string_view kSystems[] = {"linux", "windows", "darwin", "freebsd"};
   constexpr std::string_view kArchitectures[] = {
       "386",      "amd64",  "arm",   "arm64",   "loong64", "mips",  "mips64",
@@ -217,13 +216,13 @@ Result<ImageConfig> parse_config(std::string_view bytes, std::string_view docume
 
 Result<void> check_is_image(const Manifest& manifest) {
   if (is_config_type(manifest.config.media_type)) return {};
-  // image-spec manifest.md "Guidelines for Artifact Usage": the one or the other names it.
+  // image-spec manifest.md "Guidelines for Artifact Usage": one of the two names the type.
   bool named = !manifest.artifact_type.empty();
   const std::string& type = named ? manifest.artifact_type : manifest.config.media_type;
   return make_error(
       Kind::unsupported,
-      "it is no container image but an artifact of type " + quote(type.substr(0, 200)),
-      "the tool that is made for it, such as helm or oras");
+      "it is not a container image but an artifact of type " + quote(type.substr(0, 200)),
+      "the tool for such artifacts, such as helm or oras");
 }
 
 Result<void> check_image(const Manifest& manifest, const ImageConfig& config) {
@@ -264,13 +263,13 @@ Result<std::vector<Descriptor>> matching_entries(const Index& index, const Platf
     }
   }
   if (!fitting.empty()) return fitting;
-  // A lone entry without a platform is what tools write for an image of one architecture; the
-  // config tells the truth about it.
+  // Tools write a single entry without a platform for an image of one architecture; the config has
+  // the true one.
   if (images == 1 && unlabelled != nullptr) return std::vector<Descriptor>{*unlabelled};
   std::sort(others.begin(), others.end());
   others.erase(std::unique(others.begin(), others.end()), others.end());
   std::string there =
-      attestations ? "unknown/unknown alone, as attestations have" : "none with a platform";
+      attestations ? "only unknown/unknown, as attestations have" : "none with a platform";
   if (!others.empty()) there = join(others, ", ");
   return make_error(Kind::not_found,
                     "the image has no entry for " + platform_text(wish) + "; it has " + there);

@@ -12,17 +12,17 @@
 #include "base/digest.hpp"
 #include "base/result.hpp"
 
-/// The image-spec documents as plain structs, read from what registries and archives hand out.
-/// The bytes are foreign: every parser below checks sizes first and refuses instead of guessing.
+/// The image-spec documents as plain structs, parsed from the data of registries and archives. The
+/// bytes are foreign: every parser below checks sizes first and refuses instead of guessing.
 /// Source: opencontainers/image-spec 1.1 (image-index.md, manifest.md, config.md), Docker image
-/// manifest version 2 schema 2. Docker's names for the media types mean the same as OCI's.
+/// manifest version 2 schema 2. Docker's media types are equivalent to OCI's.
 namespace berth::oci {
 
 /// Registries and clients are expected to cope with manifests of 4 MiB (image-spec), not more.
 inline constexpr size_t kMaxManifestBytes = size_t{4} << 20;
 inline constexpr size_t kMaxConfigBytes = size_t{4} << 20;
-/// Docker stops at 127 layers, podman at 500. With more than overlay takes at once the lowest ones
-/// are mounted as one (sys/mount/overlay.cpp).
+/// Docker stops at 127 layers, podman at 500. If there are more than overlay takes at once, the
+/// lowest ones are mounted as one (sys/mount/overlay.cpp).
 inline constexpr size_t kMaxLayers = 500;
 inline constexpr size_t kMaxIndexEntries = 1024;
 inline constexpr size_t kMaxIndexDepth = 2;  // an index may name another
@@ -52,7 +52,7 @@ bool is_index_type(std::string_view media_type);     ///< OCI index or Docker li
 bool is_manifest_type(std::string_view media_type);  ///< OCI manifest or Docker schema 2
 bool is_config_type(std::string_view media_type);
 
-/// How the tar of a layer is packed.
+/// The compression of a layer's tar.
 enum class Compression { none, gzip, zstd };
 
 /// From the media type of a layer, including the deprecated non-distributable and foreign names.
@@ -77,12 +77,12 @@ void fields(V& v, Platform& p) {
   v.optional("variant", p.variant);
 }
 
-/// Reads "linux/amd64", "linux/arm/v7" or "arm64" (the os is linux then). Docker's spellings
-/// x86_64, aarch64, armhf become amd64, arm64, arm/v7.
+/// Parses "linux/amd64", "linux/arm/v7" or "arm64" (with os linux). Docker's spellings x86_64,
+/// aarch64, armhf become amd64, arm64, arm/v7.
 /// Errors: usage.
 Result<Platform> parse_platform(std::string_view text);
 std::string platform_text(const Platform& platform);  ///< "linux/arm64/v8"
-/// What this program was built for: linux, amd64 or arm64.
+/// The platform this program was built for: linux, amd64 or arm64.
 Platform host_platform();
 
 /// Source: image-spec descriptor.md.
@@ -122,7 +122,7 @@ void fields(V& v, Index& i) {
 struct Manifest {
   int schema_version = 2;
   std::string media_type;
-  std::string artifact_type;  ///< of what is no image
+  std::string artifact_type;  ///< of an artifact that is no image
   Descriptor config;
   std::vector<Descriptor> layers;  ///< lowest first
   std::map<std::string, std::string> annotations;
@@ -137,7 +137,7 @@ void fields(V& v, Manifest& m) {
   v.optional("annotations", m.annotations);
 }
 
-/// The value of the sets that the config writes as objects: {"80/tcp": {}}.
+/// The value of sets, which the config writes as objects: {"80/tcp": {}}.
 struct Empty {
   bool operator==(const Empty&) const = default;
 };
@@ -161,7 +161,7 @@ void fields(V& v, Healthcheck& h) {
   v.optional("Retries", h.retries);
 }
 
-/// What a container of the image starts with. Source: image-spec config.md "config".
+/// The start configuration of the image's containers. Source: image-spec config.md "config".
 struct ContainerDefaults {
   std::string user;
   std::map<std::string, Empty> exposed_ports;
@@ -240,32 +240,32 @@ void fields(V& v, ImageConfig& c) {
   v.optional("history", c.history);
 }
 
-/// Reads what a registry or an archive calls a manifest.
-/// `media_type` is the transport's claim (Content-Type, descriptor) or empty when it made none; the
-/// body's own mediaType, when there is one, must agree, and a body with both `layers` and
-/// `manifests` is refused (CVE-2021-41190). `document` names the bytes in errors.
-/// Errors: corrupt (over 4 MiB, no JSON, a missing or wrong member, too many layers or entries,
-/// types that disagree), unsupported (schema 1; a type that is no image).
+/// Parses a manifest or index of a registry or an archive. `media_type` is the transport's claim
+/// (Content-Type, descriptor) or empty without one; the body's own mediaType, if any, must agree,
+/// and a body with both `layers` and `manifests` is refused (CVE-2021-41190). `document` names the
+/// bytes in errors.
+/// Errors: corrupt (over 4 MiB, invalid JSON, a missing or wrong member, too many layers or
+/// entries, contradicting types), unsupported (schema 1; a type that is no image).
 Result<std::variant<Index, Manifest>> parse_manifest(std::string_view bytes,
                                                      std::string_view media_type,
                                                      std::string_view document = "manifest");
 
-/// Errors: corrupt (over 4 MiB, no JSON, a missing or wrong member).
+/// Errors: corrupt (over 4 MiB, invalid JSON, a missing or wrong member).
 Result<ImageConfig> parse_config(std::string_view bytes, std::string_view document = "config");
 
-/// Whether the manifest is a container image's; its config need not be fetched to know.
+/// Whether the manifest is a container image's, without its config.
 /// Errors: unsupported (an artifact, with its type). image-spec manifest.md
 Result<void> check_is_image(const Manifest& manifest);
 
-/// The promises a config and its manifest make to each other: as many diff ids as layers, layer
+/// Checks a config and its manifest against each other: equal numbers of diff ids and layers, layer
 /// types that can be unpacked.
 /// Errors: corrupt, unsupported (an unknown layer type, named; as check_is_image()).
 Result<void> check_image(const Manifest& manifest, const ImageConfig& config);
 
-/// The entries of `index` that fit, in its order: same os and architecture and, where the wish
-/// names a variant, the same variant (arm64 with and without v8 are the same). Entries that are no
-/// image for a machine (attestations: "unknown/unknown", other media types) are passed over.
-/// Errors: not_found, listing what there is.
+/// The matching entries of `index`, in its order: same os and architecture and, if the wish names a
+/// variant, the same variant (arm64 with and without v8 are equal). Skips entries that are no
+/// images for a machine (attestations: "unknown/unknown", other media types).
+/// Errors: not_found, listing the available platforms.
 Result<std::vector<Descriptor>> matching_entries(const Index& index, const Platform& wish);
 
 /// The first of them.  image-spec: "the first matching entry SHOULD be used".

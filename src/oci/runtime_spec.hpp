@@ -19,8 +19,8 @@ namespace berth::oci {
 
 inline constexpr std::string_view kRuntimeSpecVersion = "1.3.0";
 
-/// The members of an object that these structs do not know, kept so that an edited file loses
-/// nothing. Opaque: nobody but the reader and the writer looks inside.
+/// The unknown members of an object, kept so that an edited file loses nothing. Opaque: only the
+/// reader and the writer look inside.
 using Rest = json::Object;
 
 struct Root {
@@ -73,7 +73,7 @@ struct Rlimit {
   uint64_t hard = 0;
 };
 
-/// How the kernel's scheduler treats the process. sched_setattr(2)
+/// The kernel's scheduling of the process. sched_setattr(2)
 struct Scheduler {
   std::string policy{};  ///< "SCHED_BATCH"
   std::optional<int32_t> nice{};
@@ -133,7 +133,7 @@ struct Hooks {
   bool empty() const;
 };
 
-/// The stages of hooks, as the spec spells them, in the order in which they run.
+/// The stages of hooks, by the spec's names, in execution order.
 std::span<const std::string_view> hook_names();
 
 struct Namespace {
@@ -274,7 +274,7 @@ struct TimeOffset {
   uint32_t nanosecs = 0;
 };
 
-/// An interface of the runtime's network namespace that is moved into the container's.
+/// An interface of the runtime's network namespace to be moved into the container's.
 struct NetDevice {
   std::string name{};  ///< its name there; empty: the same
 };
@@ -333,7 +333,7 @@ struct Spec {
   std::string domainname{};
   Hooks hooks{};
   std::map<std::string, std::string> annotations{};
-  Linux linux_{};  ///< "linux" itself is a macro of the compiler
+  Linux linux_{};  ///< "linux" itself is a predefined macro
   Rest rest{};
 };
 

@@ -20,16 +20,16 @@ struct ContainerUser {
 };
 
 /// Resolves "uid", "name", "uid:gid", "name:group" or "" (root) with the text of the image's
-/// /etc/passwd and /etc/group (foreign; broken lines are passed over). A number is always an id and
+/// /etc/passwd and /etc/group (foreign; malformed lines are skipped). A number is always an id and
 /// need not be listed; its group is then 0. Supplementary groups are the primary one and those that
-/// list the user, the latter not when the group was named.
-/// Errors: not_found (an unknown name), usage (no such form, an id above 2^31-1).
+/// list the user, the latter not if the group was named.
+/// Errors: not_found (an unknown name), usage (another form, an id above 2^31-1).
 /// Source: runc libcontainer/user GetExecUser.
 Result<ContainerUser> resolve_user(std::string_view wish, std::string_view passwd,
                                    std::string_view group);
 
-/// Adds the groups of --group-add, by name or number, to those of `user`; each once.
-/// Errors: not_found, usage (an id above 2^31-1), in docker's words.
+/// Adds the groups of --group-add, by name or number, to those of `user`, without duplicates.
+/// Errors: not_found, usage (an id above 2^31-1), with docker's messages.
 Result<void> add_groups(const std::vector<std::string>& wishes, std::string_view group,
                         ContainerUser& user);
 

@@ -42,7 +42,7 @@ constexpr std::array kSchedulerFlags = {
     NamedValue<uint64_t>{"SCHED_FLAG_UTIL_CLAMP_MIN", SCHED_FLAG_UTIL_CLAMP_MIN},
     NamedValue<uint64_t>{"SCHED_FLAG_UTIL_CLAMP_MAX", SCHED_FLAG_UTIL_CLAMP_MAX}};
 
-// linux/ioprio.h cannot be read by a C++ compiler.
+// linux/ioprio.h does not compile as C++.
 constexpr std::array kIoClasses = {NamedValue<int>{"IOPRIO_CLASS_RT", 1},
                                    NamedValue<int>{"IOPRIO_CLASS_BE", 2},
                                    NamedValue<int>{"IOPRIO_CLASS_IDLE", 3}};
@@ -128,7 +128,7 @@ Result<std::vector<unsigned>> parse_cpu_list(std::string_view text, std::string_
 namespace {
 
 // sched(7) "SCHED_DEADLINE": runtime <= deadline <= period, and a period of 0 is the deadline. The
-// kernel says no more than EINVAL.
+// kernel only returns EINVAL.
 Result<void> check_deadline(const oci::Scheduler& scheduler) {
   constexpr uint64_t kLeast = 1024;  // nanoseconds; __checkparam_dl()
   uint64_t runtime = scheduler.runtime.value_or(0);
@@ -220,9 +220,8 @@ Result<SetPersonality> personality_step(const oci::Personality& personality) {
   }
   // runtime-spec config-linux.md: "Currently no flag values are supported".
   if (personality.flags.empty()) return step;
-  return make_error(
-      Kind::unsupported,
-      "config.json: linux.personality.flags: there are none, got " + quote(personality.flags[0]));
+  return make_error(Kind::unsupported, "config.json: linux.personality.flags: expected none, got " +
+                                           quote(personality.flags[0]));
 }
 
 Result<JoinResctrl> resctrl_step(const oci::IntelRdt& rdt, const std::string& container_id) {

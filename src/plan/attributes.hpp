@@ -9,7 +9,7 @@
 #include "oci/runtime_spec.hpp"
 #include "plan/plan.hpp"
 
-// The words of the spec for what a process has of processors, disks and memory, in the kernel's
+// Translates the spec's settings of a process's processors, disks and memory into the kernel's
 // numbers. Each function: errors usage (an unknown word, a number out of range; with the member's
 // name), unsupported. Pure. Source: runtime-spec config.md "scheduler", "ioPriority",
 // config-linux.md "memoryPolicy", "personality", "intelRdt".
@@ -19,10 +19,10 @@ Result<SetScheduler> scheduler_step(const oci::Scheduler& scheduler);
 Result<SetIoPriority> io_priority_step(const oci::IoPriority& priority);
 Result<SetMemoryPolicy> memory_policy_step(const oci::MemoryPolicy& policy);
 Result<SetPersonality> personality_step(const oci::Personality& personality);
-/// The group is called after the container where no closID is given.
+/// The group is named after the container if there is no closID.
 Result<JoinResctrl> resctrl_step(const oci::IntelRdt& rdt, const std::string& container_id);
 
-/// The words that memory_policy_step() knows.
+/// The modes of memory_policy_step().
 std::vector<std::string> memory_policy_modes();
 std::vector<std::string> memory_policy_flags();
 

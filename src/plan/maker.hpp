@@ -13,17 +13,17 @@
 #include "plan/mount_options.hpp"
 #include "plan/steps.hpp"
 
-// For the files that make plans alone.
+// Only for the files that make plans.
 namespace berth::plan {
 
-/// Errors that begin with "config.json: "; `what` begins with the member's name.
+/// An error that begins with "config.json: "; `what` begins with the member's name.
 Error usage(std::string what);
 Error unsupported(std::string what);
 
-/// Whether `path` is `directory` or lies in it, both tidy.
+/// Whether `path` is `directory` or below it, both tidy.
 bool is_below(std::string_view path, std::string_view directory);
 
-/// "/a//b/./c/../d/" → "/a/b/d". By the text alone, so that what is checked here is what is opened
+/// "/a//b/./c/../d/" → "/a/b/d". Only textual, so that the checked path is the one that is opened
 /// later; links are followed inside the root then.
 std::string tidy(std::string_view path);
 
@@ -51,8 +51,8 @@ class Maker {
   Result<void> mounts();
   Result<void> devices();
   void console(bool named);
-  /// What the annotations of oci/edit.hpp ask for. Others may write them too: each is bounded to
-  /// the container's own root, and what cannot be is a warning.
+  /// The requests of the annotations in oci/edit.hpp. Others may write them too: each is confined
+  /// to the container's own root, and an impossible one is a warning.
   void links();
   void loader_files();
   void fill_loader_files();
@@ -60,7 +60,7 @@ class Maker {
   Result<void> resctrl();
   Result<void> labels();
   void oom_score();
-  /// Before the members of the spec, which have the last word.
+  /// Before the members of the spec, which override it.
   void free_affinity();
   void place();
   Result<void> attributes();
@@ -71,7 +71,7 @@ class Maker {
     add(JoinContainer{keeps_ids()});
     if (container_.new_keyring) add(MakeKeyring{});
   }
-  /// Read-only tmpfs are writable while mount points and devices are made in them.
+  /// Read-only tmpfs stay writable while mount points and devices are made in them.
   void close_filled();
   void masks();
   Result<void> interfaces();
@@ -85,7 +85,7 @@ class Maker {
   void late_filter();
   void program();
 
-  /// As late as possible: until here the child works while the parent puts it into its cgroups.
+  /// As late as possible: until here the child works while the parent moves it into its cgroups.
   void cgroup_namespace();
 
   Plan take() { return with_waits(std::move(plan_)); }
@@ -114,13 +114,13 @@ class Maker {
   LoadSeccomp load_seccomp(const oci::Seccomp& profile) const {
     return {profile, says(oci::kKnownCallsAnnotation, "1")};
   }
-  // An image may have written the annotation. Root's groups open files to other users inside; an
-  // ordinary user's groups open nothing that this user could not open outside.
+  // An image may have written the annotation. Groups of root open files to other users inside;
+  // groups of an ordinary user open nothing that this user could not open outside.
   bool keeps_groups() const {
     bool asked = says(oci::kKeepGroupsAnnotation, "1");
     return asked && (container_.of_engine || facts_.user_namespace);
   }
-  // To root of the machine the ids of the container's user namespace are the lesser ones.
+  // For root of the machine the ids of the container's user namespace have fewer rights.
   bool keeps_ids() const { return facts_.user_namespace && says(oci::kKeepIdsAnnotation, "yes"); }
   bool fills_loader_files() const {
     return spec_.process.has_value() && (!loader_entries_.empty() || compat_.has_value());

@@ -6,7 +6,7 @@
 namespace berth::plan {
 namespace {
 
-// A name in the kernel's file systems is not the container's.
+// A path in the kernel's file systems does not belong to the container.
 bool may_be_linked(const std::string& path) {
   return path != "/" && !is_below(path, "/proc") && !is_below(path, "/sys");
 }

@@ -11,7 +11,7 @@
 namespace berth::plan {
 namespace {
 
-/// The namespace that a key belongs to, or "": such a one would change the host.
+/// The namespace of a key, or "": such a key would change the host.
 std::string_view namespace_of_sysctl(std::string_view key) {
   static constexpr std::array<std::string_view, 8> kIpc = {
       "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem",
@@ -102,14 +102,14 @@ Result<void> Maker::interfaces() {
   for (const auto& [from, device] : devices) {
     const std::string& to = device.name.empty() ? from : device.name;
     if (!is_interface_name(from) || from.find('%') != std::string::npos) {
-      return usage("linux.netDevices: " + quote(from) + " is no name of an interface");
+      return usage("linux.netDevices: " + quote(from) + " is not the name of an interface");
     }
     if (!is_interface_pattern(to)) {
       return usage("linux.netDevices." + from + ".name: " + quote(to) +
-                   " is no name of an interface");
+                   " is not the name of an interface");
     }
     if (to.find('%') == std::string::npos && !names.insert(to).second) {
-      return usage("linux.netDevices." + from + ".name: " + quote(to) + " is there twice");
+      return usage("linux.netDevices." + from + ".name: " + quote(to) + " is given twice");
     }
     step.interfaces.push_back({from, to});
   }
@@ -127,7 +127,8 @@ Result<void> Maker::kernel_settings() {
     std::string space(namespace_of_sysctl(key));
     if (key.find("..") != std::string::npos || key.find('/') != std::string::npos ||
         !has_namespace(space)) {
-      return usage("linux.sysctl: " + quote(name) + " is not of a namespace of the container");
+      return usage("linux.sysctl: " + quote(name) +
+                   " does not belong to a namespace of the container");
     }
     bool is_domain = key == "kernel.domainname" && !spec_.domainname.empty();
     if (is_domain && value != spec_.domainname) {

@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint32_t kTtyGroup = 5;
 
-// What may lie over a file of procfs: lxcfs replaces these, and nothing of them is believed by a
-// privileged process (runc keeps the same list).
+// The files that a mount may cover in procfs: lxcfs replaces these, and no privileged process
+// trusts them (runc has the same list).
 bool may_cover_proc(std::string_view path) {
   static constexpr std::array<std::string_view, 10> kAllowed = {
       "/proc/cpuinfo", "/proc/diskstats",
@@ -123,7 +123,7 @@ Result<void> Maker::mount(size_t index) {
   }
   if (is_below(target, "/proc") && target != "/proc" && !may_cover_proc(target)) {
     return make_error(Kind::denied, "config.json: " + member(index, "destination") +
-                                        ": nothing may lie over procfs at " + quote(target));
+                                        ": nothing may be mounted over procfs at " + quote(target));
   }
   MountOptions options = parse_mount_options(mount.options);
   bool bind = options.bind || mount.type == "bind";
@@ -159,7 +159,8 @@ Result<void> Maker::mount(size_t index) {
   return {};
 }
 
-// By our own word for a layer: an overlay of a config that others wrote is a file system as any.
+// Only with our own type for layers: an overlay in another engine's config is an ordinary file
+// system.
 bool Maker::mount_layers(const std::string& target, const MountOptions& options) {
   constexpr std::string_view kLayer = "lowerdir+=";
   MountLayers step{target, {}, {}, options.attributes};
@@ -179,13 +180,13 @@ bool Maker::mount_layers(const std::string& target, const MountOptions& options)
   return true;
 }
 
-// Mount points, and in /dev the devices, are made in it after it was mounted.
+// Mount points, and in /dev the devices, are made in it after mounting.
 bool Maker::is_filled_later(size_t index) const {
   std::string target = tidy(spec_.mounts[index].destination);
   bool filled = target == "/dev";
   for (size_t i = index + 1; i < spec_.mounts.size(); ++i) {
     std::string other = tidy(spec_.mounts[i].destination);
-    if (other == target) return false;  // hidden: there is nothing to be changed later
+    if (other == target) return false;  // hidden: nothing can change later
     filled = filled || is_below(other, target);
   }
   return filled;
@@ -205,8 +206,8 @@ Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options)
     }
     if (options.id_map) return usage(member(index, "options") + ": idmap is not for cgroups");
     cgroup_namespace();
-    // Whoever mounts systemd's own hierarchy means a systemd of version 1, which would take the
-    // half of version 2 for its own and end, since it may not write there.
+    // A mount of systemd's own hierarchy indicates a systemd of version 1, which would use the half
+    // of version 2 and fail, since it may not write there.
     const std::string own = target + "/systemd";
     bool has_systemd = std::any_of(spec_.mounts.begin(), spec_.mounts.end(),
                                    [&](const auto& m) { return tidy(m.destination) == own; });
@@ -214,7 +215,7 @@ Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options)
     return {};
   }
   if (mount.type == "sysfs" && in_user_namespace() && !creates("network")) {
-    // The kernel gives a new sysfs only to the owner of the network namespace.
+    // The kernel allows a new sysfs only to the owner of the network namespace.
     MountAttributes attributes = options.attributes;
     attributes.recursive_set |= MOUNT_ATTR_RDONLY | (attributes.set & ~MOUNT_ATTR__ATIME);
     attributes.set = attributes.clear = 0;
@@ -225,7 +226,7 @@ Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options)
   if (mount.type == "devpts" && !facts_.tty_group_mapped) {
     std::erase(options.data, "gid=" + std::to_string(kTtyGroup));
   }
-  // Those of the kernel's own file systems have labels of their own.
+  // The kernel's own file systems have labels of their own.
   bool labelled = mount.type != "proc" && mount.type != "sysfs" && mount.type != "mqueue";
   if (labelled && !spec_.linux_.mount_label.empty()) {
     options.data.push_back("context=" + spec_.linux_.mount_label);
@@ -242,8 +243,8 @@ Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options)
     step.attributes.set &= ~uint64_t{MOUNT_ATTR_RDONLY};
     filled_.push_back(target);
   }
-  // A link that an image left in the place of /proc would have the kernel's files appear elsewhere,
-  // and a runtime that later writes to "/proc/self/attr" write to the image's file.
+  // A link in the image in the place of /proc would make the kernel's files appear elsewhere, and a
+  // runtime that later writes to "/proc/self/attr" write to the image's file.
   step.exact = mount.type == "proc" || mount.type == "sysfs" || target == "/proc" ||
                target == "/sys" || target == "/dev";
   step.target = std::move(target);
@@ -284,7 +285,7 @@ void Maker::device(const oci::Device& device) {
 }
 
 Result<void> Maker::devices() {
-  // A bind of the host's /dev already holds everything, and nothing may be written there.
+  // A bind of the host's /dev already has everything, and nothing may be written there.
   if (host_owns_dev()) return {};
   static const std::array<oci::Device, 6> kDefaults = {
       oci::Device{"c", "/dev/null", 1, 3, 0666, 0, 0},
@@ -310,8 +311,8 @@ Result<void> Maker::devices() {
     if (one.type != "c" && one.type != "b" && one.type != "u" && one.type != "p") {
       return usage("linux.devices: unknown type " + quote(one.type));
     }
-    // Engines that give all devices of the host name it too. That one, bound, would open no
-    // terminal of the container's: the link below does.
+    // Engines that pass all devices of the host include this one. Bound, it would open no terminal
+    // of the container's: the link below does.
     if (one.path == "/dev/ptmx") continue;
     device(one);
   }

@@ -21,8 +21,8 @@ std::string search_path(const std::vector<std::string>& env) {
   return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 }
 
-// Of a name that is there twice the last value counts, as under runc and crun: exec and users add
-// at the end, and getenv(3) finds the first.
+// Of duplicate names the last value counts, as under runc and crun: exec and users append, and
+// getenv(3) finds the first.
 std::vector<std::string> without_repeats(const std::vector<std::string>& env) {
   std::set<std::string_view> seen;
   std::vector<std::string> kept;
@@ -34,7 +34,7 @@ std::vector<std::string> without_repeats(const std::vector<std::string>& env) {
   return kept;
 }
 
-// Whoever has the listener gets it from `create`, which has gone when `start` comes.
+// The agent gets the listener from `create`, which has ended when `start` is called.
 bool notifies(const oci::Seccomp& profile) {
   constexpr std::string_view kNotify = "SCMP_ACT_NOTIFY";
   return !profile.listener_path.empty() || profile.default_action == kNotify ||
@@ -50,7 +50,7 @@ void Maker::console(bool named) {
 
 Result<void> Maker::labels() {
   SetLabels step{process_.apparmor_profile, process_.selinux_label};
-  // Without AppArmor everything is unconfined.
+  // Without AppArmor every process is unconfined.
   if (step.apparmor == "unconfined" && !facts_.apparmor) step.apparmor.clear();
   if (!step.apparmor.empty() && !facts_.apparmor) {
     return unsupported("process.apparmorProfile: AppArmor is not enabled on this machine");
@@ -71,9 +71,9 @@ std::vector<unsigned> Maker::wished_numbers(std::string_view annotation) {
   return {};
 }
 
-// The container keeps its caller's CPU affinity, as Slurm or numactl has set it, unless a cpuset is
-// asked for, or another engine names a cgroup that is not below the caller's: such an engine is a
-// service, and its own affinity (systemd's CPUAffinity=) is not meant for its containers.
+// The container keeps its caller's CPU affinity, as set by Slurm or numactl, unless a cpuset is
+// requested, or another engine names a cgroup that is not below the caller's: such an engine is a
+// service, and its own affinity (systemd's CPUAffinity=) does not apply to its containers.
 void Maker::free_affinity() {
   if (spec_.annotations.contains(std::string(oci::kProcessorsAnnotation))) return;
   const auto& resources = spec_.linux_.resources;
@@ -93,7 +93,7 @@ void Maker::place() {
   if (!step.processors.empty() || !step.memory_nodes.empty()) add(std::move(step));
 }
 
-// After the cgroup, which bounds what they may ask for, and before the rights for them go.
+// After the cgroup, which limits them, and before the privileges for them are dropped.
 Result<void> Maker::attributes() {
   if (process_.scheduler) add(TRY(scheduler_step(*process_.scheduler)));
   if (process_.io_priority) add(TRY(io_priority_step(*process_.io_priority)));
@@ -114,7 +114,7 @@ Result<void> Maker::affinity() {
   return {};
 }
 
-// While the process has the ids of the caller: in another user namespace the file is not its own.
+// While the process has the caller's ids: in another user namespace it does not own the file.
 void Maker::oom_score() {
   if (process_.oom_score_adj) add(SetOomScore{*process_.oom_score_adj});
 }
@@ -126,7 +126,7 @@ Result<void> Maker::hooks(const char* stage, const std::vector<oci::Hook>& list)
                    quote(hook.path));
     }
     if (hook.timeout && *hook.timeout <= 0) {
-      return usage("hooks." + std::string(stage) + ": a timeout that is not positive");
+      return usage("hooks." + std::string(stage) + ": the timeout must be positive");
     }
   }
   if (!list.empty()) add(RunHooks{stage, list});
@@ -162,7 +162,7 @@ Result<void> Maker::limits() {
       return usage("process.rlimits: unknown type " + quote(limit.type));
     }
     if (!seen.insert(limit.type).second) {
-      return usage("process.rlimits: " + quote(limit.type) + " is there twice");
+      return usage("process.rlimits: " + quote(limit.type) + " is given twice");
     }
     add(SetRlimit{limit.type, found->resource, limit.soft, limit.hard});
   }
@@ -195,15 +195,15 @@ void Maker::identity(Missing directory) {
       if ((bit & ~(capabilities.inheritable & capabilities.permitted)) != 0)
         lost.push_back(quote(name));
     }
-    // An engine that never asks for inheritable ones means no ambient ones: buildah's.
+    // An engine that never requests inheritable capabilities does not mean ambient ones: buildah.
     if (!lost.empty() && capabilities.inheritable != 0) {
       plan_.warnings.push_back("process.capabilities.ambient: " + join(lost, ", ") +
                                (lost.size() == 1 ? " is" : " are") +
                                " not inheritable and permitted, ignoring");
     }
   }
-  // Without no_new_privs the kernel takes a filter only from a privileged process, so that it has
-  // to be loaded before the privileges go; with it, it comes last and need not allow these steps.
+  // Without no_new_privs only a privileged process may load a filter, so that it has to be loaded
+  // before the privileges are dropped; with it, it comes last and need not allow these steps.
   const auto& seccomp = spec_.linux_.seccomp;
   if (seccomp && !process.no_new_privileges) add(load_seccomp(*seccomp));
   add(LimitCapabilities{capabilities.bounding});

@@ -40,11 +40,11 @@ constexpr std::array kWords = {
     Word{"symfollow", 0, MOUNT_ATTR_NOSYMFOLLOW},
 };
 
-// Said for completeness: the kernel's default, or a wish that the kernel may ignore.
+// Accepted for completeness: the kernel's default, or a hint that the kernel may ignore.
 constexpr std::array<std::string_view, 9> kNoEffect = {
     "", "defaults", "async", "loud", "silent", "noiversion", "iversion", "nomand", "nolazytime"};
 
-// Flags of the super block, which fsconfig(2) takes by the same name.
+// Superblock flags, which fsconfig(2) takes by the same name.
 constexpr std::array<std::string_view, 4> kSuperBlock = {"sync", "dirsync", "lazytime", "mand"};
 
 template <size_t N>
@@ -58,7 +58,7 @@ const Word* find_word(std::string_view name) {
   return found == kWords.end() ? nullptr : &*found;
 }
 
-// A later word takes back an earlier one.
+// A later word overrides an earlier one.
 void add(uint64_t& set, uint64_t& clear, const Word& word) {
   set = (set & ~word.clear) | word.set;
   clear = (clear & ~word.set) | word.clear;
@@ -105,7 +105,7 @@ MountOptions parse_mount_options(const std::vector<std::string>& options) {
       attributes.propagation = propagation;
     } else if (option == "bind" || option == "rbind") {
       sorted.bind = true;
-      // As flags of mount(2), where "bind" takes nothing back from an "rbind".
+      // As flags of mount(2), where "bind" does not revert an "rbind".
       sorted.recursive_bind |= option == "rbind";
     } else if (option == "remount") {
       sorted.remount = true;
@@ -121,7 +121,7 @@ MountOptions parse_mount_options(const std::vector<std::string>& options) {
     }
   }
   if (sorted.bind) {
-    // A bind has no super block of its own.
+    // A bind has no superblock of its own.
     std::erase_if(sorted.data, [](const std::string& word) { return contains(kSuperBlock, word); });
   }
   return sorted;

@@ -17,8 +17,8 @@ struct PropagationChange {
   bool recursive = false;
 };
 
-/// The flags of a mount, as mount_setattr(2) takes them (MOUNT_ATTR_*): bits to set and to clear on
-/// the mount itself, and the same for it with everything below.
+/// The flags of a mount for mount_setattr(2) (MOUNT_ATTR_*): bits to set and to clear on the mount
+/// itself, and the same for it and everything below.
 struct MountAttributes {
   uint64_t set = 0;
   uint64_t clear = 0;
@@ -28,15 +28,15 @@ struct MountAttributes {
   bool operator==(const MountAttributes&) const;
 };
 
-/// What a bind does with symbolic links, by the words that crun has for it.
+/// The treatment of symbolic links by a bind, with crun's words.
 struct BindLinks {
-  bool source = false;  ///< src-nofollow: a source that is a link is what is bound
-  bool target = false;  ///< dest-nofollow: a target that is a link is laid over
-  bool copy = false;    ///< copy-symlink: for a source that is a link the same link is made
+  bool source = false;  ///< src-nofollow: bind a source that is a link itself
+  bool target = false;  ///< dest-nofollow: mount over a target that is a link
+  bool copy = false;    ///< copy-symlink: copy a source that is a link
   bool operator==(const BindLinks&) const = default;
 };
 
-/// The "options" of a mount, sorted by the system call that takes them.
+/// The "options" of a mount, sorted by the system call for them.
 struct MountOptions {
   MountAttributes attributes;
   bool bind = false;
@@ -44,16 +44,16 @@ struct MountOptions {
   bool remount = false;
   bool id_map = false;
   bool recursive_id_map = false;
-  bool copy_up = false;  ///< tmpcopyup: begin with what the image has in its place
+  bool copy_up = false;  ///< tmpcopyup: begin with the image's content of the target
   BindLinks links;
-  std::vector<std::string> data;  ///< what no one here knows: the file system's own
+  std::vector<std::string> data;  ///< unknown words: the file system's own
 };
 
-/// Sorts `options`; every list of words means something.
+/// Sorts `options`; no list is an error.
 /// Source: runtime-spec config.md "Linux mount options".
 MountOptions parse_mount_options(const std::vector<std::string>& options);
 
-/// All words that parse_mount_options() does not hand to the file system, sorted.
+/// All words that parse_mount_options() does not pass to the file system, sorted.
 std::vector<std::string> mount_option_names();
 
 /// "ro,nosuid,nodev" for people.

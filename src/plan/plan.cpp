@@ -32,7 +32,7 @@ Result<void> Maker::check_process() {
   return {};
 }
 
-// What is mounted in a namespace that others share would be there for them too, and stay.
+// Mounts in a namespace that others share would affect them too, and stay.
 Result<void> Maker::check_no_mounts() const {
   const auto& on_linux = spec_.linux_;
   const std::pair<const char*, bool> kMembers[] = {
@@ -66,7 +66,7 @@ Result<void> Maker::check() {
       return usage("linux.namespaces: unknown type " + quote(space.type));
     }
     if (!seen.insert(space.type).second) {
-      return usage("linux.namespaces: " + quote(space.type) + " is there twice");
+      return usage("linux.namespaces: " + quote(space.type) + " is given twice");
     }
   }
   if (!creates("mount")) TRY(check_no_mounts());

@@ -21,11 +21,11 @@ std::span<const std::string_view> namespace_types();
 /// that this version does not have). Source: runtime-spec config.md, config-linux.md, runtime.md.
 Result<Plan> make(const oci::Spec& spec, const Container& container, const HostFacts& facts);
 
-/// Decides how `spec.process` becomes one more process of a running container whose config is
-/// `spec`; of `container` only of_engine counts. Errors: as make().
+/// Decides how `spec.process` becomes one more process of a running container with the config
+/// `spec`; uses only of_engine of `container`. Errors: as make().
 Result<Plan> make_exec(const oci::Spec& spec, const Container& container, const HostFacts& facts);
 
-/// A step for people and for programs.
+/// A step in words, for people and programs.
 struct Description {
   std::string name;  ///< "mount_filesystem"
   std::string text;  ///< one line: "mount proc at '/proc' (nosuid,nodev,noexec)"

@@ -17,36 +17,36 @@
 #include "plan/mount_options.hpp"
 #include "plan/systemd_scope.hpp"
 
-/// What will be done to start a container, decided before anything is done: `berth run --dry-run`
-/// prints the very list that berth-runtime executes.
+/// The steps that start a container, decided before any is executed: `berth run --dry-run` prints
+/// the list that berth-runtime executes.
 namespace berth::plan {
 
-/// What the plan depends on beside the bundle.
+/// The plan's input besides the bundle.
 struct HostFacts {
   bool user_namespace = false;   ///< not the initial one: device nodes are bound, not made
   bool tty_group_mapped = true;  ///< gid 5 exists here, for devpts
   bool has_cgroups = true;
-  bool apparmor = false;  ///< these three: in the kernel and switched on
+  bool apparmor = false;  ///< these three: in the kernel and enabled
   bool selinux = false;
   bool resctrl = false;
 };
 
-/// Which container, and where its bundle is.
+/// The container and its bundle.
 struct Container {
   std::string id;
   std::string bundle;        ///< absolute directory
   bool await_start = false;  ///< `create`: stop before the program until `start`
-  bool make_cgroup = true;   ///< or stay in that of the caller
-  bool of_engine = false;    ///< the annotations are our engine's, and no image's
-  bool new_keyring = true;   ///< or the session keyring of the caller
+  bool make_cgroup = true;   ///< or stay in the caller's
+  bool of_engine = false;    ///< our engine wrote the annotations, not an image
+  bool new_keyring = true;   ///< or keep the caller's session keyring
   SystemdManager systemd = SystemdManager::none;  ///< which systemd makes the cgroup, if any
-  std::optional<SystemdScope> scope{};  ///< what systemd is to make instead of linux.cgroupsPath
+  std::optional<SystemdScope> scope{};  ///< what systemd makes instead of linux.cgroupsPath
 };
 
 // Steps up to Spawn are done by berth-runtime itself, those after it by the container's first
 // process. Paths of the container are absolute inside it; all others are the host's.
 
-/// A device of the container by the name that the host has for it.
+/// A device of the container by its path on the host.
 struct HostNode {
   std::string path;
   std::string type;  ///< "c", "b"
@@ -54,12 +54,12 @@ struct HostNode {
   uint32_t minor = 0;
 };
 struct MakeCgroup {
-  std::string path;  ///< linux.cgroupsPath, or "/berth-<id>"; empty where that names the `scope`
+  std::string path;  ///< linux.cgroupsPath, or "/berth-<id>"; empty if that names the `scope`
   oci::Resources resources;
   std::optional<uint32_t> owner{};      ///< cgroup_owner()
   std::optional<SystemdScope> scope{};  ///< systemd makes it around the first process
-  std::vector<HostNode> nodes{};        ///< with `scope`: what linux.devices names
-  bool below_caller = false;  ///< `path` begins at the caller's own cgroups, not at their roots
+  std::vector<HostNode> nodes{};        ///< with `scope`: the nodes of linux.devices
+  bool below_caller = false;  ///< `path` begins at the caller's own cgroups, not at the roots
 };
 struct Spawn {
   std::vector<std::string> created;    ///< spec names of the new namespaces
@@ -68,8 +68,8 @@ struct Spawn {
   std::vector<oci::IdMapping> gid_mappings;
   bool keep_ids = false;  ///< those of the caller, until SetIdentity; else root of a user namespace
 };
-/// Goes into the namespaces that a running container's first process is in, for exec; stands where
-/// Spawn does in the plan of a container.
+/// Joins the namespaces of a running container's first process, for exec; takes the place of Spawn
+/// in a container's plan.
 struct JoinContainer {
   bool keep_ids = false;
 };
@@ -88,25 +88,25 @@ struct MakeKeyring {};
 struct IsolateMounts {};
 struct EnterCgroupNamespace {};
 struct MountOverlayRoot {
-  std::string target;              ///< host directory that the root is attached to
+  std::string target;              ///< host directory to which the root is attached
   std::vector<std::string> lower;  ///< highest first
   std::string upper;               ///< empty: read-only
   std::string work;
-  std::vector<std::string> options;  ///< the file system's other ones ("userxattr")
+  std::vector<std::string> options;  ///< other options of the file system ("userxattr")
   MountAttributes attributes;
-  bool served = false;  ///< by fuse-overlayfs, where the kernel's overlay is none for this user
+  bool served = false;  ///< by fuse-overlayfs, if this user cannot mount a kernel overlay
 };
 struct BindRoot {
   std::string path;
 };
-/// The layers of an image as data, read-only: one layer alone as it is, more as an overlay.
+/// The layers of an image as read-only data: a single layer directly, several as an overlay.
 struct MountLayers {
   std::string target;
   std::vector<std::string> lower;    ///< highest first
   std::vector<std::string> options;  ///< as of MountOverlayRoot
   MountAttributes attributes;
 };
-/// How the ids of a mount are translated.
+/// The id mapping of a mount.
 struct IdMap {
   std::vector<oci::IdMapping> uids;
   std::vector<oci::IdMapping> gids;
@@ -114,7 +114,7 @@ struct IdMap {
   bool recursive = false;
   std::string member;  ///< "mounts[3].options", for errors
 };
-/// One with an id map is made by berth-runtime itself, which has the rights over the file system.
+/// With an id map berth-runtime makes it, which has the rights over the file system.
 struct MountFilesystem {
   std::string type;
   std::string source;
@@ -122,7 +122,7 @@ struct MountFilesystem {
   std::vector<std::string> data;  ///< "size=65536k"
   MountAttributes attributes;
   bool exact = false;    ///< refuse a symbolic link anywhere in `target`
-  bool copy_up = false;  ///< begin with what lies in the target
+  bool copy_up = false;  ///< begin with the content of the target
   std::optional<IdMap> id_map{};
 };
 struct MountBind {
@@ -131,23 +131,23 @@ struct MountBind {
   bool recursive = false;
   MountAttributes attributes;
   std::optional<IdMap> id_map{};
-  bool peer = false;  ///< what is mounted below it in the container appears on the host, too
+  bool peer = false;  ///< mounts below it in the container propagate to the host, too
   BindLinks links{};
 };
-/// Changes what is mounted already.
+/// Changes an existing mount.
 struct ChangeMount {
   std::string target;
   MountAttributes attributes;
-  bool super_block = false;  ///< also the file system itself, for every mount of it
+  bool super_block = false;  ///< also the file system itself, for all its mounts
   std::string type{};
   std::string source{};
   std::vector<std::string> data{};
 };
 struct MountCgroups {
   std::string target;
-  bool unified = false;  ///< that of version 2 alone
+  bool unified = false;  ///< only version 2
   MountAttributes attributes;
-  bool without_unified = false;  ///< no half of version 2 beside those of version 1
+  bool without_unified = false;  ///< without the version 2 hierarchy beside those of version 1
 };
 struct MakeNode {
   std::string path;
@@ -159,7 +159,7 @@ struct MakeNode {
   uint32_t gid = 0;
 };
 struct BindNode {
-  std::string source;  ///< the host's node; must be `type` `major`:`minor`
+  std::string source;  ///< the host's node; has to be `type` `major`:`minor`
   std::string path;
   std::string type;
   uint32_t major = 0;
@@ -169,21 +169,21 @@ struct MakeLink {
   std::string path;
   std::string text;
 };
-/// As `ln -sf`: what else has the name is replaced, but for a directory.
+/// As `ln -sf`: replaces anything of that name except a directory.
 struct ReplaceLink {
   std::string path;
   std::string text;
 };
-/// Places the container's own of those files with which a dynamic loader finds libraries: glibc's
-/// cache, what ldconfig makes that of and, where the image has musl, musl's list of directories.
+/// Places the container's own copies of the files by which a dynamic loader finds libraries:
+/// glibc's cache, its input for ldconfig and, if the image has musl, musl's list of directories.
 struct PlaceLoaderFiles {
-  /// The cache becomes a file of the root, which ldconfig replaces as any other. Else, and where
-  /// the root cannot have it, it is a file of the container's state, bound read-only.
+  /// The cache becomes a file of the root, which ldconfig replaces as usual. Otherwise, and if the
+  /// root cannot have it, it is a file of the container's state, bound read-only.
   bool in_root = true;
 };
-/// Writes them: what the image's say, with `entries` and, where it fits, a compat package of the
-/// image. Reads what the image holds, so it comes when the process has no more rights than the
-/// image's program.
+/// Writes them: the image's content, with `entries` and, if it fits, a compat package of the image.
+/// Reads the image's files, so it comes after the process has dropped all rights beyond those of
+/// the image's program.
 struct FillLoaderFiles {
   std::vector<oci::LoaderLine> entries;
   std::optional<oci::CompatRequest> compat;
@@ -200,7 +200,7 @@ struct MakeReadonly {
 };
 struct MovedInterface {
   std::string from;
-  std::string to;  ///< a name, or a pattern as "eth%d"
+  std::string to;  ///< a name, or a pattern such as "eth%d"
 };
 /// berth-runtime moves them, before AwaitCgroup returns.
 struct MoveInterfaces {
@@ -227,17 +227,17 @@ struct RunHooks {
 };
 struct EnterRoot {
   bool readonly = false;
-  std::string directory;  ///< to be made while that can be done: the process begins there
+  std::string directory;  ///< made while possible: the process begins there
   std::optional<PropagationChange> propagation;
 };
-/// Security labels that the program gets at its execve.
+/// Security labels for the program, effective at its execve.
 struct SetLabels {
   std::string apparmor;  ///< a profile, or empty
   std::string selinux;   ///< a context, or empty
 };
 struct SetScheduler {
   std::string name;     ///< "SCHED_BATCH"
-  uint32_t policy = 0;  ///< the rest as sched_setattr(2) takes it
+  uint32_t policy = 0;  ///< the rest in sched_setattr(2)'s terms
   uint64_t flags = 0;
   int32_t nice = 0;
   uint32_t priority = 0;
@@ -263,17 +263,17 @@ struct SetPersonality {
 struct SetAffinity {
   std::vector<unsigned> processors;
 };
-/// Run on all processors of the cpuset, whatever the caller is bound to; once in the cgroup, for
+/// Run on all processors of the cpuset, whatever the caller's affinity; once in the cgroup, for
 /// exec too.
 struct ResetAffinity {};
-/// Where to run and to take memory, as far as it may; once in the cgroup, for exec too. Either may
-/// be empty.
+/// Preferred processors and memory nodes, as far as allowed; once in the cgroup, for exec too.
+/// Either may be empty.
 struct PreferPlace {
   std::vector<unsigned> processors;
   std::vector<unsigned> memory_nodes;
 };
-/// The root of a container without mounts of its own: a directory of a mount namespace that others
-/// are in too.
+/// The root of a container without a mount namespace of its own: a directory of a shared mount
+/// namespace.
 struct EnterSharedRoot {
   std::string path;             ///< a directory there
   std::string mount_namespace;  ///< the namespace, by path; empty: the caller's
@@ -299,12 +299,12 @@ struct SetIdentity {
   uint32_t uid = 0;
   uint32_t gid = 0;
   std::vector<uint32_t> groups;
-  bool keep_groups = false;  ///< those of the caller instead, which may have no id here
+  bool keep_groups = false;  ///< keep the caller's groups, which may have no id here
 };
 enum class Missing { made, refused };
 struct EnterDirectory {
   std::string path;
-  /// For the first process, as docker has it. For exec a slip would leave an empty directory.
+  /// For the first process, as in docker. For exec a typo would leave an empty directory.
   Missing missing = Missing::made;
 };
 struct SetUmask {
@@ -315,13 +315,13 @@ struct LoadSeccomp {
   oci::Seccomp profile;
   bool refuse_unknown = false;  ///< system calls
 };
-/// After identity and directory, before the filter: what is looked for must not depend on the calls
-/// that a profile allows.
+/// After identity and directory, before the filter: the lookup must not depend on the calls that a
+/// profile allows.
 struct FindProgram {
   std::string name;
   std::string path;  ///< the PATH of the container
 };
-/// Sets HOME where the environment has none or an empty one: to the user's home directory in the
+/// Sets HOME if the environment has none or an empty one: to the user's home directory in the
 /// root's /etc/passwd, as runc and crun do.
 struct FindHome {
   uint32_t uid = 0;

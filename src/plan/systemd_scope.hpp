@@ -11,24 +11,23 @@ namespace berth::plan {
 /// Which systemd makes a container's cgroup.
 enum class SystemdManager { none, system, user };
 
-/// The unit that stands for a container.
+/// The unit of a container.
 struct SystemdScope {
   std::string slice;  ///< "system.slice"
   std::string unit;   ///< "berth-c1.scope"
   bool user = false;  ///< of the caller's own manager
 };
 
-/// Reads a linux.cgroupsPath of the form "slice:prefix:name". An empty path is the slice of the
-/// manager, "berth" and `id`; an empty slice is the manager's own one too; without a prefix the
-/// unit is "name.scope". Pure. Errors: usage (not three parts; a name that no unit can have),
-/// without the name of the member. Source: runc docs/systemd.md; systemd.unit(5) and
-/// systemd.slice(5) for the names.
+/// Parses a linux.cgroupsPath of the form "slice:prefix:name". An empty path is the manager's
+/// slice, "berth" and `id`; an empty slice is the manager's own one too; without a prefix the unit
+/// is "name.scope". Pure. Errors: usage (not three parts; an invalid unit name), without the name
+/// of the member. Source: runc docs/systemd.md; systemd.unit(5) and systemd.slice(5) for the names.
 Result<SystemdScope> parse_systemd_scope(const std::string& path, const std::string& id,
                                          SystemdManager manager);
 
-/// The scope of a container whose linux.cgroupsPath the engine has written: "berth-c1" is one in
-/// the manager's own slice, "a-b.slice/berth-c1" one in that. Nothing where its parent is no slice.
-/// Pure. Errors: usage (a slice that there cannot be).
+/// The scope for a linux.cgroupsPath that the engine has written: "berth-c1" is one in the
+/// manager's own slice, "a-b.slice/berth-c1" one in that. Nothing if its parent is no slice. Pure.
+/// Errors: usage (an impossible slice).
 Result<std::optional<SystemdScope>> scope_of_path(const std::string& path, SystemdManager manager);
 
 }  // namespace berth::plan

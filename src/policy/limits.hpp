@@ -6,8 +6,7 @@
 
 namespace berth::policy {
 
-/// The lower of two limits, of which 0 and what is negative are none: what a container gets where a
-/// rule says the most.
+/// The lower of two limits, of which 0 and negative values are none: for rules with a maximum.
 template <class T>
 T lower_limit(T a, T b) {
   auto of = [](T value) {

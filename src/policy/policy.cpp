@@ -98,12 +98,12 @@ Result<void> check_words(std::string_view key, const std::vector<std::string>& w
 
 const std::vector<std::string>& variables_of_a_machine() {
   static const std::vector<std::string> kNames = {
-      // The loader, the C library and terminals.
+      // Variables of the loader, the C library and terminals.
       "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "GCONV_PATH", "LOCPATH", "NLSPATH", "TERMINFO",
       "TERMINFO_DIRS",
       // Shells.
       "BASH_ENV", "ENV", "SHELL", "CDPATH", "OLDPWD", "XDG_RUNTIME_DIR",
-      // Languages: where they look for their modules.
+      // Module search paths of languages.
       "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "VIRTUAL_ENV", "CONDA_PREFIX",
       "PERL5LIB", "PERLLIB", "PERL5OPT", "RUBYLIB", "RUBYOPT", "GEM_HOME", "GEM_PATH", "R_HOME",
       "R_LIBS", "R_LIBS_SITE", "R_LIBS_USER", "NODE_PATH", "TCLLIBPATH", "JAVA_HOME",
@@ -163,7 +163,7 @@ Result<void> check(const Policy& policy) {
   }
   for (const std::string& name : policy.slurm.node_variables) {
     if (is_variable_name(name)) continue;
-    return refuse("slurm.node-variables", quote(name) + " is no name of a variable",
+    return refuse("slurm.node-variables", quote(name) + " is not the name of a variable",
                   "slurm.node-variables");
   }
   if (policy.match.facts == PublishedFacts::only_signed && policy.match.keys.empty()) {
@@ -174,7 +174,7 @@ Result<void> check(const Policy& policy) {
 
 Result<Compiled> parse_compiled(std::string_view text, std::string_view document) {
   json::Value value = TRY(json::parse(text, document, {.max_bytes = 1 << 20, .max_depth = 12}));
-  // Before the strict table: another Berth has other members.
+  // Before the strict table: another version of Berth has other members.
   const json::Value* format = value.find("format");
   if (format != nullptr && *format != json::Value(int64_t{kFormat})) {
     return make_error(Kind::unsupported,

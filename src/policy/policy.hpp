@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a site decides for all containers of a machine. People write <config-dir>/policy.toml and
-// policy.d/*.toml; `berth policy apply` compiles them to policy.json beside them, which is all that
-// Berth's programs read: the tables at the end are its form, and the names of the keys in the TOML.
+// The decisions of a site for all containers of a machine. Administrators write
+// <config-dir>/policy.toml and policy.d/*.toml; `berth policy apply` compiles them to policy.json
+// beside them, the only file that Berth's programs read: the tables at the end define its form, and
+// the keys in the TOML.
 #pragma once
 
 #include <cstdint>
@@ -23,26 +24,26 @@ enum class GpuEnvironment {
   grant,       ///< those of every container, the image's own among them
 };
 
-/// What the GPUs mean that a batch system gave to the caller's job.
+/// The effect of GPUs that a batch system granted to the caller's job.
 enum class Scheduler {
   ignore,  ///< nothing
-  limit,   ///< the most that its containers get
-  grant,   ///< that, and what they get when nobody asks for anything
+  limit,   ///< its containers get no others
+  grant,   ///< also, they get these if nothing is requested
 };
 
-/// Where the driver's files appear in a container; --gpu-driver names another.
+/// How the driver's files appear in a container; --gpu-driver overrides it.
 enum class DriverMode { bind, volume, copy, image, none };
 
 struct Gpu {
   GpuEnvironment environment = GpuEnvironment::ignore;
-  /// Whether /dev/null mounted at /var/run/nvidia-container-devices/<id> asks for that device, as
-  /// for NVIDIA_VISIBLE_DEVICES; cdi/<vendor>/<class>/<name> and imex/<channel> below it too.
+  /// Whether /dev/null mounted at /var/run/nvidia-container-devices/<id> requests that device, as
+  /// NVIDIA_VISIBLE_DEVICES does; also cdi/<vendor>/<class>/<name> and imex/<channel> below it.
   bool devices_by_volume = false;
-  /// Given to every container: texts of --gpus ("all", "device=0,1") and CDI names.
+  /// Granted to every container: texts of --gpus ("all", "device=0,1") and CDI names.
   std::vector<std::string> always;
-  /// Given to none: GPUs by index, id or PCI address, and CDI names.
+  /// Granted to none: GPUs by index, id or PCI address, and CDI names.
   std::vector<std::string> never;
-  /// All that a container may get of the driver's files; empty: every capability.
+  /// The maximum of driver files for a container; empty: every capability.
   std::vector<std::string> capabilities;
   /// For a container that names none; empty: compute,utility.
   std::vector<std::string> default_capabilities;
@@ -51,50 +52,50 @@ struct Gpu {
   bool imex_channels = true;          ///< NVIDIA_IMEX_CHANNELS counts
   bool bind = true;                   ///< containers keep to processors beside their GPUs
   bool exclusive = false;             ///< every container has its GPUs for itself
-  bool outside_processes = true;      ///< those that compute without a lease count as holders
+  bool outside_processes = true;      ///< processes that compute without a lease count as holders
   bool manage = false;                ///< Berth may change the compute mode of GPUs
-  bool additional_gids = true;        ///< a node's group is given where its mode asks for it
+  bool additional_gids = true;        ///< a node's group is added if its mode requires it
   Scheduler scheduler = Scheduler::grant;
   DriverMode driver_mode = DriverMode::bind;
   std::string driver_root;                       ///< empty: "/"
-  std::string ledger;                            ///< of the GPU ledger; empty: /run/berth-ledger
+  std::string ledger;                            ///< the GPU ledger; empty: /run/berth-ledger
   std::vector<std::string> library_directories;  ///< searched before the distributions' own
-  std::vector<std::string> files;                ///< of the host, given with every GPU
+  std::vector<std::string> files;                ///< of the host, granted with every GPU
   std::vector<std::string> cdi_directories;      ///< empty: /etc/cdi, /var/run/cdi
   std::vector<std::string> annotation_prefixes = {"cdi.k8s.io/"};
-  std::string default_kind = "nvidia.com/gpu";  ///< of a CDI name without vendor and class
-  /// Variables that are read before NVIDIA_VISIBLE_DEVICES, for Docker Swarm's resources.
+  std::string default_kind = "nvidia.com/gpu";  ///< for a CDI name without vendor and class
+  /// Variables with precedence over NVIDIA_VISIBLE_DEVICES, for Docker Swarm's resources.
   std::vector<std::string> swarm_resource;
 
   bool operator==(const Gpu&) const = default;
 };
 
-/// Which facts that are published beside images are believed.
+/// Which facts published beside images are trusted.
 enum class PublishedFacts { any, only_signed, none };
 
 struct Match {
   PublishedFacts facts = PublishedFacts::any;
-  /// Files of public keys whose signatures count.
+  /// Files of trusted public keys.
   std::vector<std::string> keys;
 
   bool operator==(const Match&) const = default;
 };
 
-/// Names of variables that lead to files of the machine they were set on: another root has others
-/// there, or none.
+/// Variables with paths of the machine they were set on: another root has other files there, or
+/// none.
 const std::vector<std::string>& variables_of_a_machine();
 
 struct Slurm {
-  /// Those of a job that do not enter its tasks in a container, unless the user asks for them by
-  /// --container-env or the image has them itself. "default" is variables_of_a_machine().
+  /// Variables of a job that are not passed to its tasks in a container, unless the user lists them
+  /// in --container-env or the image has them. "default" is variables_of_a_machine().
   std::vector<std::string> node_variables = {"default"};
 
   bool operator==(const Slurm&) const = default;
 };
 
 struct Network {
-  /// Of containers for which nobody asks for one: "bridge", "host" or "none"; empty: "host" within
-  /// a job of a batch system, else "bridge".
+  /// The network of containers without a requested one: "bridge", "host" or "none"; empty: "host"
+  /// within a batch job, else "bridge".
   std::string default_mode;
 
   bool operator==(const Network&) const = default;
@@ -109,24 +110,24 @@ struct Policy {
   bool operator==(const Policy&) const = default;
 };
 
-/// policy.json: a policy with where it comes from.
+/// policy.json: a policy with its origin.
 struct Compiled {
   uint32_t format = 0;
   std::string source;                     ///< policy.toml, else the directory of the rules
   std::map<std::string, uint32_t> lines;  ///< of the keys that it sets: {"gpu.environment": 3}
   Policy policy;
-  std::vector<PlacedRule> rules = {};  ///< in the order in which they are looked at
+  std::vector<PlacedRule> rules = {};  ///< in order of evaluation
 };
 
 inline constexpr uint32_t kFormat = 1;
 inline constexpr const char* kCompiledName = "policy.json";
 
-/// What the types alone cannot say: names of capabilities, absolute paths, forms of names.
-/// Gives "gpu.always" as the place of an error. Errors: usage.
+/// Checks what types cannot express: names of capabilities, absolute paths, forms of names. The
+/// place of an error is e.g. "gpu.always". Errors: usage.
 Result<void> check(const Policy& policy);
 
-/// Reads policy.json; `document` names it in errors. Errors: corrupt (no such JSON, an unknown
-/// member, a value that check() refuses), unsupported (written by another Berth).
+/// Parses policy.json; `document` names it in errors. Errors: corrupt (invalid JSON, an unknown
+/// member, a value that check() refuses), unsupported (written by another version of Berth).
 Result<Compiled> parse_compiled(std::string_view text, std::string_view document);
 
 std::string to_json_text(const GpuEnvironment& value);
@@ -201,7 +202,7 @@ void fields(V& v, Compiled& c) {
   v.always("source", c.source);
   v.always("lines", c.lines);
   v.required("policy", c.policy);
-  // An older Berth refuses the file then: it would pass over what keeps things out.
+  // An older Berth then refuses the file: it would skip rules that keep things out.
   v.optional("rules", c.rules);
   v.strict();
 }

@@ -54,10 +54,10 @@ bool holds(const std::string& condition, const std::map<std::string, std::string
   return equals == std::string::npos || matches(condition.substr(equals + 1), found->second);
 }
 
-/// Why conditions do not hold; nothing where they do.
+/// Why conditions do not match; nothing if they do.
 using Why = std::optional<std::string>;
 
-/// `what`: "the user is", before what it is; `none` where that is nothing.
+/// `what`: "the user is", before the value; `none` replaces an empty value.
 Why unlike(std::string_view what, std::string_view none, const Strings& globs,
            const Strings& words) {
   if (globs.empty() || any_matches(globs, words)) return std::nullopt;
@@ -94,7 +94,7 @@ Why other_command(const Strings& globs, const std::string& command) {
 }
 
 Why why_not(const When& when, const Facts& facts) {
-  // The first spelling is what was typed: the others say no more to people.
+  // The first spelling is the typed one: the others do not help people.
   bool is_image = any_matches(when.image, facts.image);
   Strings typed(facts.image.begin(), facts.image.begin() + (facts.image.empty() ? 0 : 1));
   const Why reasons[] = {
@@ -123,7 +123,7 @@ Why why_not(const When& when, const Facts& facts) {
   return std::nullopt;
 }
 
-/// The conditions that have a list, by their keys.
+/// The conditions with lists, by key.
 std::array<std::pair<const char*, const Strings*>, 13> lists_of(const When& when) {
   return {{{"user", &when.user},
            {"group", &when.group},
@@ -150,13 +150,13 @@ std::string conditions_of(const When& when) {
   return join(out, ", ");
 }
 
-/// What a config.json does not tell.
+/// Whether a config.json lacks what the conditions need.
 bool asks_unknown(const When& when) {
   return !when.user_env.empty() || !when.digest.empty() || !when.feature.empty() ||
          !when.gpu.empty();
 }
 
-/// Of several sets the reason of the last that was looked at.
+/// If there are several sets, the reason of the last one.
 Why why_not(const Rule& rule, const Facts& facts) {
   Why why;
   for (const When& when : rule.when) {
@@ -166,7 +166,7 @@ Why why_not(const Rule& rule, const Facts& facts) {
   if (why) return why;
   for (const When& unless : rule.unless) {
     if (!why_not(unless, facts)) return "an exception holds (unless): " + conditions_of(unless);
-    // An exception that may hold: what only refuses goes on.
+    // The exception may match: skip the rule, unless it only refuses.
     if (facts.of_config && asks_unknown(unless) && !rule.refuse) {
       return "it has an exception for what is not known here";
     }
@@ -181,7 +181,7 @@ void replace_all(std::string& text, std::string_view word, std::string_view with
   }
 }
 
-/// A name of the user that could be more than one part of a path is not put into one.
+/// A user name that could be more than one path component is not substituted into a path.
 bool is_plain(std::string_view name) {
   return !name.empty() && name != "." && name != ".." &&
          std::all_of(name.begin(), name.end(), [](char c) {
@@ -190,7 +190,7 @@ bool is_plain(std::string_view name) {
          });
 }
 
-/// A home that can stand in a mount: an empty one would turn "{home}/" into the machine's root.
+/// Whether a home is safe in a mount: an empty one would turn "{home}/" into the machine's root.
 bool is_home(std::string_view home) {
   bool odd = std::any_of(home.begin(), home.end(), [](char c) {
     return c == ':' || c == ',' || static_cast<unsigned char>(c) < ' ';
@@ -206,7 +206,7 @@ std::string filled(std::string text, const Facts& facts) {
   return text;
 }
 
-/// Adds what one rule gives, and names its keys.
+/// Adds the effects of one rule, and names its keys.
 class Adder {
  public:
   Adder(const PlacedRule& placed, const Facts& facts, Effects& out)
@@ -234,8 +234,8 @@ class Adder {
       if (can_fill(key, value)) target[name] = given(filled(value, facts_));
     }
   }
-  /// Not: what needs the caller's home where nobody knows it. Such a container is not made, unless
-  /// the rule says that it can do without.
+  /// False if the text needs the caller's home and that is unknown. Such a container is refused,
+  /// unless the rule is optional.
   bool can_fill(const char* key, const std::string& text) {
     if (text.find("{home}") == text.npos || is_home(facts_.home)) return true;
     if (!rule_.optional && !out_.refuse) {
@@ -262,7 +262,7 @@ std::string Adder::run() {
   add("tmpfs", rule_.tmpfs, out_.tmpfs);
   add("devices", rule_.devices, out_.devices);
   add("env-default", rule_.env_default, out_.env_default);
-  // What a later rule sets an earlier one no longer takes away, and the reverse.
+  // A variable that a later rule sets is not unset by an earlier one, and the reverse.
   for (const auto& [name, value] : rule_.env) out_.env_unset.erase(name);
   add("env", rule_.env, out_.env);
   add("env-force", rule_.env_force, out_.env_force);
@@ -334,14 +334,14 @@ void Checker::check_words(const std::string& key, const Strings& words) {
 
 void Checker::check_when(const std::string& key, const When& when) {
   for (const auto& [name, words] : lists_of(when)) check_words(key + "." + name, *words);
-  if (when == When{}) wrong(key, "no condition, which is always true", "leave it away");
+  if (when == When{}) wrong(key, "no condition, which is always true", "leave it out");
 }
 
 void Checker::check_names(const std::string& key,
                           const std::map<std::string, std::string>& values) {
   for (const auto& [name, value] : values) {
     if (!is_variable_name(name)) {
-      wrong(key, quote(name) + " is no name of a variable");
+      wrong(key, quote(name) + " is not the name of a variable");
     } else if (value.find('\0') != std::string::npos) {
       wrong(key, "a zero byte in the value of " + name);
     }
@@ -371,7 +371,7 @@ std::vector<RuleFault> Checker::run() {
   check_names("env", rule_.env);
   check_names("env-force", rule_.env_force);
   for (const std::string& name : rule_.env_unset) {
-    if (!is_variable_name(name)) wrong("env-unset", quote(name) + " is no name of a variable");
+    if (!is_variable_name(name)) wrong("env-unset", quote(name) + " is not the name of a variable");
   }
   const auto& known = capability_names();
   for (const std::string& word : rule_.gpu_capabilities) {
@@ -383,7 +383,7 @@ std::vector<RuleFault> Checker::run() {
   for (const SiteHook& hook : rule_.hooks) check_hook(hook);
   if (!rule_.registries.empty() && asks_image(rule_)) {
     wrong("registries",
-          "decided before the image is there: its labels, variables, digest and command are not "
+          "decided before the image is pulled: its labels, variables, digest and command are not "
           "known",
           "conditions on user, group, image, partition");
   }
@@ -409,7 +409,7 @@ std::string title_of(const PlacedRule& rule) {
 }
 
 bool matches(std::string_view glob, std::string_view text) {
-  // On a mismatch the last star takes one character more: nothing else has to be tried again.
+  // On a mismatch the last star matches one character more: nothing else has to be retried.
   size_t g = 0, t = 0, star = std::string_view::npos, resume = 0;
   while (t < text.size()) {
     if (g < glob.size() && glob[g] == '*') {
@@ -481,7 +481,7 @@ Outcome evaluate(const std::vector<PlacedRule>& rules, const Facts& facts) {
     if (verdict.applied && placed.rule.stop) stopped = title;
     out.verdicts.push_back(std::move(verdict));
   }
-  // Those that are the most come last, whoever else has said something.
+  // Maximums come last, to override everything else.
   std::stable_partition(out.effects.ulimits.begin(), out.effects.ulimits.end(),
                         [](const Given& given) { return !given.forced; });
   return out;

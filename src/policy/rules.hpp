@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The site's rules: when a container is of this user, group, image, partition, …, it gets these
-// mounts, variables, devices, limits. People write <config-dir>/policy.d/*.toml, whose keys are the
-// names in the tables below; `berth policy apply` compiles them into policy.json. All pure.
-// docs/policy.md
+// The site's rules: a container of this user, group, image, partition, … gets these mounts,
+// variables, devices, limits. Administrators write <config-dir>/policy.d/*.toml, with the keys in
+// the tables below; `berth policy apply` compiles them into policy.json. All pure. docs/policy.md
 #pragma once
 
 #include <cstdint>
@@ -17,12 +16,11 @@
 
 namespace berth::policy {
 
-/// One set of conditions. All keys that are there must hold; of a list any entry. Entries are
-/// globs, see matches(); those of variables and labels are "NAME", which has to be there, or
-/// "NAME=GLOB".
+/// One set of conditions. All present keys have to match; of a list any entry. Entries are globs,
+/// see matches(); those of variables and labels are "NAME", which has to exist, or "NAME=GLOB".
 struct When {
   std::vector<std::string> user = {};   ///< name or number of the caller
-  std::vector<std::string> group = {};  ///< any group of his, name or number
+  std::vector<std::string> group = {};  ///< any of the caller's groups, name or number
   std::vector<std::string> image =
       {};  ///< as typed, canonical, or canonical without tag and digest
   std::vector<std::string> digest = {};  ///< of the image's manifest, its target or its id
@@ -34,47 +32,45 @@ struct When {
   std::vector<std::string> account = {};    ///< of the batch job
   std::vector<std::string> feature = {};    ///< words of `berth slurm features` for this node
   std::vector<std::string> gpu = {};        ///< types of this node's GPUs: "h100"
-  std::optional<bool> gpus = {};            ///< whether GPUs were asked for
-  /// The first word of what is run; a glob without a slash is compared with its last part.
+  std::optional<bool> gpus = {};            ///< whether GPUs are requested
+  /// The first word of the command; a glob without a slash is compared with its last part.
   std::vector<std::string> command = {};
   bool operator==(const When&) const = default;
 };
 
-/// A program that the runtime starts beside a container. runtime-spec config.md "POSIX-platform
-/// Hooks"
+/// A program that the runtime starts for a container. runtime-spec config.md "POSIX-platform Hooks"
 struct SiteHook {
   std::string stage;  ///< "createRuntime", "createContainer", "startContainer", "poststart", …
   std::string path;   ///< absolute
-  std::vector<std::string> args;   ///< argv, the first word too; empty: the path alone
-  std::vector<std::string> env;    ///< "K=V"; it has no other
+  std::vector<std::string> args;   ///< argv, including argv[0]; empty: only the path
+  std::vector<std::string> env;    ///< "K=V"; its whole environment
   std::optional<int64_t> timeout;  ///< seconds
   bool operator==(const SiteHook&) const = default;
 };
 
-/// What a rule gives. Texts are those of the flags of `berth run`. "{user}", "{uid}" and "{home}"
-/// in `mounts` and in values of variables are the caller's.
+/// The effects of a rule. Texts are those of `berth run`'s flags. "{user}", "{uid}" and "{home}" in
+/// `mounts` and in values of variables are the caller's.
 struct Rule {
-  std::string name;          ///< for people; empty: its place stands for it
+  std::string name;          ///< for people; empty: its place
   std::vector<When> when;    ///< any of these; empty: always
   std::vector<When> unless;  ///< none of these
-  bool stop = false;         ///< no later rule is looked at where this one applies
-  /// Flags do not count against what this rule says: mounts, user, network, gpus; limits are the
-  /// most.
+  bool stop = false;         ///< if this one applies, later rules are skipped
+  /// This rule overrides flags: mounts, user, network, gpus; limits are maximums.
   bool force = false;
-  /// Mounts and devices that this machine does not have are left out; else they are errors.
+  /// Mounts and devices that this machine lacks are skipped; otherwise they are errors.
   bool optional = false;
 
   std::vector<std::string> mounts;                 ///< of -v: "/scratch:/scratch:ro"
   std::vector<std::string> tmpfs;                  ///< of --tmpfs
   std::vector<std::string> devices;                ///< of --device: paths and CDI names
-  std::map<std::string, std::string> env_default;  ///< where neither image nor user has it
-  std::map<std::string, std::string> env;          ///< over the image's, below the user's
-  std::map<std::string, std::string> env_force;    ///< over everybody's
-  std::vector<std::string> env_unset;              ///< of the image
+  std::map<std::string, std::string> env_default;  ///< if neither image nor user sets it
+  std::map<std::string, std::string> env;          ///< overrides the image, not the user
+  std::map<std::string, std::string> env_force;    ///< overrides everything
+  std::vector<std::string> env_unset;              ///< removed from the image's
   std::optional<std::string> gpus;                 ///< of --gpus
-  std::vector<std::string> gpu_capabilities;       ///< what NVIDIA_DRIVER_CAPABILITIES is
+  std::vector<std::string> gpu_capabilities;       ///< value of NVIDIA_DRIVER_CAPABILITIES
   std::optional<std::string> user;                 ///< "caller", "image", or of --user
-  std::optional<std::string> network;              ///< of --network, but none of another container
+  std::optional<std::string> network;              ///< of --network, except another container's
   std::optional<std::string> memory;               ///< of --memory
   std::optional<std::string> cpus;                 ///< of --cpus
   std::optional<int64_t> pids_limit;
@@ -82,10 +78,10 @@ struct Rule {
   std::vector<std::string> ulimits;  ///< of --ulimit
   std::optional<bool> remove;        ///< as --rm
   std::vector<SiteHook> hooks;
-  /// Images may come from these alone: globs for "docker.io/library/busybox".
+  /// Only images from these are allowed: globs for "docker.io/library/busybox".
   std::vector<std::string> registries;
   std::optional<bool> is_signed;
-  std::optional<std::string> refuse;  ///< the container is not made, and this is why
+  std::optional<std::string> refuse;  ///< the container is refused, with this reason
   std::optional<std::string> warn;
   bool operator==(const Rule&) const = default;
 };
@@ -97,14 +93,14 @@ struct PlacedRule {
   bool operator==(const PlacedRule&) const = default;
 };
 
-/// What people call a rule: its name, else "10-scratch.toml:3".
+/// The display name of a rule: its name, else "10-scratch.toml:3".
 std::string title_of(const PlacedRule& rule);
 
-/// All that rules ask about a container that is to be made. What is not known is empty.
+/// The facts about a new container that rules may test. Unknown ones are empty.
 struct Facts {
-  std::string user;  ///< name; empty: he has none
+  std::string user;  ///< name; empty: unknown
   std::string uid;
-  std::string home;                 ///< his
+  std::string home;                 ///< the user's
   std::vector<std::string> groups;  ///< names and numbers
   std::vector<std::string> image;   ///< its spellings
   std::vector<std::string> digests;
@@ -117,25 +113,25 @@ struct Facts {
   std::vector<std::string> gpu_types;
   bool gpus = false;
   std::string command;
-  /// They are of a config.json of another engine: what a user said, digests, features and types of
-  /// GPUs are not known.
+  /// They are from a config.json of another engine: the user's own settings, digests, features and
+  /// types of GPUs are unknown.
   bool of_config = false;
 };
 
-/// Which facts the rules ask for that cost something to find.
+/// The costly facts that the rules need.
 struct Needs {
   bool groups = false;
   bool group_names = false;
   bool node = false;  ///< features or types of GPUs
-  bool user = false;  ///< his name or home
+  bool user = false;  ///< the user's name or home
 };
 Needs needs_of(const std::vector<PlacedRule>& rules);
 
-/// Whether conditions ask for what is only known of an image that is here: labels, variables,
-/// digests, and the command, which may be the image's.
+/// Whether conditions need facts of a stored image: labels, variables, digests, and the command,
+/// which may be the image's.
 bool asks_image(const Rule& rule);
 
-/// A text of a rule, and the name of that rule.
+/// A text of a rule, with the rule's name.
 struct Given {
   std::string text;
   std::string rule;  ///< its title
@@ -144,11 +140,11 @@ struct Given {
   bool operator==(const Given&) const = default;
 };
 
-/// One value: a later rule's counts, but a forced one gives way to forced ones alone.
+/// One value: a later rule's wins, but only a forced one replaces a forced one.
 using Chosen = std::optional<Given>;
 
-/// What all rules that apply give together. Lists are in the order of the rules, but for ulimits,
-/// of which the forced ones come last.
+/// The combined effects of all rules that apply. Lists are in the order of the rules, but forced
+/// ulimits come last.
 struct Effects {
   std::vector<Given> mounts, tmpfs, devices, ulimits;
   std::map<std::string, Given> env_default, env, env_force, env_unset;
@@ -159,7 +155,7 @@ struct Effects {
   std::vector<Given> warnings;
 };
 
-/// What became of one rule.
+/// The outcome of one rule.
 struct Verdict {
   std::string rule;  ///< its title
   std::string place;
@@ -173,28 +169,28 @@ struct Outcome {
   std::vector<Verdict> verdicts;  ///< of every rule, in order
 };
 
-/// Decides which rules apply, and what they give.
+/// Decides which rules apply, and combines their effects.
 Outcome evaluate(const std::vector<PlacedRule>& rules, const Facts& facts);
 
-/// Why the container is not made, where a rule says so.
+/// The reason, if a rule refuses the container.
 std::optional<Error> refusal_of(const Effects& effects);
 
-/// Whether `text` is as `glob` says: '*' is any run of characters, '/' among them, '?' any one, and
-/// all else itself. Time and memory are bounded by the product of the lengths.
+/// Whether `text` matches `glob`: '*' is any run of characters, including '/', '?' any one, and
+/// others stand for themselves. Time and memory are bounded by the product of the lengths.
 bool matches(std::string_view glob, std::string_view text);
 
-/// What the types alone cannot say; each with the key that is at fault, "when.user". Texts of flags
-/// are checked where they are applied (engine/site/effects.hpp).
+/// A fault that types cannot express, with the key, "when.user". Texts of flags are checked when
+/// applied (engine/site/effects.hpp).
 struct RuleFault {
   std::string key;
   Error error;  ///< usage; its text does not begin with the key
 };
 std::vector<RuleFault> check(const Rule& rule);
 
-/// Whether `text` can be the name of a variable.
+/// Whether `text` is a valid name of a variable.
 bool is_variable_name(std::string_view text);
 
-/// One line of what is given, for people and programs.
+/// One effect in one line, for people and programs.
 struct EffectLine {
   std::string key;    ///< "mounts", "env"
   std::string value;  ///< "/scratch:/scratch", "A=1"
@@ -281,7 +277,7 @@ void fields(V& v, PlacedRule& p) {
   v.strict();
 }
 
-/// The driver's capabilities: all that a library or program of it can belong to.
+/// The driver's capabilities that its libraries and programs can belong to.
 const std::vector<std::string_view>& capability_names();
 
 }  // namespace berth::policy

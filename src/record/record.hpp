@@ -10,25 +10,25 @@
 #include "sys/fd/fd.hpp"
 
 /// container.json: the file beside a container's bundle in which the engine and the container's
-/// monitor write down what it is and what happened to it.
+/// monitor record its settings and its history.
 namespace berth::record {
 
 /// The first line of container.json, written once, when the container is created. All times are
-/// nanoseconds since 1970. What happens later are further lines, of which the last of each kind
-/// counts: one short write at the end of a file needs no lock and, mostly, no block of the disk.
+/// nanoseconds since 1970. Later changes are further lines, of which the last of each kind counts:
+/// one short write at the end of a file needs no lock and, mostly, no block of the disk.
 struct Container {
   std::string id;
   std::string name;                  ///< the first one; a Name has a later one
-  std::string image;                 ///< as it was asked for
+  std::string image;                 ///< as requested
   std::string image_id;              ///< "sha256:…"; empty with --rootfs
   std::vector<std::string> command;  ///< entrypoint and arguments
   int64_t created_ns = 0;
   bool remove = false;    ///< --rm
-  bool prepared = false;  ///< by `create`: it waits for its first start
-  bool watched = false;   ///< its owner is a monitor, not the `berth run` in front of it
+  bool prepared = false;  ///< made by `create`: it waits for its first start
+  bool watched = false;   ///< its owner is a monitor, not a foreground `berth run`
   bool terminal = false;
   bool interactive = false;                  ///< -i
-  int stop_signal = 15;                      ///< what `stop` sends first
+  int stop_signal = 15;                      ///< the first signal of `stop`
   std::optional<int64_t> stop_timeout = {};  ///< seconds until it kills; -1: never; none: ten
 };
 template <class V>
@@ -51,10 +51,10 @@ void fields(V& v, Container& r) {
 /// Added by the monitor (monitor/record.cpp) when the command runs.
 struct Start {
   int64_t started_ns = 0;
-  int64_t pid = 0;           ///< of its first process, as the owner's user sees it
-  uint64_t start_ticks = 0;  ///< of that process: tells it from a later one of the same number
-  std::string boot_id;       ///< of the machine's boot: after another one nothing of it runs
-  int restarts = 0;          ///< by the restart policy, since a person started it
+  int64_t pid = 0;           ///< of its first process, in the owner's pid namespace
+  uint64_t start_ticks = 0;  ///< distinguishes that process from a later one with its pid
+  std::string boot_id;       ///< of the machine's boot: after another boot nothing of it runs
+  int restarts = 0;          ///< by the restart policy, since the user started it
 };
 template <class V>
 void fields(V& v, Start& r) {
@@ -65,16 +65,16 @@ void fields(V& v, Start& r) {
   v.optional("restarts", r.restarts);
 }
 
-/// Added by the owner at the end: a process that waits for a container of --rm holds the file open
-/// and reads it there even when it was removed. Without it a container whose owner is gone has lost
-/// it.
+/// Appended by the owner at the end: a process that waits for a container of --rm holds the file
+/// open and reads it there even after its removal. If it is missing and the owner is gone, the end
+/// was not observed.
 struct Exit {
-  std::optional<int> exit_code;  ///< none: nobody saw the end
+  std::optional<int> exit_code;  ///< none: unknown
   int64_t finished_ns = 0;
-  bool restarting = false;  ///< the restart policy starts it again
+  bool restarting = false;  ///< the restart policy restarts it
   bool oom_killed = false;
   std::string error = {};  ///< why it could not be started
-  bool stopped = false;    ///< a person has ended it
+  bool stopped = false;    ///< the user has ended it
 };
 template <class V>
 void fields(V& v, Exit& r) {
@@ -106,22 +106,21 @@ void fields(V& v, Pause& r) {
 
 inline constexpr const char* kFile = "container.json";
 
-/// What the lines of the file say.
+/// The content of the file's lines.
 struct Lines {
-  std::optional<Container>
-      record;                   ///< none: it was never finished, or is damaged; with the last name
-  std::optional<Error> damage;  ///< why the first line cannot be read
-  std::optional<Start> start;   ///< the last one
-  std::optional<Exit> exit;     ///< after that start
+  std::optional<Container> record;  ///< none: never finished, or damaged; with the last name
+  std::optional<Error> damage;      ///< why the first line is unreadable
+  std::optional<Start> start;       ///< the last one
+  std::optional<Exit> exit;         ///< after that start
   bool paused = false;
 };
 
-/// Reads the whole open file. Half a line, of an owner whose disk was full, says nothing.
+/// Reads the whole open file. Ignores half a line, left by an owner with a full disk.
 /// Errors: io.
 Result<Lines> read(const sys::Fd& file);
 
-/// Adds a line to the file in `directory`: one short write, so a reader sees it whole or not at
-/// all. Errors: not_found, io.
+/// Appends a line to the file in `directory`: one short write, so a reader sees all of it or
+/// nothing. Errors: not_found, io.
 Result<void> append(const sys::Fd& directory, const std::string& line);
 
 }  // namespace berth::record

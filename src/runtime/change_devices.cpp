@@ -41,14 +41,14 @@ dev_t number_of(const oci::Device& device) {
   return makedev(static_cast<unsigned>(device.major), static_cast<unsigned>(device.minor));
 }
 
-/// The container's own /dev. What is made there is made on handles of that file system, and nowhere
-/// else, whatever its processes put in the way; none of theirs is asked for an answer.
+/// The container's own /dev. Nodes are made through handles of that file system only, whatever the
+/// container's processes put in the way; no step waits for an answer of theirs.
 class OwnDev {
  public:
   static Result<OwnDev> open(const State& state);
 
   Result<void> make(const oci::Device& device) const;
-  /// What is not there, or is another file by now, is none of ours.
+  /// Leaves a node alone that is missing or has become another file.
   Result<void> remove(const oci::Device& device) const;
 
  private:
@@ -71,7 +71,7 @@ Error not_own() {
                     "stop it, and start it with other devices");
 }
 
-/// Of the mount that `directory` is in; empty where it is none of `table`.
+/// The type of the mount that `directory` is in; empty if it is not in `table`.
 Result<std::string> type_of(const sys::Fd& directory, const std::vector<MountLine>& table) {
   auto seen = TRY(sys::stat_quietly(directory, ""));
   for (const MountLine& line : table) {
@@ -84,7 +84,7 @@ Result<OwnDev> OwnDev::open(const State& state) {
   const std::string process = std::to_string(state.pid);
   sys::Fd root = TRY(sys::open_at(sys::cwd(), "/proc/" + process + "/root", O_PATH | O_DIRECTORY));
   std::vector<MountLine> mounts = TRY(mount_table(process));
-  // Only then are they those of the process that is meant.
+  // If the first process still lives, the table is its own.
   TRY(first_process(state)).release();
   std::string type = TRY(type_of(root, mounts));
   if (type.empty() || type.starts_with("fuse")) return not_own();
@@ -133,7 +133,7 @@ Result<void> OwnDev::make(const oci::Device& device) const {
   auto seen = TRY(sys::stat_quietly(node, ""));
   bool same = seen && seen->device == file_system_ && S_ISCHR(seen->mode) &&
               seen->rdev == number_of(device);
-  if (!same) return make_error(Kind::exists, "another file is in its place");
+  if (!same) return make_error(Kind::exists, "there is another file at this path");
   if (!made.ok()) return {};
   return sys::change_owner(node, device.uid.value_or(0), device.gid.value_or(0), device.path);
 }
@@ -150,9 +150,9 @@ Result<void> OwnDev::remove(const oci::Device& device) const {
   return sys::remove_entry(at, name);
 }
 
-/// None of its processes has one of `devices` open or mapped. All are looked at until they are the
-/// same ones twice: who is born meanwhile has his files from one of them. They are not frozen for
-/// it, because a runtime that is killed could not let them go on.
+/// Fails when a process of the container has one of `devices` open or mapped. Repeats until two
+/// rounds see the same processes: a process born meanwhile has its files from one of them. Freezing
+/// them is no option: a runtime that is killed could not thaw them.
 Result<void> check_unused(const Found& found, const Devices& devices) {
   constexpr std::chrono::seconds kPatience{5};
   if (devices.empty()) return {};
@@ -176,7 +176,7 @@ Result<void> check_unused(const Found& found, const Devices& devices) {
     before = std::move(now);
     if (std::chrono::steady_clock::now() > end) {
       return make_error(Kind::busy, "take away " + quote(devices[0].path) +
-                                        ": its processes come and go too fast to look at them");
+                                        ": its processes change too fast to be checked");
     }
   }
 }
@@ -191,7 +191,7 @@ std::vector<oci::DeviceRule> rules_of(const oci::Spec& spec) {
   return spec.linux_.resources ? spec.linux_.resources->devices : std::vector<oci::DeviceRule>();
 }
 
-/// `rules` without what allows one of `devices` alone.
+/// `rules` without those that allow only one of `devices`.
 std::vector<oci::DeviceRule> without(std::vector<oci::DeviceRule> rules, const Devices& devices) {
   std::erase_if(rules, [&](const oci::DeviceRule& rule) {
     return rule.allow && std::any_of(devices.begin(), devices.end(), [&](const oci::Device& one) {
@@ -201,7 +201,8 @@ std::vector<oci::DeviceRule> without(std::vector<oci::DeviceRule> rules, const D
   return rules;
 }
 
-/// AMD's driver lets a process that has closed a GPU's own node compute on by the common one.
+/// AMD's driver lets a process that has closed a GPU's own node continue to compute through the
+/// common one.
 Devices with_common_nodes(Devices removed, const Devices& before) {
   bool of_drm = std::any_of(removed.begin(), removed.end(), [](const oci::Device& one) {
     return one.path.starts_with("/dev/dri/");
@@ -213,13 +214,13 @@ Devices with_common_nodes(Devices removed, const Devices& before) {
   return removed;
 }
 
-/// From what a container has to what it is to have, and back.
+/// Changes a container's devices, and undoes the change.
 class Changing {
  public:
   Changing(Found& found, const OwnDev& dev, Log& log) : found_(found), dev_(dev), log_(log) {}
 
   Result<void> run(const oci::Spec& before, const DeviceChange& change, const oci::Spec& wanted);
-  /// Errors: what could not be put back.
+  /// Errors: what could not be restored.
   Result<void> undo(const oci::Spec& before, const DeviceChange& change);
 
  private:
@@ -242,7 +243,7 @@ Result<void> Changing::run(const oci::Spec& before, const DeviceChange& change,
     TRY_CTX(dev_.make(one), "cannot make device " + quote(one.path));
   }
   TRY(set_rules(rules_of(wanted)));
-  // What was done to one that has ended was done to nobody.
+  // If the container has ended, the change reached no process.
   TRY(first_process(found_.state)).release();
   return {};
 }
@@ -268,15 +269,16 @@ Result<void> check_changeable(const oci::Spec& spec, const DeviceChange& change)
       bool plain = one.path.starts_with("/dev/") && one.path.find("/../") == std::string::npos &&
                    !one.path.ends_with('/') && (one.type == "c" || one.type == "u");
       if (!plain) {
-        return make_error(Kind::unsupported, "change device " + quote(one.path) +
-                                                 ": only character devices in /dev come and go");
+        return make_error(Kind::unsupported,
+                          "change device " + quote(one.path) +
+                              ": only character devices in /dev can be added and removed");
       }
     }
   }
   return {};
 }
 
-/// What an update that was killed may have left, beside what the configuration says.
+/// Devices that a killed update may have left, besides those of the configuration.
 Result<Devices> left_devices(const std::string& bundle) {
   constexpr size_t kLongest = size_t{16} << 20;
   const std::string path = bundle + "/" + kNextConfig;
@@ -286,7 +288,7 @@ Result<Devices> left_devices(const std::string& bundle) {
   return std::move(spec.linux_.devices);
 }
 
-/// One after the other, also of a caller that was killed.
+/// One update at a time, even if the caller of one was killed.
 Result<sys::Fd> take_turn(const Entry& entry) {
   constexpr std::chrono::seconds kPatience{20};
   constexpr std::chrono::milliseconds kPause{10};
@@ -294,7 +296,7 @@ Result<sys::Fd> take_turn(const Entry& entry) {
   auto end = std::chrono::steady_clock::now() + kPatience;
   while (!TRY(sys::try_lock(file, sys::LockMode::exclusive, entry.id()))) {
     if (std::chrono::steady_clock::now() > end) {
-      return make_error(Kind::busy, "change devices: another process does");
+      return make_error(Kind::busy, "change devices: another process is doing it");
     }
     std::this_thread::sleep_for(kPause);
   }

@@ -29,7 +29,7 @@ Result<void> signal_first(const State& state, int signal) {
   return sent;
 }
 
-/// Undoes what keeps killed processes from dying.
+/// Undoes freezes, which keep killed processes from dying.
 void let_die(const Found& found) {
   found.cgroups.thaw_below();
   auto processes = processes_of(found);
@@ -44,7 +44,7 @@ Result<void> kill_and_wait(const Found& found) {
   auto sent = process->signal(SIGKILL);
   process->release();  // not our child
   if (!sent.ok()) return gone(sent.error()) ? Result<void>() : std::move(sent);
-  // A frozen process of v1 does not die, and a frozen one of v2 leaves others that stay.
+  // A frozen v1 process does not die, and a frozen v2 process would leave others behind.
   if (found.status == Status::paused) TRY(found.cgroups.freeze(CgroupSet::Freeze::thaw));
   let_die(found);
   if (TRY(sys::await_end(handle, kDeath))) return {};
@@ -52,8 +52,8 @@ Result<void> kill_and_wait(const Found& found) {
                     "kill process " + std::to_string(found.state.pid) + ": still there after 10 s");
 }
 
-// Waits for the sentence of the container's first process: "ready" that it has heard us, then
-// either a report or the end of the line, which is its exec.
+// Waits for the answer of the container's first process: "ready" that it has heard us, then either
+// a report or the end of the connection, at its exec.
 Result<void> await_program(const Channel& channel, Report& report) {
   TRY(channel.expect(Message::ready));
   auto incoming = TRY(channel.receive());
@@ -74,22 +74,23 @@ constexpr char kDecide = 'd';  // the bundle's config is there: decide, but make
 Result<char> await_word(const sys::Fd& caller) {
   char word = 0;
   auto heard = TRY_CTX(sys::receive_message(caller, &word, 1), "cannot wait for the caller");
-  if (heard.size == 0) return make_error(Kind::interrupted, "wait for the caller: it has given up");
+  if (heard.size == 0) return make_error(Kind::interrupted, "wait for the caller: it has ended");
   return word;
 }
 
 /// Descriptor `number`, which `flag` names, as one of ours.
 Result<sys::Fd> take_descriptor(uint64_t number, const std::string& flag) {
   constexpr uint64_t kMost = 1'000'000;
-  if (number > kMost) return make_error(Kind::usage, flag + ": more than a process can have");
+  if (number > kMost)
+    return make_error(Kind::usage, flag + ": more descriptors than a process can have");
   sys::Fd given(static_cast<int>(number));
   auto taken = sys::duplicate(given);  // close on exec, which the inherited number is not
   if (!taken.ok()) given.release();
   return TRY_CTX(std::move(taken), "cannot use " + flag);
 }
 
-/// Waits until whoever started us early says that the bundle is there, or as much of it as is
-/// needed to decide.
+/// Waits until the process that started us early says that the bundle exists, or as much of it as
+/// is needed to decide.
 Result<void> await_bundle(const sys::Fd& caller, LaunchRequest& request) {
   if (TRY(await_word(caller)) != kDecide) return {};
   request.decided = [&caller]() -> Result<void> {
@@ -127,7 +128,7 @@ Result<void> start(const Store& store, const std::string& id, Report& report, Lo
   return hooked;
 }
 
-/// What create() and start() do, with whoever is at the gate between the two.
+/// create() and start(), with a go-ahead from the process at the gate in between.
 Result<void> run_through_gate(const Store& store, LaunchRequest request, Report& report, Log& log) {
   sys::Fd gate = TRY(take_descriptor(*request.gate_fd, "--gate-fd"));
   request.await_start = true;
@@ -174,7 +175,7 @@ Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report
   auto status = stay(launched.process, signals, std::move(launched.console));
   launched.process = sys::Process();
   if (status.ok() && report.caller) {
-    // Who has gone does not want to know.
+    // A caller that has gone does not need it.
     int32_t code = status->shell_code();
     ignore(sys::send_message(report.caller, &code, sizeof code, sys::Fd()));
   }
@@ -196,7 +197,7 @@ Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report
 }
 
 Result<int> read_signal(std::string_view text) {
-  if (text == "0") return 0;  // kill(2): only looks whether there is somebody to send one to
+  if (text == "0") return 0;  // kill(2): only checks that the process exists
   auto number = sys::signal_number(text);
   if (!number) return make_error(Kind::usage, "unknown signal " + quote(text));
   return *number;
@@ -205,7 +206,7 @@ Result<int> read_signal(std::string_view text) {
 Result<void> kill(const Store& store, const std::string& id, int signal, Whom whom) {
   Found found = TRY(find(store, id));
   bool is_paused = found.status == Status::paused;
-  // Killing the first process means the container, which runc's callers rely on.
+  // Killing the first process means killing the container, on which runc's callers rely.
   if (signal == SIGKILL && outlives_first_process(found)) whom = Whom::all;
   if (whom == Whom::all && !found.cgroups.empty()) {
     TRY(signal == SIGKILL ? found.cgroups.kill_all() : found.cgroups.signal_all(signal));
@@ -218,7 +219,7 @@ Result<void> kill(const Store& store, const std::string& id, int signal, Whom wh
     }
     TRY(signal_first(found.state, signal));
   }
-  // Others wait for resume; this one must not. A frozen process of v1 cannot even die.
+  // Other signals wait for resume; SIGKILL must not. A frozen v1 process cannot even die.
   if (signal != SIGKILL) return {};
   if (is_paused) TRY(found.cgroups.freeze(CgroupSet::Freeze::thaw));
   let_die(found);
@@ -231,7 +232,7 @@ Result<void> remove(const Store& store, const std::string& id, const RemoveOptio
   auto entry = store.get(id);
   if (!entry.ok() && entry.error().kind == Kind::not_found && force == Force::yes) return {};
   if (!entry.ok()) return std::move(entry).error();
-  // A create that was killed before it wrote a word.
+  // A create that was killed before it wrote the state.
   if (force == Force::yes && !entry->read().ok()) return store.remove(id);
   Found found = TRY(find(store, id));
   bool is_over = found.status == Status::stopped || found.status == Status::created;
@@ -243,10 +244,10 @@ Result<void> remove(const Store& store, const std::string& id, const RemoveOptio
   }
   if (found.status != Status::stopped && found.state.pid != 0) {
     TRY(kill_and_wait(found));
-    // An update may have been at work until now.
+    // An update may have been running until now.
     found.cgroups = TRY(cgroups_of(found.state));
   }
-  // The count goes with the control group.
+  // The count disappears with the control group.
   const bool oom_killed = oom_kills(found.cgroups).value_or(0) > 0;
   TRY(dispose(store, found.state, std::move(found.cgroups), log));
   if (!oom_killed || options.oom_file.empty()) return {};

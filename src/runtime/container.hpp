@@ -20,21 +20,21 @@ Result<void> create(const Store& store, LaunchRequest request, Report& report, L
 /// program, with Stage::command in `report`).
 Result<void> start(const Store& store, const std::string& id, Report& report, Log& log);
 
-/// create and start in one; in the foreground it stays until the end, removes the container and
-/// gives its exit status (128 + n for signal n), detached it gives 0.
+/// create and start in one. In the foreground it stays until the end, removes the container and
+/// returns its exit status (128 + n for signal n); detached it returns 0.
 Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report& report, Log& log);
 
 /// "TERM", "SIGTERM", "15". Errors: usage.
 Result<int> read_signal(std::string_view text);
 
-/// Errors: usage ("container not running": the words that callers look for).
+/// Errors: usage ("container not running": the words that callers search for).
 enum class Whom { first_process, all };
 Result<void> kill(const Store& store, const std::string& id, int signal, Whom whom);
 
 enum class Force { no, yes };
 struct RemoveOptions {
   Force force = Force::no;
-  std::string oom_file = {};  ///< made if the kernel killed some of it for want of memory
+  std::string oom_file = {};  ///< made if the OOM killer killed a process of it
 };
 /// Errors: usage (not stopped, without force); with force an absent container is fine.
 Result<void> remove(const Store& store, const std::string& id, const RemoveOptions& options,
@@ -45,7 +45,7 @@ struct Listed {
   Status status;
 };
 Result<Listed> look_up(const Store& store, const std::string& id);
-/// Those that vanish meanwhile are left out.
+/// Containers that vanish meanwhile are left out.
 Result<std::vector<Listed>> list(const Store& store);
 
 }  // namespace berth::runtime

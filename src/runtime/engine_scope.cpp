@@ -28,14 +28,14 @@ bool has_scopes(const std::map<std::string, std::string>& annotations) {
   return found != annotations.end() && found->second == "yes";
 }
 
-/// Whether somebody else than the user's own manager gave him the cgroup that he is in: then that
-/// is where his containers belong.
+/// Whether the caller's cgroup was delegated by another than the user's own manager: then its
+/// containers belong there.
 bool is_given_by_others(const CgroupHierarchy& v2) {
   if (v2.own.find("/user@") != std::string::npos || v2.own == "/") return false;
   return sys::check_access(sys::cwd(), v2.mount + v2.own, W_OK | X_OK).ok();
 }
 
-/// Whether a scope is the right cgroup for this user here, and his manager listens.
+/// Whether a scope is the right cgroup for this user here, and the user's manager listens.
 bool may_ask_own_manager() {
   auto layout = detect_cgroup_layout();
   return layout.ok() && layout->kind() == CgroupLayout::Kind::unified &&
@@ -95,8 +95,8 @@ Result<void> give_scope(Found& found) {
   state.cgroup_path = started.control_group;
   TRY(sys::write_file(found.entry.fd(), kUpdatedMark, ""));
   TRY(found.entry.write(state));
-  // A process that was not moved yet forks outside of the scope: the list is read until nothing in
-  // it is new.
+  // A process that is not moved yet forks outside of the scope: repeated until the list has nothing
+  // new.
   std::set<pid_t> moved{state.pid};
   for (bool more = true; more;) {
     more = false;

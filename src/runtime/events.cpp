@@ -30,18 +30,18 @@ std::string event(const std::string& type, const std::string& id, json::Object d
   return json::dump(json::Value(std::move(object))) + "\n";
 }
 
-/// Tells when the kernel had no memory left for a container.
+/// Notices when the kernel has no memory left for a container.
 class OomWatch {
  public:
   static Result<OomWatch> open(CgroupSet cgroups);
 
   /// To be polled; -1 where there is nothing to watch.
   int fd() const { return fd_ ? fd_.get() : -1; }
-  /// How many times since the last call.
+  /// The number of events since the last call.
   uint64_t take();
 
  private:
-  // The file goes with the container.
+  // The file disappears with the container.
   uint64_t kills() const { return oom_kills(cgroups_).value_or(seen_); }
 
   bool is_v2_ = false;
@@ -59,7 +59,7 @@ Result<OomWatch> OomWatch::open(CgroupSet cgroups) {
   if (directory == nullptr) return watch;
   if (watch.is_v2_) {
     auto file = sys::watch_file(sys::fd_path(*directory) + "/memory.events");
-    // The controller may not be there for us: then nothing is limited.
+    // The controller may not be available to us: then nothing is limited.
     if (!file.ok() && file.error().kind == Kind::not_found) return watch;
     watch.fd_ = TRY(std::move(file));
     watch.seen_ = watch.kills();
@@ -122,7 +122,7 @@ Result<void> follow_events(const Store& store, const std::string& id, millisecon
     if (entries[1].revents != 0 || entries[0].revents != 0) TRY(report_oom(watch, id, sink));
     if (entries[0].revents != 0) return {};
     if (Clock::now() < due) continue;
-    // An update may have taken it into another hierarchy.
+    // An update may have moved it into another hierarchy.
     CgroupSet cgroups = TRY(cgroups_of(found.state));
     TRY(sink(event("stats", id, stats_of(cgroups))));
     if (watch.fd() < 0) watch = TRY(OomWatch::open(std::move(cgroups)));

@@ -11,15 +11,15 @@
 
 namespace berth::runtime {
 
-/// Takes one event, a JSON object on a line, as soon as there is one.
+/// Receives each event at once, a JSON object on a line.
 using EventSink = std::function<Result<void>(const std::string& line)>;
 
-/// Gives the stats of a container once: {"type":"stats","id":…,"data":{…}}.
+/// Reports the stats of a container once: {"type":"stats","id":…,"data":{…}}.
 /// Errors: usage ("container not running").
 Result<void> report_stats(const Store& store, const std::string& id, const EventSink& sink);
 
-/// Gives its stats at every `interval`, and {"type":"oom","id":…} when the kernel finds no memory
-/// for it, until its first process has ended. Where memory is not limited there is no such event.
+/// Reports its stats at every `interval`, and {"type":"oom","id":…} when the OOM killer strikes in
+/// it, until its first process ends. Without a memory limit there is no oom event.
 /// Errors: usage ("container not running"); those of `sink`.
 Result<void> follow_events(const Store& store, const std::string& id,
                            std::chrono::milliseconds interval, const EventSink& sink);

@@ -35,7 +35,7 @@ oci::Process completed(oci::Process process, const oci::Process& container) {
   if (process.rlimits.empty()) process.rlimits = container.rlimits;
   if (process.apparmor_profile.empty()) process.apparmor_profile = container.apparmor_profile;
   if (process.selinux_label.empty()) process.selinux_label = container.selinux_label;
-  // That of the caller may be the one that keeps a daemon from being killed.
+  // The caller's score may be the one that keeps a daemon from being killed.
   if (!process.oom_score_adj) process.oom_score_adj = container.oom_score_adj;
   return process;
 }
@@ -48,7 +48,7 @@ void add_groups(const State& state, oci::Process& process) {
   }
 }
 
-/// The container's config with the process to run in place of its own.
+/// The container's config, with the process of exec in place of its own.
 Result<oci::Spec> read_spec(const State& state, const ExecRequest& request) {
   Bundle bundle =
       TRY_CTX(read_bundle(state.bundle, state.config), "cannot read bundle " + quote(state.bundle));
@@ -67,7 +67,7 @@ Result<oci::Spec> read_spec(const State& state, const ExecRequest& request) {
   return spec;
 }
 
-/// Whether its root is that of its mount namespace.
+/// Whether its root is the root of its mount namespace.
 bool has_own_root(const oci::Spec& spec) {
   return std::any_of(spec.linux_.namespaces.begin(), spec.linux_.namespaces.end(),
                      [](const auto& space) { return space.type == "mount" && space.path.empty(); });
@@ -85,8 +85,8 @@ Result<int> foreign_namespaces(pid_t pid) {
                                                                   {"time", CLONE_NEWTIME}}};
   sys::Fd own = TRY(sys::open_at(sys::cwd(), "/proc/self/ns", O_RDONLY | O_DIRECTORY));
   std::string path = "/proc/" + std::to_string(pid) + "/ns";
-  // O_PATH, because only the user of that process may list the directory, and an ordinary user's
-  // container may run its program as another id.
+  // O_PATH, because only the owner of that process may list the directory, and an ordinary user's
+  // container may run its program under another id.
   sys::Fd its = TRY(sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY));
   int flags = 0;
   for (const auto& [name, flag] : kNames) {
@@ -98,8 +98,8 @@ Result<int> foreign_namespaces(pid_t pid) {
   return flags;
 }
 
-/// The v2 directory that the container's first process is in. Where a container has given its
-/// processes groups of their own, its top directory takes none.
+/// The v2 directory of the container's first process. If the container has made cgroups for its
+/// processes, its top directory takes none.
 Result<sys::Fd> cgroup_of(pid_t pid) {
   CgroupLayout layout = TRY(detect_cgroup_layout());
   std::string text =
@@ -136,7 +136,7 @@ class Affinity {
   std::vector<unsigned> before_;
 };
 
-/// The steps of one exec; their order is exec().
+/// Performs one exec; the order of the steps is in exec().
 class Executor {
  public:
   Executor(const Store& store, const ExecRequest& request, Report& report, Log& log)
@@ -239,7 +239,7 @@ Result<void> Executor::spawn() {
 }
 
 Result<void> Executor::place() {
-  // While the child joins the container and is born again.
+  // While the child joins the container and forks again.
   FilterSize filter = TRY(write_filter(plan_, prepared_));
   if (prepared_.joined->forks_again()) TRY(await_second_fork(child_));
   pid_t pid = child_.process.pid();
@@ -259,7 +259,7 @@ Result<void> Executor::place() {
   return {};
 }
 
-// Ends when the child has closed its end by becoming the program.
+// Ends when the child has closed its end by executing the program.
 Result<void> Executor::attend() {
   while (true) {
     std::optional<Channel::Incoming> incoming = TRY(child_.receive());

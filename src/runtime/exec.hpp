@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: the container, whose processes see
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: the container's processes, which see
 // the new one from the moment it has joined their namespaces; the process document is the caller's.
 #pragma once
 
@@ -27,18 +27,18 @@ struct ExecRequest {
   std::string console_socket;
   std::string pidfd_socket;
   std::string cgroup;    ///< below the container's own: "path" or "controller:path"
-  int preserve_fds = 0;  ///< beside those of `activation`
+  int preserve_fds = 0;  ///< besides those of `activation`
   Activation activation{};
   std::optional<uint64_t> rights_fd;  ///< as in LaunchRequest
   bool ignore_paused = false;
-  /// This process joins the container's cgroup, as far as it may: what the container's image asks
-  /// for again and again (a health check) is the container's to pay for.
+  /// This process joins the container's cgroup where it may: work that the container's image asks
+  /// for repeatedly (a health check) is charged to the container.
   bool charge_container = false;
 };
 
 /// Runs one more process in a container that is created or running. In the foreground it stays
-/// until its end and gives its exit status (128 + n for signal n); detached it gives 0. Errors:
-/// usage (the container's state, a document that is wrong), not_found and denied (the program, with
+/// until the end and returns the exit status (128 + n for signal n); detached it returns 0. Errors:
+/// usage (the container's state, an invalid document), not_found and denied (the program, with
 /// Stage::command in `report`).
 Result<int> exec(const Store& store, const ExecRequest& request, Detach detach, Report& report,
                  Log& log);

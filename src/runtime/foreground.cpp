@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kBuffer = size_t{16} << 10;
 constexpr std::chrono::milliseconds kDrain{0};
 
-/// The way between our terminal and the container's.
+/// Relays between our terminal and the container's.
 class Relay {
  public:
   static Result<Relay> open(sys::Fd console) {
@@ -91,7 +91,7 @@ class Relay {
     auto count = sys::read_some(console_, buffer, "terminal");
     if (count.ok() && *count > 0) {
       sys::Fd out(STDOUT_FILENO);
-      // When nobody reads any more the container must not stop for it.
+      // The container must not stop when its output has no reader any more.
       ignore(sys::write_all(out, {buffer.data(), *count}, "standard output"));
       out.release();
     } else if (has_ended(count)) {

@@ -9,12 +9,12 @@
 
 namespace berth::runtime {
 
-/// The signals of a foreground run, blocked from here on and received by the descriptor.
+/// Blocks the signals of a foreground run; they arrive at the descriptor.
 Result<sys::Fd> catch_signals();
 
-/// Stays with a container until its process ends: passes signals on, and between our standard
-/// input, output and `console` (its terminal's master, or empty) what is typed and printed. Our own
-/// terminal is raw meanwhile and follows in size.
+/// Stays with a container until its process ends: passes on signals, and data between our standard
+/// streams and `console` (its terminal's master, or empty). Our own terminal is raw meanwhile, and
+/// the container's follows its size.
 Result<sys::ExitStatus> stay(sys::Process& process, const sys::Fd& signals, sys::Fd console);
 
 }  // namespace berth::runtime

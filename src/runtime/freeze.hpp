@@ -9,8 +9,7 @@
 
 namespace berth::runtime {
 
-/// Stops all processes of a container where they are, until resume(). Either all are stopped at
-/// return or none is.
+/// Freezes all processes of a container until resume(). Either all are frozen at return or none is.
 /// Errors: usage ("container not running", paused ones included), unsupported (it has no cgroup
 /// with a freezer), interrupted (a process could not be stopped within 10 s).
 Result<void> pause(const Store& store, const std::string& id);

@@ -103,22 +103,23 @@ Result<void> map_ids(const plan::Plan& plan, const plan::Spawn& spawn, pid_t pid
   if (plan::find<plan::EnterTimeNamespace>(plan) == nullptr) {
     return channel.send(Message::ids_mapped);
   }
-  // A process that nobody may trace cannot open this file of its own from inside.
+  // A non-dumpable process cannot open this file of its own from inside.
   std::string path = "/proc/" + std::to_string(pid) + "/timens_offsets";
   sys::Fd offsets = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
   return channel.send(Message::ids_mapped, {}, 0, offsets);
 }
 
-// Until it is the container's program, the child has the host's root and, in the namespaces that it
-// shares or owns, neighbours with rights over it: root of a joined user namespace, or root without
-// capabilities, who owns each new one (CVE-2016-9962). The child is born like its parent. Only root
-// can map the ids of a process that nobody may look into; the neighbours of others are their own.
+// Until it executes the container's program, the child has the host's root. In the namespaces that
+// it shares or owns other processes have rights over it: root of a joined user namespace, or the
+// owner of each new one, root without capabilities (CVE-2016-9962). The child inherits the flag
+// from its parent. Only root can map the ids of a non-dumpable process; other users' neighbours are
+// their own processes.
 Result<void> forbid_ptrace(const plan::Spawn& spawn) {
   bool maps = !spawn.uid_mappings.empty();
   return maps && sys::effective_uid() != 0 ? Result<void>() : sys::forbid_tracing();
 }
 
-/// The steps of one launch; their order is launch().
+/// Performs one launch; the order of the steps is in launch().
 class Launcher {
  public:
   Launcher(const Store& store, const LaunchRequest& request, Report& report, Log& log)
@@ -192,7 +193,7 @@ Result<void> Launcher::decide() {
   return request_.decided ? request_.decided() : Result<void>();
 }
 
-// Before the cgroup exists: whoever finds the leftovers of a kill knows where to look.
+// Before the cgroup exists: the state directory leads to the leftovers of a kill.
 Result<void> Launcher::claim() {
   launched_.entry = std::make_unique<Entry>(TRY(store_.claim(request_.id)));
   undo_.add([this] { ignore(store_.remove(request_.id)); });
@@ -218,7 +219,7 @@ Result<void> Launcher::prepare() {
   TRY(make_loader_files(launched_.plan, launched_.entry->fd(), prepared_));
   TRY(prepare_filter(launched_.plan, prepared_));
   if (!request_.await_start) return {};
-  // By the directory's handle, because a socket's address holds 107 bytes.
+  // Through the directory's handle, because a socket's address has at most 107 bytes.
   std::string path = sys::fd_path(launched_.entry->fd()) + "/" + kStartSocket;
   prepared_.start_socket = TRY(sys::listen_unix(path, sys::SocketType::messages));
   return {};
@@ -230,14 +231,14 @@ Result<void> Launcher::make_cgroup() {
   layout_ = TRY(cgroup_layout_of(launched_.state));
   if (step->scope) {
     prepared_.scope_layout = layout_;
-    return {};  // it is made around the process that there is not yet
+    return {};  // systemd makes it around the process, which does not exist yet
   }
   launched_.cgroups =
       TRY_CTX(CgroupSet::create(layout_, step->path, step->resources, wanted_cgroups()),
               "cannot make the cgroup");
   undo_.add([this] { ignore(launched_.cgroups.remove()); });
   devices_by_filter_ = launched_.cgroups.unified_fd() >= 0 && sys::in_initial_user_namespace();
-  // Where that cannot be, the rules need a directory that the process has to be moved into.
+  // Otherwise the rules need a directory that the process has to be moved into.
   if (!devices_by_filter_) TRY(restrict_devices(*step));
   for (const auto& unmet : launched_.cgroups.unmet()) {
     TRY(judge(unmet, strictness(), log_));
@@ -249,7 +250,7 @@ Result<void> Launcher::make_cgroup() {
 
 CgroupSet::Which Launcher::wanted_cgroups() const {
   const auto* shown = plan::find<plan::MountCgroups>(launched_.plan);
-  // A batch system looks for the processes of a job in the job's own freezer and nowhere below it.
+  // A batch system searches the job's own freezer for processes, and no cgroup below it.
   bool is_of_job = plan::find<plan::MakeCgroup>(launched_.plan)->below_caller;
   if (shown == nullptr || shown->unified || is_of_job) return CgroupSet::Which::needed;
   const auto* scheduler = plan::find<plan::SetScheduler>(launched_.plan);
@@ -305,12 +306,12 @@ Result<void> Launcher::enter_scope(const plan::MakeCgroup& step, StartedScope st
     child_.process = sys::Process();  // the first of a pid namespace does not hear SIGTERM
     ignore(stop_scope(launched_.state.systemd_unit, launched_.state.systemd_user));
   });
-  // The child is told it in a message of a fixed size; what is cut off would be another cgroup.
+  // The message to the child has a fixed size; a cut path would name another cgroup.
   if (state.cgroup_path.size() >= sizeof ChildReport::text) {
     return make_error(Kind::unsupported, "use cgroup " + quote(state.cgroup_path) + ": too long");
   }
   launched_.cgroups = TRY(CgroupSet::open(layout_, state.cgroup_path));
-  // What systemd has no property for, and in full precision what it has one for.
+  // Limits that systemd has no property for, and the others in full precision.
   oci::Resources limits = step.resources;
   limits.devices.clear();
   TRY(launched_.cgroups.update(layout_, state.cgroup_path, limits, [this](const UnmetLimit& unmet) {
@@ -321,8 +322,8 @@ Result<void> Launcher::enter_scope(const plan::MakeCgroup& step, StartedScope st
   return {};
 }
 
-/// Goes on without a cgroup, because the user's systemd has refused to make one. It was asked for
-/// limits alone, which do not hold now.
+/// Continues without a cgroup, because the user's systemd has refused to make one. It was requested
+/// only for limits, which are unmet now.
 Result<void> Launcher::go_without(const plan::MakeCgroup& step, const Error& refusal) {
   launched_.state.cgroup_path.clear();
   for (const auto& name : TRY(asked_limits(step.resources))) {
@@ -346,8 +347,9 @@ Result<void> Launcher::join_cgroup() {
   return {};
 }
 
-/// The child tells the number that its second one has in the pid namespace it was born in. Puts
-/// ours in its place; a process that has ended has none, and the next signal to it fails.
+/// The child reports the pid of its second process in the pid namespace that this was born in.
+/// Replaces it by its pid in ours; a process that has ended has none, and the next signal to it
+/// fails.
 void name_by_our_number(sys::Process& process) {
   auto pid = sys::pid_of(process.pidfd());
   if (!pid.ok() || *pid == process.pid()) return;
@@ -399,7 +401,7 @@ Result<void> Launcher::filter_devices() {
   if (cgroup != nullptr && devices_by_filter_) {
     size_t joined = launched_.cgroups.paths().size();
     TRY(restrict_devices(*cgroup));
-    // This kernel has no such filters: the v1 hierarchy had to help.
+    // This kernel has no device filters: the v1 hierarchy was needed.
     if (launched_.cgroups.paths().size() != joined) {
       TRY(launched_.cgroups.add(child_.process.pid(), CgroupSet::Unified::already_inside));
     }
@@ -437,7 +439,7 @@ Result<void> Launcher::revive(Reviver& reviver) {
   return reviver.resume(child_.process, launched_);
 }
 
-// Ends when the child waits for `start`, or has closed its end by becoming the program.
+// Ends when the child waits for `start`, or has closed its end by executing the program.
 Result<void> Launcher::attend() {
   while (true) {
     std::optional<Channel::Incoming> incoming = TRY(child_.receive());
@@ -497,7 +499,7 @@ Launched Launcher::finish() {
 plan::HostFacts host_facts(const oci::Spec& spec) {
   plan::HostFacts facts;
   const auto& process = spec.process;
-  // Looked for only where the answer matters.
+  // Probed only where it matters.
   facts.apparmor = process && !process->apparmor_profile.empty() && sys::has_apparmor();
   bool labelled = !spec.linux_.mount_label.empty() || (process && !process->selinux_label.empty());
   facts.selinux = labelled && sys::has_selinux();
@@ -562,7 +564,7 @@ Result<void> dispose(const Store& store, const State& state, CgroupSet cgroups, 
   if (!state.gpu_lease.empty() && removed.ok()) {
     ignore(sys::remove_entry(sys::cwd(), state.gpu_lease));
   }
-  // Whoever called may be removing the bundle already.
+  // The caller may be removing the bundle already.
   HookPlace place = place_on_host(state);
   place.directory = "/";
   run_all_hooks("poststop", state.hooks.poststop, public_state(state, "stopped"), place, log);

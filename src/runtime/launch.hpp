@@ -22,14 +22,14 @@
 
 namespace berth::runtime {
 
-/// Whether the caller goes on, or stays with the process to its end.
+/// Whether the caller returns at once, or stays until the process ends.
 enum class Detach { no, yes };
 
 /// What makes the cgroup: this program, systemd, or nothing (the container stays in that of its
 /// caller).
 enum class CgroupManager { cgroupfs, systemd, disabled };
 
-/// What is asked for with create and run.
+/// The arguments of create and run.
 struct LaunchRequest {
   std::string id;
   std::string bundle = ".";
@@ -37,45 +37,45 @@ struct LaunchRequest {
   std::string pid_file;
   std::string console_socket;
   std::string pidfd_socket;
-  int preserve_fds = 0;  ///< beside those of `activation`
+  int preserve_fds = 0;  ///< besides those of `activation`
   Activation activation{};
   bool no_pivot = false;
   CgroupManager cgroup_manager = CgroupManager::cgroupfs;
   bool no_new_keyring = false;
-  bool keep = false;                  ///< after a run in the foreground the container is left
+  bool keep = false;                  ///< keep the container after a run in the foreground
   bool await_start = false;           ///< create
   Detach detach = Detach::yes;        ///< no: it dies with us
-  std::optional<uint64_t> caller_fd;  ///< a socket that says how much of the bundle is there
-  /// A socket that is told the pid (int32_t) of a container that is ready, and says when its
-  /// program may run; for a run that is detached.
+  std::optional<uint64_t> caller_fd;  ///< a socket that says how much of the bundle exists
+  /// A socket that receives the pid (int32_t) of a container that is ready, and says when its
+  /// program may run; for a detached run.
   std::optional<uint64_t> gate_fd;
-  /// A memfd that gets what a process of the container may do (slurm::Rights and the seccomp
+  /// A memfd that receives the rights of the container's processes (slurm::Rights and the seccomp
   /// program) and is sealed before the container runs: for processes that join by descriptors.
   std::optional<uint64_t> rights_fd;
-  /// Adds to the config of a bundle, before anything is decided, what its caller may have; none:
-  /// nothing. The paths are absolute.
+  /// Adds to the config of a bundle, before anything is decided, what its caller is granted; may be
+  /// empty. The paths are absolute.
   std::function<Result<void>(oci::Spec& spec, const std::string& bundle, const std::string& rootfs)>
       amend{};
-  /// Called when the first process is where it belongs and has not begun: `state` names it. What it
+  /// Called when the first process is in its cgroups and has not begun: `state` names it. What it
   /// adds to the state is kept.
   std::function<Result<void>(State& state)> placed{};
   bool of_engine = false;  ///< as plan::Container has it
-  /// Called when all is decided and nothing is made; none: goes on at once.
+  /// Called when all is decided and nothing is made; may be empty.
   std::function<Result<void>()> decided{};
 };
 
-/// How the caller learns early that the program runs, and which side a failure is of.
+/// How the caller learns early that the program runs, and which side caused a failure.
 struct Report {
   sys::Fd fd{};      ///< closed as soon as the program runs
-  sys::Fd caller{};  ///< a socket that is told the exit code (int32_t) before all is cleaned up
+  sys::Fd caller{};  ///< a socket that receives the exit code (int32_t) before the cleanup
   Stage stage = Stage::engine;
 };
 
-/// A terminal goes to the console socket exactly when nobody stays to serve it. The words are those
-/// of runc. Errors: usage.
+/// A console socket is required exactly when the container has a terminal and is detached. The
+/// messages are runc's. Errors: usage.
 Result<void> check_console(bool terminal, Detach detach, const std::string& socket);
 
-/// A container whose process runs its program, or waits for `start`.
+/// A container with a process that runs its program, or waits for `start`.
 struct Launched {
   std::unique_ptr<Entry> entry;  ///< keeps the lock of the state directory
   State state;
@@ -88,33 +88,34 @@ struct Launched {
 /// Facts of this machine that the plan of `spec` depends on.
 plan::HostFacts host_facts(const oci::Spec& spec);
 
-/// Reads the config of `bundle` and decides what would be done; nothing is started.
+/// Reads the config of `bundle` and makes the plan; starts nothing.
 Result<plan::Plan> plan_bundle(const LaunchRequest& request);
 
-/// Makes the container up to the point that the request asks for. On failure nothing of it is left:
-/// no process, no cgroup, no directory.
+/// Makes the container, as far as the request asks. On failure nothing of it is left: no process,
+/// no cgroup, no directory.
 /// Errors: those of oci::parse_spec, plan::make, CgroupSet::create and of the steps in the child.
 Result<Launched> launch(const Store& store, const LaunchRequest& request, Report& report, Log& log);
 
-/// Brings back the processes of a container, in place of a first process that carries out its plan.
+/// Restores the processes of a container, instead of a first process that carries out its plan.
 class Reviver {
  public:
   virtual ~Reviver() = default;
-  /// Makes the process that will do so and waits to be let go; `cgroup` as in make_child().
+  /// Makes the process that restores and waits for revive(); `cgroup` as in make_child().
   virtual Result<Child> prepare(const Launched& launched, int cgroup) = 0;
-  /// Lets it go once it is in the container's cgroups, until it has ended; gives the container's
-  /// first process.
+  /// Releases it, once it is in the container's cgroups, and waits for its end; returns the
+  /// container's first process.
   virtual Result<sys::Process> revive(Child& child, const Launched& launched) = 0;
   /// After the hooks.
   virtual Result<void> resume(const sys::Process& process, const Launched& launched) = 0;
 };
 
-/// launch() for a container that has been running before. Of the hooks, prestart and createRuntime
-/// are called, as runc does.
+/// launch() for a checkpointed container. Of the hooks it calls prestart and createRuntime, as runc
+/// does.
 Result<Launched> relaunch(const Store& store, const LaunchRequest& request, Reviver& reviver,
                           Report& report, Log& log);
 
-/// Undoes what a container has on the machine: processes, cgroups, poststop hooks, state directory.
+/// Removes everything of a container from the machine: processes, cgroups, poststop hooks, state
+/// directory.
 Result<void> dispose(const Store& store, const State& state, CgroupSet cgroups, Log& log);
 
 }  // namespace berth::runtime

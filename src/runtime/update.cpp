@@ -62,14 +62,14 @@ Result<void> apply_resources(Found& found, oci::Resources resources, Log& log) {
   if (state.cgroup_path.empty()) {
     return make_error(Kind::unsupported, "find a cgroup on this machine");
   }
-  // Before a directory is made that a `run` in the foreground does not know of.
+  // Before making a directory that a `run` in the foreground does not know of.
   TRY(sys::write_file(found.entry.fd(), kUpdatedMark, ""));
   TRY(found.cgroups.update(layout, state.cgroup_path, resources, [&](const UnmetLimit& unmet) {
     return judge(unmet, Unmet::is_error, log);
   }));
   if (!state.systemd_unit.empty()) {
     TRY(update_scope(state.systemd_unit, state.systemd_user, resources));
-    // systemd rounds, and writes what it was told before. What is unmet has been told.
+    // systemd rounds values, and writes old ones again. Unmet limits have been reported above.
     TRY(found.cgroups.update(layout, state.cgroup_path, resources,
                              [](const UnmetLimit&) { return Result<void>(); }));
   }

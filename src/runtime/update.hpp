@@ -21,14 +21,14 @@ Result<oci::Resources> read_resources(const std::string& file);
 Result<oci::Spec> read_wanted_spec(const std::string& file);
 
 /// Applies the members of `resources` that are present to a container with processes. Device rules
-/// replace all that it had, but for those of the devices that berth-runtime itself has added.
+/// replace all old ones, except those for the devices that berth-runtime itself added.
 /// Errors: usage ("container not running"), and as CgroupSet::update() and judge().
 Result<void> update(const Store& store, const std::string& id, const oci::Resources& resources,
                     Log& log);
 
 /// A container with processes. Errors: those of find(), usage ("container not running").
 Result<Found> find_changeable(const Store& store, const std::string& id);
-/// update() of such a one.
+/// update() of a container that is found already.
 Result<void> apply_resources(Found& found, oci::Resources resources, Log& log);
 
 }  // namespace berth::runtime

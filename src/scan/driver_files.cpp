@@ -67,7 +67,7 @@ class Finder {
 
   const Tree& tree_;
   const LoaderSettings& settings_;
-  bool ours_came_ = false;  ///< what comes later is not reached
+  bool ours_came_ = false;  ///< later entries are not reached
   DriverFiles found_;
 };
 
@@ -85,7 +85,7 @@ Result<ElfFile> Finder::read_program() {
   return std::move(*read);
 }
 
-// A library of another machine is passed over by the loader, and so it is here.
+// The loader skips a library of another machine, and so does this.
 Result<void> Finder::try_path(const std::string& path, const std::string& why, bool before_cache) {
   auto file = TRY(tree_.find_file(path));
   if (!file) return {};
@@ -95,7 +95,7 @@ Result<void> Finder::try_path(const std::string& path, const std::string& why, b
   if (!elf.ok() || elf->machine != settings_.machine) return {};
   ImageLibrary library{path, file->path, version_in(base_of(file->path)), why, before_cache};
   if (library.version.empty()) {
-    // A copy under its SONAME alone: the versions of its neighbours say what it is, if they agree.
+    // A copy named only by its SONAME: its neighbours' versions identify it, if they agree.
     for (const std::string& name : TRY(tree_.list(parent_of(file->path)))) {
       bool tells =
           name.starts_with("libcuda.so.") || name.starts_with("libnvidia-ptxjitcompiler.so.");
@@ -144,7 +144,8 @@ Result<void> Finder::find_musl() {
   return search(text, "musl's list of directories", false);
 }
 
-// The note says which kernel modules the package was made for: JSON, as foreign as all here.
+// The note lists the kernel modules that the package was made for: JSON, foreign as everything
+// here.
 void read_note(const ElfFile& elf, CompatPackage& compat) {
   for (const ElfNote& note : elf.notes) {
     if (note.section != kNoteSection) continue;
@@ -168,7 +169,7 @@ void read_note(const ElfFile& elf, CompatPackage& compat) {
   }
 }
 
-/// "libcuda.so.1": what a loader is asked for.
+/// "libcuda.so.1": a name that a loader looks up.
 bool is_soname(std::string_view name) {
   size_t dot = name.find(".so.");
   return dot != std::string_view::npos && name.starts_with("lib") &&
@@ -228,7 +229,7 @@ void put_first(const CompatPackage& compat, uint16_t machine, std::vector<Loader
   };
   for (const std::string& name : compat.libraries) {
     put(name, name);
-    // A program that asks without a number gets the same library.
+    // A program that loads it without a number gets the same library.
     std::string plain = without_number(name);
     auto is_plain = [&](const LoaderEntry& entry) { return entry.soname == plain; };
     if (std::any_of(entries.begin(), entries.end(), is_plain)) put(plain, name);
@@ -236,7 +237,7 @@ void put_first(const CompatPackage& compat, uint16_t machine, std::vector<Loader
   entries.insert(entries.begin(), first.begin(), first.end());
 }
 
-// Nothing is taken from memory: an index of a thousand entries compares as many.
+// Without allocations: an index of a thousand entries makes as many comparisons.
 int compare_versions(std::string_view left, std::string_view right) {
   auto next_number = [](std::string_view& text) {
     constexpr size_t kMostDigits = 18;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which libcuda.so.1 an image brings with it, and in what order its loader would find them.
+// Finds the libcuda.so.1 files of an image, in the order in which its loader finds them.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +14,29 @@
 
 namespace berth::scan {
 
-/// A root file system, foreign in every byte. Links are resolved inside it.
+/// A root file system, every byte of it foreign. Links are resolved inside it.
 class Tree {
  public:
   struct File {
-    std::string path;  ///< absolute, without a link in it
+    std::string path;  ///< absolute, without links
     uint64_t size = 0;
   };
   virtual ~Tree() = default;
-  /// The regular file at `path`; nothing for all else.  Errors: io.
+  /// The regular file at `path`; nothing for other types.  Errors: io.
   virtual Result<std::optional<File>> find_file(const std::string& path) const = 0;
-  /// The names in the directory `path`; none where there is no directory.  Errors: io.
+  /// The names in the directory `path`; none if it is no directory.  Errors: io.
   virtual Result<std::vector<std::string>> list(const std::string& path) const = 0;
-  /// Up to `length` bytes of a file that find_file() gave.  Errors: io.
+  /// Up to `length` bytes of a file from find_file().  Errors: io.
   virtual Result<std::string> read(const File& file, uint64_t offset, size_t length) const = 0;
 };
 
 /// A libcuda.so.1 of the image.
 struct ImageLibrary {
-  std::string path;       ///< as the loader asks for it: "/opt/lib/libcuda.so.1"
+  std::string path;       ///< the loader's path: "/opt/lib/libcuda.so.1"
   std::string real_path;  ///< without links
-  std::string version;    ///< "570.133.20"; empty: neither its name nor its place says
+  std::string version;    ///< "570.133.20"; empty: neither its name nor its directory shows it
   std::string why;        ///< "LD_LIBRARY_PATH", "RPATH of /app", "its loader cache", …
-  /// Found before the loader looks at its cache: entries of ours do not come before it.
+  /// Found before the loader uses its cache: our cache entries cannot precede it.
   bool before_cache = false;
   bool operator==(const ImageLibrary&) const = default;
 };
@@ -47,24 +47,24 @@ struct CompatPackage {
   std::string version;    ///< of its libcuda: "575.57.08"
   bool has_note = false;  ///< of the section .note.cuda.fwd_compatibility
   std::string cuda_version;
-  std::vector<uint32_t> drivers;       ///< branches of kernel modules that it works with
+  std::vector<uint32_t> drivers;       ///< branches of compatible kernel modules
   std::vector<std::string> libraries;  ///< names in the directory that are SONAMEs: "libcuda.so.1"
   bool operator==(const CompatPackage&) const = default;
 };
 
 struct DriverFiles {
-  std::vector<ImageLibrary> libraries;  ///< in the loader's order, each file once
+  std::vector<ImageLibrary> libraries;  ///< in the loader's order, without duplicates
   std::optional<CompatPackage> compat;
-  std::string no_compat_why;  ///< a directory of that name is there, but not used
+  std::string no_compat_why;  ///< why an existing compat directory is not used
   bool musl = false;          ///< the image has musl's loader
   bool operator==(const DriverFiles&) const = default;
 };
 
-/// What of the container, beside its image, the loader goes by.
+/// The loader's input besides the image.
 struct LoaderSettings {
   std::string library_path;                      ///< LD_LIBRARY_PATH
   std::string program;                           ///< absolute path of the command; empty: unknown
-  std::string ours = "/usr/local/nvidia/lib64";  ///< where the driver's own will be
+  std::string ours = "/usr/local/nvidia/lib64";  ///< the directory of the driver's own
 #if defined(__x86_64__)
   uint16_t machine = kMachineX86_64;
 #else
@@ -99,26 +99,26 @@ void fields(V& v, DriverFiles& f) {
   v.required("musl", f.musl);
 }
 
-/// Looks into `tree`. Every number of files, names and bytes is bounded; what cannot be read counts
-/// as not there. Errors: io (of the tree alone).
+/// Examines `tree`. All numbers of files, names and bytes are bounded; unreadable files count as
+/// missing. Errors: io (of the tree only).
 Result<DriverFiles> find_driver_files(const Tree& tree, const LoaderSettings& settings);
 
 /// NVIDIA's package in one directory of a tree.
 struct CompatLook {
   std::optional<CompatPackage> package;
-  std::string why_not;  ///< the directory is there, but is no such package
+  std::string why_not;  ///< the directory exists, but is no such package
 };
 
 inline constexpr const char* kCompatDirectory = "/usr/local/cuda/compat";
 
-/// As find_driver_files() does, for a library of `machine`.  Errors: io (of the tree alone).
+/// As find_driver_files(), for a library of `machine`.  Errors: io (of the tree only).
 Result<CompatLook> find_compat(const Tree& tree, const std::string& directory, uint16_t machine);
 
-/// Makes the loader find the package's libraries in place of those of the same SONAME.
+/// Makes the loader find the package's libraries instead of others with the same SONAMEs.
 void put_first(const CompatPackage& compat, uint16_t machine, std::vector<LoaderEntry>& entries);
 
-/// Whether the libraries of `compat` are to be used with this kernel module, and why (not). `cuda`
-/// is the driver's own, `brand` that of the GPUs as NVML says it; empty where nobody knows.
+/// Whether to use the libraries of `compat` with this kernel module, and why (not). `cuda` is the
+/// driver's own version, `brand` that of the GPUs by NVML; empty if unknown.
 /// Source: NVIDIA's documentation of CUDA forward compatibility; the decision of nvidia-cdi-hook.
 struct CompatVerdict {
   bool use = false;

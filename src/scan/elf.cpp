@@ -10,8 +10,8 @@
 namespace berth::scan {
 namespace {
 
-// Far above what linkers write (libcuda has 13 segments, 31 sections and a string table of
-// 100 kB), far below what would hurt.
+// Far above what linkers write (libcuda has 13 segments, 31 sections and a string table of 100 kB),
+// far below a burden.
 constexpr size_t kMaxHeaders = 512;
 constexpr size_t kMaxDynamic = 4096;
 constexpr size_t kMaxNeeded = 512;
@@ -26,7 +26,7 @@ Error corrupt(std::string_view what) {
   return make_error(Kind::corrupt, fmt::format("ELF: {}", what));
 }
 
-// One file being read: the class decides how wide the fields are.
+// An open file: the class decides the width of fields.
 class File {
  public:
   explicit File(const ReadAt& read_at) : read_at_(read_at) {}
@@ -192,7 +192,7 @@ Result<void> File::read_sections() {
 
 Result<void> File::parse_notes(std::string_view section, std::string_view table,
                                uint64_t alignment) {
-  // gABI: name and descriptor are padded to 4 bytes; sections that say 8 pad to 8.
+  // gABI: name and descriptor are padded to 4 bytes; in sections with alignment 8 to 8.
   size_t pad = alignment == 8 ? 8 : 4;
   auto padded = [pad](size_t size) { return (size + pad - 1) / pad * pad; };
   for (size_t at = 0; at + 12 <= table.size();) {
@@ -215,7 +215,7 @@ Result<void> File::parse_notes(std::string_view section, std::string_view table,
   return {};
 }
 
-// By sections where the file has them, for they have names; stripped files keep their segments.
+// By sections if the file has them, because they have names; stripped files keep their segments.
 Result<void> File::read_notes() {
   uint64_t total = 0;
   for (const ElfSection& section : elf_.sections) {

@@ -15,7 +15,7 @@ namespace berth::scan {
 
 enum class ElfClass { elf32, elf64 };
 
-/// Values of e_machine that we name; others are kept as numbers.  elf.h
+/// Values of e_machine with a name here; others stay numbers.  elf.h
 inline constexpr uint16_t kMachine386 = 3, kMachineArm = 40, kMachineX86_64 = 62,
                           kMachineAarch64 = 183;
 
@@ -37,12 +37,12 @@ struct ElfSegment {
 };
 
 struct ElfSection {
-  std::string name;  ///< empty where the table of names does not read
+  std::string name;  ///< empty if the table of names is invalid
   uint32_t type = 0;
   uint64_t address = 0, offset = 0, size = 0, alignment = 0;
 };
 
-/// What Berth wants to know of a program or shared library.
+/// The parts of a program or shared library that Berth needs.
 struct ElfFile {
   ElfClass elf_class = ElfClass::elf64;
   uint16_t machine = 0;
@@ -52,24 +52,24 @@ struct ElfFile {
   std::string soname;               ///< empty when there is none
   std::vector<std::string> needed;  ///< in the order of the dynamic section
   std::vector<ElfNote> notes;
-  std::string rpath;  ///< of DT_RPATH and DT_RUNPATH, as they are written: "$ORIGIN/../lib:/opt"
+  std::string rpath;  ///< of DT_RPATH and DT_RUNPATH, unexpanded: "$ORIGIN/../lib:/opt"
   std::string runpath;
   std::vector<ElfSegment> segments;
   std::vector<ElfSection> sections;
   std::vector<std::pair<uint64_t, uint64_t>> dynamic;  ///< tags and values, without the last
 
-  /// Where in the file the byte of this address is; nothing for one that the file does not fill.
+  /// The file offset of this address; nothing for one that is not in the file.
   std::optional<uint64_t> file_offset(uint64_t address) const;
   /// The value of the first entry with this tag.
   std::optional<uint64_t> dynamic_value(uint64_t tag) const;
 };
 
-/// Gives up to `length` bytes from `offset`; fewer only at the end of the file.
+/// Returns up to `length` bytes from `offset`; fewer only at the end of the file.
 using ReadAt = std::function<Result<std::string>(uint64_t offset, size_t length)>;
 
 /// Reads the headers, the dynamic section and the notes, never the whole file.
-/// Errors: unsupported (not ELF, or big-endian), corrupt (a table leads outside the file, or is
-/// larger than any that a linker writes), and what `read_at` returns.  elf(5)
+/// Errors: unsupported (not ELF, or big-endian), corrupt (a table beyond the file, or larger than
+/// any linker writes), and those of `read_at`.  elf(5)
 Result<ElfFile> read_elf(const ReadAt& read_at);
 Result<ElfFile> read_elf(std::string_view bytes);
 

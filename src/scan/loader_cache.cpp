@@ -46,7 +46,7 @@ void append(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-/// An entry whose texts lie in the file that it was read from, or in what is added.
+/// An entry that refers to the texts of its file, or of `added`.
 struct EntryView {
   std::string_view soname;
   std::string_view path;
@@ -60,8 +60,8 @@ struct CacheView {
   std::vector<std::string_view> hwcap_names;
 };
 
-/// The texts of one file. Each is short, and so are all together: entries that all name one long
-/// text would be written a thousand times as large as they were read.
+/// The texts of one file. Each is short, and their total is limited: entries that all refer to one
+/// long text would be written a thousand times as large as they were read.
 class Strings {
  public:
   explicit Strings(std::string_view bytes) : bytes_(bytes) {}
@@ -87,7 +87,7 @@ Result<CacheView> view_old(std::string_view bytes, size_t count) {
   cache.entries.resize(count);
   for (size_t i = 0; i < count; ++i) {
     size_t at = kOldHeader + i * kOldEntry;
-    // One TRY a statement: leaving an initialiser half-way would leak the members already made.
+    // One TRY per statement: leaving an initialiser half-way would leak the members already made.
     EntryView& entry = cache.entries[i];
     entry.soname = TRY(strings.at(number<uint32_t>(bytes, at + 4)));
     entry.path = TRY(strings.at(number<uint32_t>(bytes, at + 8)));
@@ -185,7 +185,7 @@ bool goes_before(const EntryView& left, const EntryView& right) {
 }
 
 void sort_entries(std::vector<EntryView>& entries) {
-  // ldconfig and we ourselves have sorted them already.
+  // ldconfig and our own code have sorted them already.
   if (std::is_sorted(entries.begin(), entries.end(), goes_before)) return;
   std::stable_sort(entries.begin(), entries.end(), goes_before);
 }
@@ -242,7 +242,7 @@ std::vector<EntryView> merge_sorted(const std::vector<EntryView>& base,
                                     const std::vector<EntryView>& added) {
   std::vector<EntryView> merged;
   merged.reserve(base.size() + added.size());
-  size_t from = 0;  // the first of `added` whose name does not come before that of the entry
+  size_t from = 0;  // the first of `added` not before the entry, by name
   size_t next = 0;  // the first that is not in `merged` yet
   auto order = [&](size_t i, const EntryView& entry) {
     return compare_library_names(added[i].soname, entry.soname);
@@ -251,12 +251,12 @@ std::vector<EntryView> merge_sorted(const std::vector<EntryView>& base,
     int first = -1;
     while (from < added.size() && (first = order(from, entry)) > 0) ++from;
     bool replaced = false;
-    // Names that compare as equal need not be: "libc.so.6", "libc.so.06".
+    // Names that compare equal may differ: "libc.so.6", "libc.so.06".
     for (size_t i = from; first == 0 && i < added.size() && order(i, entry) == 0; ++i) {
       replaced = replaced || (added[i].soname == entry.soname && added[i].flags == entry.flags);
     }
     if (replaced) continue;
-    bool later = next == from && first < 0;  // by its name, so there is nothing to compare
+    bool later = next == from && first < 0;  // by its name, so no comparison is needed
     while (!later && next < added.size() && goes_before(added[next], entry)) {
       merged.push_back(added[next++]);
     }
@@ -276,7 +276,7 @@ std::string_view name_of(std::string_view path) {
 
 constexpr std::string_view kCompatPlace = "/usr/local/cuda/compat/";
 
-/// Drops what is in a cache because of `added`; false: there was nothing.
+/// Drops the effects of `added` from a cache; false: there were none.
 bool drop_added(std::vector<LoaderEntry>& entries, const std::vector<LoaderEntry>& added) {
   std::set<std::pair<std::string, std::string>> there;
   bool cuda = false;
@@ -285,7 +285,7 @@ bool drop_added(std::vector<LoaderEntry>& entries, const std::vector<LoaderEntry
     cuda = cuda || entry.soname == "libcuda.so.1";
   }
   for (const LibraryLink& link : default_links(added)) {
-    // Where /usr is merged, ldconfig comes to it by the other name.
+    // With a merged /usr ldconfig uses the other name.
     for (const char* directory : {"/usr/lib", "/lib"}) there.emplace(directory, name_of(link.path));
   }
   return std::erase_if(entries, [&](const LoaderEntry& entry) {
@@ -310,7 +310,7 @@ bool is_in_driver_place(std::string_view path) {
 
 int compare_library_names(std::string_view left, std::string_view right) {
   auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  // What both begin with says nothing but where a number begins.
+  // The common prefix only matters for finding the start of a number.
   size_t same = 0, most = std::min(left.size(), right.size());
   while (same < most && left[same] == right[same]) ++same;
   while (same > 0 && digit(left[same - 1])) --same;
@@ -322,7 +322,8 @@ int compare_library_names(std::string_view left, std::string_view right) {
       size_t l_start = l, r_start = r;
       while (l < left.size() && digit(left[l])) ++l;
       while (r < right.size() && digit(right[r])) ++r;
-      // Compared as numbers of any length. glibc computes ints; a name long enough to overflow one
+      // Compared as numbers of any length. glibc computes ints; a name that overflows one is no
+      // library's.
       // is not a library's.
       auto strip = [](std::string_view text) {
         while (text.size() > 1 && text.front() == '0') text.remove_prefix(1);
@@ -420,7 +421,7 @@ bool is_same_but_for(std::string_view own, std::string_view image,
   std::vector<LoaderEntry> missing;
   std::set_difference(right.begin(), right.end(), left.begin(), left.end(),
                       std::back_inserter(missing), order);
-  // An added library has taken the place of the image's.
+  // An added library has replaced the image's.
   return std::all_of(missing.begin(), missing.end(),
                      [&](const LoaderEntry& entry) { return names.contains(entry.soname); });
 }

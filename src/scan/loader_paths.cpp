@@ -6,7 +6,7 @@
 namespace berth::scan {
 
 std::string expand_origin(std::string directories, const std::string& origin) {
-  // A path may name it as often as it is long.
+  // A long path may contain it many times.
   constexpr size_t kMaxLength = size_t{64} << 10;
   for (std::string_view word : {"$ORIGIN", "${ORIGIN}"}) {
     size_t at = directories.find(word);

@@ -5,12 +5,12 @@
 
 namespace berth::scan {
 
-/// Where loaders look last: the directories of all distributions, joined by ':'.
+/// The default directories of all distributions' loaders, joined by ':'.
 inline constexpr const char* kDefaultDirectories =
     "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib/aarch64-linux-gnu:"
     "/usr/lib/aarch64-linux-gnu:/lib64:/usr/lib64:/lib:/usr/lib:/usr/local/lib";
 
-/// DT_RPATH or DT_RUNPATH of a file in the directory `origin`: with that for $ORIGIN.  ld.so(8)
+/// DT_RPATH or DT_RUNPATH of a file in the directory `origin`, with $ORIGIN expanded.  ld.so(8)
 std::string expand_origin(std::string directories, const std::string& origin);
 
 /// "/usr/lib/x" → "/usr/lib".

@@ -5,10 +5,10 @@
 
 namespace berth::scan {
 
-/// The family of MPI libraries that a SONAME belongs to, whose members may stand in for one
-/// another: "mpich" (libmpi.so.12, with MPICH, Intel MPI, MVAPICH and Cray's), "openmpi"
-/// (libmpi.so.40 and before), "mpi-abi" (libmpi_abi.so.0, of MPI 5). Empty: none of these. Source:
-/// MPICH ABI Compatibility Initiative; Open MPI's VERSION files; MPI 5.0, chapter 20.
+/// The family of interchangeable MPI libraries, by SONAME: "mpich" (libmpi.so.12, with MPICH, Intel
+/// MPI, MVAPICH and Cray's), "openmpi" (libmpi.so.40 and before), "mpi-abi" (libmpi_abi.so.0, of
+/// MPI 5). Empty: none of these. Source: MPICH ABI Compatibility Initiative; Open MPI's VERSION
+/// files; MPI 5.0, chapter 20.
 std::string_view mpi_family(std::string_view soname);
 
 }  // namespace berth::scan

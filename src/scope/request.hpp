@@ -8,7 +8,7 @@
 
 #include "json/fields.hpp"
 
-/// What berth-runtime and berth-scope say to each other: one Request as JSON on standard input, one
+/// The protocol between berth-runtime and berth-scope: one Request as JSON on standard input, one
 /// Answer on standard output. docs/decisions/0082
 namespace berth::scope {
 
@@ -18,7 +18,7 @@ struct Device {
   std::string access;  ///< of "rwm"
 };
 
-/// A property of a unit as D-Bus carries it: one of the values is there.
+/// A property of a unit in D-Bus's types: exactly one of the values is set.
 /// Source: org.freedesktop.systemd1(5), systemd.resource-control(5).
 struct Property {
   std::string name;                              ///< "MemoryMax"
@@ -32,16 +32,16 @@ struct Property {
 struct Request {
   std::string verb{};               ///< "start", "attach", "update" or "stop"
   bool user = false;                ///< the caller's own manager instead of the machine's
-  std::string runtime_directory{};  ///< of the user: where his manager listens; empty: as
-                                    ///< libsystemd finds it
+  std::string runtime_directory{};  ///< of the user: where the user's manager listens; empty: by
+                                    ///< libsystemd's default
   std::string unit{};               ///< "berth-c1.scope"
-  int pid = 0;                      ///< start, attach: the process that goes into it
+  int pid = 0;                      ///< start, attach: the process to move into it
   std::vector<Property> properties{};
 };
 
 struct Answer {
   std::string control_group{};        ///< start: "/system.slice/berth-c1.scope"
-  std::optional<std::string> kind{};  ///< kind_name() of the failure; absent: it went well
+  std::optional<std::string> kind{};  ///< kind_name() of the failure; absent: success
   std::string what{};                 ///< of the failure
 };
 

@@ -55,9 +55,9 @@ Result<Invitation> parse_invitation(std::string_view text) {
                         std::string(parts[4])};
     }
   }
-  // Not the text itself, which holds a secret.
+  // Not the text itself, which contains a secret.
   return make_error(Kind::corrupt,
-                    std::string("read ") + kBoardVariable + ": it is of another form",
+                    std::string("read ") + kBoardVariable + ": it has another format",
                     "srun with the spank_berth.so of this release");
 }
 
@@ -110,7 +110,7 @@ Result<Directions> parse_directions(std::string_view line) {
 Result<void> Board::arrive(int guest, std::string_view line, Time now) {
   Hello hello = TRY(parse_hello(line));
   if (!same_secret(hello.door, door_)) {
-    return make_error(Kind::denied, "join the step's board: this is another step's door");
+    return make_error(Kind::denied, "join the step's board: this address belongs to another step");
   }
   auto [place, is_new] = places_.try_emplace(hello.node, hello.address);
   if (!is_new && place->second != hello.address) {
@@ -120,7 +120,7 @@ Result<void> Board::arrive(int guest, std::string_view line, Time now) {
   return {};
 }
 
-/// Nothing as long as one that it would rather ask may still come.
+/// Nothing as long as a preferred node may still arrive.
 std::optional<Directions> Board::directions_of(const Waiting& one, Time now) const {
   Directions directions;
   bool may_come = false;  // one above, before the first that can be asked
@@ -160,7 +160,7 @@ std::optional<Board::Time> Board::next() const {
   for (const auto& [guest, one] : waiting_) {
     for (Time patience : {kForParent, kForAnybody}) {
       Time when = one.since + patience;
-      // What was not enough then is no longer waited for.
+      // A deadline that brought no answer is not waited for again.
       if (!directions_of(one, when)) continue;
       if (!soonest || when < *soonest) soonest = when;
       break;

@@ -17,7 +17,7 @@ Error invalid(std::string_view entry, std::string why) {
                     "SRC:DST[:ro+rprivate]");
 }
 
-/// Whether one of the parts of `path` is "..": a destination would be somewhere else than it says.
+/// Whether a part of `path` is "..": the destination would differ from its text.
 bool climbs(std::string_view path) {
   auto parts = split(path, '/');
   return std::find(parts.begin(), parts.end(), "..") != parts.end();

@@ -14,7 +14,7 @@ struct Mount {
   enum class Kind {
     bind,
     tmpfs,
-    none,  ///< "umount:DST": what would be mounted there is not
+    none,  ///< "umount:DST": do not mount there
   };
   Kind kind = Kind::bind;
   std::string source;       ///< of bind; absolute
@@ -25,9 +25,9 @@ struct Mount {
   std::vector<std::string> options;  ///< of tmpfs; of bind: nosuid, nodev, noexec
 };
 
-/// "SRC:DST[:FLAGS][,SRC:DST…]", or "SRC" for one place in both; flags are separated by '+'. A
-/// source that begins with '.' is taken below `working_directory`. Errors: usage (form, a path that
-/// is none, an unknown flag).
+/// "SRC:DST[:FLAGS][,SRC:DST…]", or "SRC" for the same path in both; flags are separated by '+'. A
+/// source that begins with '.' is relative to `working_directory`. Errors: usage (form, an invalid
+/// path, an unknown flag).
 Result<std::vector<Mount>> parse_mounts(std::string_view text, std::string_view working_directory);
 
 }  // namespace berth::slurm

@@ -9,31 +9,31 @@
 namespace berth::slurm {
 namespace {
 
-constexpr size_t kMaxName = 200;  // with what is put before it, a file's name
+constexpr size_t kMaxName = 200;  // with its prefix, a file name
 
 constexpr std::array<Option, kOptions> kTable = {{
     {Key::image, "container-image", "IMAGE|PATH",
-     "[REGISTRY#]IMAGE[:TAG], or a squashfs or SIF file"},
+     "Image: [REGISTRY#]IMAGE[:TAG], squashfs or SIF file"},
     {Key::mounts, "container-mounts", "SRC:DST[:FLAGS],...",
      "Bind mounts; flags are separated by '+': ro+rprivate"},
     {Key::workdir, "container-workdir", "PATH", "Working directory in the container"},
     {Key::name, "container-name", "NAME[:USE]",
-     "Keep it on the node; USE: auto, create, exec, no_exec"},
-    {Key::save, "container-save", "PATH", "Save its files as a squashfs file on the node"},
+     "Name to keep it by; USE: auto, create, exec or no_exec"},
+    {Key::save, "container-save", "PATH", "Save the container as a squashfs file on the node"},
     {Key::mount_home, "container-mount-home", nullptr, "Mount the home directory"},
     {Key::no_mount_home, "no-container-mount-home", nullptr, "Do not mount the home directory"},
-    {Key::remap_root, "container-remap-root", nullptr, "Be root inside"},
-    {Key::no_remap_root, "no-container-remap-root", nullptr, "Be the same user inside"},
+    {Key::remap_root, "container-remap-root", nullptr, "Be root in the container"},
+    {Key::no_remap_root, "no-container-remap-root", nullptr,
+     "Be the calling user in the container"},
     {Key::entrypoint, "container-entrypoint", nullptr, "Run the image's entrypoint"},
     {Key::no_entrypoint, "no-container-entrypoint", nullptr, "Do not run the image's entrypoint"},
-    {Key::entrypoint_log, "container-entrypoint-log", nullptr, "Show what the entrypoint prints"},
-    {Key::writable, "container-writable", nullptr, "Its files can be written to"},
-    {Key::readonly, "container-readonly", nullptr, "Its files are read-only"},
-    {Key::env, "container-env", "NAME,...",
-     "Variables of the job that count more than the image's"},
-    {Key::unshare, "container-unshare", "NS,...", "Namespaces of its own: net, ipc, uts"},
+    {Key::entrypoint_log, "container-entrypoint-log", nullptr, "Show the output of the entrypoint"},
+    {Key::writable, "container-writable", nullptr, "Make the container's files writable"},
+    {Key::readonly, "container-readonly", nullptr, "Make the container's files read-only"},
+    {Key::env, "container-env", "NAME,...", "Job variables that override the image's"},
+    {Key::unshare, "container-unshare", "NS,...", "Namespaces not to share: net, ipc, uts"},
     {Key::environment_file, "environment", "NAME|PATH",
-     "CSCS environment file, of EDF_PATH or ~/.edf"},
+     "CSCS environment file, from EDF_PATH or ~/.edf by name"},
 }};
 
 const Option& option(Key key) {
@@ -89,7 +89,7 @@ Result<void> check_value(Key key, std::string_view text) {
   return {};
 }
 
-/// What a variable says of an option and its opposite.
+/// The value of a variable for an option and its opposite.
 Result<bool> parse_truth(std::string_view text) {
   std::string word = to_lower(text);
   for (std::string_view yes : {"1", "true", "yes", "on", "y", "t"}) {
@@ -130,7 +130,7 @@ Result<void> Asked::take(Key key, std::string_view text) {
   }
   TRY(check_value(key, text));
   auto [said, is_new] = said_.emplace(key, text);
-  // Slurm tells slurmstepd the last one alone, and may tell it twice.
+  // slurmstepd only gets the last one from Slurm, possibly twice.
   if (!is_new && said->second != text) {
     return make_error(Kind::usage, typed(key) + " specified multiple times",
                       "once, with commas where it takes several");

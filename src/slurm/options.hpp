@@ -11,8 +11,8 @@
 
 #include "base/result.hpp"
 
-/// What the users of srun, sbatch and salloc say of the container of a step: the options of pyxis,
-/// by their names and with what they mean there, and CSCS's --environment. Pure.
+/// The options of srun, sbatch and salloc for the container of a step: those of pyxis, with its
+/// names and meanings, and CSCS's --environment. Pure.
 /// Source: pyxis 0.21, README and wiki; https://docs.cscs.ch/software/container-engine/run
 namespace berth::slurm {
 
@@ -36,42 +36,42 @@ enum class Key {
   environment_file,
 };
 
-/// How Slurm is told of an option.
+/// An option in Slurm's terms.
 struct Option {
   Key key;
   const char* name;      ///< "container-image"
-  const char* argument;  ///< what the help calls its value; nullptr: it has none
+  const char* argument;  ///< the value's name in the help; nullptr: it has none
   const char* help;      ///< half a sentence
 };
 inline constexpr size_t kOptions = 17;
 const std::array<Option, kOptions>& options();
 
-/// How a name is used that there may be a container of already.
+/// The use of a name that may belong to an existing container.
 enum class NameUse {
-  join_or_reuse,  ///< auto: joined where it runs, else its files are used, else it is made
-  create,         ///< there must be none
-  exec,           ///< it must run
-  no_exec,        ///< its files are used, whether it runs or not
+  join_or_reuse,  ///< auto: join a running one, else use its files, else make it
+  create,         ///< it must not exist
+  exec,           ///< it has to run
+  no_exec,        ///< use its files, even if it runs
 };
 
-/// All that was said, of one step or job.
+/// All options of one step or job.
 class Asked {
  public:
-  /// Takes one option as Slurm passes it on; `text` is ignored where it has no value.
-  /// Errors: usage (no value, two values, a word that is none of those that there are).
+  /// Adds one option as Slurm passes it on; `text` is ignored if it has no value.
+  /// Errors: usage (no value, two values, an unknown word).
   Result<void> take(Key key, std::string_view text);
 
   using Variable = std::function<std::optional<std::string>(const std::string& name)>;
-  /// Takes PYXIS_CONTAINER_* for what no option says.  Errors: as take(), with the variable.
+  /// Uses PYXIS_CONTAINER_* where the option is missing.  Errors: as take(), with the variable.
   Result<void> take_variables(const Variable& variable);
 
-  /// Whether there is to be a container at all.
+  /// Whether a container is requested at all.
   bool wants_container() const {
     return has(Key::image) || has(Key::name) || has(Key::environment_file);
   }
-  /// The options that mean nothing without a container, as typed: "--container-mounts".
+  /// The options that are meaningless without a container, as typed: "--container-mounts".
   std::vector<std::string> without_container() const;
-  /// The flags of `berth slurm step` that say the same.
+  /// The same as flags of `berth slurm step`.
   std::vector<std::string> words() const;
 
   const std::string* value(Key key) const;
@@ -90,10 +90,10 @@ struct Name {
   std::string name;
   NameUse use = NameUse::join_or_reuse;
 };
-/// Errors: usage (an empty name, one with a slash or longer than a file's, an unknown word).
+/// Errors: usage (an empty name, one with a slash or too long for a file, an unknown word).
 Result<Name> parse_name(std::string_view text);
 
-/// Namespaces of a container's own, beside those of mounts and users.
+/// Namespaces of the container's own, besides mount and user.
 struct Unshared {
   bool net = false;
   bool ipc = false;

@@ -8,18 +8,18 @@
 
 namespace berth::slurm {
 
-/// What packaging/slurm/image-bundles writes into the one bundle that all paths of images are: the
-/// directory that these paths begin with.
+/// The annotation that packaging/slurm/image-bundles writes into the common bundle of all image
+/// paths: the directory with which these paths begin.
 inline constexpr std::string_view kImagesAnnotation = "dev.berth.slurm.images";
 
 struct Spelled {
   std::string image;
-  std::string program;  ///< as it was typed, "python"; empty where the path does not tell
+  std::string program;  ///< as typed, "python"; empty if the path does not contain it
 };
 
-/// The path that cli_filter.lua has made, which slurmstepd gives as the root of a bundle:
+/// Parses the path made by cli_filter.lua, which slurmstepd passes as the root of a bundle:
 /// "IMAGES/a/../dot/../b/../program/../s/../h/../rootfs" is the image "a.b" and the program "sh".
-/// Pure. Errors: corrupt (no such path).
+/// Pure. Errors: corrupt (another form).
 Result<Spelled> read_spelled(std::string_view root, std::string_view images);
 
 }  // namespace berth::slurm

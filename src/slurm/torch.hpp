@@ -9,10 +9,10 @@
 
 namespace berth::slurm {
 
-/// The place of a task among all of a step as PyTorch's "env://" reads it (RANK, LOCAL_RANK,
-/// WORLD_SIZE, MASTER_ADDR, MASTER_PORT), of the variables that Slurm gives to the task; what it
-/// does not give is left out. `first_node` is that of the step, or "". The port is enroot's,
-/// 61000 + job % 4536, so that two jobs on a node rarely meet. Pure.
+/// The rank of a task among all of a step for PyTorch's "env://" (RANK, LOCAL_RANK, WORLD_SIZE,
+/// MASTER_ADDR, MASTER_PORT), from the task's Slurm variables; missing ones are left out.
+/// `first_node` is that of the step, or "". The port is enroot's, 61000 + job % 4536, so that two
+/// jobs on a node rarely collide. Pure.
 /// Source: https://docs.pytorch.org/docs/stable/distributed.html, "Environment variable
 /// initialization".
 std::vector<std::pair<std::string, std::string>> torch_variables(

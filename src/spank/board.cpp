@@ -27,7 +27,7 @@ namespace {
 
 using Time = slurm::Board::Time;
 
-/// More at once are told to come later.
+/// Clients beyond that are told to retry later.
 constexpr size_t kMostGuests = 512;
 constexpr Time kForGreeting{10'000};
 constexpr int kBacklog = 4096;
@@ -40,7 +40,7 @@ Result<std::string> make_secret() {
   return to_hex(bytes);
 }
 
-/// At every address of either kind, or where the machine has no IPv6, of the one.
+/// On all IPv6 and IPv4 addresses, or without IPv6 on the latter.
 Result<int> listen_anywhere() {
   constexpr int kFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
   int both = ::socket(AF_INET6, kFlags, 0);
@@ -74,7 +74,7 @@ Result<uint16_t> port_of(int socket) {
   if (::getsockname(socket, reinterpret_cast<sockaddr*>(&place), &size) != 0) {
     return errno_now().error("look up a port");
   }
-  // Both kinds of address have it in the same place.
+  // Both address families have it at the same offset.
   return ntohs(reinterpret_cast<sockaddr_in*>(&place)->sin_port);
 }
 
@@ -96,7 +96,7 @@ class Server final : public BoardServer {
   }
 
   Result<void> start() {
-    // Signals are srun's own business, and its threads' that wait for them.
+    // Signals are left to srun and its threads that wait for them.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -125,7 +125,7 @@ class Server final : public BoardServer {
     return std::chrono::duration_cast<Time>(std::chrono::steady_clock::now().time_since_epoch());
   }
 
-  /// Nothing that is thrown may reach srun: without a board nodes ask the registry.
+  /// No exception may reach srun: without a board nodes ask the registry.
   void serve() noexcept {
     try {
       while (look()) {
@@ -134,7 +134,7 @@ class Server final : public BoardServer {
     }
   }
 
-  /// Waits for something to do, and does it. Not: it is to end.
+  /// Waits for work, and does it. False: it has to end.
   bool look() {
     std::vector<pollfd> entries{{wake_read_, POLLIN, 0}, {listener_, POLLIN, 0}};
     for (auto& [guest, one] : guests_) entries.push_back({guest, POLLIN, 0});
@@ -151,7 +151,7 @@ class Server final : public BoardServer {
     return true;
   }
 
-  /// Milliseconds until there may be something to do although nobody says a word.
+  /// Milliseconds until there may be work without a message.
   int patience() const {
     constexpr Time kLongest{1000};
     if (guests_.empty()) return -1;
@@ -171,7 +171,7 @@ class Server final : public BoardServer {
     }
   }
 
-  /// Who has waited longest may be one whose parent has found no room.
+  /// Drops the longest waiting client: its parent may be one that found no room.
   void make_room() {
     for (auto& [guest, one] : guests_) {
       if (!one.has_said) return drop(guest);
@@ -197,10 +197,10 @@ class Server final : public BoardServer {
     if (!board_.arrive(guest, one.said.substr(0, newline), now()).ok()) drop(guest);
   }
 
-  /// The line is short: a socket that has taken nothing yet takes all of it.
+  /// The line is short: it fits into an empty socket buffer as a whole.
   void tell(int guest, const slurm::Directions& directions) {
     std::string line = slurm::to_line(directions);
-    // Who is not told in full asks the registry.
+    // A client that does not get all of it asks the registry.
     static_cast<void>(::send(guest, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
     drop(guest);
   }
@@ -223,7 +223,7 @@ class Server final : public BoardServer {
   const int wake_read_;
   const int wake_write_;
   const slurm::Invitation invitation_;
-  slurm::Board board_;           // of the thread, and so is what follows
+  slurm::Board board_;           // for the thread, like the following members
   std::map<int, Guest> guests_;  // by descriptor
   std::thread thread_;
 };

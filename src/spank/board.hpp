@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: a thread of srun's, as the user. Hostile: whoever reaches its port; what is not of this
-// step does not know its door, and every line is bounded.
+// Runs as: a thread of srun's, as the user. Hostile: any client of its port; clients from outside
+// of this step do not know its door secret, and every line is bounded.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace berth::spank {
 
-/// The board of a step (slurm/board.hpp), which its nodes find by a variable.
+/// The board of a step (slurm/board.hpp), which its nodes find through a variable.
 class BoardServer {
  public:
-  /// Listens at a free port of every address of this machine.  Errors: io.
+  /// Listens at a free port on all addresses of this machine.  Errors: io.
   static Result<std::unique_ptr<BoardServer>> open();
   virtual ~BoardServer() = default;
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kCgroups = "/sys/fs/cgroup";
 
-/// A small file of /proc; empty: it cannot be read.
+/// A small file of /proc; empty if unreadable.
 std::string read_proc(const std::string& path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return "";
@@ -30,7 +30,7 @@ std::string read_proc(const std::string& path) {
   return count > 0 ? std::string(room.data(), static_cast<size_t>(count)) : "";
 }
 
-/// What stands behind `word` in the line that has it; empty: there is none.
+/// The text behind `word` in the line that contains it; empty: there is none.
 std::string behind(const std::string& text, std::string_view word) {
   for (std::string_view line : split(text, '\n')) {
     size_t at = line.find(word);
@@ -39,7 +39,7 @@ std::string behind(const std::string& text, std::string_view word) {
   return "";
 }
 
-/// Into a file of a cgroup.
+/// Writes to a file of a cgroup.
 bool write_into(const std::string& file, std::string_view text) {
   int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return false;
@@ -48,7 +48,7 @@ bool write_into(const std::string& file, std::string_view text) {
   return written;
 }
 
-/// Of version 2, where slurmstepd is in STEP/slurm and the task below STEP/user: STEP/user.
+/// For v2, where slurmstepd is in STEP/slurm and the task below STEP/user: STEP/user.
 std::string cgroup_of_tasks(const std::string& task) {
   constexpr std::string_view kDaemon = "/slurm";
   std::string own = behind(read_proc("/proc/self/cgroup"), "0::");
@@ -57,8 +57,8 @@ std::string cgroup_of_tasks(const std::string& task) {
   return behind(task, "0::").starts_with(tasks + "/") ? std::string(kCgroups) + tasks : "";
 }
 
-/// Of cgroups, which are directories of directories. Those below are of root's containers, where
-/// berth was killed.
+/// Removes nested cgroup directories. Those inside belong to root's containers, left when berth was
+/// killed.
 bool remove_tree(const std::string& directory) {
   DIR* entries = ::opendir(directory.c_str());
   if (entries == nullptr) return errno == ENOENT;

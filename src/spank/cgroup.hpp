@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where berth is among the cgroups of a step. Runs as: slurmstepd, as root. Hostile: nothing.
+// The place of berth among the cgroups of a step. Runs as: slurmstepd, as root. Hostile: nothing.
 #pragma once
 
 #include <sys/types.h>
@@ -10,18 +10,18 @@
 
 namespace berth::spank {
 
-/// When tasks are forked and none runs: puts what waits at the pidfd `process` where what the step
-/// may have is laid down, if slurmstepd itself is not there. With cgroups of version 1 that is the
-/// task's freezer cgroup, by which Slurm ends what is of the step. With version 2 slurmstepd is in
-/// STEP/slurm, which has all devices of the job, and what the step may open is a program of
-/// STEP/user; below it a directory of berth's own is made. Returns that one, for remove_cgroup();
-/// empty: there is none. What cannot be done with version 1 is left: berth ends by its socket.
+/// Call when tasks are forked and none runs: moves the waiting process of the pidfd `process` into
+/// the cgroup with the step's limits, if slurmstepd itself is not in it. With cgroup v1 that is the
+/// task's freezer cgroup, through which Slurm kills the step's processes. With v2 slurmstepd is in
+/// STEP/slurm, which allows all devices of the job, and the step's device program is on STEP/user;
+/// a directory of berth's own is made below that. Returns it for remove_cgroup(); empty: none.
+/// Failures with v1 are ignored: the socket's end ends berth.
 /// Source: Slurm, src/plugins/cgroup/v2/cgroup_v2.c.
-/// Errors: io (with version 2, where berth would take the job's devices for the step's).
+/// Errors: io (with v2, where berth would mistake the job's devices for the step's).
 Result<std::string> track(pid_t task, int process);
 
-/// When berth has ended. Slurm removes no directory that has one which it does not know. What is
-/// still in it is killed.
+/// Call when berth has ended: Slurm does not remove a directory with an unknown child. Kills
+/// processes still in it.
 void remove_cgroup(const std::string& directory);
 
 }  // namespace berth::spank

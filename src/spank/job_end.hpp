@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: slurmstepd, which is root. Hostile: the values of the user's variables, which are kept
-// and given to his own program, and read by nobody else.
+// Runs as: slurmstepd, which is root. Hostile: the values of the user's variables, which are stored
+// and passed to the user's own program, and parsed by no other.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace berth::spank {
 
-/// Keeps for the end of the job that it has had containers on this node, and the variables by which
+/// Records for the end of the job that it had containers on this node, and the variables by which
 /// berth finds them.  Errors: io.
 Result<void> note_job(uint32_t job, const std::vector<std::string>& environment);
 
@@ -26,8 +26,8 @@ struct JobEnd {
   int patience = 0;   ///< ms
 };
 /// Removes the containers of the job that are left on this node, by `berth slurm epilog` as its
-/// user; where note_job() was not called nothing is done.
-/// Errors: io (berth could not be started, has failed, or was killed when `patience` was over).
+/// user; does nothing if note_job() was not called.
+/// Errors: io (berth could not be started, failed, or was killed after `patience`).
 Result<void> end_job(const JobEnd& end);
 
 }  // namespace berth::spank

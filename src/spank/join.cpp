@@ -39,7 +39,7 @@ Result<std::optional<Handles>> receive_answer(int socket) {
   int named = __builtin_popcount(handles.answer.handles & slurm::kAllHandles);
   if (got.bytes != sizeof handles.answer || got.fds != named ||
       (handles.answer.handles & ~slurm::kAllHandles) != 0) {
-    return make_error(Kind::corrupt, "the answer of this step's container is none");
+    return make_error(Kind::corrupt, "the container of this step gave no valid answer");
   }
   int next = 0;
   for (int bit = 0; bit < slurm::kHandles; ++bit) {
@@ -81,7 +81,7 @@ Result<void> enter_space(const Handles& handles, const Space& space) {
   return {};
 }
 
-/// A handle that the container could get by itself, so it leads nowhere that the container could
+/// Uses a handle that the container could get itself, so it leads nowhere that the container could
 /// not go. A path would be followed with all the rights that this task still has.
 Result<void> enter_directory(const Handles& handles) {
   if (::fchdir(handles.fd(slurm::kDirectory)) != 0) {
@@ -100,12 +100,12 @@ Result<void> load_filter(const std::vector<sock_filter>& program, unsigned flags
   return {};
 }
 
-/// Keeps what a process that is started in the container could have, and gives back what joining
-/// took.
+/// Keeps the capabilities of a process that is started in the container, and drops those that
+/// joining needed.
 Result<void> drop_capabilities(uint64_t bounding) {
   for (unsigned long number = 0; number <= CAP_LAST_CAP; ++number) {
     if ((bounding >> number & 1) != 0) continue;
-    // A kernel without this one has nothing to drop.
+    // A kernel without this capability has nothing to drop.
     if (::prctl(PR_CAPBSET_DROP, number, 0, 0, 0) != 0 && errno != EINVAL) {
       return errno_now().error("drop capabilities");
     }
@@ -141,7 +141,7 @@ Result<std::optional<Handles>> ask(int step) {
   ::close(pair[1]);
   if (!sent) {
     ::close(pair[0]);
-    // Nobody holds the other end: there was a container, or is to be none.
+    // The other end is closed: the container has ended, or there will be none.
     if (error.value == EPIPE || error.value == ECONNRESET) return std::optional<Handles>();
     return error.error("ask for the container of this step");
   }
@@ -183,7 +183,7 @@ Result<Confinement> read_confinement(int file) {
   bool sealed = seals >= 0 && (seals & kSeals) == kSeals;
   if (!sealed || ::pread(file, &out.rights, sizeof out.rights, 0) != sizeof out.rights ||
       out.rights.instructions > kMaxInstructions) {
-    return make_error(Kind::corrupt, "berth does not say what the container's processes may do");
+    return make_error(Kind::corrupt, "berth did not send the rights of the container's processes");
   }
   out.program.resize(out.rights.instructions);
   size_t bytes = out.program.size() * sizeof(sock_filter);
@@ -195,7 +195,7 @@ Result<Confinement> read_confinement(int file) {
 }
 
 Result<void> join(const Handles& handles, const Confinement& confinement) {
-  // Processes of the container may not look into this one while it has more than they.
+  // The container's processes must not trace this one while it has more rights.
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return errno_now().error("forbid tracing");
   for (const Space& space : kSpaces) TRY(enter_space(handles, space));
   TRY(enter_directory(handles));
@@ -206,7 +206,7 @@ Result<void> join(const Handles& handles, const Confinement& confinement) {
   for (int fd : handles.fds) {
     if (fd >= 0) ::close(fd);
   }
-  // Of a task of root no device cgroup says which nodes it may open.
+  // For a task of root no device cgroup limits which nodes it may open.
   return drop_capabilities(confinement.rights.bounding & ~(uint64_t{1} << CAP_MKNOD));
 }
 

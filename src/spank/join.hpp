@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: a task of Slurm's after it became the user, before it executes his program.
-// Capabilities: the user's. Hostile: what comes through the socket, which a task that is in the
-// container could send in the place of berth-hold; it is bounded, and all of it is the user's own.
+// Runs as: a task of Slurm's after it became the user, before it executes the user's program.
+// Capabilities: the user's. Hostile: the data from the socket, which a task inside the container
+// could send instead of berth-hold; it is bounded, and concerns only the user.
 #pragma once
 
 #include <linux/filter.h>
@@ -16,14 +16,14 @@
 
 namespace berth::spank {
 
-/// What a container gives to a task that joins it; -1: there is no such handle.
+/// The handles of a container for a joining task; -1: there is no such handle.
 struct Handles {
   slurm::HoldAnswer answer;
   int fds[slurm::kHandles] = {-1, -1, -1, -1, -1, -1, -1, -1};
   int fd(slurm::Handle handle) const;
 };
 
-/// Asks on `step` and waits until the container is there. Nothing: there will be none.
+/// Sends a request on `step` and waits until the container exists. Nothing: there will be none.
 /// Errors: io, corrupt (not an answer).
 Result<std::optional<Handles>> ask(int step);
 
@@ -32,19 +32,20 @@ Result<void> import_environment(
     const Handles& handles,
     const std::function<Result<void>(const char* name, const char* value)>& set);
 
-/// What a process of the container may do.
+/// The limits of the container's processes.
 struct Confinement {
   slurm::Rights rights;
   std::vector<sock_filter> program;
 };
-/// Reads it from slurm::kRightsFile of the step, which nobody in the container can change.
-/// Errors: corrupt (nobody has written and sealed it).
+/// Reads it from slurm::kRightsFile of the step, which no process in the container can change.
+/// Errors: corrupt (it was not written and sealed).
 Result<Confinement> read_confinement(int file);
 
-/// Enters the container: its namespaces, its directory, and no more rights than `confinement`. This
-/// process is then as if it had begun in it, but for what it has open; the handles are closed.
-/// Errors: denied, io. After one it may be in the container with rights of the node: all that is
-/// left to do is to end.
+/// Enters the container: its namespaces, its directory, and the limits of `confinement`. This
+/// process is then like one started inside, except for its open descriptors; the handles are
+/// closed.
+/// Errors: denied, io. After an error it may be in the container with rights of the node: the
+/// caller must only exit.
 Result<void> join(const Handles& handles, const Confinement& confinement);
 
 }  // namespace berth::spank

@@ -10,7 +10,7 @@
 namespace berth::spank {
 namespace {
 
-/// Room for descriptors, laid out as the kernel wants it.
+/// Room for descriptors, in the kernel's layout.
 union Control {
   cmsghdr head;
   char bytes[CMSG_SPACE(sizeof(int) * kMostDescriptors)];

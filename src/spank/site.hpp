@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugstack.conf says behind the path of the plugin (docs/slurm.md).
+// The arguments of the plugin in plugstack.conf (docs/slurm.md).
 #pragma once
 
 #include <string>
@@ -13,12 +13,12 @@ struct Site {
   std::string scope = "global";
   bool entrypoint = false;
   bool batch = true;
-  bool one_fetch = true;    ///< of an image for all nodes of a step
-  int epilog_seconds = 60;  ///< for the removal of what a job has left
+  bool one_fetch = true;    ///< one fetch of an image for all nodes of a step
+  int epilog_seconds = 60;  ///< timeout for removing a job's leftovers
 };
 
-/// "NAME=VALUE" each; pyxis's that have nothing to do here are taken, too.
-/// Errors: usage, behind the name of the file.
+/// Parses "NAME=VALUE" arguments; accepts pyxis's that have no meaning here, too.
+/// Errors: usage, after the name of the file.
 Result<void> take_arguments(int argc, char** argv, Site& site);
 
 }  // namespace berth::spank

@@ -6,13 +6,13 @@
 //                    [execute_entrypoint=0|1] [sbatch_support=0|1] [container_scope=global|job]
 //                    [one_fetch=0|1] [epilog_seconds=N]
 //
-// In srun, sbatch and salloc it takes the options and looks at them. In slurmstepd it makes a
-// socket for the step and forks who will be `berth slurm step` as the user; that begins when the
-// first task of the node says so, makes the container, and every task joins it by handles before
-// Slurm executes the user's program (docs/decisions/0160). Nothing of the engine is loaded into
-// slurmstepd, and nothing that comes from an image or through the socket is read before a task is
-// the user. When a job has ended `berth slurm epilog` removes as the user what containers are left
-// of it (docs/decisions/0168).
+// In srun, sbatch and salloc it parses and checks the options. In slurmstepd it makes a socket for
+// the step and forks the process that becomes `berth slurm step` as the user; that begins when the
+// first task of the node asks for it, and makes the container. Every task joins it by handles
+// before Slurm executes the user's program (docs/decisions/0160). Nothing of the engine is loaded
+// into slurmstepd, and nothing that comes from an image or through the socket is read before a task
+// is the user. When a job has ended `berth slurm epilog` removes its remaining containers as the
+// user (docs/decisions/0168).
 //
 // Runs as: slurmstepd, which is root, where a function says so; else as the user.
 #include <fcntl.h>
@@ -54,7 +54,7 @@ extern "C" {
 #include <slurm/slurm.h>
 #include <slurm/spank.h>
 
-// C++ would give constants no name outside.
+// In C++ constants have no external linkage by default.
 #pragma GCC visibility push(default)
 extern const char plugin_name[];
 extern const char plugin_type[];
@@ -70,20 +70,20 @@ namespace {
 constexpr int kFailed = 125;         // docker's, when the container could not be made
 constexpr int kPatience = 10'000;    // ms for a container to be gone after its last task
 constexpr int kForSaving = 600'000;  // ms for one that is saved first
-constexpr int kForOthers = 50'000;   // ms for one whose node gives the image to others
+constexpr int kForOthers = 50'000;   // ms for a node that passes the image on
 
-/// This process is one of srun, sbatch, salloc, or the slurmstepd of one step on one node.
+/// This process is srun, sbatch, salloc, or the slurmstepd of one step on one node.
 struct Plugin {
   Site site;
   slurm::Asked asked;
-  std::optional<Error> fault;  ///< told by the tasks, because Slurm loses it anywhere else
+  std::optional<Error> fault;  ///< reported by the tasks, because Slurm loses it anywhere else
   bool wanted = false;         ///< this step has a container
   int ours = -1;               ///< of the step's socket
-  ino_t socket = 0;            ///< what stat(2) calls it
+  ino_t socket = 0;            ///< its inode by stat(2)
   int rights = -1;             ///< slurm::kRightsFile
-  Waiting berth;               ///< in slurmstepd its process, in a task what lets it begin
-  std::string cgroup;          ///< of it alone, to be removed; empty: there is none
-  /// What tells all tasks of this node their GPUs; later each is told its own.
+  Waiting berth;               ///< in slurmstepd its process, in a task the handle that starts it
+  std::string cgroup;          ///< berth's own, to be removed; empty: none
+  /// The GPU variables of all tasks of this node; later each task gets its own values.
   std::array<std::optional<std::string>, slurm::kVisible.size()> visible;
   uint32_t tasks = 0;  ///< of this node
   uint32_t nodes = 1;  ///< of this step
@@ -97,7 +97,7 @@ void say(const Error& error) {
   slurm_error("berth: %s", to_line(error).c_str());
 }
 
-/// Slurm's callback: `value` is the place in slurm::options().
+/// Slurm's callback: `value` is the index in slurm::options().
 int take_option(int value, const char* text, int) {
   auto taken = plugin.asked.take(slurm::options()[static_cast<size_t>(value)].key,
                                  text == nullptr ? "" : text);
@@ -109,7 +109,7 @@ int take_option(int value, const char* text, int) {
 Result<void> register_options(spank_t spank) {
   int value = 0;
   for (const slurm::Option& one : slurm::options()) {
-    // Slurm copies what it is given, and writes into none of it.
+    // Slurm copies its arguments and does not write into them.
     std::string usage = std::string("[berth] ") + one.help;
     spank_option option{const_cast<char*>(one.name),
                         const_cast<char*>(one.argument),
@@ -128,7 +128,7 @@ Result<void> register_options(spank_t spank) {
 }
 
 std::optional<std::string> variable_of_job(spank_t spank, const std::string& name) {
-  // execve(2) takes strings of 128 KiB at most, with the name.
+  // execve(2) limits a string to 128 KiB, including the name.
   std::string value(size_t{128} << 10, '\0');
   if (spank_getenv(spank, name.c_str(), value.data(), static_cast<int>(value.size())) !=
       ESPANK_SUCCESS) {
@@ -150,7 +150,7 @@ Result<std::vector<std::string>> words_of_step(spank_t spank) {
   std::vector<std::string> words = {"slurm", "step",
                                     "--job=" + std::to_string(job) + "." + std::to_string(step),
                                     "--scope=" + plugin.site.scope};
-  // An environment file has its own word on it.
+  // An environment file decides this itself.
   if (plugin.site.entrypoint && plugin.asked.value(slurm::Key::no_entrypoint) == nullptr &&
       plugin.asked.value(slurm::Key::environment_file) == nullptr) {
     words.emplace_back("--container-entrypoint");
@@ -168,7 +168,7 @@ Result<std::vector<std::string>> words_of_step(spank_t spank) {
   return words;
 }
 
-/// What berth cannot do without, where the job has none (--export=NONE).
+/// Variables that berth needs, if the job lacks them (--export=NONE).
 void complete_environment(uid_t user, std::vector<std::string>& environment) {
   auto has = [&](std::string_view name) {
     return std::any_of(environment.begin(), environment.end(), [&](const std::string& entry) {
@@ -209,8 +209,8 @@ Result<std::vector<std::string>> environment_of_node(spank_t spank) {
   return out;
 }
 
-/// Those by which berth finds a user's containers. All others would be a way to have more than that
-/// done when the job has ended.
+/// The variables by which berth finds a user's containers. Others would let the user influence more
+/// of what is done when the job has ended.
 constexpr const char* kPlaces[] = {"HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"};
 
 /// In slurmstepd, as root: for the end of the job.
@@ -231,14 +231,15 @@ ino_t inode_of(int fd) {
   return ::fstat(fd, &status) == 0 ? status.st_ino : 0;
 }
 
-/// With PrologFlags=contain_spank, which Slurm 24.05 has, a function that opens something may be in
-/// a process that shares the memory of slurmstepd and not its descriptors: in this one their
-/// numbers are those of something else. Source: Slurm, src/slurmd/slurmstepd/mgr.c; read, not run.
+/// With PrologFlags=contain_spank, new in Slurm 24.05, a function that opens descriptors may run in
+/// a process that shares slurmstepd's memory but not its descriptors: in this one their numbers
+/// mean something else. Source: Slurm, src/slurmd/slurmstepd/mgr.c; read, not run.
 bool has_descriptors() {
   return plugin.ours < 0 || inode_of(plugin.ours) == plugin.socket;
 }
 
-/// In slurmstepd, before it forks the tasks: what they ask on, and who will answer.
+/// In slurmstepd, before it forks the tasks: makes the socket for their requests, and the process
+/// that answers.
 Result<void> prepare(spank_t spank) {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -257,7 +258,7 @@ Result<void> prepare(spank_t spank) {
     program.words = TRY(words_of_step(spank));
     return fork_berth(program);
   }();
-  // Who holds the container's end of the socket is from now on who makes the container.
+  // From now on only the process that makes the container holds its end of the socket.
   ::close(pair[1]);
   plugin.berth = TRY(std::move(forked));
   return {};
@@ -286,7 +287,7 @@ std::string first_node_of_step(spank_t spank) {
   return out;
 }
 
-/// What the container says of slurm::kDecidedVariable.
+/// The container's value of slurm::kDecidedVariable.
 Result<std::vector<std::string>> decided_names(const Handles& handles) {
   std::vector<std::string> names;
   TRY(import_environment(handles, [&](std::string_view name, const char* value) -> Result<void> {
@@ -306,7 +307,7 @@ Result<void> set_variables(spank_t spank, const Handles& handles) {
   auto is_kept = [&](std::string_view name) {
     return std::find(kept.begin(), kept.end(), name) != kept.end();
   };
-  // Locales of the node that the image may not have.
+  // Locales of the node that the image may lack.
   for (const char* name : {"LANG", "LANGUAGE", "LC_ALL"}) {
     if (!is_kept(name)) spank_unsetenv(spank, name);
   }
@@ -329,8 +330,8 @@ Result<void> set_variables(spank_t spank, const Handles& handles) {
   return {};
 }
 
-/// As slurm.h has it: three numbers in 22.05, flags beside them in 23.11, the ids as a structure
-/// in 26.05.
+/// As in slurm.h: three numbers in 22.05, additional flags in 23.11, the ids as a structure in
+/// 26.05.
 template <class Kill>
 void kill_step(Kill kill, uint32_t job, uint32_t step) {
   if constexpr (std::is_invocable_v<Kill, uint32_t, uint32_t, uint16_t>) {
@@ -346,8 +347,8 @@ void kill_step(Kill kill, uint32_t job, uint32_t step) {
   }
 }
 
-/// What one node cannot do the others need not begin: without this they would run on, or wait for
-/// the tasks of this node for ever.
+/// If one node fails, the others need not begin: without this they would go on, or wait for the
+/// tasks of this node for ever.
 void end_step_everywhere(spank_t spank) {
   uint32_t step = item_of(spank, S_JOB_STEPID, uint32_t{0});
   bool alone = item_of(spank, S_JOB_NNODES, uint32_t{1}) < 2 || step > SLURM_MAX_NORMAL_STEP_ID;
@@ -355,14 +356,14 @@ void end_step_everywhere(spank_t spank) {
   kill_step(slurm_kill_job_step, item_of(spank, S_JOB_ID, uint32_t{0}), step);
 }
 
-/// What a task does before it enters anything; a failure leaves it where it was.
+/// A task's part before it enters anything; after a failure it is unchanged.
 Result<Handles> await_container(spank_t spank) {
   if (plugin.fault) return std::move(*plugin.fault);
   if (!has_descriptors()) {
     return make_error(Kind::unsupported, "make a container with PrologFlags=contain_spank",
                       "PrologFlags of slurm.conf without it");
   }
-  // Slurm leaves out what is called like itself when it ends a step without cgroups.
+  // Slurm spares processes with its own name when it kills a step without cgroups.
   ::prctl(PR_SET_NAME, "berth-join", 0, 0, 0);
   if (item_of(spank, S_TASK_ID, -1) == 0) {
     auto environment = TRY(environment_of_node(spank));
@@ -372,7 +373,7 @@ Result<Handles> await_container(spank_t spank) {
   }
   auto handles = TRY(ask(plugin.ours));
   if (!handles) {
-    // The first task's standard error has what berth says.
+    // berth's messages are on the first task's standard error.
     return make_error(Kind::not_found, "the container of this step was not started on this node");
   }
   return *handles;
@@ -381,7 +382,7 @@ Result<Handles> await_container(spank_t spank) {
 Result<void> enter_container(spank_t spank) {
   auto handles = await_container(spank);
   if (!handles.ok()) {
-    // From here, where this process is still on the node.
+    // Before it enters the container, while this process is still on the node.
     end_step_everywhere(spank);
     return std::move(handles).error();
   }
@@ -396,9 +397,8 @@ void close_and_forget(int& fd) {
   fd = -1;
 }
 
-/// Whether berth has ended, too, within `patience` ms, or before `watch` can be read. Its process
-/// says so where there is a handle of it; the socket could be shut down by whoever has been given
-/// it.
+/// Whether berth has ended, too, within `patience` ms, or before `watch` becomes readable. Its
+/// pidfd shows that, if there is one; the socket could be shut down by any process that has it.
 bool has_ended(int patience, int watch = -1) {
   bool by_process = plugin.berth.process >= 0;
   std::array<pollfd, 2> entries{{{by_process ? plugin.berth.process : plugin.ours,
@@ -420,15 +420,15 @@ void end_container() {
   close_and_forget(plugin.berth.order);  // no task was ever forked
   if (plugin.ours < 0) return;
   ::shutdown(plugin.ours, SHUT_WR);
-  // Slurm drains a node that cannot end what it has killed.
+  // Slurm drains a node on which killed processes do not end.
   bool saves = plugin.asked.value(slurm::Key::save) != nullptr && !plugin.killed;
   bool gives = plugin.nodes > 1 && plugin.site.one_fetch && !plugin.killed;
   const int patience = saves ? kForSaving : (gives ? kForOthers : kPatience);
   std::optional<StepWatch> watch;
   if (patience > kPatience) watch.emplace();
   if (!has_ended(patience, watch ? watch->handle() : -1)) {
-    // An entrypoint that goes on, or has never come to its end; or berth does not, which the job
-    // may have stopped. With berth its container is killed.
+    // The entrypoint continues, or did not finish; or berth does not end, which the job may have
+    // stopped. Killing berth kills its container.
     slurm_error("berth: the container of this step has not ended within %d s%s, and is killed",
                 patience / 1000, watch ? " or before the step was killed" : "");
     kill_berth();
@@ -439,22 +439,21 @@ void end_container() {
   if (!plugin.cgroup.empty()) remove_cgroup(std::exchange(plugin.cgroup, ""));
 }
 
-/// Lets the nodes of a step with an image find each other. Where that fails, each asks the
-/// registry.
+/// Lets the nodes of a step with an image find each other. If that fails, each asks the registry.
 Result<void> open_board(spank_t spank) {
   ::unsetenv(slurm::kBoardVariable);  // that of a step around this one
   bool alone = item_of(spank, S_JOB_NNODES, uint32_t{1}) < 2;
   bool has_image = plugin.asked.value(slurm::Key::image) != nullptr ||
                    plugin.asked.value(slurm::Key::environment_file) != nullptr;
   bool wanted = plugin.site.one_fetch && has_image;
-  // Of a job of several parts each has nodes of its own numbers, and one environment.
+  // In a heterogeneous job each part numbers its own nodes, but all share one environment.
   if (alone || !wanted || plugin.board) return {};
   plugin.board = TRY(BoardServer::open());
   ::setenv(slurm::kBoardVariable, plugin.board->invitation().c_str(), 1);
   return {};
 }
 
-/// Nothing that is thrown may reach Slurm.
+/// No exception may reach Slurm.
 template <class Work>
 int guarded(Work work) noexcept {
   try {
@@ -495,7 +494,7 @@ BERTH_HOOK slurm_spank_init_post_opt(spank_t spank, int, char**) {
     });
     if (remote) {
       if (!taken.ok()) plugin.fault = taken.error();
-      // A variable that is wrong may be the one that would have asked for a container.
+      // A faulty variable may be the one that requested a container.
       plugin.wanted = (plugin.asked.wants_container() || plugin.fault) &&
                       item_of(spank, S_JOB_STEPID, uint32_t{0}) != SLURM_EXTERN_CONT;
       return {};
@@ -517,8 +516,7 @@ BERTH_HOOK slurm_spank_local_user_init(spank_t spank, int, char**) {
   return 0;
 }
 
-// In slurmstepd, whose effective user is the job's. A failure here would be lost: the tasks tell
-// it.
+// In slurmstepd, with the job's effective user. A failure here would be lost: the tasks report it.
 BERTH_HOOK slurm_spank_user_init(spank_t spank, int, char**) {
   if (!plugin.wanted) return 0;
   plugin.tasks = item_of(spank, S_JOB_LOCAL_TASK_COUNT, uint32_t{0});
@@ -534,7 +532,7 @@ BERTH_HOOK slurm_spank_user_init(spank_t spank, int, char**) {
   });
 }
 
-// In slurmstepd, as root, when all tasks are forked and none runs: they have it.
+// In slurmstepd, as root, when all tasks are forked and none runs.
 BERTH_HOOK slurm_spank_task_post_fork(spank_t spank, int, char**) {
   if (!plugin.wanted || plugin.berth.order < 0 || !has_descriptors()) return 0;
   guarded([&] { return note_container(spank); });
@@ -542,17 +540,17 @@ BERTH_HOOK slurm_spank_task_post_fork(spank_t spank, int, char**) {
     plugin.cgroup = TRY(track(item_of(spank, S_TASK_PID, pid_t{0}), plugin.berth.process));
     return {};
   });
-  // It would take the job's devices for the step's; no task gets an answer then.
+  // It would mistake the job's devices for the step's; tasks then get no answer.
   if (tracked != 0) kill_berth();
   close_and_forget(plugin.berth.order);
   return 0;
 }
 
-// In a task, which is the user.
+// In a task, as the user.
 BERTH_HOOK slurm_spank_task_init(spank_t spank, int, char**) {
   if (!plugin.wanted) return 0;
   if (guarded([&] { return enter_container(spank); }) == 0) return 0;
-  // Where plugstack.conf has "optional" Slurm would go on, on the node itself.
+  // With "optional" in plugstack.conf Slurm would continue, on the node itself.
   _exit(kFailed);
 }
 
@@ -565,8 +563,8 @@ BERTH_HOOK slurm_spank_task_exit(spank_t spank, int, char**) {
   return 0;
 }
 
-// In `slurmstepd spank epilog`, as root, when nothing of the job runs on this node. No other hook
-// is called there.
+// In `slurmstepd spank epilog`, as root, when nothing of the job runs on this node. It is the only
+// hook that is called there.
 BERTH_HOOK slurm_spank_job_epilog(spank_t spank, int argc, char** argv) {
   guarded([&]() -> Result<void> {
     TRY(take_arguments(argc, argv, plugin.site));

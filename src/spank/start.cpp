@@ -31,27 +31,28 @@
 namespace berth::spank {
 namespace {
 
-constexpr int kOrder = slurm::kRightsFile + 1;  ///< of what waits
+constexpr int kOrder = slurm::kRightsFile + 1;  ///< of the waiting process
 constexpr off_t kMaxStartEnvironment = off_t{8} << 20;
-/// With the order come a standard error, the variables, and the task's mounts and directory.
+/// The order carries a standard error, the variables, and the task's mounts and directory.
 constexpr int kOrderFds = 4;
 constexpr const char* kMounts = "/proc/self/ns/mnt";
 constexpr const char* kUsers = "/proc/self/ns/user";
 
-// ---- in what was forked of slurmstepd, which has threads: system calls alone --------------------
+// ---- in the fork of slurmstepd, which has threads: only system calls
+// -----------------------------
 
 [[noreturn]] void fail(int error) {
   ssize_t told = ::send(kOrder, &error, sizeof error, MSG_NOSIGNAL);
   _exit(told == sizeof error ? 127 : 126);
 }
 
-/// A copy of `fd` that no other descriptor of ours can be in the way of.
+/// A copy of `fd` with a number that does not collide with the fixed ones.
 int moved_up(int fd) {
   return ::fcntl(fd, F_DUPFD_CLOEXEC, 10);
 }
 
-/// Leaves standard input, output and error at /dev/null, the descriptors of slurm/hold.hpp, and
-/// kOrder.
+/// Keeps only standard input, output and error, at /dev/null, the descriptors of slurm/hold.hpp,
+/// and kOrder.
 bool keep_alone(const Program& program, int order) {
   int step = moved_up(program.step);
   int file = moved_up(program.rights);
@@ -69,7 +70,7 @@ bool keep_alone(const Program& program, int order) {
   return ::fcntl(kOrder, F_SETFD, FD_CLOEXEC) == 0;
 }
 
-/// slurmstepd is spared when memory is short; who works for a user is not.
+/// slurmstepd is exempt from the OOM killer; a user's process is not.
 void be_mortal() {
   int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (fd < 0) return;
@@ -78,9 +79,9 @@ void be_mortal() {
   ::close(fd);
 }
 
-/// The real and the saved user, too, and in the mounts of `mounts`, unless that is -1: as root
-/// nothing is looked for there. His supplementary groups are there already. These are the system
-/// calls themselves: libc's would look for the threads of slurmstepd.
+/// Becomes the real and the saved user, too, in the mount namespace `mounts`, unless that is -1: as
+/// root it looks nothing up there. The supplementary groups are set already. These are raw system
+/// calls: libc's would synchronise with the threads of slurmstepd.
 bool become_user(uid_t user, gid_t group, int mounts = -1) {
   constexpr uid_t kSame = static_cast<uid_t>(-1);
   if (::getuid() != 0) return mounts < 0 && ::getuid() == user;
@@ -89,9 +90,9 @@ bool become_user(uid_t user, gid_t group, int mounts = -1) {
   if (mounts >= 0 && ::setns(mounts, CLONE_NEWNS) != 0) return false;
   if (::syscall(SYS_setresgid, group, group, group) != 0) return false;
   if (::syscall(SYS_setresuid, user, user, user) != 0) return false;
-  // -1 would have left the one or the other as it was.
+  // An id of -1 would have left it unchanged.
   if (::getuid() != user || ::getgid() != group) return false;
-  // Whoever could go back would not be the user.
+  // A process that could go back would still be root.
   return user == 0 || ::syscall(SYS_setresuid, kSame, 0, kSame) != 0;
 }
 
@@ -102,14 +103,14 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-/// The variables of a memory file, each with its null, as execve(2) wants them; null: it is none.
+/// The variables of a memory file, each with its terminating null, for execve(2); null: none.
 char** map_environment(int file) {
   struct stat status {};
   if (::fstat(file, &status) != 0 || status.st_size <= 0 || status.st_size > kMaxStartEnvironment) {
     return nullptr;
   }
   auto size = static_cast<size_t>(status.st_size);
-  // Of its own: nobody writes into it meanwhile.
+  // A private copy: no other process changes it meanwhile.
   void* text = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (text == MAP_FAILED || ::pread(file, text, size, 0) != status.st_size) return nullptr;
   auto* bytes = static_cast<char*>(text);
@@ -124,7 +125,7 @@ char** map_environment(int file) {
   return entries;  // ends with the null of a new page
 }
 
-/// Whether a namespace is that of this process at `place`.
+/// Whether a namespace is this process's at `place`.
 bool is_same(int space, const char* place) {
   struct stat own {};
   struct stat its {};
@@ -132,9 +133,9 @@ bool is_same(int space, const char* place) {
          own.st_ino == its.st_ino;
 }
 
-/// Whether these mounts are of somebody who is root here. In mounts of the user's own making (of a
-/// user namespace) he would have what he cannot have by himself: programs that are set-user-ID
-/// here, with libraries and files of his choice.
+/// Whether the mount namespace belongs to one where root is root of the machine. In mounts of the
+/// user's own making (of a user namespace) set-user-ID programs of the machine would run with
+/// libraries and files of the user's choice.
 bool is_made_by_root(int space) {
   int owner = ::ioctl(space, NS_GET_USERNS);
   bool own = owner >= 0 && is_same(owner, kUsers);
@@ -142,8 +143,8 @@ bool is_made_by_root(int space) {
   return own;
 }
 
-/// Where the job has mounts of its own (job_container/tmpfs), which slurmstepd is not in, it goes
-/// there and to the directory of the task.
+/// If the job has mounts of its own (job_container/tmpfs), in which slurmstepd is not, enters them
+/// and the directory of the task.
 bool follow_task(int space, int directory) {
   uid_t user = ::geteuid();
   gid_t group = ::getegid();
@@ -152,13 +153,13 @@ bool follow_task(int space, int directory) {
   return become_user(user, group, space) && ::fchdir(directory) == 0;
 }
 
-/// Waits for the order, and is berth then.
+/// Waits for the order, then executes berth.
 [[noreturn]] void await_order(const Program& program, char** argv, int order) {
   if (::setsid() < 0 || !keep_alone(program, order)) _exit(126);
   reset_signals();
   int fds[kOrderFds] = {-1, -1, -1, -1};
   char byte = 0;
-  // No task will ever say so where they have all ended.
+  // If all tasks have ended none will ever ask.
   Received got = receive(kOrder, &byte, 1, fds, kOrderFds);
   if (got.bytes != 1) _exit(0);
   if (got.fds != kOrderFds) fail(EPROTO);
@@ -173,7 +174,7 @@ bool follow_task(int space, int directory) {
 }
 
 [[noreturn]] void fork_again(const Program& program, char** argv, int order) {
-  // Twice, so that slurmstepd has no child that it does not know.
+  // Twice, so that slurmstepd has no unknown child.
   pid_t second = ::fork();
   if (second < 0) _exit(errno);
   if (second == 0) await_order(program, argv, order);
@@ -182,7 +183,7 @@ bool follow_task(int space, int directory) {
   _exit(0);
 }
 
-/// For execve(2), which writes into none of them; with the null at the end.
+/// For execve(2), which does not write into them; with a terminating null.
 std::vector<char*> words_of(const std::vector<std::string>& words) {
   std::vector<char*> out = {const_cast<char*>("berth")};
   for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
@@ -248,7 +249,7 @@ namespace {
 
 constexpr off_t kMaxSaid = 4096;
 
-/// For what a program says: writing more than that fails.
+/// For a program's messages: writing more than that fails.
 Result<int> make_short_file() {
   int file = ::memfd_create("said", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file >= 0 && ::ftruncate(file, kMaxSaid) == 0 &&
@@ -268,7 +269,7 @@ std::string first_line(int file) {
 }
 
 [[noreturn]] void run_as_user(const Errand& errand, char** argv, int said) {
-  // slurmstepd has closed its standard input, so any of them may have its number.
+  // slurmstepd has closed its standard input, so any of them may have that number.
   int file = moved_up(errand.environment);
   int error = moved_up(said);
   int null = ::open("/dev/null", O_RDWR);
@@ -284,14 +285,14 @@ std::string first_line(int file) {
       !become_user(errand.user, errand.group)) {
     _exit(126);
   }
-  // slurmd may lose its patience before we do. A change of the user would have undone it.
+  // slurmd may time out before we do. A change of the user would have cleared it.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   reset_signals();
   ::execve(errand.path.c_str(), argv, environment);
   _exit(127);
 }
 
-/// proc_pid_task_children(5); of all threads, since the kernel gives an orphan to any.
+/// proc_pid_task_children(5); of all threads, since the kernel may give an orphan to any.
 std::set<pid_t> children() {
   std::set<pid_t> out;
   DIR* threads = ::opendir("/proc/self/task");
@@ -304,8 +305,8 @@ std::set<pid_t> children() {
   return out;
 }
 
-/// While this lives, whatever is left of what was started here becomes a child of this process, in
-/// whichever session it is; then it is killed.
+/// While this object exists, orphans of processes started here, in any session, become children of
+/// this process; the destructor kills them.
 class Orphans {
  public:
   Orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
@@ -350,7 +351,7 @@ Result<void> run_errand(const Errand& errand) {
   pollfd entry{handle, POLLIN, 0};
   while (handle >= 0 && ::poll(&entry, 1, errand.patience) < 0 && errno == EINTR) {
   }
-  // Before anybody has waited for it nobody else can have its number.
+  // Before it is reaped its pid cannot be reused.
   ::kill(-child, SIGKILL);
   ::kill(child, SIGKILL);
   int status = 0;

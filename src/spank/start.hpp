@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: slurmstepd, which is root; in a step its effective user is the job's. What is forked
-// here waits so, because only root can enter the mounts of the job's; then it becomes the user for
-// good, and berth is executed as he. Hostile: a task of the user's, which says when to begin, with
-// which variables and in which mounts: those of root's making alone, in which root looks for
-// nothing. It could as well start berth.
+// Runs as: slurmstepd, which is root; in a step its effective user is the job's. A process forked
+// here waits as root, because only root can enter the job's mount namespace; then it becomes the
+// user for good, and executes berth. Hostile: a task of the user's, which chooses when to begin,
+// with which variables and in which mount namespace: only one made by root is accepted, and root
+// looks nothing up in it. The task could as well start berth itself.
 #pragma once
 
 #include <sys/types.h>
@@ -15,47 +15,46 @@
 
 namespace berth::spank {
 
-/// Whatever Slurm has open is not for a program that is the user's, or outlives the tasks.
+/// Closes Slurm's descriptors, for a program of the user's, or one that outlives the tasks.
 void close_from(unsigned first);
 
-/// The program of a step, and what it is given.
+/// The program of a step, and its input.
 struct Program {
   std::string path;
   std::vector<std::string> words;  ///< without the program's name
   int step = -1;                   ///< the container's end of the step's socket
   int rights = -1;                 ///< slurm::kRightsFile
-  bool shows_output = false;       ///< its standard output goes where its standard error goes
+  bool shows_output = false;       ///< its standard output goes to its standard error
 };
 
 /// berth before it has begun.
 struct Waiting {
-  int order = -1;    ///< a socket: for begin_berth(); when it is closed berth will never begin
+  int order = -1;    ///< a socket: for begin_berth(); if it is closed berth will never begin
   int process = -1;  ///< a pidfd of it; -1 where the kernel has none
 };
 
-/// Forks a process of nobody's and in a session of its own, which becomes `program` as the user
-/// when the first task says so. It is in the cgroups of slurmstepd, until spank/cgroup.hpp has it
-/// elsewhere: those of a task may hold less than what the tasks of a node have together. Errors:
-/// io.
+/// Forks an orphaned process in a session of its own, which executes `program` as the user when the
+/// first task asks for it. It is in the cgroups of slurmstepd, until spank/cgroup.hpp moves it:
+/// those of a task may have fewer resources than the tasks of a node together. Errors: io.
 Result<Waiting> fork_berth(const Program& program);
 
-/// In a task: lets it begin with these variables and this process's standard error, in its mounts,
-/// and closes `order`. Errors: io, and those of executing it.
+/// In a task: starts it with these variables and this process's standard error, in its mount
+/// namespace, and closes `order`. Errors: io, and those of executing it.
 Result<void> begin_berth(int order, const std::vector<std::string>& environment);
 
-/// What berth does for a user when his job has ended.
+/// berth's work for a user after the job has ended.
 struct Errand {
   std::string path;
   std::vector<std::string> words;  ///< without the program's name
-  int environment = -1;            ///< a file: "K=V", each with its null
+  int environment = -1;            ///< a file: "K=V", each with a terminating null
   uid_t user = 0;
-  gid_t group = 0;   ///< he has no others
+  gid_t group = 0;   ///< its only group
   int patience = 0;  ///< ms
 };
-/// In `slurmstepd spank epilog`, as root: runs it to its end, or kills it when the patience is
-/// over. Whatever it has started is killed then, too, in any session: nobody would count or end it,
-/// and what a user's own state makes berth run there is out of his job. Errors: io, with the first
-/// line that it has said.
+/// In `slurmstepd spank epilog`, as root: runs it to its end, or kills it after `patience`. Then
+/// kills everything it has started, in any session: those processes would be in no accounting and
+/// never end, and a user's own state may make berth start them outside of the job. Errors: io, with
+/// the first line of its output.
 Result<void> run_errand(const Errand& errand);
 
 }  // namespace berth::spank

@@ -15,13 +15,13 @@ namespace berth::spank {
 namespace {
 
 [[noreturn]] void wait_to_be_killed(pid_t parent) {
-  // A pipe of the tasks that is held open here would keep srun waiting.
+  // An open pipe of the tasks would keep srun waiting.
   close_from(0);
-  // Slurm leaves out what is called like itself when it ends a step without cgroups.
+  // Slurm spares processes with its own name when it kills a step without cgroups.
   ::prctl(PR_SET_NAME, "berth-watch", 0, 0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (::getppid() != parent) _exit(0);
-  // SIGTERM comes first, and leaves time to go on in.
+  // SIGTERM comes first, and leaves time to continue.
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, nullptr);

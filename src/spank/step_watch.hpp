@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: slurmstepd, as root. Hostile: nothing; the job can neither end nor stop what is root's.
+// Runs as: slurmstepd, as root. Hostile: nothing; the job can neither kill nor stop root's
+// processes.
 #pragma once
 
 #include <sys/types.h>
 
 namespace berth::spank {
 
-/// Tells when Slurm ends the step while its container is still being waited for. Slurm says it to
-/// nobody, but kills what is of the step: with proctrack/linuxproc all that slurmstepd has forked.
-/// This forks one that waits for that, and for nothing else. What it does not find out (with
-/// proctrack/pgid) is as if the step went on.
+/// Notices when Slurm ends the step while its container is still being waited for. Slurm gives no
+/// notice, but kills the step's processes: with proctrack/linuxproc everything that slurmstepd has
+/// forked. This forks a process only to see it killed. Where that does not work (with
+/// proctrack/pgid) the step seems to go on.
 class StepWatch {
  public:
-  /// Where no process can be made it finds out nothing.
+  /// Without a process it notices nothing.
   StepWatch();
   ~StepWatch();
   StepWatch(const StepWatch&) = delete;

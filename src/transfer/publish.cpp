@@ -21,7 +21,7 @@ using image::TransferResult;
 
 Result<Reference> target_of(const PublishRequest& request) {
   Reference reference = TRY(Reference::parse(request.reference));
-  if (reference.digest()) return make_error(Kind::usage, "an index is published under a tag");
+  if (reference.digest()) return make_error(Kind::usage, "an index needs a tag to be published");
   if (request.entries.empty()) return make_error(Kind::usage, "an index without an entry");
   if (request.entries.size() > oci::kMaxIndexEntries) {
     return make_error(Kind::usage, fmt::format("{} entries are more than the {} that an index has",
@@ -43,7 +43,7 @@ class Publication {
     oci::Descriptor descriptor;
     if (entry.present) {
       descriptor = *entry.present;
-      // That it is there is not believed: an index of which an entry is missing fails at some node.
+      // Checks that the image exists: an index with a missing entry fails on some node.
       TRY(registry_.get_manifest(descriptor.digest.text()));
     } else {
       descriptor = TRY(send_image(entry.image));
@@ -82,8 +82,8 @@ Document document_of(const oci::Index& index) {
   return document;
 }
 
-// Clients check what they were named, or the entry that they take, or both; and before the tag says
-// so, or for a moment it would mean something that nobody has signed.
+// Clients verify the name they asked for, or the chosen entry, or both. Signed before the tag
+// moves: otherwise the tag would mean something unsigned for a moment.
 Result<void> sign_all(Registry& registry, const Reference& reference, const oci::Index& index,
                       const Document& document, const PublishRequest& request) {
   for (const oci::Descriptor& entry : index.manifests) {
@@ -92,8 +92,8 @@ Result<void> sign_all(Registry& registry, const Reference& reference, const oci:
   return sign_image(registry, reference, document.digest, request.sign_key);
 }
 
-/// A key vouches for what was built here, or was signed before by somebody who is believed: anybody
-/// who may push can give an image the annotations by which an entry is known as unchanged.
+/// A key vouches for images that were built here, or were signed before by a trusted key: everybody
+/// with push access can give an image the annotations that mark an unchanged entry.
 Result<void> check_signed_before(Registry& registry, const Reference& reference,
                                  const PublishRequest& request) {
   if (request.sign_key.empty()) return {};

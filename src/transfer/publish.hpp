@@ -7,8 +7,8 @@
 
 namespace berth::transfer {
 
-/// Sends what a repository lacks of several images (or has it mounted from another one), then an
-/// index over them: whoever asks for the tag sees the old index or the new one, whole.
+/// Pushes what a repository lacks of several images (or has it mounted from another one), then an
+/// index of them: clients of the tag see the old index or the new one, complete.
 /// Errors: usage (no tag, no entry, two entries of one digest), not_found (no such image), denied,
 /// busy, io, interrupted; each begins "cannot publish '…'".
 Result<image::TransferResult> publish(const image::PublishRequest& request, const EventSink& events,

@@ -69,16 +69,17 @@ bool is_refused(const match::Verdict& verdict, const PullRequest& request) {
          (request.strict && verdict.outcome != match::Outcome::pass);
 }
 
-constexpr const char* kForce = "--force takes it all the same; see 'berth match'";
+constexpr const char* kForce = "--force pulls it anyway; see 'berth match'";
 
 Error refused(const match::Verdict& verdict) {
   const match::Clause* clause = verdict.decisive();
   bool fails = verdict.outcome == match::Outcome::fail;
-  return make_error(Kind::unsupported, clause != nullptr ? clause->reason : "it does not run here",
-                    fails ? kForce : "without --strict it is taken; see 'berth match'");
+  return make_error(Kind::unsupported,
+                    clause != nullptr ? clause->reason : "it does not run on this machine",
+                    fails ? kForce : "omit --strict to use it; see 'berth match'");
 }
 
-/// Who pulls an image that has failed on a node like this is told so.
+/// Warns the user if the image has failed on a node like this.
 void tell_of_failures(const match::Verdict& verdict, Events& events) {
   for (const match::Clause& clause : verdict.clauses) {
     if (clause.about != "runs" || clause.outcome == match::Outcome::pass) continue;
@@ -86,7 +87,7 @@ void tell_of_failures(const match::Verdict& verdict, Events& events) {
   }
 }
 
-/// Takes one image after the other, the best first, until one's config says nothing against it.
+/// Tries one image after the other, the best first, until the config of one does not contradict.
 class Chooser {
  public:
   Chooser(Registry& registry, const PullRequest& request, Events& events)
@@ -115,7 +116,7 @@ class Chooser {
   }
 
  private:
-  /// Configs that are fetched at most.
+  /// The limit of fetched configs.
   static constexpr size_t kMaxTries = 4;
 
   Result<Documents> take(size_t index) {
@@ -156,8 +157,8 @@ class Chooser {
   std::optional<image::PublishedFacts> published_;
 };
 
-/// The only image of a name: nothing is chosen. Docker takes one of another platform, with a
-/// warning that check_platform() gives.
+/// The only image of a name: there is no choice. Docker takes one of another platform, with the
+/// warning of check_platform().
 Result<void> judge_alone(Registry& registry, const PullRequest& request, const Documents& documents,
                          Events& events) {
   if (!request.node || request.force) return {};
@@ -192,8 +193,8 @@ Result<Documents> get_documents(Registry& registry, const Reference& reference,
   return documents;
 }
 
-/// A name that means a single manifest leaves nothing to choose from; a wish must still be kept. Of
-/// an index the entry that was chosen is believed.
+/// A name of a single manifest leaves no choice; a requested platform must still match. For an
+/// index the chosen entry is trusted.
 Result<void> check_platform(const Documents& documents, const oci::Platform& wish,
                             const PullRequest& request, Events& events) {
   const oci::ImageConfig& config = documents.config;
@@ -237,7 +238,7 @@ LayerPipeline::Options options_of(const PullRequest& request) {
   return options;
 }
 
-/// Whether there is nothing to fetch of an image that the store has.
+/// Whether a stored image is complete, so that nothing has to be fetched.
 Result<bool> is_complete(const image::Image& image, const image::Store& store,
                          const PullRequest& request) {
   if (!image.unpacked()) return false;
@@ -255,7 +256,7 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
   Http http(http_options(request.access), cancel);
   Registry registry = TRY(open_source(http, cancel, request.access, reference, events));
   std::vector<Registry> peers = TRY(open_peers(http, cancel, request.access, reference));
-  // Layers come for minutes: the node that they come from may be lost meanwhile.
+  // Layers take minutes: the node that delivers them may be lost meanwhile.
   Chain chain(
       std::move(peers),
       [&] { return open_site_source(http, cancel, request.access, reference, events); }, cancel,
@@ -275,7 +276,7 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
   bool same = present && present->target == documents.target() &&
               present->manifest_digest == documents.manifest_document.digest;
   if (same && TRY(is_complete(*present, store, request))) {
-    // It may have been loaded, and is now known to come from there.
+    // It may have been loaded before, and is now known to be at that registry.
     const auto& known = present->sources;
     bool told = std::find(known.begin(), known.end(), reference) != known.end();
     if (!told) TRY(publish(delivery, reference, documents));
@@ -317,7 +318,7 @@ Result<TransferResult> unpack_local(const PullRequest& request, const image::Sto
   return result;
 }
 
-/// What is published of an image stands for its config, which is then not fetched.
+/// Published facts include its config, which is then not fetched.
 void add_published(image::ResolvedEntry& entry, const image::PublishedFacts& published) {
   const image::PublishedImage* known = published.of(entry.descriptor.digest);
   if (known == nullptr) return;
@@ -344,7 +345,7 @@ Result<image::ResolvedEntry> resolve_alone(Registry& registry, Document document
   return only;
 }
 
-/// One that has several, or one whose config says more.
+/// A reference with several images, or one with a config that is needed.
 Result<TransferResult> resolve_at_registry(const ResolveRequest& request,
                                            const Reference& reference, Events& events,
                                            Cancel& cancel) {

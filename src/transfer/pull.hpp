@@ -7,13 +7,13 @@
 
 namespace berth::transfer {
 
-/// What a reference means: the entries of its index, flat, or its only image. Nothing is stored.
+/// Resolves a reference: the entries of its index, flat, or its only image. Stores nothing.
 /// Errors: as pull(), each begins "cannot look up '…'".
 Result<image::TransferResult> resolve(const image::ResolveRequest& request, const EventSink& events,
                                       Cancel& cancel);
 
 /// Brings an image into the store: index, manifest of the platform, config, layers, record, in this
-/// order, so that a record never names what is not there. A failure leaves the store as it was; an
+/// order, so that a record never names missing objects. A failure leaves the store as before; an
 /// interruption leaves verified layers for the next try.
 /// Errors: usage (the reference, the platform), not_found, denied, busy, unsupported, corrupt, io,
 /// interrupted; each begins "cannot pull '…'".

@@ -7,8 +7,8 @@
 
 namespace berth::transfer {
 
-/// Sends an image to the registry of its name: blobs that the registry lacks (or lets us mount from
-/// another of its repositories), then the manifest, with the very bytes it was pulled with.
+/// Pushes an image to the registry of its name: blobs that the registry lacks (or mounts from
+/// another of its repositories), then the manifest, with the exact bytes with which it was pulled.
 /// Errors: usage, not_found (no such image), denied, busy, io, interrupted; each begins "cannot
 /// push '…'".
 Result<image::TransferResult> push(const image::PushRequest& request, const EventSink& events,

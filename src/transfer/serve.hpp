@@ -8,8 +8,8 @@
 
 namespace berth::transfer {
 
-/// Does what a request asks for; events go to `events` on the way, the result or the error comes
-/// back. Errors: those of the verb.
+/// Carries out a request; sends events to `events` meanwhile, and returns the result or the error.
+/// Errors: those of the verb.
 Result<image::TransferResult> serve(const image::LayerWork& work, const EventSink& events,
                                     Cancel& cancel);
 Result<image::TransferResult> serve(const image::TransferRequest& request, const EventSink& events,

@@ -176,7 +176,7 @@ class Builder {
     if (tag != nullptr) return fault(mark, "a key has no tag");
     if (text == "<<") return fault(mark, "merge keys are not allowed");
     Open& top = stack_.back();
-    if (!top.keys.insert(text).second) return fault(mark, quote(text) + " comes twice");
+    if (!top.keys.insert(text).second) return fault(mark, quote(text) + " is given twice");
     top.key = std::move(text);
     return {};
   }

@@ -23,8 +23,8 @@ std::optional<uint64_t> parse_digits(std::string_view digits, int base) {
   return value;
 }
 
-/// The digits without their sign and base. A leading zero means octal to Go, and every CDI file
-/// that was ever tried was tried with a reader in Go: fileMode: 0666.
+/// The digits without their sign and base. A leading zero means octal to Go, and CDI files are
+/// tested with Go's readers: fileMode: 0666.
 std::optional<uint64_t> parse_magnitude(std::string_view text) {
   if (text.size() > 1 && text.front() == '0') {
     switch (text[1]) {

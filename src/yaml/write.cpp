@@ -71,7 +71,8 @@ class Writer {
   }
 
  private:
-  // The first line of a block stands where the writer is: behind "- " or at the start of a line.
+  // The first line of a block begins at the present position: behind "- " or at the start of a
+  // line.
   void write_object(const json::Object& object, size_t indent) {
     bool first = true;
     for (const auto& [key, value] : object) {

@@ -45,8 +45,8 @@ KINDS = (
     ("denied", r"permission denied|operation not permitted|may not|read-only"),
     ("system", r"failed to (create shim|write)|numerical result|: invalid argument$|cannot set|"
                r"delivery error"),
-    ("usage", r"no matching subnet|network '\w+' has |user specified ip|goes with no other|"
-              r"bridge alone|invalid|must|expected|range|minimum|should|can ?not|can't|not a|no .* specified|"
+    ("usage", r"no matching subnet|network '\w+' has |user specified ip|cannot be combined|"
+              r"driver is bridge|invalid|must|expected|range|minimum|should|can ?not|can't|not a|no .* specified|"
               r"duplicate|too (short|many|long|large)|unknown|bad|ids end at|empty|missing|format|"
               r"is (no|a dir)|no (image|name|from)|only \[a-z|has no source|an ipv6|sctp; try|"
               r"unrecogni|renaming|couldn't|column|archive|error: exit status|ended with|header"),

@@ -463,9 +463,9 @@ def test_a_hostile_variable_gives_one_line_or_nothing(started, site, value):
 
 def test_a_policy_that_others_can_write_stops_every_container(started, site):
     docker = started("docker")
-    for harm, words in (("chmod 666 /etc/berth/policy.json", "it can be written by others"),
-                        ("chown 1000 /etc/berth/policy.json", "it belongs to somebody else"),
-                        ("chmod 777 /etc/berth", "directory '/etc/berth': it can be written"),
+    for harm, words in (("chmod 666 /etc/berth/policy.json", "it is writable by others"),
+                        ("chown 1000 /etc/berth/policy.json", "it belongs to another user"),
+                        ("chmod 777 /etc/berth", "directory '/etc/berth': it is writable"),
                         ("chown 1000 /etc/berth", "directory '/etc/berth': it belongs to")):
         site.shell("rm -rf /etc/berth")
         site.write(environment="grant")

@@ -145,7 +145,7 @@ def test_all_in_is_almost_the_host(person, profile):
     if profile.kind == "root":
         assert "warning" not in shown
     else:
-        assert "--privileged gives a container of an ordinary user what that user has" in shown
+        assert "--privileged gives a rootless container what its user has" in shown
     with open("/etc/hostname", encoding="utf-8") as file:
         host_name = file.read().strip()
     person.sees_inside("cat /host/etc/hostname", host_name)

@@ -46,7 +46,7 @@ ALLOWED = {"silently different": 0, "misleading error": 0, "hint that does not h
 SYNTHETIC = "the driver tree is synthetic|this library has no nvmlInit_v2"  # of the tree alone
 
 UNKNOWN = re.compile(r"^(?!.*; try: ).*"
-                     r"(unknown (flag|verb)|takes \d argument| has no '\S+', but:)")
+                     r"(unknown (flag|verb)|takes \d argument| has no '\S+'; expected one of:)")
 
 # What stands for a program of others: most are berth, and some are a verb of it by themselves.
 PROGRAMS = {name: "" for name in (

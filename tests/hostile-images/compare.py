@@ -32,11 +32,11 @@ CGROUP = "berth-tests-compare"  # podman leaves the one that it makes
 NONE = "–"
 MEANINGS = """\
 - **refused**: the tool ended with an error, and nothing outside of its store changed.
-- **contained**: the tool took it, and nothing outside changed; what the attack brought has no effect.
-- **accepted**: the tool took what it should not: content that is not what it is said to be, or what
-  stands in brackets is in the tree for whoever mounts it.
+- **contained**: the tool accepted it, and nothing outside changed; the attack had no effect.
+- **accepted**: the tool accepted what it should not: content that differs from its description, or the
+  harm in brackets is in the tree and affects a later mount.
 - **ESCAPES**: something outside of the tool's store changed.
-- **hangs**, **fills disk**, **fills memory**: it did not end in a minute, or took all that it could get."""
+- **hangs**, **fills disk**, **fills memory**: it did not end within a minute, or used all that it could get."""
 
 
 # ---- the place ----------------------------------------------------------------------------------
@@ -187,15 +187,15 @@ def escaped(text):
 def table(rows):
     podman, umoci = version("podman", "--version"), version("umoci", "--version")
     lines = ["# Hostile images", "",
-             f"What Berth, Debian's podman {podman} and Debian's umoci {umoci} do with each item of "
-             "`tests/hostile-images/`, as root; Berth loads, podman pulls, umoci unpacks the same "
-             "OCI layout, and where only a registry can attack, Berth and podman pull from it. "
-             "Where an image attacks when it starts (`run-`, and devices), a container of it is "
+             f"This page shows what Berth, Debian's podman {podman} and Debian's umoci {umoci} do with each item of "
+             "`tests/hostile-images/`, as root. Berth loads, podman pulls, and umoci unpacks the same "
+             "OCI layout; if only a registry can attack, Berth and podman pull from it. "
+             "If an image attacks when it starts (`run-`, and devices), a container of it is "
              "run, too.", "", "Measured by `tests/hostile-images/compare.py --write`; "
-             "`tests/integration/test_hostile_images.py` holds Berth to its column, also as an "
+             "`tests/integration/test_hostile_images.py` checks Berth's column, also as an "
              "ordinary user and with layers that are EROFS images.", "", MEANINGS, "",
-             "Each has 512 MB of disk, 1.5 GB of memory and a minute. Two items lower a limit of "
-             "Berth's for the sake of the time they take: " + ", ".join(
+             "Each item gets 512 MB of disk, 1.5 GB of memory and a minute. For two items a limit of "
+             "Berth is lowered to save time: " + ", ".join(
                  f"`{item.name}` (`{key}={value}`)" for item in make.ITEMS
                  for key, value in item.environment.items()) + ".", "",
              "| Item | Attack | Berth | podman | umoci |", "| --- | --- | --- | --- | --- |"]

@@ -152,9 +152,8 @@ item("config-of-20-mb", "a config of 20 MB",
      why="it is read whole at every start; the largest that registries keep have some hundred kilobytes")
 item("config-says-it-is-a-layer", "the config's type is a layer's", edited(
     lambda m: m["config"].update(mediaType=images.OCI["gzip"])), lie=True,
-     says="it is no container image but an artifact of type "
-          "'application/vnd.oci.image.layer.v1.tar+gzip'; try: the tool that is made for it, such as "
-          "helm or oras")
+     says="it is not a container image but an artifact of type "
+          "'application/vnd.oci.image.layer.v1.tar+gzip'; try: the tool for such artifacts, such as helm or oras")
 item("layer-says-it-is-a-config", "a layer's type is a config's",
      first_layer(mediaType=images.OCI["config"]), lie=True,
      says="layer media type 'application/vnd.oci.image.config.v1+json' is unknown; tar, "
@@ -197,16 +196,16 @@ item("registry-sends-other-bytes", "a blob of other bytes of the same size", PUL
      says="its bytes have digest 'sha256:*'")
 item("registry-sends-more", "a blob with something behind it", PULLED, lie=True,
      faults={"blobs": [larger]},
-     says="the answer is above * bytes")
+     says="the answer is longer than * bytes")
 item("registry-cuts-a-blob", "a blob that is cut, in an answer that says it is whole", PULLED,
      lie=True, faults={"blobs": [hostile_registry.truncated(50)]},
-     says="50 of * bytes came")
+     says="50 of * bytes arrived")
 item("registry-redirects-forever", "a redirect to itself", PULLED,
      faults={"blobs": [hostile_registry.redirected_to_itself]},
      says="more than 10 redirects")
 item("registry-sends-a-manifest-of-20-mb", "a manifest of 20 MB", PULLED,
      faults={"manifests": [hostile_registry.replaced(b" " * 20_000_000, images.OCI["manifest"])]},
-     says="the answer is above 4194304 bytes")
+     says="the answer is longer than 4194304 bytes")
 item("registry-lies-about-the-type", "the answer says index, the manifest says manifest", PULLED,
      lie=True, faults={"manifests": [lambda e: e.answer(
          200, e.content[1], {"Content-Type": images.OCI["index"]})]},

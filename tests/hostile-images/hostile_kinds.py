@@ -66,13 +66,13 @@ def tar_of_disk():
 item("setuid-root", "a set-user-id program of root, to be run by a neighbour on the host",
      of_entries(file("su", "#!", mode=0o6755)), expect="contained")
 item("owner-that-means-nobody", "the owner 2^32-1, which chown(2) leaves as it is",
-     of_tar(pax(("uid", "4294967295")), record("f")), says="its owner 4294967295:0 is no valid id",
+     of_tar(pax(("uid", "4294967295")), record("f")), says="its owner 4294967295:0 is not a valid id",
      why="chown(2) has no such owner, and root would have the file in its place")
 item("owner-beyond-32-bits", "an owner that is cut to root's id",
-     of_tar(pax(("uid", "4294967296")), record("f")), says="its owner 4294967296:0 is no valid id",
+     of_tar(pax(("uid", "4294967296")), record("f")), says="its owner 4294967296:0 is not a valid id",
      why="chown(2) has no such owner, and root would have the file in its place")
 item("owner-negative", "a negative owner", of_tar(record("f", uid=b"\xff" * 8)),
-     says="has a field that is no valid number",
+     says="has a field that is not a valid number",
      why="chown(2) has no such owner, and root would have the file in its place")
 item("owner-of-31-bits", "an owner that a signed number has not",
      of_tar(pax(("uid", "2147483648")), record("f")), expect="contained")
@@ -124,7 +124,7 @@ item("xattr-default-acl", "a default list that what is made below would inherit"
      harm=lambda tree: next((f"{path} has a list" for path, key in attributes(tree)
                              if path.endswith("/f") and key.startswith("system.")), None))
 item("kind-unknown", "a member of a kind that nobody knows", of_tar(record("k", b"Z")),
-     says="has the type 'Z', which is no file, link, device or directory")
+     says="has the type 'Z', which is not a file, link, device or directory")
 item("directory-with-content", "a directory that says that it has bytes",
      of_tar(record("d/", b"5", size=b"00000001000\0", mode=b"0000755\0"), record("d/f")),
      expect="contained")

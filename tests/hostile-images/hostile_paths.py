@@ -113,15 +113,15 @@ item("whiteout-up", "a whiteout of a file above", of_entries(whiteout(f"{PAST}/p
 item("whiteout-absolute", "a whiteout of a file of the host",
      of_entries(whiteout(f"{CANARY}/precious")), expect="contained")
 item("whiteout-of-parent", "a whiteout whose rest is ..", of_entries(file("a/.wh...")),
-     says="a whiteout of '..' is no whiteout of a name")
+     says="a whiteout of '..' does not name a file")
 item("whiteout-of-itself", "a whiteout whose rest is .", of_entries(file("a/.wh..")),
-     says="a whiteout of '.' is no whiteout of a name",
+     says="a whiteout of '.' does not name a file",
      why="it names nothing that could be hidden, and each program makes something else of it")
 item("whiteout-of-nothing", "a whiteout without a rest", of_entries(file("a/.wh.")),
-     says="a whiteout of '' is no whiteout of a name",
+     says="a whiteout of '' does not name a file",
      why="it names nothing that could be hidden, and each program makes something else of it")
 item("whiteout-of-root", "a whiteout of the root itself", of_entries(file(".wh..")),
-     says="a whiteout of '.' is no whiteout of a name")
+     says="a whiteout of '.' does not name a file")
 item("whiteout-with-a-child", "a file below a whiteout", of_entries(file(".wh.a/b")),
      says="it lies below a whiteout",
      why="it names nothing that could be hidden, and each program makes something else of it")

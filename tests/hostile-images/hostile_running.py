@@ -40,8 +40,8 @@ contained("run-workdir-through-a-link", "WORKDIR leads to the host (CVE-2026-556
 contained("run-workdir-is-a-descriptor", "WORKDIR /proc/self/fd/7 (CVE-2024-21626)",
           over(file("x"), config={"WorkingDir": "/proc/self/fd/7"}),
           run=("sh", "-c", "cat ../../../../../../../.." + CANARY + "/precious"),
-          run_says="cannot enter working directory '/proc/self/fd/7': open '/proc/self/fd/7': "
-                   "no place to make anything in")
+          run_says="cannot enter working directory '/proc/self/fd/7': open '/proc/self/fd/7': nothing can be "
+                   "created there")
 contained("run-volume-through-a-link", "VOLUME leads to the host (CVE-2022-23648)",
           over(symlink("data", PAST), config={"Volumes": {"/data": {}}}),
           run=("sh", "-c", "touch /data/made; true"))

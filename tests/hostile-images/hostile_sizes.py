@@ -11,7 +11,7 @@ from support import images
 GIB = 1 << 30
 ZEROS = 16 << 20  # bytes of one gzip member of a bomb
 RAISE = "try: BERTH_UNPACK_LIMITS, if this image may be so large"
-NUMBER = "has a field that is no valid number"
+NUMBER = "has a field that is not a valid number"
 
 
 def octal(value):
@@ -47,9 +47,9 @@ item("size-negative", "a size of -1 in base 256", of_tar(record("n", size=b"\xff
 item("size-of-eight-exabytes", "a size of 63 bits",
      of_tar(record("n", size=b"\x80\0\0\0\x7f" + bytes(7))), says=NUMBER)
 item("size-negative-in-pax", "pax size=-1", of_tar(pax(("size", "-1")), record("n")),
-     says="pax size '-1' is no valid number")
+     says="pax size '-1' is not a valid number")
 item("size-of-64-bits-in-pax", "pax size=2^64", of_tar(pax(("size", str(1 << 64))), record("n")),
-     says="pax size '18446744073709551616' is no valid number")
+     says="pax size '18446744073709551616' is not a valid number")
 item("size-beyond-the-archive", "a file that says it is larger than its layer",
      of_tar(record("n", size=octal(1 << 20))), says="tar: the archive ends inside a file")
 item("size-of-100-tb", "a file of 100 TB in a layer of a few bytes",
@@ -57,7 +57,7 @@ item("size-of-100-tb", "a file of 100 TB in a layer of a few bytes",
 item("time-before-all-time", "a time of 2^62 seconds before 1970",
      of_tar(pax(("mtime", f"-{1 << 62}.999999999")), record("n")), expect="contained")
 item("time-that-is-none", "a time that is no number", of_tar(pax(("mtime", "1e9")), record("n")),
-     says="pax mtime is no valid time")
+     says="pax mtime is not a valid time")
 item("checksum-wrong", "a header whose sum is wrong", of_tar(b"y" + record("x")[1:]),
      says="tar: a header has a wrong checksum")
 item("data-after-the-end", "members behind a zero block",

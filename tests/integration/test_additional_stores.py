@@ -213,7 +213,7 @@ def test_a_store_of_a_third_user_is_not_taken_for_roots(opened, reader, busybox)
         os.chown(path, 4242, 4242)
         for words in (("images", "-q"), ("run", "--rm", "--pull", "never", busybox, "true")):
             done = reader.run(*words)
-            assert "it belongs to somebody else" in done.stderr and "ignoring" in done.stderr
+            assert "it belongs to another user" in done.stderr and "ignoring" in done.stderr
             assert done.stdout == ""
         assert "no such image" in done.stderr
         os.chown(path, 0, 0)
@@ -287,16 +287,16 @@ def test_layers_of_ours_stay_while_a_container_of_another_store_uses_them(site, 
 @pytest.mark.profiles("root")
 @pytest.mark.parametrize("spoil, reason", [
     (lambda root: os.chown(root, 4242, 4242),
-     "use directory '{root}': it belongs to somebody else; try: chown root {root}"),
+     "use directory '{root}': it belongs to another user; try: chown root {root}"),
     (lambda root: root.chmod(0o757),
-     "use directory '{root}': it can be written by others; try: chmod go-w {root}"),
+     "use directory '{root}': it is writable by others; try: chmod go-w {root}"),
     (lambda root: os.chown(root / "layers", 4242, 4242),
-     "read '{root}/layers': it belongs to somebody else; try: chown root {root}/layers"),
+     "read '{root}/layers': it belongs to another user; try: chown root {root}/layers"),
     (lambda root: (root / "images").chmod(0o702),
-     "read '{root}/images': it can be written by others; try: chmod go-w {root}/images"),
+     "read '{root}/images': it is writable by others; try: chmod go-w {root}/images"),
     (lambda root: (root / "version").write_text("2\n"),
      "it has version '2', this program knows version 1"),
-    (lambda root: (root / "version").unlink(), "it is no store"),
+    (lambda root: (root / "version").unlink(), "it is not a store"),
 ])
 def test_a_store_that_others_can_write_to_is_passed_over(site, reader, busybox, spoil, reason):
     site.ok("pull", "-q", busybox)

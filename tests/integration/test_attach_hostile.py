@@ -153,7 +153,7 @@ def test_a_thousand_clients_do_not_use_up_the_monitor(berth, container):
     assert len(clients) > 64
     assert berth.fail("attach", "tick", status=1) == (
         "berth: cannot attach to container 'tick': 64 clients are attached already; "
-        "try: 'berth logs -f', or one of them leaves")
+        "try: 'berth logs -f', or detach one of them")
     before = last_number(berth)
     time.sleep(0.3)
     assert last_number(berth) > before and len(list((process / "fd").iterdir())) < 100

@@ -677,10 +677,10 @@ def test_build_says_what_is_wrong_in_one_line(berth, work):
     for name in (".dockerignore", "Containerfile"):
         os.mkfifo(context / name)  # which nobody ever writes to
     assert berth.fail("build", context, status=1).endswith(
-        f"read '{context}/Containerfile': it is no regular file; try: -f FILE")
+        f"read '{context}/Containerfile': it is not a regular file; try: -f FILE")
     (context / "Containerfile").unlink()
     (context / "Containerfile").write_text("FROM scratch\nCOPY none /none\n")
-    assert "/.dockerignore': it is no regular file" in berth.fail("build", context, status=1)
+    assert "/.dockerignore': it is not a regular file" in berth.fail("build", context, status=1)
     (context / ".dockerignore").unlink()
     failed = berth.run("build", "-t", "x", context, env=BUILDER)
     assert failed.returncode == 1

@@ -106,8 +106,8 @@ def test_the_file_may_come_from_standard_input(berth, build, busybox):
 
 @pytest.mark.parametrize("flags,told", [
     (["--network", "bridge"], "--network"),
-    (["--provenance"], "no attestation is made; try: --provenance=false"),
-    (["--ssh", "default"], "SSH_AUTH_SOCK names no agent"),
+    (["--provenance"], "attestations are not supported; try: --provenance=false"),
+    (["--ssh", "default"], "SSH_AUTH_SOCK is not set to an agent's socket"),
     (["--ssh", "key=nosuch"], "/nosuch': no such file"),
     (["--add-host", "mirror"], "--add-host"),
     (["--ulimit", "nofile=x"], "--ulimit"),
@@ -129,4 +129,4 @@ def test_what_a_build_does_not_do_is_refused(berth, build, flags, told):
 ])
 def test_a_context_elsewhere_is_refused_with_what_fetches_it(berth, place, told):
     line = berth.fail("build", place, status=1)
-    assert told in line and "a context is a directory here" in line
+    assert told in line and "the build context has to be a directory" in line

@@ -57,7 +57,7 @@ def test_no_link_of_the_image_leads_the_loaders_files_into_a_volume(container):
     (container.volume / "ld.so.cache").write_bytes(loader_cache([], False))
     before = content(container.volume)
     done = container.run(*ENTRY)
-    assert done.returncode != 0 and done.stderr.endswith("'/etc/ld.so.cache' lies in another mount\n"), done
+    assert done.returncode != 0 and done.stderr.endswith("'/etc/ld.so.cache' is in another mount\n"), done
     assert content(container.volume) == before
 
 

@@ -289,7 +289,8 @@ def test_an_ordinary_user_is_told_which_limits_do_not_hold(confine, hybrid, prof
     done = confine.run("cgroup-run", config, NAME, "echo", "ran", account=profile)
     assert (done.returncode, done.stdout) == (0, "ran\n")
     assert done.stderr.split("\n") == [
-        f"unmet: memory.limit: no permission for '{mounted_hierarchies()['memory']}', as cgroup v1 is root's alone",
+        f"unmet: memory.limit: no permission for '{mounted_hierarchies()['memory']}', because only root can use "
+        "cgroup v1",
         f"unmet: devices: no permission for '{mounted_hierarchies()['devices']}'", ""]
     assert left() == []
 

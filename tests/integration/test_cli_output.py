@@ -159,7 +159,7 @@ def test_save_does_not_write_to_a_terminal(berth, two_layers):
     berth.ok("pull", "--quiet", reference)
     terminal = berth.terminal("save", reference)
     assert terminal.wait() == 1
-    assert terminal.output == ("berth: an archive is not for a terminal; "
+    assert terminal.output == ("berth: cannot write an archive to a terminal; "
                                "try: berth save --output FILE IMAGE\r\n")
 
 

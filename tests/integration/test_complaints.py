@@ -54,7 +54,7 @@ def test_a_log_is_explained_with_the_line_that_says_it(berth, log):
 
 def test_an_ordinary_log_has_nothing(berth, log):
     done = berth.run("doctor", "--log", log("epoch 35: error 0.804\n"))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "no known complaint\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "no known message\n", "")
 
 
 def test_a_sign_alone_is_no_problem(berth, log):
@@ -101,7 +101,7 @@ def test_a_log_that_cannot_be_read_is_an_error(berth, work):
     assert berth.fail("doctor", "--log", work, status=125) == (
         f"berth: read '{work}': Is a directory")
     assert berth.fail("doctor", "--log", "-", "gpu", status=125) == (
-        "berth: '--log' looks at a log, not at 'gpu'")
+        "berth: '--log' cannot be used together with 'gpu'")
 
 
 @pytest.mark.profiles("user")

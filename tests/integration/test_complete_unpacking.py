@@ -26,7 +26,7 @@ TEXT = "it reads no access lists as text (SCHILY.acl.*)"
 LISTS = "it keeps no access lists"
 BSD = "it reads no LIBARCHIVE.xattr.*"
 EPOCH = "it makes times before 1970 that moment"
-NAMES = "what is no regular file does not stay one file under two names"
+NAMES = "what is not a regular file does not stay one file under two names"
 # {tool: {path: {what differs: why}}}
 DIFFERENCES = {
     "podman": {"attributes/inherited": {"attributes": TEXT},

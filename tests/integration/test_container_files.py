@@ -343,7 +343,7 @@ def test_an_export_that_fails_leaves_what_was_there(berth, image, work):
 def test_export_is_not_for_a_terminal(berth, image):
     berth.ok("create", "--name", "idle", image, "true")
     terminal = berth.terminal("export", "idle")
-    terminal.expect("an archive is not for a terminal")
+    terminal.expect("cannot write an archive to a terminal")
     assert terminal.wait() == 1
     berth.ok("rm", "idle")
 
@@ -362,7 +362,7 @@ def test_a_copy_leaves_the_container_as_startable_as_it_was(berth, image, work, 
 def test_a_device_is_not_copied_out_of_a_container_and_that_is_an_error(berth, image, work):
     berth.ok("run", "-d", "--name", "hold", image, "sleep", "600")
     assert berth.fail("cp", "hold:/dev/null", str(work / "null"), status=1) == (
-        "berth: 'hold:/dev/null' is a device, which is not made outside of a container; "
+        "berth: 'hold:/dev/null' is a device, which cp does not create on the host; "
         "try: berth cp hold:/dev/null - for a tar that has it")
     assert not (work / "null").exists()
     berth.ok("rm", "-f", "hold")

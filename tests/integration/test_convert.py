@@ -159,7 +159,7 @@ def test_a_container_of_another_store_keeps_nothing(berth, pulled, push, program
 
 @pytest.mark.parametrize("words, reason", [
     (["--to", "tar", "IMAGE"], "expected 'directory' or 'erofs'"),
-    (["IMAGE"], "--to FORMAT is missing: directory or erofs; try: "),
+    (["IMAGE"], "--to FORMAT is required: directory or erofs; try: "),
     (["--to", "erofs", "nowhere:1"], "no such image: nowhere:1; try: berth pull nowhere:1"),
 ])
 def test_what_cannot_be_meant_is_said_why(berth, pulled, words, reason):

@@ -65,11 +65,11 @@ def test_it_says_how_this_user_runs_containers(berth, profile):
     found = answers(berth, "/")
     expected = {"root": "containers run as root of this machine",
                 "user": "containers run in a user namespace with subordinate ids",
-                "single_id": "containers run in a user namespace with this user's id alone"}
+                "single_id": "containers run in a user namespace with only this user's id"}
     assert found["host.identity"]["cause"] == expected[profile.kind]
     assert found["host.overlay"]["status"] == "ok"
     assert found["host.layer-images"]["cause"] == (
-        "EROFS, mounted by the kernel" if profile.kind == "root" else "EROFS, shown through FUSE")
+        "EROFS, mounted by the kernel" if profile.kind == "root" else "EROFS, through FUSE")
     assert found["host.programs"]["status"] == "ok"
     status = {"root": "not applicable", "user": "ok", "single_id": "warning"}
     assert found["host.subordinate-ids"]["status"] == status[profile.kind]

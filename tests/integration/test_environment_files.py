@@ -164,7 +164,7 @@ def test_annotations_reach_the_configuration_and_hooks_are_missed(berth, edf, bu
     done = berth.run("create", "--annotation", "org.where=quay", "--environment=noted", "true",
                      env={"EDF_PATH": edf.directory, "WHO": "me"})
     assert done.returncode == 0
-    assert ("no hook answers to com.hooks.cxi.enabled: they are for CSCS's engine, ignoring"
+    assert ("no hook is run for com.hooks.cxi.enabled: they are for CSCS's engine, ignoring"
             in done.stderr)
     [config] = [path for path in berth.root.rglob("config.json") if done.stdout.strip() in str(path)]
     annotations = json.loads(config.read_text(encoding="utf-8"))["annotations"]
@@ -232,7 +232,7 @@ def test_without_an_image_the_first_word_is_it(edf, busybox):
         "its file")
     edf("image", f'image = "{busybox}"')
     line = edf.fail("image", "/", "true", flags=("--rootfs",))
-    assert line == "berth: '--rootfs' and the image of the environment contradict each other"
+    assert line == "berth: '--rootfs' and an environment with an image cannot be used together"
 
 
 @pytest.mark.profiles("root", "user")
@@ -265,12 +265,12 @@ def test_what_would_be_done_is_told(edf, busybox):
 def test_a_loop_of_bases_is_named(berth, edf):
     one, two = (edf("one", "", 'base_environment = "two"'),
                 edf("two", 'image = "x"', 'base_environment = ["one"]'))
-    wanted = f"berth: {two}:2: base_environment goes round in a loop: {one} -> {two} -> {one}"
+    wanted = f"berth: {two}:2: base_environment is a loop: {one} -> {two} -> {one}"
     assert edf.fail("one", "true") == wanted
     assert berth.fail("create", "--environment=one", "true", env={"EDF_PATH": edf.directory}) == wanted
     alone = edf("alone", 'base_environment = "alone"')
     assert edf.fail("alone", "true") == (
-        f"berth: {alone}:1: base_environment goes round in a loop: {alone} -> {alone}")
+        f"berth: {alone}:1: base_environment is a loop: {alone} -> {alone}")
 
 
 @pytest.mark.profiles("root")
@@ -285,17 +285,17 @@ def test_a_loop_of_bases_is_named(berth, edf):
                                  "try: ${NAME}, ${NAME:-DEFAULT}, or $$ for a dollar sign"),
     (['base_environment = "nowhere"'], "1: no 'nowhere.toml' in DIRECTORY; "
                                        "try: ./nowhere.toml for a file of this directory"),
-    (['image = "quay#me/x"'], "1: image 'quay#me/x': 'quay' is no registry"),
-    (['image = "me@nvcr.io#nvidia/x"'], "1: image 'me@nvcr.io#nvidia/x' names a user of the registry; "
-                                        "try: berth login, and the image without him"),
+    (['image = "quay#me/x"'], "1: image 'quay#me/x': 'quay' is not a registry"),
+    (['image = "me@nvcr.io#nvidia/x"'], "1: image 'me@nvcr.io#nvidia/x' contains a user name for the registry; "
+                                        "try: berth login, and the image without the user name"),
     (['image = "/no/such.sqsh"'], "1: cannot use '/no/such.sqsh' as an image: open '/no/such.sqsh': "
                                   "No such file or directory"),
     (['image = "x"', 'mounts = ["data:/data"]'],
-     "2: mount 'data:/data': the source is no absolute path; "
+     "2: mount 'data:/data': the source is not an absolute path; "
      "try: './' before a path below this directory"),
     (['image = "x"', 'mounts = [', '"/a:/a",', '"/b:/b:rx"]'],
      "4: volume '/b:/b:rx': unknown option 'rx'; try: ro, rw or a propagation such as rslave"),
-    (['image = "x"', 'workdir = "src"'], "2: workdir 'src' is no absolute path"),
+    (['image = "x"', 'workdir = "src"'], "2: workdir 'src' is not an absolute path"),
 ])
 def test_a_fault_has_its_line(edf, lines, wanted):
     path = edf("bad", *lines)
@@ -313,7 +313,7 @@ def test_what_is_no_file_of_this_kind_is_one_line(berth, edf, busybox):
     assert str(path) in edf.fail("huge", "true")
     os.mkfifo(edf.directory / "pipe.toml")
     os.chmod(edf.directory / "pipe.toml", 0o666)
-    assert edf.fail("pipe", "true").endswith(f"'{edf.directory}/pipe.toml' is no regular file")
+    assert edf.fail("pipe", "true").endswith(f"'{edf.directory}/pipe.toml' is not a regular file")
     assert edf.fail(str(edf.directory), "true").endswith("is no regular file")
     assert berth.fail("run", "--environment=x", "true", env={"EDF_PATH": "edf"}) == (
         "berth: cannot read environment 'x': EDF_PATH: 'edf' is not absolute")

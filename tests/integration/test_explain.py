@@ -116,7 +116,7 @@ def test_a_container_that_nothing_asked_for_gpus_says_so(berth, busybox):
     berth.ok("run", "--name", "c1", busybox, "true")
     text = berth.ok("explain", "c1")
     assert text.splitlines()[0].endswith("has no GPU:")
-    assert text.splitlines()[1].startswith("nothing asks for one: no --gpus or --device")
+    assert text.splitlines()[1].startswith("nothing requests one: no --gpus or --device")
 
 
 def test_what_is_kept_goes_with_the_container(berth, busybox, driver_tree):

@@ -171,11 +171,11 @@ def test_the_kernel_reads_no_file_that_others_may_write(berth, copy):
     image.chmod(0o646)
     line = berth.fail("run", "--rm", image, "true")
     way = f"; try: a copy in its place, which nobody else has open: cp {image} COPY, or berth import {image}"
-    assert line.endswith("it can be written by others" + way)
+    assert line.endswith("it is writable by others" + way)
     image.chmod(0o644)
     os.chown(image, 12345, 12345)
     line = berth.fail("run", "--rm", image, "true")
-    assert line.endswith("it belongs to somebody else" + way)
+    assert line.endswith("it belongs to another user" + way)
     subprocess.run(["cp", image, berth.directory / "COPY"], check=True)
     berth.ok("run", "--rm", berth.directory / "COPY", "true")
     assert nothing_left()
@@ -198,7 +198,7 @@ def test_a_missing_program_is_named_with_its_package(berth, copy, work):
     ("truncated", "it is truncated: its squashfs has"),
     ("empty", "is neither a squashfs nor a SIF image"),
     ("magic", "is neither a squashfs nor a SIF image"),
-    ("version", "its squashfs is not of version 4"),
+    ("version", "its squashfs is not version 4"),
 ])
 def test_a_damaged_squashfs_is_one_line(berth, copy, harm, words):
     image = copy("plain.sqsh")
@@ -241,7 +241,7 @@ HOSTILE = {
     "encrypted": (lambda at, size: [D(offset=at, size=size, file_system=foreign.ENCRYPTED)], {},
                   "the SIF is encrypted"),
     "not-squashfs": (lambda at, size: [D(offset=at + 4096, size=size - 4096)], {},
-                     "its root is no squashfs"),
+                     "its root is not a squashfs"),
     "cut-root": (lambda at, size: [D(offset=at, size=4096)], {}, "it is truncated"),
     "many": (None, {"total": 1 << 40}, "no sane number of objects"),
     "no-table": (None, {"table": 1 << 50}, "the table of its objects is outside of the file"),
@@ -264,8 +264,8 @@ def test_a_hostile_sif_is_refused(berth, files, work, profile, name):
 def test_what_is_no_file_is_not_waited_for(berth, work, profile):
     os.mkfifo(work / "x.sqsh")
     foreign.give(profile, work / "x.sqsh")
-    assert "it is no regular file" in berth.fail("run", "--rm", work / "x.sqsh", "true", timeout=10)
-    assert "it is no regular file" in berth.fail("run", "--rm", "/dev/null", "true", timeout=10)
+    assert "it is not a regular file" in berth.fail("run", "--rm", work / "x.sqsh", "true", timeout=10)
+    assert "it is not a regular file" in berth.fail("run", "--rm", "/dev/null", "true", timeout=10)
 
 
 @pytest.mark.parametrize("kind", ["link", "fifo", "gone"])
@@ -288,8 +288,8 @@ def test_an_image_argument_is_a_file_by_its_first_letters_alone(berth, copy, wor
     ended = subprocess.run(argv, env=berth.account.environment(), text=True, capture_output=True,
                            cwd=work, check=False)
     assert ended.returncode == 125
-    assert ended.stderr == ("berth: 'plain.sqsh' is the name of an image in a registry; a file is told "
-                            "by its path; try: ./plain.sqsh\n")
+    assert ended.stderr == ("berth: 'plain.sqsh' is the name of an image in a registry; a file is given by its "
+                            "path; try: ./plain.sqsh\n")
     assert f"'{work}' is a directory; try: --rootfs {work}" in berth.fail("run", "--rm", work, "true")
     missing = berth.fail("run", "--rm", f"{image}.not", "true")
     assert "No such file or directory" in missing
@@ -417,8 +417,8 @@ def test_the_same_image_is_saved_as_the_same_bytes(berth, push, work):
 def test_a_squashfs_needs_one_image_and_a_file(berth, push, work):
     reference = push(images.build([images.busybox_layer()]))
     berth.ok("pull", "--quiet", reference)
-    assert "a squashfs needs a name" in berth.fail("save", "--format", "sqsh", reference, status=1)
-    assert "of one image" in berth.fail("save", "--format", "sqsh", "-o", work / "x", reference, reference, status=1)
+    assert "a squashfs file cannot be written to stdout" in berth.fail("save", "--format", "sqsh", reference, status=1)
+    assert "only one image" in berth.fail("save", "--format", "sqsh", "-o", work / "x", reference, reference, status=1)
     assert not (work / "x").exists()
     os.mkfifo(work / "pipe")
     reader = os.open(work / "pipe", os.O_RDONLY | os.O_NONBLOCK)
@@ -535,4 +535,4 @@ def test_a_wrong_mount_of_an_image_is_one_line(berth, busybox, mount, words):
 
 def test_the_place_of_data_is_a_directory(berth, busybox, copy):
     mount = f"type=image,src={copy('plain.sqsh')},dst=/bin/busybox"
-    assert "the place in the image is no directory" in berth.fail("run", "--rm", "--mount", mount, busybox, "true")
+    assert "the path in the image is not a directory" in berth.fail("run", "--rm", "--mount", mount, busybox, "true")

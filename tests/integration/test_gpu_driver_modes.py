@@ -104,7 +104,7 @@ def test_a_mount_over_the_place_of_programs_is_told_and_nothing_is_made_in_it(be
 def test_a_mount_in_every_place_of_the_driver_is_one_line(berth, glibc_image, driver_tree, work):
     mine = berth.account.own(work / "mine")
     line = refused(berth, driver_tree("one"), glibc_image, "-v", f"{mine}:/usr/local", "-v", f"{mine}:/.berth")
-    assert "no place for the driver: '/usr/local/nvidia' and '/.berth/nvidia' are mounted" in line
+    assert "no directory for the driver: '/usr/local/nvidia' and '/.berth/nvidia' are mounted" in line
 
 
 def test_a_volume_is_one_mount_with_programs_and_libraries(berth, busybox, driver_tree):
@@ -182,7 +182,7 @@ def test_an_image_whose_driver_does_not_fit_is_refused(berth, busybox, push, dri
 
 def test_immutable_and_another_mode_contradict_each_other(berth, busybox):
     line = berth.fail("run", "--immutable", "--gpu-driver", "copy", busybox, "true")
-    assert line == "berth: '--immutable' and '--gpu-driver' contradict each other"
+    assert line == "berth: '--immutable' and '--gpu-driver' cannot be used together"
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -183,4 +183,4 @@ def test_an_immutable_container_takes_the_nodes_of_a_cdi_device_alone(berth, bus
     done = berth.run(*run, "--immutable", busybox, "sh", "-c", script)
     assert done.stdout.splitlines() == ["1:5", "0"]
     assert done.stderr.splitlines()[-1].endswith(
-        "driver mode 'image': CDI devices give nodes and variables alone, ignoring their mounts, links and hooks")
+        "driver mode 'image': CDI devices give only nodes and variables, ignoring their mounts, links and hooks")

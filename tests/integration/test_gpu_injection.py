@@ -14,7 +14,7 @@ from support import images, loader_images
 
 VERSION = "570.133.20"
 LIBRARIES = "/usr/local/nvidia/lib64"
-SYNTHETIC = "the driver tree is synthetic: these are no real GPUs"
+SYNTHETIC = "the driver tree is synthetic: these are not real GPUs"
 
 
 @functools.cache

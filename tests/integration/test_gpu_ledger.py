@@ -87,7 +87,7 @@ def test_traits_say_which_would_do(machine):
 
 @pytest.mark.parametrize("text, words", [
     ("-2", "expected all, none, a number or device=…, got '-2'"),
-    ("1.5", "a GPU is granted whole"),
+    ("1.5", "GPUs are given whole"),
     ("9", "this machine has 8 GPUs"),
     ("device=9", "no such GPU"),
     ("device=0,GPU-nobody", "no such GPU"),
@@ -262,7 +262,7 @@ def test_a_wait_has_an_end(machine):
     started = time.monotonic()
     assert "held by container 'first'" in machine.refused("--gpus", "1", "--wait-gpus=300ms")
     assert 0.3 <= time.monotonic() - started < 10
-    assert "expected nothing, or a time" in machine.refused("--gpus", "1", "--wait-gpus=soon")
+    assert "expected no value, or a time" in machine.refused("--gpus", "1", "--wait-gpus=soon")
 
 
 def test_who_gives_up_waiting_leaves_no_place_in_the_queue(machine):
@@ -494,7 +494,7 @@ def test_a_ledger_that_cannot_be_written_is_said(berth, driver_tree, busybox, ow
 def test_a_ledger_of_another_user_is_refused(berth, driver_tree, busybox, own_ledger, accounts, work):
     place = accounts["user"].own(work / "theirs")
     machine = Machine(berth, driver_tree("eight"), busybox, own_ledger(place / "ledger"))
-    assert "belongs to somebody else" in machine.refused("--gpus", "1")
+    assert "belongs to another user" in machine.refused("--gpus", "1")
 
 
 @pytest.mark.profiles("root")
@@ -504,7 +504,7 @@ def test_a_ledger_where_all_may_write_is_refused(berth, driver_tree, busybox, ow
     place.chmod(0o1777)
     machine = Machine(berth, driver_tree("eight"), busybox, own_ledger(place / "ledger"))
     line = machine.refused("--gpus", "1")
-    assert f"use directory '{place}': it can be written by others; try: chmod go-w {place}" in line
+    assert f"use directory '{place}': it is writable by others; try: chmod go-w {place}" in line
 
 
 @pytest.mark.profiles("root")
@@ -557,7 +557,7 @@ def test_users_and_root_take_from_one_ledger(tenants, accounts):
 @pytest.mark.profiles("root")
 def test_another_users_share_is_denied_and_root_may_have_it(tenants):
     tenants["user"].start("theirs", "--gpus", "1", "--gpus-exclusive")
-    assert "--gpus from:theirs: it is another user's" in tenants["single_id"].refused(
+    assert "--gpus from:theirs: it belongs to another user" in tenants["single_id"].refused(
         "--gpus", "from:theirs")
     assert tenants["root"].runs("--gpus", "from:theirs") == ["nvidia2"]
 

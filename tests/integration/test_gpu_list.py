@@ -211,7 +211,8 @@ def test_who_may_not_open_a_node_is_warned(berth, busybox, driver_tree, profile)
     warnings = [line for line in done.stderr.splitlines() if "may not open" in line]
     assert done.returncode == 0
     assert warnings == ([] if profile.kind == "root" else [
-        f"berth: warning: this user may not open '{root}/dev/nvidia0', giving it nevertheless; see 'berth doctor gpu'"])
+        f"berth: warning: this user may not open '{root}/dev/nvidia0', but it is given to the container; see "
+        "'berth doctor gpu'"])
 
 
 @pytest.mark.profiles("root")

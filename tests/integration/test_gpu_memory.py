@@ -59,8 +59,8 @@ def test_a_limit_that_the_kernel_does_not_keep_starts_nothing(machine, regions):
 @pytest.mark.parametrize("words, why", [
     (("--gpus", "device=7"), "nothing on this machine can limit the memory of GPU 7: the kernel's "
                              "dmem controller does not list it; try: a MIG slice, or leave it out"),
-    (("--gpus", "none"), "no GPU is asked for; try: --gpus 1"),
-    ((), "no GPU is asked for; try: --gpus 1")])
+    (("--gpus", "none"), "no GPU was requested; try: --gpus 1"),
+    ((), "no GPU was requested; try: --gpus 1")])
 def test_what_cannot_be_limited_is_refused(machine, regions, words, why):
     del regions
     line = machine.refused(*words, "--gpu-memory", "10g")
@@ -75,7 +75,7 @@ def test_a_machine_without_the_controller_and_without_mps_limits_nothing(machine
 
 @pytest.mark.parametrize("text", ["0", "10g,11g", "half", "-1", "10g,"])
 def test_other_words_are_no_limit(machine, text):
-    assert "expected the most, such as 10g, or that and no more kept: 10g,8g" in machine.refused(
+    assert "expected a limit, such as 10g, or a limit and at most as much reserved: 10g,8g" in machine.refused(
         "--gpus", "1", "--gpu-memory", text)
 
 

@@ -509,7 +509,7 @@ def test_explain_says_what_keeps_it(machine, client):
 
 @everybody
 @pytest.mark.parametrize("words, why", [
-    (("--gpus", "none"), "no GPU is asked for"),
+    (("--gpus", "none"), "no GPU was requested"),
     (("--gpus", "1", "--ipc", "host"), "MPS has /dev/shm, which its containers share"),
     (("--gpus", "1", "--shm-size", "1g"), "MPS has /dev/shm, which its containers share"),
     (("--gpus", "1", "--tmpfs", "/dev/shm"), "MPS has /dev/shm, which its containers share"),
@@ -553,7 +553,7 @@ def test_a_daemon_that_does_not_start_starts_nothing(machine, client):
 
 def test_a_group_of_another_user_is_refused(machine, client):
     start(machine, client, "first", "--gpus", "device=1", "--gpu-cores", "30")
-    assert "--gpus from:first: it computes through MPS, which serves one user" in machine.refused(
+    assert "--gpus from:first: it uses MPS, which serves only one user" in machine.refused(
         "--gpus", "from:first", "--user", "1000")
 
 

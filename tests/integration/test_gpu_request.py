@@ -90,7 +90,7 @@ def test_the_site_gives_and_withholds(berth, busybox, eight, site):
     assert granted(berth, *eight, *flags, "run", "--rm", busybox) == nodes(2)
     assert granted(berth, *eight, *flags, "run", "--rm", "--gpus", "all", busybox) == nodes(*range(1, 8))
     line = berth.fail(*eight, *flags, "run", "--rm", "--gpus", "device=0", busybox, "true")
-    assert line == ("berth: --gpus device=0: the policy of this machine withholds this GPU; "
+    assert line == ("berth: --gpus device=0: the policy of this machine does not allow this GPU; "
                     "try: berth policy show")
 
 
@@ -140,8 +140,8 @@ def test_a_policy_that_others_can_write_is_refused(berth, busybox, eight, site):
     flags = site('gpu.environment = "grant"')
     (pathlib.Path(flags[1]) / "policy.json").chmod(0o666)
     line = berth.fail(*flags, "run", "--rm", busybox, "true")
-    assert line == (f"berth: cannot read the policy of this machine: read '{flags[1]}/policy.json': it can be "
-                    "written by others; try: a copy in its place, which nobody else has open: cp "
+    assert line == (f"berth: cannot read the policy of this machine: read '{flags[1]}/policy.json': it is "
+                    "writable by others; try: a copy in its place, which nobody else has open: cp "
                     f"{flags[1]}/policy.json COPY")
 
 

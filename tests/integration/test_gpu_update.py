@@ -150,7 +150,7 @@ def test_what_has_no_driver_has_to_be_started_anew(machine):
 def test_limits_wait_for_another_call(machine):
     machine.start("train", "--gpus", "device=3")
     done = machine.berth.run(*machine.flags, "update", "--gpus", "2", "--memory", "64m", "train")
-    assert done.returncode == 1 and "its GPUs are changed by themselves" in done.stderr
+    assert done.returncode == 1 and "cannot be changed together with other values" in done.stderr
     assert machine.gpus_of("train") == [3]
 
 

@@ -831,10 +831,10 @@ def test_what_is_wrong_with_the_configuration_is_one_line(berth, registry, fleet
     def told(*flags):
         return berth.fail("hub", *flags, status=1)
 
-    assert "no registry is named" in told()
+    assert "no registry is given" in told()
     served = ("--upstream", registry.address, "--repository", "hub/*", "--listen", "127.0.0.1:0")
     assert berth.ok("hub", "--check", *served) == "berth-hub: the configuration can be served\n"
-    assert "nothing may be served" in told("--upstream", registry.address)
+    assert "nothing is served" in told("--upstream", registry.address)
     assert "--upstream" in told("--repository", "x")
     assert "expected ADDRESS:PORT" in told(*served, "--listen", "localhost")
     assert "no-such" in told("--config", "/no-such.toml")
@@ -853,7 +853,7 @@ def test_what_is_wrong_with_the_configuration_is_one_line(berth, registry, fleet
                                                                   "h10")
     accounts = work / "accounts"
     accounts.write_text("bob:$apr1$x$y\n")
-    assert "accounts:1: the hash is not bcrypt's" in told_by_it("--htpasswd", accounts)
+    assert "accounts:1: the hash is not a bcrypt hash" in told_by_it("--htpasswd", accounts)
     assert "no-such" in told_by_it("--fleet", "/no-such")
     empty = work / "empty.pem"
     empty.write_text("")

@@ -61,7 +61,7 @@ def test_skopeo_reads_an_oci_directory(berth, saved, work):
     manifest = skopeo("inspect", "--raw", f"oci:{work}/layout:boat:1")
     assert images.digest_of(manifest.encode()) == images.busybox().digest
     line = berth.fail("save", "--format", "oci", "-o", work / "layout", "boat:1", status=1)
-    assert line == f"berth: cannot save boat:1: write '{work}/layout': it is there already"
+    assert line == f"berth: cannot save boat:1: write '{work}/layout': it already exists"
 
 
 @pytest.mark.parametrize("target", ["docker-archive:{}/b.tar:sub:2", "oci-archive:{}/b.tar:sub:2",
@@ -93,7 +93,7 @@ def test_no_program_is_started_for_an_archive(berth, work, listing, name, magic)
     berth.ok("images")
     before = listing()
     assert berth.fail("load", "-i", archive, status=1, env=path) == (
-        f"berth: cannot load '{archive}': read the archive: it is no tar")
+        f"berth: cannot load '{archive}': read the archive: it is not a tar archive")
     assert berth.fail("import", archive, "packed:1", status=1, env=path).startswith(
         f"berth: cannot import '{archive}': ")
     assert not (work / "started").exists()
@@ -199,8 +199,8 @@ def test_a_wrong_import_is_refused_and_leaves_the_store_as_it_was(berth, rootfs,
     berth.ok("images")
     before = listing()
     assert berth.fail("import", "--change", "RUN rm -rf /", rootfs, "x", status=1) == (
-        f"berth: cannot import '{rootfs}': read change 'RUN rm -rf /': there are CMD, ENTRYPOINT, "
-        "ENV, EXPOSE, LABEL, ONBUILD, STOPSIGNAL, USER, VOLUME and WORKDIR")
+        f"berth: cannot import '{rootfs}': read change 'RUN rm -rf /': expected CMD, ENTRYPOINT, ENV, EXPOSE, "
+        "LABEL, ONBUILD, STOPSIGNAL, USER, VOLUME or WORKDIR")
     assert berth.fail("import", work / "none", "x", status=1) == (
         f"berth: cannot import '{work}/none': open '{work}/none': No such file or directory")
     text = work / "text"

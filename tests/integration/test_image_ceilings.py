@@ -43,7 +43,7 @@ def test_more_published_ranges_than_fit_are_one_line(berth, busybox):
 def test_volumes_of_an_image_have_an_end(berth, asking):
     image = asking({"Volumes": {f"/v/{number}": {} for number in range(257)}})
     line = berth.fail("run", "--rm", image, "true", timeout=20)
-    assert line.startswith("berth: the image asks for 257 volumes; at most 256 are made; try: ")
+    assert line.startswith("berth: the image declares 257 volumes; at most 256 are made; try: ")
     assert berth.ok("ps", "-aq") == "" and berth.ok("volume", "ls", "-q") == ""
     if berth.account.kind == "root":  # what it says to try
         mounted = berth.directory / "mounted"

@@ -196,4 +196,4 @@ def test_unshare_runs_what_it_is_told(berth):
 
 @pytest.mark.profiles("root")
 def test_root_needs_no_unshare(berth):
-    assert "root of the machine has all ids" in berth.fail("unshare", "true")
+    assert "root has all ids" in berth.fail("unshare", "true")

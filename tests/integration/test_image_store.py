@@ -119,14 +119,14 @@ def test_a_directory_of_somebody_else_is_not_used(berth, work, profile, flag, wh
     os.chown(place, 4242, 4242)
     place.chmod(0o777)
     assert berth.fail(flag, place, "images", status=1) == (
-        f"berth: {what} '{place}' belongs to somebody else; try: {way}")
+        f"berth: {what} '{place}' belongs to another user; try: {way}")
     os.chown(place, profile.uid, profile.gid)
     assert berth.fail(flag, place, "images", status=1) == (
-        f"berth: {what} '{place}' can be written by others; try: chmod go-w {place}")
+        f"berth: {what} '{place}' is writable by others; try: chmod go-w {place}")
     place.chmod(0o775)
     os.chown(place, profile.uid, 4242)
     assert berth.fail(flag, place, "images", status=1) == (
-        f"berth: {what} '{place}' can be written by others; try: chmod go-w {place}")
+        f"berth: {what} '{place}' is writable by others; try: chmod go-w {place}")
     assert not list(place.iterdir())
     os.chown(place, profile.uid, profile.gid)
     (work / "link").symlink_to(place)

@@ -99,7 +99,7 @@ def test_who_cannot_have_them_again_is_told_so(berth, image, start_registry):
     server.stop()
     output = berth.directory / "saved.tar"
     line = berth.fail("save", "--output", str(output), reference, status=1)
-    assert line.startswith(f"berth: cannot save {reference}: cannot fetch again what is only "
+    assert line.startswith(f"berth: cannot save {reference}: cannot fetch again a layer that is only kept "
                            "unpacked in the store (berth pull --keep-blobs keeps it): connect to ")
     assert not output.exists()
     assert list((berth.root / "tmp").iterdir()) == []

@@ -149,7 +149,7 @@ def test_an_image_that_others_could_have_written_is_not_mounted(berth, push):
     berth.ok(*EROFS, "pull", "--quiet", reference)
     [image] = berth.root.glob("layers/*/fs.erofs")
     image.chmod(0o622)
-    assert "it can be written by others" in berth.fail("run", "--rm", reference, "true")
+    assert "it is writable by others" in berth.fail("run", "--rm", reference, "true")
     image.chmod(0o600)
     os.chown(image, 12345, 0)
     assert "'" in berth.fail("run", "--rm", reference, "true")

@@ -318,7 +318,7 @@ def test_attach_says_what_it_cannot(berth, image):
     front = berth.spawn("run", "--rm", "--name", "tug", image, *SHELL, "echo up; sleep 100")
     assert front.stdout.readline() == "up\n"
     assert berth.fail("attach", "tug", status=1) == (
-        "berth: cannot attach to container 'tug': it is in front of another process; "
+        "berth: cannot attach to container 'tug': it runs in the foreground of another process; "
         "try: run it without --rm, or with -t or -d")
     berth.ok("rm", "-f", "tug")
     front.communicate(timeout=10)

@@ -62,5 +62,5 @@ def test_a_document_that_is_long_is_shown_whole(berth, registry):
 def test_other_verbs_of_manifests_say_what_to_type(berth):
     for verb in ("create", "push", "annotate"):
         assert berth.fail("manifest", verb, "x") == (
-            f"berth: berth has no verb 'manifest {verb}': an index is made with its images; "
+            f"berth: berth has no verb 'manifest {verb}': an index is created together with its images; "
             "try: berth bake, or buildah manifest")

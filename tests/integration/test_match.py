@@ -138,7 +138,7 @@ def test_the_table_marks_what_is_taken(berth, story, fleet):
 
 def test_why_shows_every_clause_of_what_is_taken(berth, story, fleet):
     out = berth.ok("why", "--node", fleet / "m60-broadwell.json", "--gpu-driver", "image", story)
-    assert "(broadwell_nvcap52): pass, and is the one that is taken" in out
+    assert "(broadwell_nvcap52): pass, and is the chosen one" in out
     for word in ("platform", "cpu", "driver", "gpu"):
         assert any(line.startswith(word) for line in out.splitlines()), out
 
@@ -147,7 +147,7 @@ def test_why_not_says_what_would_lift_it(berth, story, fleet):
     node = fleet / "m60-broadwell.json"
     out = berth.ok("why-not", "--node", node, "--gpu-driver", "image", story, "skylake512")
     assert "this node is broadwell" in out
-    assert "taken instead: sha256:" in out and "(broadwell_nvcap52)" in out
+    assert "chosen instead: sha256:" in out and "(broadwell_nvcap52)" in out
     _, answer = matched(berth, "why-not", "--node", node, story, "skylake512")
     assert answer["entries"][0]["clauses"][1]["lift"] == "cpu=skylake_avx512"
 
@@ -163,7 +163,7 @@ def test_wrong_words_are_one_line_with_the_nearest(berth, story, fleet):
     assert "did you mean" in berth.fail("what-if", story, "gpuu=sm_90", status=1)
     assert "no entry 'nope'" in berth.fail("why-not", story, "nope", status=1)
     assert "no-such" in berth.fail("match", "--node", "/no-such.json", story, status=1)
-    assert "--node and --fleet are two answers to one question" in berth.fail(
+    assert "--node and --fleet cannot be used together" in berth.fail(
         "match", "--node", fleet / "plain.json", "--fleet", fleet, story, status=1)
     assert "create '/no-such/node.json': No such file" in berth.fail(
         "node", "save", "/no-such/node.json", status=1)
@@ -209,14 +209,14 @@ def test_a_hopeless_image_is_refused_before_its_layers(berth, registry):
 def test_strict_refuses_what_comes_with_a_remark(berth, registry):
     reference = push_variants(registry, "variants/strict", {"gpu": {"gpu": "sm_90"}})
     line = berth.fail("pull", "--strict", reference, status=1)
-    assert "this node has none" in line and "without --strict it is taken" in line
+    assert "this node has none" in line and "omit --strict to use it" in line
     assert "this node has none" in berth.run("pull", reference).stderr
 
 
 def test_strict_refuses_what_is_not_known(berth, registry):
     reference = push_variants(registry, "variants/strange", {"strange": {"flux": "9"}})
     line = berth.fail("pull", "--strict", reference, status=1)
-    assert "flux" in line and "without --strict it is taken" in line
+    assert "flux" in line and "omit --strict to use it" in line
     assert berth.ok("images", "-q") == ""
     berth.ok("pull", reference)
     assert "flux" in berth.fail("run", "--rm", "--strict", reference, "true", status=125)
@@ -237,7 +237,7 @@ def test_what_is_found_not_to_run_is_refused_by_run_each_time(berth, foreign):
     for _ in range(2):  # freshly pulled, and remembered
         line = berth.fail("run", "--rm", foreign, status=125)
         assert "its program /app is for arm64, although it is declared for amd64" in line
-        assert "--force starts it all the same" in line
+        assert "--force starts it anyway" in line
     assert "/app is for arm64" in berth.fail("pull", "--strict", foreign, status=1)
     assert berth.ok("run", "--rm", foreign, "echo", "another command") == "another command\n"
     assert berth.run("run", "--rm", "--force", foreign).returncode == 126

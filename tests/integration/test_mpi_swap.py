@@ -116,8 +116,8 @@ def test_a_version_of_glibc_that_the_image_lacks_is_named(berth, own, work):
     missing = (f"the image's libc.so.6 has no {mpi_images.FUTURE} (future), needed by "
                f"{theirs}/libmpi.so.40.30.4")
     assert refused(berth, image, theirs) == (
-        f"berth: --mpi host: Open MPI, libmpi.so.40 (40.20.1) stays: {missing}; try: --mpi auto, which keeps "
-        "the image's then")
+        f"berth: --mpi host: Open MPI, libmpi.so.40 (40.20.1) stays: {missing}; try: --mpi auto, which then "
+        "keeps the image's MPI")
     assert missing in warned(berth, image, theirs)
     assert warned(berth, image, theirs).endswith("using the image's MPI instead")
 
@@ -148,7 +148,7 @@ def test_rules_say_how_alike_they_have_to_be(berth, own, work):
     assert "the host's 40.10 is older than the image's 40.20" in done.stderr
     assert "by the rule 'strict' 40.10 is not 40.20" in refused(berth, image, theirs, "--mpi-compatibility", "strict")
     assert berth.fail("run", "--rm", "--mpi-compatibility", "full", image, "/app").startswith(
-        "berth: '--mpi-compatibility' says how alike the host's MPI has to be")
+        "berth: '--mpi-compatibility' needs '--mpi'")
 
 
 @pytest.mark.profiles("root")
@@ -263,7 +263,7 @@ def test_no_other_descriptor_passes_for_one(berth, busybox, work):
                               pass_fds=[file.fileno()])
         out, err = process.communicate(timeout=60)
     assert out == "none\n", err
-    assert f"PMI_FD={rank['PMI_FD']} is no socket of a launcher's, ignoring" in err
+    assert f"PMI_FD={rank['PMI_FD']} is not a launcher's socket, ignoring" in err
 
 
 def test_a_container_that_outlives_its_command_has_no_socket(berth, busybox):
@@ -274,7 +274,7 @@ def test_a_container_that_outlives_its_command_has_no_socket(berth, busybox):
                               env={"PMI_RANK": "0", "PMI_SIZE": "1", "PMI_FD": number})
         _, err = process.communicate(timeout=60)
     assert process.returncode == 125
-    assert "PMI_FD: the launcher's socket is given to a container that goes with its command alone" in err
+    assert "PMI_FD: only a container that ends with its command can have the launcher's socket" in err
 
 
 # ---- Debian's own -------------------------------------------------------------------------------

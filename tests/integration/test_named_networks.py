@@ -260,7 +260,7 @@ def test_a_record_that_cannot_be_read_is_told(berth):
     assert said.returncode == 0 and said.stdout == "bridge\nhost\nnone\n"
     assert "cannot read a network: " in said.stderr and said.stderr.count("network 'app'") == 1
     said = berth.fail("network", "create", "other", status=1)
-    assert "cannot choose a subnet beside an unknown one" in said
+    assert "cannot choose a subnet: that of another network is not known" in said
     assert f"remove that file of {berth.root}/networks" in said
     said_by(berth, "network", "create", "--subnet", "10.77.0.0/24", "other")
 
@@ -390,8 +390,8 @@ def test_a_container_without_a_named_network_is_connected_for_its_next_start(ber
     said_by(berth, "network", "create", "app")
     serve(berth, image, "ship", "--network", "bridge")
     said = berth.fail("network", "connect", "app", "ship", status=1)
-    assert said == ("berth: connect container 'ship': it was started in no network with a name, and "
-                    "gets none while it runs; try: berth stop ship, berth network connect app ship, "
+    assert said == ("berth: connect container 'ship': it was started without a named network, and cannot get "
+                    "one while it runs; try: berth stop ship, berth network connect app ship, "
                     "berth start ship")
     said_by(berth, "stop", "-t", "0", "ship")
     said_by(berth, "network", "connect", "app", "ship")
@@ -494,8 +494,8 @@ def test_a_holder_that_is_not_ours_is_not_joined(berth, image, lab):
                 "Permission denied\n")
             record.chmod(0o666)
             assert berth.fail("run", "--rm", "--network", "app", image, "true") == (
-                "berth: cannot trust the record of who holds the networks, in "
-                f"{berth.state}/network: read 'holder': it can be written by others; try: a "
+                "berth: cannot trust the record of the networks' holder in "
+                f"{berth.state}/network: read 'holder': it is writable by others; try: a "
                 "copy in its place, which nobody else has open: cp holder COPY")
             record.unlink()
         else:

@@ -301,7 +301,7 @@ def test_the_subnet_is_none_that_the_host_has_a_way_to(lab):
     lab.detach("c1")
     lab.host.ok("ip", "route", "add", "192.168.0.0/16", "via", WORLD)
     failure = lab.try_attach("c1", lab.container())
-    assert failure["what"] == "find a private subnet that no route of this host has"
+    assert failure["what"] == "find a private subnet that overlaps no route of this host"
 
 
 def test_a_host_that_does_not_forward_becomes_no_router(lab):

@@ -352,7 +352,7 @@ def test_what_a_node_gives_damaged_those_below_ask_the_registry_for(work, image,
         damage_what_is_kept(nodes.fronts[0], sizes(image)[large])
         below = nodes.pull(1)
         assert below.result
-        assert "a node of this job gave damaged bytes: " in below.output
+        assert "a node of this job sent damaged data: " in below.output
         assert registry.sent[large] == 2 * sizes(image)[large]
         assert_whole(nodes, image, but_for=(2,))
 

@@ -139,7 +139,7 @@ def test_the_whole_instead_of_a_part_is_refused(image, transfer):
     # The last part alone may be a whole: what comes before it is passed over.
     with hostile.running(image, blobs=[whole, hostile.ranges]) as registry:
         assert refusal(transfer, registry) == ("corrupt", action(registry, image) +
-                                               "check its range: the whole blob instead of a piece")
+                                               "check its range: the registry sent the whole blob instead of a part")
 
 
 def test_the_whole_after_parts_have_begun_is_refused(image, transfer):
@@ -163,7 +163,7 @@ def test_the_whole_after_parts_have_begun_is_refused(image, transfer):
         return exchange.hang_up()
     with hostile.running(image, blobs=[changes_its_mind, hostile.ranges]) as registry:
         assert refusal(transfer, registry) == ("corrupt", action(registry, image) +
-                                               "check its range: the whole blob instead of a piece")
+                                               "check its range: the registry sent the whole blob instead of a part")
 
 
 def test_pieces_of_a_few_bytes_without_end_are_refused(image, transfer):

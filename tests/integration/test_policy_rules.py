@@ -169,7 +169,8 @@ refuse = "not today"
 def test_images_come_from_where_the_site_says(berth, busybox, site):
     flags = site.apply(a='[[rule]]\nname = "ours"\nregistries = ["registry.example.org/*"]\n')
     repository = busybox.rsplit(":", 1)[0]
-    wanted = f"berth: the site takes no images from '{repository}' (rule 'ours'); try: one of registry.example.org/*"
+    wanted = f"berth: the site does not allow images from '{repository}' (rule 'ours'); try: one of " \
+             "registry.example.org/*"
     assert berth.fail(*flags, "run", "--rm", busybox, "true") == wanted
     assert berth.fail(*flags, "pull", busybox, status=1) == wanted
     assert berth.ok("images", "-q") == ""
@@ -178,12 +179,13 @@ def test_images_come_from_where_the_site_says(berth, busybox, site):
 
 
 OURS = '[[rule]]\nname = "ours"\nregistries = ["registry.example.org/*"]\n'
-MADE_HERE = ("berth: the site takes no images that were made or loaded here (rule 'ours'); try: berth pull, from "
+MADE_HERE = ("berth: the site does not allow images that were built or loaded here (rule 'ours'); try: berth "
+             "pull, from "
              "one of registry.example.org/*")
 
 
 def of_another(image):
-    return (f"berth: the site takes no images from '{image.rsplit(':', 1)[0]}' (rule 'ours'); try: one of "
+    return (f"berth: the site does not allow images from '{image.rsplit(':', 1)[0]}' (rule 'ours'); try: one of "
             "registry.example.org/*")
 
 
@@ -311,9 +313,9 @@ def test_a_name_service_that_does_not_answer_lets_nobody_past_a_rule(berth, busy
         with instead_of_getent(work, script):
             line = caller.fail(*run)
             numbers = [str(group)] if berth.account.kind == "root" else [str(berth.account.gid), str(group)]
-            assert line.startswith("berth: cannot decide which rules of the site apply, some of which ask for the "
-                                   "caller's groups: ask the name service: getent group "), line
-            assert line.endswith(f"{numbers[-1]}: {why}; try: numbers in 'when' ask nobody"), line
+            assert line.startswith("berth: cannot decide which rules of the site apply, because some depend on "
+                                   "the caller's groups: ask the name service: getent group "), line
+            assert line.endswith(f"{numbers[-1]}: {why}; try: numbers in 'when', which need no name service"), line
     flags = site.apply(a=f'[[rule]]\nname = "far"\nwhen = {{ group = "{group}" }}\nrefuse = "not for you"\n')
     with instead_of_getent(work, "exit 1"):
         assert "not for you (rule 'far')" in caller.fail(*run)  # a number asks nobody
@@ -328,7 +330,7 @@ def test_a_user_namespace_hides_nobodys_groups_from_a_rule(berth, busybox, site)
     assert program.endswith("/berth")
     done = berth.account.run(["unshare", "-r", program, *words])
     assert (done.returncode, done.stderr.splitlines()[-1]) == (125, (
-        "berth: cannot decide which rules of the site apply, some of which ask for the caller's groups: see them in a "
+        "berth: cannot decide which rules of the site apply, because some depend on the caller's groups: see them in a "
         "user namespace; try: the same command outside of it"))
 
 
@@ -380,11 +382,11 @@ def test_an_update_stays_below_what_is_forced(berth, busybox, site):
     flags = site.apply(a='[[rule]]\nmemory = "64m"\ncpus = "1.5"\npids-limit = 50\nforce = true\n')
     args = ("--memory", "32m", "--cpu-period", "50000", "--cpu-quota", "10000")
     berth.ok(*flags, "create", "--name", "c1", *args, busybox, "true")
-    most = {"--memory=65m": "--memory: the site lets it have at most 67108864 bytes",
-            "--memory-swap=-1": "--memory-swap: the site lets it have at most 134217728 bytes",
-            "--cpu-quota=80000": "--cpus: the site lets it have at most 1500 thousandths of a processor",
-            "--cpu-quota=-1": "--cpus: the site lets it have at most 1500 thousandths of a processor",
-            "--pids-limit=-1": "--pids-limit: the site lets it have at most 50"}
+    most = {"--memory=65m": "--memory: the site allows at most 67108864 bytes",
+            "--memory-swap=-1": "--memory-swap: the site allows at most 134217728 bytes",
+            "--cpu-quota=80000": "--cpus: the site allows at most 1500 thousandths of a processor",
+            "--cpu-quota=-1": "--cpus: the site allows at most 1500 thousandths of a processor",
+            "--pids-limit=-1": "--pids-limit: the site allows at most 50"}
     for flag, why in most.items():
         assert berth.fail("update", flag, "c1", status=1) == f"berth: cannot update container 'c1': {why}"
     for flag in ("--memory=64m", "--cpu-quota=75000", "--pids-limit=50", "--restart=no"):
@@ -398,7 +400,7 @@ def test_an_update_gives_no_gpus_but_those_of_the_site(berth, busybox, site):
     flags = site.apply(a='[[rule]]\ngpus = "none"\nforce = true\n')
     berth.ok(*flags, "create", "--name", "c1", busybox, "true")
     assert berth.fail("update", "--gpus", "all", "c1", status=1) == (
-        "berth: cannot update container 'c1': --gpus: a rule of the site says which it has; try: berth explain c1")
+        "berth: cannot update container 'c1': --gpus: a rule of the site sets its GPUs; try: berth explain c1")
 
 
 # ---- whose word, and how it is told ------------------------------------------------------------
@@ -427,7 +429,7 @@ mounts = ["/scratch/{user}:/scratch"]
     args = ("policy", "test", "--user", "alice", "--group", "hpc", "--partition", "gpu", "--feature", "h100",
             "--env", "X=1")
     done = berth.run(*flags, *args, "--format", "json", busybox)
-    assert done.returncode == 0 and "the image is not here" in done.stderr
+    assert done.returncode == 0 and "the image is not in the store" in done.stderr
     told = json.loads(done.stdout)
     assert [(rule["rule"], rule["applied"]) for rule in told["rules"]] == [("gpus", True), ("alice", True)]
     assert {"key": "gpus", "value": "all", "rule": "gpus", "forced": True} in told["effects"]
@@ -460,10 +462,10 @@ COPY = "; try: a copy in its place, which nobody else has open: cp {} COPY"
 def test_a_file_that_others_can_write_is_refused(site):
     path = site.write("a.toml", '[[rule]]\nenv.X = "1"\n')
     path.chmod(0o646)
-    assert site.refused() == f"berth: read '{path}': it can be written by others" + COPY.format(path)
+    assert site.refused() == f"berth: read '{path}': it is writable by others" + COPY.format(path)
     path.chmod(0o644)
     site.rules.chmod(0o777)
-    assert "it can be written by others" in site.refused("lint")
+    assert "it is writable by others" in site.refused("lint")
     site.rules.chmod(0o755)
     site.apply()
 
@@ -472,10 +474,10 @@ def test_a_file_of_somebody_else_is_refused(site):
     path = site.write("a.toml", '[[rule]]\nenv.X = "1"\n')
     path.chmod(0o664)
     os.chown(path, -1, 12345)
-    assert site.refused() == f"berth: read '{path}': it can be written by others" + COPY.format(path)
+    assert site.refused() == f"berth: read '{path}': it is writable by others" + COPY.format(path)
     path.chmod(0o644)
     os.chown(path, 12345, 12345)
-    assert site.refused() == f"berth: read '{path}': it belongs to somebody else" + COPY.format(path)
+    assert site.refused() == f"berth: read '{path}': it belongs to another user" + COPY.format(path)
     assert not (site.directory / "policy.json").exists()
 
 

@@ -105,7 +105,7 @@ def test_a_name_that_means_something_else_now_is_refused(berth, front, published
     image_of(v3_program, Labels={"moved": "yes"}).push(front.upstream, repository, "latest")
     done = berth.run("scan", "--attach", published)
     assert done.returncode == 1
-    assert "is none of the images that the registry has under this name now" in done.stderr
+    assert "is not one of the images that the registry has under this name now" in done.stderr
 
 
 def test_what_is_published_is_an_oci_artifact_that_others_find(front, published):
@@ -183,7 +183,7 @@ def escape(facts):
 @pytest.mark.parametrize("front", ["tag"], indirect=True)
 @pytest.mark.parametrize("change, words", [
     (lambda facts: b"no JSON", "line 1"),
-    (lambda facts: {**facts, "version": 2}, "of a later Berth"),
+    (lambda facts: {**facts, "version": 2}, "of a later version of Berth"),
     (lambda facts: {**facts, "subject": "sha256:" + "0" * 64}, "they are of"),
     (escape, "control characters"),
     (other_machine, "version '2.36; rm'"),

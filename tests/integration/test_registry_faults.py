@@ -106,7 +106,7 @@ def test_gives_up_on_a_registry_that_stays_busy(image, refused):
             503, headers={"Retry-After": "0"})]) as registry:
         assert refused(registry) == (
             "io", f"read {manifest(registry)}: 503 Service Unavailable; "
-            "try: again later; the registry is in trouble")
+            "try: again later; the registry reports an internal error")
         assert len(registry.seen("/manifests/")) == 5
 
 
@@ -114,7 +114,7 @@ def test_does_not_repeat_what_the_registry_cannot_do(image, refused):
     with hostile.running(image, manifests=[hostile.refused(500, "UNKNOWN", "boom")]) as registry:
         assert refused(registry) == (
             "io", f"read {manifest(registry)}: 500 Internal Server Error: boom; "
-            "try: again later; the registry is in trouble")
+            "try: again later; the registry reports an internal error")
         assert len(registry.seen("/manifests/")) == 1
 
 
@@ -139,8 +139,7 @@ def test_refuses_a_manifest_above_4_MiB(image, refused, claim):
     with hostile.running(image, manifests=[endless]) as registry:
         url = f"http://{registry.address}/v2/app/manifests/latest"
         assert refused(registry) == (
-            "corrupt", f"cannot read {manifest(registry)}: read '{url}': the answer is above "
-            "4194304 bytes")
+            "corrupt", f"cannot read {manifest(registry)}: read '{url}': the answer is longer than 4194304 bytes")
 
 
 def test_refuses_endless_headers(image, refused):
@@ -156,7 +155,7 @@ def test_refuses_endless_headers(image, refused):
     with hostile.running(image, manifests=[endless]) as registry:
         url = f"http://{registry.address}/v2/app/manifests/latest"
         assert refused(registry) == (
-            "corrupt", f"cannot read {manifest(registry)}: read '{url}': headers above 256 KiB")
+            "corrupt", f"cannot read {manifest(registry)}: read '{url}': headers of more than 256 KiB")
 
 
 def test_refuses_schema_1_with_the_reason(image, refused):
@@ -181,8 +180,8 @@ def test_says_what_it_is_where_it_is_no_image(refused, members, kind):
     artifact.manifest = json.dumps(manifest_of | members).encode()
     with hostile.running(artifact) as registry:
         assert refused(registry) == (
-            "unsupported", f"it is no container image but an artifact of type '{kind}'; try: the "
-            "tool that is made for it, such as helm or oras")
+            "unsupported", f"it is not a container image but an artifact of type '{kind}'; try: the tool for "
+                           "such artifacts, such as helm or oras")
         assert registry.seen("/blobs/") == []
 
 
@@ -191,7 +190,7 @@ def test_says_that_a_web_page_came(image, refused):
     with hostile.running(image, manifests=[page]) as registry:
         kind, line = refused(registry)
         assert (kind, line.partition(";")[0]) == (
-            "corrupt", f"read {manifest(registry)}: a web page came, and no manifest")
+            "corrupt", f"read {manifest(registry)}: the answer is a web page, not a manifest")
 
 
 def test_pushes_to_a_registry_that_does_not_answer_head(image, transfer):
@@ -275,7 +274,7 @@ def test_refuses_a_truncated_blob(image, refused):
     with hostile.running(image, blobs=[hostile.only(digest, hostile.truncated(1000))]) as registry:
         assert refused(registry) == (
             "corrupt", f"cannot read {blob(registry, digest)}: check its size: 1000 of {size} "
-            "bytes came")
+            "bytes arrived")
 
 
 def test_refuses_a_blob_that_is_too_long(image, refused):
@@ -340,8 +339,8 @@ def test_says_that_the_disk_is_full(registry, work):
         assert kind == "io"
         digest = image.layer_digests[0]
         assert line == (f"cannot pull '{server.reference}': cannot unpack layer '{digest}': "
-                        f"cannot unpack 'large': write 'large': No space left on device; try: free space where the "
-                        f"store lies, or another --root")
+                        "cannot unpack 'large': write 'large': No space left on device; try: free space on the "
+                        "store's file system, or another --root")
         assert store_listing(transfer.root) == before
     finally:
         subprocess.run(["umount", root], check=True)
@@ -422,8 +421,7 @@ def test_gives_up_after_a_few_lost_connections(image, refused):
         assert kind == "io"
         assert line == (f"cannot read {blob(registry, digest)}: read "
                         f"'http://{registry.address}/v2/app/blobs/{digest}': the connection was "
-                        "closed before the end; try: the same command again, when the network is "
-                        "back")
+                        "closed before the end; try: the same command again, when the network works")
         assert len(registry.seen(digest)) == 5
 
 
@@ -432,8 +430,8 @@ def test_refuses_another_piece_than_it_asked_for(image, refused):
     with hostile.running(image, blobs=[hostile.only(digest, hostile.first(
             1, hostile.dropped(1000))), hostile.wrong_ranges]) as registry:
         assert refused(registry) == (
-            "corrupt", f"cannot read {blob(registry, digest)}: check its range: another piece "
-            "than the one asked for")
+            "corrupt", f"cannot read {blob(registry, digest)}: check its range: the registry sent another part "
+                       "than requested")
 
 
 def test_does_not_trust_pieces_it_has_glued(image, refused):
@@ -559,7 +557,7 @@ def test_answers_no_challenge_of_a_host_that_the_registry_redirects_to(
         assert kind == "denied"
         words = ": authentication required" if scheme == "bearer" else ""
         assert line.endswith(
-            f": '{protocol}://{foreign.address}', where the registry sends us: 401 Unauthorized"
+            f": '{protocol}://{foreign.address}', to which the registry redirects: 401 Unauthorized"
             f"{words}; try: again later: a signed address may have expired, and a login is never sent "
             "there"), line
         assert foreign.requests and not foreign.seen("/v2/token")
@@ -574,7 +572,7 @@ def test_answers_no_challenge_of_a_host_that_takes_an_upload(image, transfer, wo
         auth.write_text(json.dumps({"auths": {registry.address: CREDENTIALS["password"]}}))
         assert transfer.pull(registry.reference).result["status"] == "downloaded"
         kind, line = transfer("push", reference=registry.reference, auth_files=[str(auth)]).error
-        assert kind == "denied" and f"'http://{foreign.address}', where the registry sends us" in line
+        assert kind == "denied" and f"'http://{foreign.address}', to which the registry redirects" in line
         assert foreign.seen("/uploads/") and not foreign.seen("/v2/token")
         sent = json.dumps([*foreign.requests, *registry.requests])
         assert not [secret for secret in SECRETS if secret in sent], sent
@@ -605,8 +603,7 @@ def test_follows_no_redirect_from_https_to_http(image, refused, work):
         path = "/v2/app/manifests/latest"
         assert refused(registry, tls_ca=str(certificate[0])) == (
             "denied", f"cannot read {manifest(registry)}: follow the redirect from "
-            f"'https://{registry.address}{path}' to 'http://{plain.address}{path}': it leaves "
-            "HTTPS for plain HTTP")
+            f"'https://{registry.address}{path}' to 'http://{plain.address}{path}': it goes from HTTPS to plain HTTP")
         assert plain.requests == []
 
 

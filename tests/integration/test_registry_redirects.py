@@ -91,7 +91,7 @@ def to(host, service):
 
 
 def refusal(host, service):
-    return f"go on to 'http://{host}:{service.port}/"
+    return f"follow the registry's redirect to 'http://{host}:{service.port}/"
 
 
 @pytest.mark.parametrize("what", ("manifests", "blobs"))
@@ -100,7 +100,7 @@ def test_a_registry_elsewhere_sends_nobody_to_his_own_machine(transfer, far, nea
     registry = far(**{what: [to(host, near)]})
     kind, line = transfer.pull(registry.reference, insecure_registries=[registry.address]).error
     assert (kind, near.requests) == ("denied", []), line
-    assert "an address for this machine alone, and the registry is elsewhere; try: " in line, line
+    assert "an address only for this machine, and the registry is not on it; try: " in line, line
 
 
 @pytest.mark.parametrize("host", ("169.254.169.254", "[fe80::1]", "cloud.example"))
@@ -110,7 +110,7 @@ def test_a_registry_elsewhere_sends_nobody_to_his_own_link(lab, transfer, far, i
         registry = far(blobs=[to(host, cloud)])
         kind, line = transfer.pull(registry.reference, insecure_registries=[registry.address]).error
         assert (kind, cloud.requests) == ("denied", []), line
-        assert "an address for this link alone" in line, line
+        assert "an address only for this link" in line, line
 
 
 def test_a_second_redirect_leads_no_nearer_either(transfer, far, near):

@@ -85,8 +85,8 @@ def test_nothing_is_made_in_the_hosts_own_root(berth, work, profile):
         mounted = mounts.read()
     line = berth.fail("run", "--rm", "-v", f"{source}:/berth-test-place", "--rootfs", "/", "true",
                       status=125)
-    assert line == ("berth: '/berth-test-place' does not exist in the root file system, which is "
-                    "the host's own: nothing is made there; try: a place that exists")
+    assert line == ("berth: '/berth-test-place' does not exist in the root file system, which is a directory of "
+                    "the host: nothing is created there; try: a place that exists")
     berth.ok("run", "--rm", "--init", "--hostname", "box", "--tmpfs", "/mnt", "--rootfs", "/",
              "true")
     assert (top("/"), top("/etc"), top("/usr/local"), top("/sbin")) == before
@@ -98,7 +98,7 @@ def test_the_root_is_the_hosts_by_any_name(berth, work, profile):
     (profile.own(work / "links") / "up").symlink_to("/")
     line = berth.fail("run", "--rm", "--tmpfs", "/berth-test-place", "--rootfs",
                       work / "links/up", "true", status=125)
-    assert "which is the host's own" in line
+    assert "which is a directory of the host" in line
     assert not os.path.exists("/berth-test-place")
 
 

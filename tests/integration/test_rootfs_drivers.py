@@ -193,7 +193,7 @@ def test_explain_tells_which_driver_and_why(berth, reference):
     berth.ok("--rootfs-driver", "copy", "run", "--name", "hold", reference, "true")
     assert root_items(berth, "hold") == [
         ("copy", "--rootfs-driver or BERTH_ROOTFS_DRIVER asks for it")]
-    assert "nothing asks for one" in berth.ok("explain", "hold")
+    assert "nothing requests one" in berth.ok("explain", "hold")
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def test_arguments_follow_the_images_entrypoint(berth, push):
     assert berth.ok("run", "--rm", "--entrypoint", "hostname", "--hostname", "tug", image) == "tug\n"
     assert berth.ok("run", "--rm", "--entrypoint", "", image, "echo", "e") == "e\n"
     assert berth.fail("run", "--rm", "--entrypoint", "", image) == (
-        "berth: the image names no command and none was given; "
+        "berth: the image has no command and none was given; "
         "try: a command after the image, e.g. /bin/sh")
 
 
@@ -70,12 +70,12 @@ def test_an_ordinary_user_in_the_container_has_a_home_and_no_capability(berth, b
 def test_a_user_of_a_single_id_can_be_nobody_else(berth, busybox, push):
     berth.ok("pull", "--quiet", busybox)
     assert berth.fail("run", "--rm", "-u", "sailor", busybox, "id") == (
-        "berth: user 'sailor': this machine gave you one user id; "
+        "berth: user 'sailor': this user has only one user id; "
         "try: ask for subordinate ids in /etc/subuid and /etc/subgid")
     done = berth.run("run", "--rm", push(configured(User="sailor")), "id", "-u")
     assert done.stdout == "0\n"
-    assert "berth: warning: the image's user 'sailor' cannot be expressed with the ids that you have, " \
-           "using your own as root instead" in done.stderr
+    assert "berth: warning: the image's user 'sailor' cannot be mapped to the ids that this user has, " \
+           "using this user as root instead" in done.stderr
 
 
 def test_the_working_directory_is_the_images_unless_another_is_named(berth, push):

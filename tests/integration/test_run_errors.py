@@ -118,8 +118,8 @@ def test_nothing_is_relative_to_a_directory_that_is_gone(berth, busybox, work, p
     done = subprocess.run(["sh", "-c", f"cd {gone} && rmdir {gone} && {argv}"], capture_output=True,
                           text=True, env=berth.account.environment(), timeout=60, check=False)
     assert done.returncode in (1, 125), done
-    assert "there is no working directory any more to find it in; try: an absolute path, or cd to " \
-           "a directory that is there" in done.stderr
+    assert "the working directory no longer exists; try: an absolute path, or cd to " \
+           "a directory that exists" in done.stderr
     assert sorted(os.listdir("/")) == before
 
 
@@ -208,7 +208,7 @@ def test_a_stop_signal_of_an_image_that_is_none_is_told(berth, push):
     berth.ok("pull", "-q", image)
     done = berth.run("run", "--rm", image)
     assert (done.returncode, done.stderr) == (
-        0, "berth: warning: the image's stop signal 'SIGFOO' is no signal, using SIGTERM instead\n")
+        0, "berth: warning: the image's stop signal 'SIGFOO' is not a signal, using SIGTERM instead\n")
 
 
 @pytest.mark.profiles("root", "user")
@@ -278,7 +278,7 @@ def test_a_value_that_no_tmpfs_has(refused, option):
 
 def test_an_entrypoint_of_several_words(refused):
     assert refused("--entrypoint", '["/bin/sh", "-c"]') == (
-        "berth: --entrypoint: one program, whose arguments come after IMAGE; "
+        "berth: --entrypoint takes one program; its arguments come after IMAGE; "
         "try: --entrypoint PROGRAM IMAGE ARG...")
 
 
@@ -305,8 +305,8 @@ def test_an_image_whose_user_has_ids_beyond_them_runs(berth, push):
         berth.ok("pull", "-q", image)
     done = berth.run("run", "--rm", foreign, "id", "-u")
     assert (done.returncode, done.stdout) == (0, "0\n"), done
-    assert done.stderr == ("berth: warning: the image's user '164188' cannot be expressed with the ids that you "
-                           "have, using your own as root instead\n")
+    assert done.stderr == ("berth: warning: the image's user '164188' cannot be mapped to the ids that this "
+                           "user has, using this user as root instead\n")
     done = berth.run("run", "--rm", listed, "id", "-u")
     assert (done.returncode, done.stdout) == (0, "0\n"), done
     if berth.account.kind == "user":

@@ -102,8 +102,8 @@ def test_privileged_hides_nothing_and_holds_all(berth, busybox, profile):
     assert int(lines[0].split()[1], 16) & 1 << 21
     assert lines[1].split()[1] == "0"
     assert lines[2:4] == ["0", "mounted"]
-    warning = ("--privileged gives a container of an ordinary user what that user has: no rights "
-               "over the host, and the devices that this user may open")
+    warning = ("--privileged gives a rootless container what its user has: no rights over the host, and only "
+               "the devices that this user may open")
     assert (warning in done.stderr) == (profile.name != "root")
     if profile.name == "root":
         here = [path for path in ("/dev/fuse", "/dev/loop-control") if os.path.exists(path)]
@@ -304,8 +304,8 @@ def test_flags_of_others_are_refused_with_what_to_type(berth, busybox):
     for flag, said in (
             ("--link=db:db", "unknown flag '--link': containers of a network find each other by "
                              "name; try: berth network create app, and --network app for both"),
-            ("--link-local-ip=a", "unknown flag '--link-local-ip': networks give addresses by "
+            ("--link-local-ip=a", "unknown flag '--link-local-ip': networks assign addresses "
                                   "themselves"),
-            ("--volume-driver=nfs", "unknown flag '--volume-driver': volumes lie in the "
-                                    "store, there are no plugins")):
+            ("--volume-driver=nfs", "unknown flag '--volume-driver': volumes are in the store, and there are no "
+                                    "plugins")):
         assert berth.fail("run", flag, busybox, "true", status=125) == "berth: " + said

@@ -81,7 +81,7 @@ def test_scripts_ask_whether_something_exists(berth, pulled):
 
 @pytest.mark.parametrize("words, line", [
     (("compose", "up", "-d"),
-     "berth has no verb 'compose': files of several services are not read; try: docker compose or podman-compose "
+     "berth has no verb 'compose': Compose files are not supported; try: docker compose or podman-compose "
      "with berth-runtime as their runtime"),
     (("pod", "create"), "berth has no verb 'pod': there are no pods; try: --network container:NAME --ipc container:NAME"),
     (("shell", "--nv", "x.sif"),

@@ -123,7 +123,7 @@ def test_files_of_the_image_are_his_and_root_is_somebody_else(berth, image, work
             "id -u; touch /data/x; mkdir /new; chown 77 /new; stat -c %u /new")
     if profile.kind == "single_id":
         assert berth.fail(*root, status=125) == (
-            "berth: user '0': this machine gave you one user id; "
+            "berth: user '0': this user has only one user id; "
             "try: ask for subordinate ids in /etc/subuid and /etc/subgid")
         return
     assert berth.ok(*root) == "0\n77\n"
@@ -176,4 +176,4 @@ def test_a_namespace_of_another_container_is_none_of_his(berth, image):
 @pytest.mark.profiles("root")
 def test_root_has_no_id_to_keep(berth, image):
     assert berth.fail(*KEEP, image, "true", status=125) == (
-        "berth: keep-id is only supported in rootless mode; try: without it: root keeps every id")
+        "berth: keep-id is only supported in rootless mode; try: no --userns: root has every id")

@@ -87,7 +87,7 @@ def test_one_that_cannot_be_deleted_does_not_keep_the_others(runtime, three):
 def test_what_is_no_regular_expression_is_told(runtime, verb):
     done = runtime.call(verb, "--regex", "a[")
     assert done.returncode == 1
-    assert done.stderr.startswith("berth-runtime: --regex: 'a[' is no regular expression: ")
+    assert done.stderr.startswith("berth-runtime: --regex: 'a[' is not a regular expression: ")
 
 
 @ROOT

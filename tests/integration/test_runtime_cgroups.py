@@ -105,7 +105,7 @@ def test_a_limit_of_a_disk_is_in_the_files_of_its_controller(runtime, bundle):
 REFUSED = {
     "memory.limit": ({"memory": {"limit": -5}}, "expected -1 or more, got -5"),
     "memory.swap": ({"memory": {"limit": 2 << 20, "swap": 1 << 20}},
-                    "it is memory and swap together, and below memory.limit"),
+                    "it counts memory and swap together, and is below memory.limit"),
     "blockIO.leafWeight": ({"blockIO": {"leafWeight": 7}}, "expected 10 to 1000, got 7"),
     "network.classID": ({"network": {"classID": 5}}, "no cgroup controller 'net_cls'"),
     "network.priorities": ({"network": {"priorities": [{"name": "lo", "priority": 3}]}},
@@ -403,7 +403,7 @@ def test_a_user_without_one_runs_and_is_told(runtime, bundle, ordinary):
     where = MOUNTS.get("pids", UNIFIED)
     done = user.run(bundle.shell("echo ran"))
     assert (done.returncode, done.stdout) == (0, "ran\n")
-    reason = ", as cgroup v1 is root's alone" if "pids" in MOUNTS else ""
+    reason = ", because only root can use cgroup v1" if "pids" in MOUNTS else ""
     assert done.stderr == (f"berth-runtime: warning: linux.resources.pids.limit: no permission for "
                            f"'{where}'{reason}; ignoring\n")
 

@@ -75,7 +75,7 @@ def test_a_link_replaces_what_has_its_name_and_leaves_nothing_beside_it(runtime,
 def test_a_link_never_replaces_a_directory(runtime, bundle):
     (bundle.rootfs / "opt/full").mkdir(parents=True)
     line = runtime.error(annotate(bundle, **{"/opt/full": "new"}).shell("true"))
-    assert line == RUN + "cannot make link '/opt/full': a directory is in its place"
+    assert line == RUN + "cannot make link '/opt/full': there is a directory at this path"
 
 
 def test_a_link_is_made_in_a_read_only_root_too(runtime, bundle):
@@ -99,7 +99,7 @@ def test_no_link_is_made_in_a_volume(runtime, bundle, place):
     for path in ("/data/evil", "/way/evil", "/data/deep/evil"):
         bundle.config["annotations"] = {}
         line = runtime.error(annotate(bundle, **{path: "x"}).shell("true"))
-        assert line.startswith(RUN + f"cannot make link '{path}': ") and "it lies in another mount; try: " in line
+        assert line.startswith(RUN + f"cannot make link '{path}': ") and "it is in another mount; try: " in line
     assert os.listdir(place / "volume") == []
 
 
@@ -110,7 +110,7 @@ def test_a_link_is_made_in_no_other_file_system_than_a_tmpfs_at_dev(runtime, bun
     assert runtime.out(bundle.shell("readlink /dev/evil")) == "x\n"
     mount.update(type="ramfs", source="ramfs", options=["nosuid"])
     line = runtime.error(bundle.shell("true"))
-    assert line.startswith(RUN + "cannot make ") and ": it lies in another mount; try: " in line
+    assert line.startswith(RUN + "cannot make ") and ": it is in another mount; try: " in line
 
 
 @pytest.mark.parametrize("path", ["relative", "/", "/opt/", "/proc/evil", "/opt/../sys/evil", ""])
@@ -319,4 +319,4 @@ def test_a_link_in_a_volume_at_etc_shows_nothing_that_the_volume_shuts_off(runti
     (place / "etc" / name).symlink_to("closed/key")
     secret.mount("/etc", place / "etc", "rbind")
     line = runtime.error(secret.shell(f"cat /etc/{name}"))
-    assert line == RUN + f"cannot cover '/etc/{name}': a link leads '/etc/{name}' to another mount"
+    assert line == RUN + f"cannot cover '/etc/{name}': a symbolic link leads '/etc/{name}' to another mount"

@@ -19,7 +19,7 @@ from support.oci_fixtures import (bundle, kind, mounted_hierarchies, ok, place, 
 ROOT = pytest.mark.parametrize("kind", ["root"], indirect=True)
 NODES = "for node in /dev/nvidia*; do [ ! -c $node ] || echo $node; done"
 SECOND = ["/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia5", "/dev/nvidiactl"]
-SYNTHETIC = "berth-runtime: warning: the driver tree is synthetic: these are no real GPUs\n"
+SYNTHETIC = "berth-runtime: warning: the driver tree is synthetic: these are not real GPUs\n"
 FAILED = "cannot run container 'c1': cannot give the container its devices: "
 # An open() that the rules let through finds no driver of this machine behind the number.
 GIVEN, DENIED = "No such device or address", "Operation not permitted"
@@ -161,7 +161,7 @@ def test_a_policy_of_somebody_else_is_one_line(runtime, bundle, site):
     policy = site.directory / "policy.json"
     os.chown(policy, 1000, 1000)
     assert runtime.error(asks(bundle)) == (
-        FAILED + f"cannot read the site's policy: read '{policy}': it belongs to somebody else; "
+        FAILED + f"cannot read the site's policy: read '{policy}': it belongs to another user; "
         f"try: a copy in its place, which nobody else has open: cp {policy} COPY")
 
 
@@ -183,7 +183,7 @@ def test_an_inventory_that_another_user_left_in_tmp_is_one_line(runtime, bundle,
         if not os.path.islink(path):
             os.chmod(path, 0o755 if os.path.isdir(path) else 0o644)
     line = runtime.error(bundle)
-    assert line.startswith(FAILED) and "it belongs to somebody else" in line
+    assert line.startswith(FAILED) and "it belongs to another user" in line
 
 
 @ROOT
@@ -192,7 +192,7 @@ def test_volumes_of_driver_files_that_another_user_can_write_are_one_line(runtim
     assert runtime.run(asks(bundle).args("/bin/true")).returncode == 0
     os.chown(site.state / "volumes", 1000, 1000)
     line = runtime.error(bundle)
-    assert line.startswith(FAILED) and f"'{site.state}/volumes': it belongs to somebody else" in line
+    assert line.startswith(FAILED) and f"'{site.state}/volumes': it belongs to another user" in line
 
 
 def test_an_image_cannot_lead_a_driver_file_to_the_host(runtime, bundle, site, place):
@@ -377,8 +377,8 @@ def test_driver_mode_image_takes_nodes_alone_of_a_cdi_device(runtime, bundle, si
     done = runtime.run(bundle)
     assert done.stdout.splitlines() == ["1:7", "one"], done
     assert done.stderr.splitlines()[0] == (
-        "berth-runtime: warning: driver mode 'image': CDI devices give nodes and variables alone, "
-        "ignoring their mounts, links and hooks")
+        "berth-runtime: warning: driver mode 'image': CDI devices give only nodes and variables, ignoring their "
+        "mounts, links and hooks")
     site.write(**found)
     assert runtime.run(bundle).returncode == 1  # the hook
 

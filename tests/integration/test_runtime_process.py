@@ -218,7 +218,7 @@ INVALID = [
      "linux.memoryPolicy.flags: unknown value 'x'"),
     ("linux.personality", {"domain": "x"}, "linux.personality.domain: unknown value 'x'"),
     ("linux.personality", {"domain": "LINUX", "flags": ["x"]},
-     "linux.personality.flags: there are none, got 'x'"),
+     "linux.personality.flags: expected none, got 'x'"),
     ("linux.timeOffsets", {"monotonic": {"secs": 1}},
      "linux.timeOffsets: needs a new time namespace"),
     ("linux.intelRdt", {"closID": "x"},

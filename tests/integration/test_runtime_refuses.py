@@ -136,7 +136,7 @@ def test_refuses_a_link_that_leads_a_bind_into_the_kernel(runtime, bundle, place
 def test_refuses_a_mount_over_procfs(runtime, bundle, place):
     bundle.mount("/x/../proc/self/attr", place, "bind")
     assert runtime.error(bundle) == (
-        f"{RUN}config.json: mounts[7].destination: nothing may lie over procfs at "
+        f"{RUN}config.json: mounts[7].destination: nothing may be mounted over procfs at "
         "'/proc/self/attr'")
 
 
@@ -149,7 +149,7 @@ def test_refuses_a_working_directory_behind_a_descriptor(runtime, bundle):
         assert line.startswith(prefix)
         assert line.removeprefix(prefix) in (
             f"open '/proc/self/fd/{number}': Too many levels of symbolic links",
-            f"open '/proc/self/fd/{number}': no place to make anything in"), line
+            f"open '/proc/self/fd/{number}': nothing can be created there"), line
 
 
 def test_refuses_a_working_directory_that_is_a_file(runtime, bundle):
@@ -229,7 +229,7 @@ def test_refuses_a_device_in_the_place_of_a_file(runtime, bundle):
     bundle.linux["devices"] = [{"type": "c", "path": "/etc/x", "major": 1, "minor": 3}]
     (bundle.rootfs / "etc/x").mkdir()
     assert runtime.error(bundle) == \
-        f"{RUN}cannot make device '/etc/x': another file is in its place"
+        f"{RUN}cannot make device '/etc/x': there is another file at this path"
 
 
 @pytest.mark.parametrize("kind", ["root"], indirect=True)
@@ -242,7 +242,7 @@ def test_no_node_is_made_in_a_volume(runtime, bundle, place, path):
     bundle.linux["devices"] = [{"type": "c", "path": path, "major": 1, "minor": 3}]
     line = runtime.error(bundle)
     assert line.startswith(f"{RUN}cannot make device '{path}': make '")
-    assert ": it lies in another mount; try: " in line
+    assert ": it is in another mount; try: " in line
     assert os.listdir(place / "volume") == []
 
 
@@ -255,7 +255,7 @@ def test_a_node_that_a_volume_has_will_do(runtime, bundle, place):
     assert runtime.run(bundle.shell("stat -c %t:%T /data/null")).stdout == "1:3\n"
     bundle.linux["devices"][0]["minor"] = 5
     assert runtime.error(bundle) == (
-        f"{RUN}cannot make device '/data/null': another file is in its place")
+        f"{RUN}cannot make device '/data/null': there is another file at this path")
 
 
 @pytest.mark.parametrize("kind", ["userns"], indirect=True)
@@ -411,7 +411,7 @@ def test_makes_nothing_for_a_caller_that_gives_up(runtime, bundle):
         done = runtime.run(bundle.shell("echo ran"), "c1", "--caller-fd", str(theirs.fileno()),
                            pass_fds=[theirs.fileno()])
     assert (done.returncode, done.stdout, done.stderr) == (
-        1, "", f"berth-runtime: {RUN}wait for the caller: it has given up\n")
+        1, "", f"berth-runtime: {RUN}wait for the caller: it has ended\n")
 
 
 def started_for_a_caller(runtime, bundle, first):
@@ -452,7 +452,7 @@ def test_makes_nothing_for_a_caller_that_gives_up_after_it_was_to_decide(runtime
     process, ours = started_for_a_caller(runtime, bundle.shell("echo ran"), b"d")
     ours.close()
     assert process.communicate(timeout=20) == (
-        "", f"berth-runtime: {RUN}wait for the caller: it has given up\n")
+        "", f"berth-runtime: {RUN}wait for the caller: it has ended\n")
 
 
 def test_refuses_a_caller_that_is_no_socket(runtime, bundle):

@@ -227,7 +227,7 @@ REKMSGD = {
     '{"memory":{"limit":"64m"}}':
         "standard input: memory.limit: expected an integer, got a string",
     '{"memory":{"limit":20971520,"swap":10485760}}':
-        "linux.resources.memory.swap: it is memory and swap together, and below memory.limit",
+        "linux.resources.memory.swap: it counts memory and swap together, and is below memory.limit",
     '{"blockIO":{"weight":5}}': "linux.resources.blockIO.weight: expected 10 to 1000, got 5",
     '{"devices":[{"allow":true,"type":"x"}]}':
         "linux.resources.devices[0].type: expected a, b or c, got 'x'",
@@ -407,9 +407,9 @@ def test_a_device_that_cannot_be_made_changes_nothing(runtime, bundle, start):
     assert refused.returncode == 1 and "cannot make device '/dev/sub/loop-control'" in refused.stderr
     ok(inside(runtime, "exec 3>/dev/kmsg; ! [ -e /etc/loop-control ] && ! [ -e /dev/first ]"))
     outside = dict(LOOP, path="/etc/loop-control")
-    assert "only character devices in /dev come and go" in change(runtime, bundle, outside).stderr
+    assert "only character devices in /dev can be added and removed" in change(runtime, bundle, outside).stderr
     outside = dict(LOOP, path="/dev/../etc/loop-control")
-    assert "only character devices in /dev come and go" in change(runtime, bundle, outside).stderr
+    assert "only character devices in /dev can be added and removed" in change(runtime, bundle, outside).stderr
 
 
 @ROOT

@@ -165,4 +165,4 @@ def test_images_that_were_loaded_are_scanned_too(berth, push, work):
 def test_an_image_that_is_not_there_is_one_line(berth):
     assert berth.fail("scan", "nobody/has-it", status=1) == \
         "berth: no such image: nobody/has-it; try: berth pull nobody/has-it"
-    assert "is no format" in berth.fail("scan", "--format", "table", "x", status=1)
+    assert "is not a format" in berth.fail("scan", "--format", "table", "x", status=1)

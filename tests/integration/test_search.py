@@ -167,7 +167,7 @@ def test_the_table_is_dockers(berth, filled):
 def test_what_a_list_of_names_does_not_tell_is_no_filter(berth, filled):
     for asked in ("stars=1", "is-official=true", "is-automated"):
         line = berth.fail("search", "--filter", asked, f"{filled.address}/cuda", status=1)
-        assert f"--filter {asked.partition('=')[0]}: registry '{filled.address}' has a list" in line
+        assert f"--filter {asked.partition('=')[0]}: registry '{filled.address}' has only a list" in line
     assert len(names_of(berth, "--filter", "is-official=false", f"{filled.address}/cuda")) == 3
 
 
@@ -273,7 +273,7 @@ def test_a_search_is_read_for_a_thousand_results(berth):
     with serving({"/v1/search": page}) as server:
         done = berth.run("search", "--limit", "5000", "--format", "{{.Name}}", f"{server.address}/n")
         assert len(set(done.stdout.split())) == 1000
-        assert done.stderr == (f"berth: warning: registry '{server.address}' has found more: the "
+        assert done.stderr == (f"berth: warning: registry '{server.address}' has more results: only the "
                                "first 1000 are shown\n")
 
 
@@ -519,7 +519,7 @@ def test_a_page_that_cannot_be_found_is_an_error(berth):
         line = berth.fail("search", f"{server.address}/cuda", status=1)
         assert line == (f"berth: cannot search '{server.address}': cannot read the list of "
                         f"repositories of '{server.address}': find the page after it: "
-                        "'/v2/_catalog/next' is no address with a query")
+                        "'/v2/_catalog/next' is not an address with a query")
 
 
 @pytest.mark.parametrize("odd", [
@@ -546,8 +546,8 @@ def test_a_search_that_fails_is_not_called_absent(berth, flags):
     with serving({"/v1/search": broken}) as server:
         line = berth.fail("search", *flags, f"{server.address}/cuda", status=1)
         assert line == (f"berth: cannot search '{server.address}': search registry "
-                        f"'{server.address}': 503 Service Unavailable; try: again later; the "
-                        "registry is in trouble")
+                        f"'{server.address}': 503 Service Unavailable; try: again later; the registry reports "
+                        "an internal error")
 
 
 def test_a_description_is_of_bounded_length_and_one_line(berth):

@@ -438,7 +438,7 @@ def test_what_cannot_be_saved_is_said_before_the_work(slurm, image):
     said = slurm.refused(image, "--container-save=/no/such/place/x.sqsh", "touch", berth.directory / "ran")
     assert "--container-save: " in said and "/no/such/place" in said
     said = slurm.refused(image, "--container-save=/dev/null", "touch", berth.directory / "ran")
-    assert "'/dev/null' is no file" in said
+    assert "'/dev/null' is not a file" in said
     assert not (berth.directory / "ran").exists()
 
 

@@ -200,7 +200,7 @@ WRONG = {
     "an unknown key": ("wrong", ['mount = ["/a:/b"]'], "{edf}/wrong.toml:2: mount: unknown key; did you mean 'mounts'?"),
     "no TOML": ("wrong", ["mounts = ["], "{edf}/wrong.toml:"),
     "a loop": ("wrong", ['base_environment = "wrong"'],
-               "base_environment goes round in a loop: {edf}/wrong.toml -> {edf}/wrong.toml"),
+               "base_environment is a loop: {edf}/wrong.toml -> {edf}/wrong.toml"),
     "a variable that is not set": ("wrong", ['workdir = "${NOT_THERE}"'], "the variable 'NOT_THERE' is not set"),
     "a variable that the image lacks": ("wrong", ["[env]", 'A = "${NOT_THERE}"'],
                                         "the variable 'NOT_THERE' is not set"),

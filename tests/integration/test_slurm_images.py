@@ -126,7 +126,7 @@ def test_variables_of_pyxis_stand_for_options(slurm, image):
 def test_what_needs_a_container_that_stays_is_refused(slurm, image):
     done = slurm.call("srun", image, "true", env={"PYXIS_CONTAINER_NAME": "web"})
     assert done.returncode == 125, done
-    assert ("berth: a container of --container is gone with its task: no name, nothing saved; try: unset "
+    assert ("berth: a container of --container ends with its task: it cannot be named or saved; try: unset "
             "PYXIS_CONTAINER_NAME PYXIS_CONTAINER_SAVE, or --container-image of spank_berth.so\n") in done.stderr
 
 
@@ -320,7 +320,8 @@ def test_a_text_that_is_no_name_is_refused_when_it_is_submitted(slurm, command):
         words = ["--wrap=true"] if command == "sbatch" else ["true"]
         done = slurm.call(command, f"--container={name}", *words)
         assert done.returncode != 0, name
-        assert (f"lua: --container: '{name}' is no image's name, nor the path of a bundle, which begins with "
+        assert (f"lua: --container: '{name}' is neither the name of an image nor the path of a bundle, which "
+                "begins with "
                 "'/' or '.'\n") in done.stderr, done
 
 

@@ -107,7 +107,7 @@ def test_ranks_that_are_root_inside(ranks):
 def test_pmix_wants_to_know_who_a_rank_is(ranks):
     need_mpi("pmix")
     said = ranks.slurm.refused(*ranks.words, "--container-remap-root", "--ntasks=2", "/ranks")
-    assert "PMIx lets no rank in that is user 0 in its container and " in said
+    assert "PMIx accepts no rank that is user 0 in its container and " in said
     assert "try: without --container-remap-root" in said
 
 
@@ -135,7 +135,7 @@ def test_open_mpi_does_not_start_without_pmix(ranks, launcher):
     """Since 5 it would be as many worlds of one rank."""
     said = ranks.slurm.refused(f"--mpi={launcher}", *ranks.words[1:], "--ntasks=2", "/ranks")
     assert "berth: --mpi: 2 ranks would not find each other: Open MPI" in said
-    assert "try: srun --mpi=pmix, or BERTH_MPI=none where that is meant" in said
+    assert "try: srun --mpi=pmix, or BERTH_MPI=none, if that is intended" in said
 
 
 @only_openmpi

@@ -62,11 +62,11 @@ def test_the_cores_beside_a_gpu_are_numbered_as_slurm_does(berth, driver_tree):
 
 def test_what_cannot_be_said_is_refused(berth, saved):
     line = berth.fail("slurm", "features", "--profile", saved(), "--gres-conf", status=1)
-    assert line == ("berth: the lines of gres.conf: a saved profile does not say which device nodes there "
-                    "are; try: berth slurm features --gres-conf on the node itself")
+    assert line == ("berth: print the lines of gres.conf: a saved profile does not contain the device nodes; "
+                    "try: berth slurm features --gres-conf on the node itself")
     line = berth.fail("slurm", "features", "--profile", saved(), "--node", "a b", status=1)
     assert line == ("berth: --node: expected a name of slurm.conf, got 'a b'; try: --node n1, or --node "
-                    "'n[1-8]' for nodes that are alike")
+                    "'n[1-8]' for identical nodes")
 
 
 def preflight(berth, *words, on=()):

@@ -166,7 +166,7 @@ def test_stats_without_an_answer_of_nvml_goes_on(berth, image, busy):
     done = berth.run(*flags, "stats", "--no-stream", "--format", GPU_ROW)
     facts.write_text(text)
     assert (done.returncode, done.stdout) == (0, "tug|0|--|-- / --\n")
-    assert ("berth: warning: cannot tell how busy GPUs are: nvmlInit_v2: Driver Not Loaded, "
+    assert ("berth: warning: cannot read how busy the GPUs are: nvmlInit_v2: Driver Not Loaded, "
             "ignoring\n") in done.stderr
     berth.ok("rm", "-f", "tug")
 

@@ -107,9 +107,9 @@ def test_the_words_are_docker_s(berth, three):
 @pytest.mark.profiles("root")
 @pytest.mark.parametrize("flags, reason", [
     (["--keep", "many"], "--keep: 'many' is not a size; try: 50GB"),
-    (["--keep", "1g", "--all"], "--keep goes with neither --all, --volumes nor --filter: it removes by "
-                                "the time of last use alone"),
-    (["--dry-run"], "--dry-run and --format go with --keep"),
+    (["--keep", "1g", "--all"], "--keep cannot be used together with --all, --volumes or --filter: it selects "
+                                "images only by their last use"),
+    (["--dry-run"], "--dry-run and --format need --keep"),
 ])
 def test_what_cannot_be_meant_is_said_why(berth, flags, reason):
     assert berth.fail("system", "prune", "-f", *flags, status=1).endswith(reason)

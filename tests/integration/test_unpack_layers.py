@@ -204,8 +204,8 @@ def test_a_full_disk_is_said_and_leaves_nothing_half_made(berth, push, work):
         reference = push(image)
         assert berth.fail("pull", "--quiet", reference, status=1) == (
             f"berth: cannot pull '{reference}': cannot unpack layer '{image.layer_digests[0]}': "
-            f"cannot unpack 'f2': write 'f2': No space left on device; try: free space where the "
-            "store lies, or another --root")
+            "cannot unpack 'f2': write 'f2': No space left on device; try: free space on the store's file "
+            "system, or another --root")
         left = [path.relative_to(berth.root).as_posix() for path in berth.root.rglob("*")
                 if path.is_file() and path.name not in ("lock", "version")]
         assert left == []

@@ -153,14 +153,14 @@ def test_another_network_says_that_it_has_ipv4_alone(berth, image, lab):
     berth.ok("network", "create", "fleet")
     for network, name in (("slirp4netns", "slirp4netns"), ("fleet", "bridge")):
         assert berth.fail("create", "--network", network, "-p", "[::1]:18080:80", image, "true") == (
-            f"berth: publish at [::1]: network '{name}' has IPv4 alone; try: an IPv4 address, "
+            f"berth: publish at [::1]: network '{name}' has only IPv4; try: an IPv4 address, "
             "--network pasta (of ordinary users), or --network host")
     berth.ok("network", "rm", "fleet")
 
 
 @pytest.mark.profiles("root")
 def test_the_bridge_says_that_it_has_ipv4_alone(berth, image):
-    assert "publish at [::1]: network 'bridge' has IPv4 alone" in berth.fail(
+    assert "publish at [::1]: network 'bridge' has only IPv4" in berth.fail(
         "run", "--rm", "-p", "[::1]:18080:80", image, "true")
 
 

@@ -224,7 +224,7 @@ def test_a_container_of_another_image_or_command_is_refused(berth, registry, req
 
 
 def test_verified_needs_attach(berth, puzzle):
-    assert "--verified is for --attach" in berth.fail("scan", "--verified", "c1", puzzle, status=1)
+    assert "--verified needs --attach" in berth.fail("scan", "--verified", "c1", puzzle, status=1)
 
 
 # ---- GPUs ----------------------------------------------------------------------------------------

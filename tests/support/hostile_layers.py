@@ -68,13 +68,13 @@ LAYERS = {
         "entry 'h': it is a hard link to 'later', which is not in this layer"),
     "a whiteout of the parent": Hostile(
         [HELLO, images.file("a/.wh...")],
-        "entry 'a/.wh...': a whiteout of '..' is no whiteout of a name"),
+        "entry 'a/.wh...': a whiteout of '..' does not name a file"),
     "a whiteout of the directory itself": Hostile(
         [HELLO, images.file("a/.wh..")],
-        "entry 'a/.wh..': a whiteout of '.' is no whiteout of a name"),
+        "entry 'a/.wh..': a whiteout of '.' does not name a file"),
     "a whiteout of nothing": Hostile(
         [HELLO, images.file("a/.wh.")],
-        "entry 'a/.wh.': a whiteout of '' is no whiteout of a name"),
+        "entry 'a/.wh.': a whiteout of '' does not name a file"),
     "a file below a whiteout": Hostile(
         [HELLO, images.file(".wh.a/b")], "entry '.wh.a/b': it lies below a whiteout"),
     "a root that is a link": Hostile(
@@ -83,18 +83,18 @@ LAYERS = {
         [images.file("f"), images.file("f/below")], "entry 'f/below': 'f' is not a directory"),
     "an owner that means nobody": Hostile(
         [_pax(images.file("f"), uid="4294967295")],
-        "entry 'f': its owner 4294967295:0 is no valid id"),
+        "entry 'f': its owner 4294967295:0 is not a valid id"),
     "a sparse file without a size": Hostile(
         [_pax(images.file("s"), **{"GNU.sparse.major": "1", "GNU.sparse.minor": "0"})],
         "tar: entry 's' is sparse and has no valid size"),
     "a member of an unknown kind": Hostile(
-        [], "tar: entry 'k' has the type 'Z', which is no file, link, device or directory",
+        [], "tar: entry 'k' has the type 'Z', which is not a file, link, device or directory",
         _record("k", b"Z") + END),
     "a negative size": Hostile(
-        [], "tar: entry 'n' has a field that is no valid number",
+        [], "tar: entry 'n' has a field that is not a valid number",
         _record("n", size=b"\xff" * 12) + END),
     "a size of eight exabytes": Hostile(
-        [], "tar: entry 'n' has a field that is no valid number",
+        [], "tar: entry 'n' has a field that is not a valid number",
         _record("n", size=b"\x80\0\0\0\x7f" + bytes(7)) + END),
     "a file that is cut short": Hostile(
         [], "tar: the archive ends inside a file", _record("f", size=b"00000010000\0") + bytes(512)),

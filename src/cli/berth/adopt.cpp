@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Not for people: what `berth` calls for a container that has lost its monitor, because a new one
-// has to be in the container's user namespace.
+// An internal command: `berth` runs it for a container that has lost its monitor, because the new
+// monitor has to be in the container's user namespace.
 #include "cli/berth/common.hpp"
 #include "engine/container/containers.hpp"
 

@@ -14,8 +14,8 @@ struct AttachOptions {
 
 FlagTable attach_flags(AttachOptions& o) {
   return {
-      {"no-stdin", 0, "", "Look on, without standard input", &o.no_stdin},
-      {"sig-proxy", 0, "", "Pass signals on to the container (the default)", &o.signal_proxy},
+      {"no-stdin", 0, "", "Do not attach stdin", &o.no_stdin},
+      {"sig-proxy", 0, "", "Forward received signals to the container (true)", &o.signal_proxy},
       detach_keys_flag(o.detach_keys),
   };
 }
@@ -37,7 +37,7 @@ extern const Verb attach_verb;
 const Verb attach_verb{
     .text = {.name = "attach",
              .arguments = "CONTAINER",
-             .summary = "Look at a running container, and type into it",
+             .summary = "Attach the terminal to a running container",
              .example = "berth attach web",
              .complete = Complete::running},
     .arity = {1, 1},

@@ -26,28 +26,29 @@ ReadValue read_jobs(std::optional<uint64_t>& target) {
 
 FlagTable bake_flags(BakeOptions& o) {
   FlagTable table{
-      {"cell", 0, "NAME", "Only this cell, published for --merge (repeatable)", &o.request.cells},
-      {"merge", 0, "", "Build nothing: publish the index of cells made by --cell",
+      {"cell", 0, "NAME", "Build and publish only this cell, for --merge (repeatable)",
+       &o.request.cells},
+      {"merge", 0, "", "Build nothing; publish the index of cells built with --cell",
        &o.request.merge},
-      {"dry-run", 0, "", "Show the cells, and which would be built", &o.request.dry_run},
+      {"dry-run", 0, "", "Show the cells and which of them would be built", &o.request.dry_run},
       {"fleet",
        0,
        "DIR",
-       "Show which cell each saved profile of a directory would take",
+       "Show which cell each saved profile in DIR would get",
        &o.fleet,
        {},
        Complete::directory},
-      {"jobs", 'j', "N", "Builds side by side (1)", read_jobs(o.jobs)},
+      {"jobs", 'j', "N", "Number of builds to run in parallel (1)", read_jobs(o.jobs)},
       {"sign-key",
        0,
        "FILE",
-       "Sign index and images as cosign does; a private key, PEM",
+       "Sign the index and images, as cosign does, with this PEM key",
        &o.request.sign_key,
        {},
        Complete::file},
-      {"no-publish", 0, "", "Leave the images in the store; no registry is written to",
+      {"no-publish", 0, "", "Leave the images in the store; do not push to a registry",
        &o.no_publish},
-      {"no-cache", 0, "", "Build all of it, with nothing of earlier builds", &o.request.rebuild},
+      {"no-cache", 0, "", "Do not use the build cache", &o.request.rebuild},
       format_flag(o.format),
   };
   add_registry_flags(table, o.request.access);
@@ -62,10 +63,10 @@ Result<engine::BakeRequest> request_of(const Session& session, const BakeOptions
   request.jobs = o.jobs.value_or(1);
   if (o.fleet) request.dry_run = true;
   if (request.merge && !request.cells.empty()) {
-    return make_error(Kind::usage, "--merge takes all cells, --cell one: give either");
+    return make_error(Kind::usage, "--merge and --cell cannot be used together");
   }
   if (request.merge && o.no_publish) {
-    return make_error(Kind::usage, "--merge publishes, --no-publish does not: give either");
+    return make_error(Kind::usage, "--merge and --no-publish cannot be used together");
   }
   return request;
 }
@@ -73,7 +74,7 @@ Result<engine::BakeRequest> request_of(const Session& session, const BakeOptions
 Result<int> run_bake(Session& session, const BakeOptions& o, std::vector<std::string> arguments) {
   engine::BakeRequest request = TRY(request_of(session, o, arguments[0]));
   bool json = o.format == "json";
-  // What is only looked up is one table at the end.
+  // A look-up alone is one table at the end.
   bool live = !request.dry_run || json;
   BakeDisplay display(session, live, json);
   engine::BakeReport report = TRY(engine::bake(session.context, request, display.progress()));

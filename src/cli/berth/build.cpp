@@ -49,7 +49,7 @@ ReadValue read_arguments(std::vector<std::string>& target) {
   };
 }
 
-/// "false", "mode=max"; alone it is "true".
+/// "false", "mode=max"; without a value it is "true".
 ReadValue read_attestation(bool& target) {
   return [&target](std::string_view text) -> Result<void> {
     target = text != "false" && text != "0";
@@ -59,67 +59,66 @@ ReadValue read_attestation(bool& target) {
 
 FlagTable build_flags(BuildOptions& o) {
   FlagTable table{
-      {"tag",
-       't',
-       "NAME",
-       "Name of the image; may be given several times",
-       &o.request.tags,
-       {},
-       Complete::image},
+      {"tag", 't', "NAME", "Name of the image (repeatable)", &o.request.tags, {}, Complete::image},
       {"file",
        'f',
        "FILE",
-       "The Containerfile (DIR/Containerfile, else DIR/Dockerfile)",
+       "Path of the Containerfile (DIR/Containerfile or Dockerfile)",
        &o.file,
        {},
        Complete::file},
-      {"build-arg", 0, "K=V", "A build argument; a name alone takes the variable's value",
+      {"build-arg", 0, "K=V", "Set a build argument; K alone copies the variable's value",
        read_arguments(o.args)},
-      {"label", 0, "K=V", "A label of the image", read_label(o.request.labels)},
+      {"label", 0, "K=V", "Set a label on the image", read_label(o.request.labels)},
       {"target", 0, "STAGE", "Build up to this stage", &o.request.target},
-      {"platform", 0, "OS/ARCH", "For another platform than this machine's", &o.request.platform},
-      {"pull", 0, "", "Ask the registry for base images even if they are here", &o.request.pull},
-      {"no-cache", 0, "", "Take nothing from earlier builds", &o.request.no_cache},
-      {"quiet", 'q', "", "Print the image's id alone", &o.request.quiet},
+      {"platform", 0, "OS/ARCH", "Platform to build for instead of this machine's",
+       &o.request.platform},
+      {"pull", 0, "", "Ask the registry for base images that are in the store, too",
+       &o.request.pull},
+      {"no-cache", 0, "", "Do not use the build cache", &o.request.no_cache},
+      {"quiet", 'q', "", "Print only the image's id", &o.request.quiet},
       {"iidfile", 0, "FILE", "Write the image's id to FILE", &o.id_file, {}, Complete::file},
-      {"secret", 0, "id=NAME,src=FILE", "Show RUN --mount=type=secret a file, or env=VARIABLE",
-       &o.secrets},
-      {"ssh", 0, "ID[=SOCKET|KEY]", "Show RUN --mount=type=ssh an agent or keys", &o.ssh},
+      {"secret", 0, "id=NAME,src=FILE",
+       "Secret for RUN --mount=type=secret: a file, or env=VARIABLE", &o.secrets},
+      {"ssh", 0, "ID[=SOCKET|KEY]", "SSH agent or keys for RUN --mount=type=ssh", &o.ssh},
       {"network",
        0,
        "MODE",
-       "What RUN has: the network of the host, or none",
+       "Network of RUN: the host's, or none",
        &o.network,
        {"host", "default", "none"}},
-      {"add-host", 0, "NAME:ADDRESS", "Add a line to the /etc/hosts of RUN",
+      {"add-host", 0, "NAME:ADDRESS", "Add a line to /etc/hosts during RUN",
        read_hosts(o.request.extras.hosts)},
-      {"ulimit", 0, "TYPE=SOFT[:HARD]", "Limit the processes of RUN, such as nofile=1024:2048",
+      {"ulimit", 0, "TYPE=SOFT[:HARD]", "Set a ulimit for RUN, such as nofile=1024:2048",
        read_ulimits(o.request.extras.ulimits)},
-      {"squash", 0, "", "One layer of all that the file adds", &o.request.extras.squash},
+      {"squash", 0, "", "Squash all new layers into one", &o.request.extras.squash},
       {"progress",
        0,
        "HOW",
-       "auto, plain and tty are the same here; quiet is --quiet",
+       "auto, plain and tty have no effect; quiet is --quiet",
        &o.progress,
        {"auto", "plain", "tty", "quiet", "rawjson"}},
-      {"rm", 0, "", "No meaning here: nothing is left", &o.rm},
-      {"force-rm", 0, "", "No meaning here: nothing is left", &o.force_rm},
-      {"layers", 0, "", "No meaning here: steps are kept without --no-cache", &o.layers},
-      {"load", 0, "", "No meaning here: the store gets the image", &o.load},
-      {"compress", 0, "", "No meaning here: the context is sent to nobody", &o.compress},
-      {"isolation", 0, "NAME", "Only default: buildah's is told by BUILDAH_ISOLATION",
-       read_isolation("; buildah's is told by a variable: BUILDAH_ISOLATION=chroot berth build")},
-      {"disable-content-trust", 0, "", "No meaning here: signatures are not read", &o.no_trust},
-      {"provenance", 0, "", "Only =false: no attestation is made", read_attestation(o.provenance)},
-      {"sbom", 0, "", "Only =false: no attestation is made", read_attestation(o.attests_software)},
-      {"cache-from", 0, "IMAGE", "No meaning here: earlier builds are in the store", &o.cache_from},
-      {"cache-to", 0, "PLACE", "No meaning here: the store keeps the steps", &o.cache_to},
-      {"shm-size", 0, "SIZE", "No meaning here: RUN has this machine's /dev/shm",
+      {"rm", 0, "", "No effect: no intermediate containers are left", &o.rm},
+      {"force-rm", 0, "", "No effect: no intermediate containers are left", &o.force_rm},
+      {"layers", 0, "", "No effect: steps are cached unless --no-cache is given", &o.layers},
+      {"load", 0, "", "No effect: the image is always put into the store", &o.load},
+      {"compress", 0, "", "No effect: the build context is not sent anywhere", &o.compress},
+      {"isolation", 0, "NAME", "Only default: buildah's isolation is set by BUILDAH_ISOLATION",
+       read_isolation(
+           "; buildah's isolation is set by a variable: BUILDAH_ISOLATION=chroot berth build")},
+      {"disable-content-trust", 0, "", "No effect: signatures are not read", &o.no_trust},
+      {"provenance", 0, "", "Only =false: attestations are not supported",
+       read_attestation(o.provenance)},
+      {"sbom", 0, "", "Only =false: attestations are not supported",
+       read_attestation(o.attests_software)},
+      {"cache-from", 0, "IMAGE", "No effect: the build cache is in the store", &o.cache_from},
+      {"cache-to", 0, "PLACE", "No effect: the build cache is in the store", &o.cache_to},
+      {"shm-size", 0, "SIZE", "No effect: RUN has this machine's /dev/shm",
        read_bytes(o.shm_bytes)},
       {"format",
        0,
        "FORMAT",
-       "Print json; or media types of the image, oci or docker",
+       "json: print JSON; oci or docker: media types of the image",
        &o.format,
        {"table", "json", "oci", "docker"}},
   };
@@ -127,7 +126,7 @@ FlagTable build_flags(BuildOptions& o) {
   return table;
 }
 
-/// "K=V" each; a name alone is an argument of the caller's environment, or not given at all.
+/// "K=V" each; a bare name takes the caller's environment, or is dropped.
 std::map<std::string, std::string> pairs_of(const std::vector<std::string>& texts,
                                             const engine::Environment& environment) {
   std::map<std::string, std::string> pairs;
@@ -143,7 +142,7 @@ std::map<std::string, std::string> pairs_of(const std::vector<std::string>& text
   return pairs;
 }
 
-/// Docker's daemon and git's servers give contexts, too; here it is a directory.
+/// Docker's daemon and git servers are other sources of contexts; here it is a directory.
 bool is_url(std::string_view text) {
   return text.find("://") != text.npos || text.starts_with("git@") ||
          text.starts_with("github.com/");
@@ -154,7 +153,8 @@ Error no_url(std::string_view text) {
   bool git = place.ends_with(".git") || text.find("git@") == 0 || text.starts_with("github.com/");
   std::string fetched = git ? "git clone " + place + " DIR && berth build DIR"
                             : "curl -L " + place + " | tar -C DIR -xz && berth build DIR";
-  return make_error(Kind::usage, "cannot build " + quote(text) + ": a context is a directory here",
+  return make_error(Kind::usage,
+                    "cannot build " + quote(text) + ": the build context has to be a directory",
                     std::move(fetched));
 }
 
@@ -199,12 +199,12 @@ Result<void> set_extras(Session& session, const BuildOptions& o, engine::BuildEx
   extras.offline = o.network == "none";
   extras.docker_types = o.format == "docker";
   if (o.provenance || o.attests_software) {
-    return make_error(Kind::unsupported, "--provenance and --sbom: no attestation is made",
+    return make_error(Kind::unsupported, "--provenance and --sbom: attestations are not supported",
                       "--provenance=false --sbom=false");
   }
   Log& log = session.context.log;
-  if (!o.cache_from.empty()) log.warn("--cache-from: earlier builds are in the store, ignoring");
-  if (!o.cache_to.empty()) log.warn("--cache-to: the store keeps the steps, ignoring");
+  if (!o.cache_from.empty()) log.warn("--cache-from: the build cache is in the store, ignoring");
+  if (!o.cache_to.empty()) log.warn("--cache-to: the build cache is in the store, ignoring");
   if (o.shm_bytes) log.warn("--shm-size: RUN has this machine's /dev/shm, ignoring");
   return {};
 }
@@ -249,7 +249,7 @@ constexpr Elsewhere kBuildElsewhere[] = {
     {"F", "leave it out", "RUN is root in its own user namespace already"},
     {"T", "a Containerfile, and berth build -t NAME DIR", kNoDefinitions},
     {"all-platforms", kByBuildah, kOfBuildah},
-    {"allow", "leave it out", "there is one builder"},
+    {"allow", "leave it out", "there is only one builder"},
     {"annotation", kByBuildah, kOfBuildah},
     {"arch", "--platform OS/ARCH"},
     {"attest", "leave it out", "images are built without attestations"},
@@ -257,17 +257,17 @@ constexpr Elsewhere kBuildElsewhere[] = {
     {"b", kByBuildah, kOfBuildah},
     {"bind", kByBuildah, kOfBuildah},
     {"build-context", kByBuildah, kOfBuildah},
-    {"builder", "leave it out", "there is one builder"},
+    {"builder", "leave it out", "there is only one builder"},
     {"c", kCpuScope, kCallersLimits},
-    {"cache-large", "leave it out", "there is one builder"},
+    {"cache-large", "leave it out", "there is only one builder"},
     {"cache-ttl", kByBuildah, kOfBuildah},
-    {"call", "leave it out", "a Containerfile is not looked at without a build"},
+    {"call", "leave it out", "a Containerfile is not checked without a build"},
     {"cap-add", kByBuildah, kOfBuildah},
     {"cap-drop", kByBuildah, kOfBuildah},
     {"cert-dir", kByBuildah, kOfBuildah},
     {"cgroup-parent", "systemd-run --user --scope --slice=NAME", kCallersLimits},
     {"cgroupns", kByBuildah, kOfBuildah},
-    {"check", "leave it out", "a Containerfile is not looked at without a build"},
+    {"check", "leave it out", "a Containerfile is not checked without a build"},
     {"cpp-flag", kByBuildah, kOfBuildah},
     {"cpu-period", kCpuScope, kCallersLimits},
     {"cpu-quota", kCpuScope, kCallersLimits},
@@ -283,9 +283,10 @@ constexpr Elsewhere kBuildElsewhere[] = {
     {"dns-option", kByBuildah, kOfBuildah},
     {"dns-search", kByBuildah, kOfBuildah},
     {"docker-login", "berth login REGISTRY"},
-    {"dry-run", "leave it out", "a Containerfile is not looked at without a build"},
-    {"e", "berth build, and an encrypted file system below", "images are not encrypted"},
-    {"encrypt", "berth build, and an encrypted file system below", "images are not encrypted"},
+    {"dry-run", "leave it out", "a Containerfile is not checked without a build"},
+    {"e", "berth build, with the store on an encrypted file system", "images are not encrypted"},
+    {"encrypt", "berth build, with the store on an encrypted file system",
+     "images are not encrypted"},
     {"env", kByBuildah, kOfBuildah},
     {"fakeroot", "a Containerfile, and berth build -t NAME DIR", kNoDefinitions},
     {"fix-perms", "a Containerfile, and berth build -t NAME DIR", kNoDefinitions},
@@ -311,7 +312,7 @@ constexpr Elsewhere kBuildElsewhere[] = {
     {"metadata-file", "--iidfile FILE"},
     {"mksquashfs-args", "a Containerfile, and berth build -t NAME DIR", kNoDefinitions},
     {"mount", kByBuildah, kOfBuildah},
-    {"n", "leave it out", "a Containerfile is not looked at without a build"},
+    {"n", "leave it out", "a Containerfile is not checked without a build"},
     {"no-cache-filter", "--no-cache"},
     {"no-cleanup", "a Containerfile, and berth build -t NAME DIR", kNoDefinitions},
     {"no-hostname", kByBuildah, kOfBuildah},
@@ -319,33 +320,35 @@ constexpr Elsewhere kBuildElsewhere[] = {
     {"no-https", "registries.toml, with insecure = true"},
     {"no-setgroups", "a Containerfile, and berth build -t NAME DIR", kNoDefinitions},
     {"notest", "a Containerfile, and berth build -t NAME DIR", kNoDefinitions},
-    {"nv", "leave it out", "RUN sees no GPU, and a container does by --gpus"},
+    {"nv", "leave it out", "RUN has no GPU; a container gets one by --gpus"},
     {"o", "berth build -t NAME DIR, then berth save -o FILE NAME, or berth export",
-     "an image is made, no directory"},
+     "the result is an image, not a directory"},
     {"omit-history", kByBuildah, kOfBuildah},
     {"os", "--platform OS/ARCH"},
     {"os-feature", kByBuildah, kOfBuildah},
     {"os-version", kByBuildah, kOfBuildah},
     {"output", "berth build -t NAME DIR, then berth save -o FILE NAME, or berth export",
-     "an image is made, no directory"},
-    {"parse-only", "leave it out", "a Containerfile is not looked at without a build"},
-    {"passphrase", "berth build, and an encrypted file system below", "images are not encrypted"},
-    {"pem-path", "berth build, and an encrypted file system below", "images are not encrypted"},
+     "the result is an image, not a directory"},
+    {"parse-only", "leave it out", "a Containerfile is not checked without a build"},
+    {"passphrase", "berth build, with the store on an encrypted file system",
+     "images are not encrypted"},
+    {"pem-path", "berth build, with the store on an encrypted file system",
+     "images are not encrypted"},
     {"pid", kByBuildah, kOfBuildah},
-    {"policy", "leave it out", "there is one builder"},
+    {"policy", "leave it out", "there is only one builder"},
     {"push", "berth build -t NAME DIR, then berth push NAME"},
     {"r", "a Containerfile, and berth build -t NAME DIR", kNoDefinitions},
     {"rebuild", "--no-cache"},
     {"remote", "a Containerfile, and berth build -t NAME DIR", kNoDefinitions},
-    {"retry", "leave it out", "a transfer is tried again by itself"},
-    {"retry-delay", "leave it out", "a transfer is tried again by itself"},
+    {"retry", "leave it out", "transfers are retried automatically"},
+    {"retry-delay", "leave it out", "transfers are retried automatically"},
     {"rewrite-timestamp", kByBuildah, kOfBuildah},
-    {"rocm", "leave it out", "RUN sees no GPU, and a container does by --gpus"},
+    {"rocm", "leave it out", "RUN has no GPU; a container gets one by --gpus"},
     {"runtime-flag", kByBuildah, kOfBuildah},
     {"s", "mkdir DIR && berth export $(berth create IMAGE) | tar -C DIR -xf -",
-     "an image is made, no directory"},
+     "the result is an image, not a directory"},
     {"sandbox", "mkdir DIR && berth export $(berth create IMAGE) | tar -C DIR -xf -",
-     "an image is made, no directory"},
+     "the result is an image, not a directory"},
     {"section", "a Containerfile, and berth build -t NAME DIR", kNoDefinitions},
     {"security-opt", "leave it out", "RUN has the profile of its caller"},
     {"sign-by", kByBuildah, kOfBuildah},

@@ -14,7 +14,12 @@ struct CdiGenerateOptions {
 
 FlagTable cdi_generate_flags(CdiGenerateOptions& o) {
   return {
-      {"vendor", 0, "VENDOR", "Whose GPUs", &o.request.vendor, {"nvidia", "amd", "intel"}},
+      {"vendor",
+       0,
+       "VENDOR",
+       "GPU vendor: nvidia, amd or intel",
+       &o.request.vendor,
+       {"nvidia", "amd", "intel"}},
       {"output",
        'o',
        "FILE",
@@ -25,14 +30,14 @@ FlagTable cdi_generate_flags(CdiGenerateOptions& o) {
       {"format",
        0,
        "FORMAT",
-       "json or yaml (as FILE ends, else yaml)",
+       "json or yaml (by the ending of FILE, else yaml)",
        &o.format,
        {"json", "yaml"}},
-      {"cdi-version", 0, "VERSION", "Declare VERSION (the lowest that the content needs)",
+      {"cdi-version", 0, "VERSION", "CDI version to declare (the lowest that the content needs)",
        &o.request.version},
       {"device-name-strategy", 0, "STRATEGY",
-       "index, uuid or type-index; may be repeated (index, uuid)", &o.request.name_strategies},
-      {"class", 0, "CLASS", "The class of the devices (gpu)", &o.request.device_class},
+       "Name devices by index, uuid or type-index (index and uuid)", &o.request.name_strategies},
+      {"class", 0, "CLASS", "Class of the devices (gpu)", &o.request.device_class},
   };
 }
 
@@ -55,7 +60,7 @@ extern const Verb cdi_generate_verb;
 const Verb cdi_generate_verb{
     .text = {.name = "cdi generate",
              .arguments = "",
-             .summary = "Describe this machine's GPUs in a CDI file for other engines",
+             .summary = "Generate a CDI file of this machine's GPUs for other engines",
              .example = "berth cdi generate --output /etc/cdi/nvidia.yaml"},
     .arity = {0, 0},
     .command = [] { return make_command(cdi_generate_flags, run_cdi_generate); },

@@ -23,7 +23,7 @@ extern const Verb cdi_inspect_verb;
 const Verb cdi_inspect_verb{
     .text = {.name = "cdi inspect",
              .arguments = "NAME",
-             .summary = "Show all that a container gets with a CDI device",
+             .summary = "Show everything that a CDI device adds to a container",
              .example = "berth cdi inspect nvidia.com/gpu=0"},
     .arity = {1, 1},
     .store = Store::none,

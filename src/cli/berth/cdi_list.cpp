@@ -14,7 +14,7 @@ struct CdiListOptions {
 
 FlagTable cdi_list_flags(CdiListOptions& o) {
   return {
-      {"quiet", 'q', "", "Show names alone", &o.quiet},
+      {"quiet", 'q', "", "Show only names", &o.quiet},
       format_flag(o.format),
   };
 }
@@ -70,7 +70,7 @@ extern const Verb cdi_list_verb;
 const Verb cdi_list_verb{
     .text = {.name = "cdi list",
              .arguments = "",
-             .summary = "List the devices that CDI files of this machine offer",
+             .summary = "List the devices in this machine's CDI files",
              .example = "berth cdi list --quiet"},
     .arity = {0, 0},
     .store = Store::none,

@@ -31,7 +31,7 @@ extern const Verb cdi_refresh_verb;
 const Verb cdi_refresh_verb{
     .text = {.name = "cdi refresh",
              .arguments = "",
-             .summary = "Write the index of CDI devices that berth-runtime reads",
+             .summary = "Update the index of CDI devices that berth-runtime reads",
              .example = "berth cdi refresh"},
     .arity = {0, 0},
     .command = [] { return make_command(cdi_refresh_flags, run_cdi_refresh); },

@@ -12,11 +12,11 @@ struct CommitOptions {
 
 FlagTable commit_flags(CommitOptions& o) {
   return {
-      {"author", 'a', "TEXT", "Who made the image", &o.commit.author},
-      {"change", 'c', "INSTRUCTION", "Set CMD, ENTRYPOINT, ENV, … as in a Dockerfile",
-       &o.commit.changes},
-      {"message", 'm', "TEXT", "A comment for the history", &o.commit.message},
-      {"pause", 'p', "", "Freeze the container meanwhile (--pause=false: do not)", &o.commit.pause},
+      {"author", 'a', "TEXT", "Author of the image", &o.commit.author},
+      {"change", 'c', "INSTRUCTION",
+       "Apply a Dockerfile instruction, such as CMD, ENTRYPOINT or ENV", &o.commit.changes},
+      {"message", 'm', "TEXT", "Commit message", &o.commit.message},
+      {"pause", 'p', "", "Pause the container during the commit (true)", &o.commit.pause},
   };
 }
 
@@ -34,7 +34,7 @@ extern const Verb commit_verb;
 const Verb commit_verb{
     .text = {.name = "commit",
              .arguments = "CONTAINER [NAME[:TAG]]",
-             .summary = "Make an image of a container",
+             .summary = "Create an image from a container's changes",
              .example = "berth commit --message patched web web:patched",
              .complete = Complete::container},
     .arity = {1, 2},

@@ -33,11 +33,12 @@ Phase phase_of(image::LayerPhase phase) {
 }  // namespace
 
 Flag format_flag(std::string& target) {
-  return {"format", 0, "FORMAT", "As a table or as json", &target, {"table", "json"}};
+  return {"format", 0, "FORMAT", "Output format: table or json", &target, {"table", "json"}};
 }
 
 Flag template_flag(std::string& target) {
-  return {"format", 0, "FORMAT", "table, json, or a template such as '{{.ID}}'", &target};
+  return {"format", 0, "FORMAT", "Output format: table, json or a template such as '{{.ID}}'",
+          &target};
 }
 
 std::string format_or_usual(const Session& session, const std::string& given,
@@ -50,7 +51,7 @@ Flag filter_flag(std::vector<engine::Filter>& target) {
     target.push_back(TRY(engine::parse_filter(text)));
     return {};
   };
-  return {"filter", 'f', "KEY=VALUE", "Only those that fit, such as name=web", std::move(read)};
+  return {"filter", 'f', "KEY=VALUE", "Filter by a condition, such as name=web", std::move(read)};
 }
 
 ReadValue read_label(std::map<std::string, std::string>& target) {
@@ -68,23 +69,24 @@ ReadValue read_moment(std::optional<int64_t>& target) {
     target = engine::parse_moment(text, now);
     if (!target) {
       return make_error(Kind::usage,
-                        "expected a time such as 2026-11-20T12:00:00Z, or how long ago: 10m");
+                        "expected a time such as 2026-11-20T12:00:00Z, or a duration such as 10m");
     }
     return {};
   };
 }
 
 Flag detach_keys_flag(std::optional<std::string>& target) {
-  return {"detach-keys", 0, "KEYS", "The keys that leave the container (ctrl-p,ctrl-q)", &target};
+  return {"detach-keys", 0, "KEYS", "Key sequence that detaches (ctrl-p,ctrl-q)", &target};
 }
 
 Flag grace_flag(std::optional<int64_t>& target) {
   ReadValue read_grace = [&target](std::string_view text) -> Result<void> {
     TRY(read_integer(target)(text));
     if (*target >= -1 && *target <= 1'000'000) return {};
-    return make_error(Kind::usage, "expected seconds, or -1 to wait for ever");
+    return make_error(Kind::usage, "expected seconds, or -1 to wait forever");
   };
-  return {"time", 't', "SECONDS", "Kill after this long (10); -1: never", std::move(read_grace)};
+  return {"time", 't', "SECONDS", "Time to wait before killing (10); -1 to wait forever",
+          std::move(read_grace)};
 }
 
 void tell_detached(Session& session, const engine::RunOutcome& outcome) {
@@ -100,12 +102,13 @@ void add_registry_flags(FlagTable& flags, image::RegistryAccess& access) {
   flags.push_back({"tls-ca",
                    0,
                    "FILE",
-                   "Trust the authorities in FILE instead of the system's",
+                   "Use the CA certificates in FILE, not the system's",
                    &access.tls_ca,
                    {},
                    Complete::file});
   flags.push_back({"insecure-registry", 0, "HOST[:PORT]",
-                   "Do not verify this registry; allow plain HTTP", &access.insecure_registries});
+                   "Allow HTTP or an unverified certificate for this registry",
+                   &access.insecure_registries});
 }
 
 TransferDisplay::TransferDisplay(Session& session, Stream stream, Direction direction, bool quiet)

@@ -17,16 +17,16 @@
 #include "engine/state/outcome.hpp"
 #include "json/value.hpp"
 
-/// What several verbs share.
+/// Shared by several verbs.
 namespace berth::cli {
 
 /// --format of our own lists: a table for people or JSON for programs.
 Flag format_flag(std::string& target);
 
-/// --format of what docker lists too (cli/template/listing.hpp).
+/// --format of lists that docker has too (cli/template/listing.hpp).
 Flag template_flag(std::string& target);
 
-/// `given`, else what docker's configuration of the user has in `member` ("psFormat").
+/// `given`, else the member of docker's user configuration ("psFormat").
 std::string format_or_usual(const Session& session, const std::string& given,
                             std::string_view member);
 
@@ -38,22 +38,22 @@ Flag detach_keys_flag(std::optional<std::string>& target);
 /// --time of stop and restart.
 Flag grace_flag(std::optional<int64_t>& target);
 
-/// A moment as docker's --since and --until take it, as nanoseconds since 1970.
+/// A time in the form of docker's --since and --until, as nanoseconds since 1970.
 ReadValue read_moment(std::optional<int64_t>& target);
 
 /// --label K[=V], each into `target`.
 ReadValue read_label(std::map<std::string, std::string>& target);
 
-/// Says so when the keys were typed that leave a container.
+/// Prints a message if the detach keys were typed.
 void tell_detached(Session& session, const engine::RunOutcome& outcome);
 
-/// Says why the container has failed, where that is known: "berth: why: …; try: …".
+/// Prints why the container failed, if known: "berth: why: …; try: …".
 void tell_reason(Session& session, const engine::RunOutcome& outcome);
 
 /// --tls-ca and --insecure-registry.
 void add_registry_flags(FlagTable& flags, image::RegistryAccess& access);
 
-/// Draws the events of a transfer while it lives; warnings appear above the bars.
+/// Draws the events of a transfer while it exists; warnings appear above the bars.
 class TransferDisplay {
  public:
   TransferDisplay(Session& session, Stream stream, Direction direction, bool quiet);
@@ -62,7 +62,7 @@ class TransferDisplay {
   TransferDisplay& operator=(const TransferDisplay&) = delete;
 
   engine::Progress progress();
-  /// What follows is printed below the bars.
+  /// Further output is printed below the bars.
   void finish();
 
  private:
@@ -77,8 +77,8 @@ Result<image::TransferResult> transfer_shown(Session& session, image::TransferRe
 void print(Session& session, std::string_view text);          ///< to stdout
 void print_json(Session& session, const json::Value& value);  ///< indented
 
-/// Runs `act` for each argument in order, as docker does: a failure is reported at once, the rest
-/// still happens, and the status is 1 at the end.
+/// Calls `act` for each argument in order, as docker does: reports a failure at once, continues
+/// with the rest, and returns status 1 at the end.
 int for_each_argument(Session& session, const std::vector<std::string>& arguments,
                       const std::function<Result<void>(const std::string&)>& act);
 

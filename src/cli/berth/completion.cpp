@@ -34,7 +34,7 @@ extern const Verb completion_verb;
 const Verb completion_verb{
     .text = {.name = "completion",
              .arguments = "bash|zsh|fish",
-             .summary = "Print the completion script for a shell",
+             .summary = "Print the shell completion script",
              .example = "source <(berth completion bash)",
              .words = "bash zsh fish"},
     .arity = {1, 1},

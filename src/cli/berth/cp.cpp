@@ -12,9 +12,9 @@ struct CpOptions {
 
 FlagTable cp_flags(CpOptions& o) {
   return {
-      {"archive", 'a', "", "Keep owners, where they can be expressed", &o.copy.archive},
-      {"follow-link", 'L', "", "Copy what a link at SOURCE leads to", &o.copy.follow_link},
-      {"quiet", 'q', "", "Print nothing; the default", &o.quiet},
+      {"archive", 'a', "", "Keep user and group ids where possible", &o.copy.archive},
+      {"follow-link", 'L', "", "Follow a symbolic link at SOURCE", &o.copy.follow_link},
+      {"quiet", 'q', "", "Print nothing (the default)", &o.quiet},
   };
 }
 
@@ -22,7 +22,7 @@ Result<int> run_cp(Session& session, const CpOptions& o, std::vector<std::string
   engine::CopySide from = engine::parse_copy_side(arguments[0]);
   engine::CopySide to = engine::parse_copy_side(arguments[1]);
   if (to.container.empty() && to.path == "-" && session.terminal.is_terminal(Stream::out)) {
-    return make_error(Kind::usage, "an archive is not for a terminal",
+    return make_error(Kind::usage, "cannot write an archive to a terminal",
                       "berth cp CONTAINER:PATH FILE");
   }
   if (from.container.empty() && from.path == "-" && session.terminal.input_is_terminal()) {
@@ -34,7 +34,7 @@ Result<int> run_cp(Session& session, const CpOptions& o, std::vector<std::string
   return 0;
 }
 
-/// The one of the two that has a container.
+/// The argument that names a container.
 std::string container_of(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     std::string container = engine::parse_copy_side(argument).container;
@@ -49,7 +49,7 @@ extern const Verb cp_verb;
 const Verb cp_verb{
     .text = {.name = "cp",
              .arguments = "CONTAINER:SOURCE|SOURCE|- DESTINATION|CONTAINER:DESTINATION|-",
-             .summary = "Copy files out of a container or into one",
+             .summary = "Copy files between a container and the host",
              .example = "berth cp web:/var/log/. logs",
              .complete = Complete::container},
     .arity = {2, 2},

@@ -35,7 +35,7 @@ extern const Verb create_verb;
 const Verb create_verb{
     .text = {.name = "create",
              .arguments = "IMAGE [COMMAND [ARG...]]",
-             .summary = "Create a container from an image, to be started later",
+             .summary = "Create a container from an image without starting it",
              .example = "berth create --name web -it debian bash",
              .complete = Complete::image},
     .arity = {1},

@@ -27,7 +27,7 @@ extern const Verb diff_verb;
 const Verb diff_verb{
     .text = {.name = "diff",
              .arguments = "CONTAINER",
-             .summary = "Show what a container added (A), changed (C) and deleted (D)",
+             .summary = "List files that a container added (A), changed (C) or deleted (D)",
              .example = "berth diff web",
              .complete = Complete::container},
     .arity = {1, 1},

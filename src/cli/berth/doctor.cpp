@@ -18,12 +18,12 @@ struct DoctorOptions {
 
 FlagTable doctor_flags(DoctorOptions& o) {
   return {
-      {"quiet", 'q', "", "Show problems and warnings alone", &o.quiet},
-      {"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}},
+      {"quiet", 'q', "", "Show only problems and warnings", &o.quiet},
+      {"format", 0, "FORMAT", "Output format: text or json", &o.format, {"text", "json"}},
       {"log",
        0,
        "FILE",
-       "Look at what a program has printed, under any engine; -: standard input",
+       "Diagnose a program's output, from any engine; '-' for stdin",
        &o.log,
        {},
        Complete::file},
@@ -59,7 +59,7 @@ Result<int> run_log(Session& session, const DoctorOptions& o) {
 Result<int> run_doctor(Session& session, const DoctorOptions& o,
                        std::vector<std::string> arguments) {
   if (o.log && !arguments.empty()) {
-    return make_error(Kind::usage, "'--log' looks at a log, not at " + quote(arguments[0]));
+    return make_error(Kind::usage, "'--log' cannot be used together with " + quote(arguments[0]));
   }
   if (o.log) return run_log(session, o);
   doctor::Scope scope = TRY(scope_of(arguments));
@@ -79,7 +79,7 @@ extern const Verb doctor_verb;
 const Verb doctor_verb{
     .text = {.name = "doctor",
              .arguments = "[gpu]",
-             .summary = "Find what keeps containers, or their GPUs, from working here",
+             .summary = "Find problems that keep containers or GPUs from working here",
              .example = "berth doctor gpu",
              .words = "gpu"},
     .arity = {0, 1},

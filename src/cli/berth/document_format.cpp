@@ -64,7 +64,7 @@ Result<DocumentFormat> DocumentFormat::make(const std::string& text) {
   if (text == "json") return format;
   if (text.find("{{") == text.npos) {
     return make_error(Kind::usage, quote(text) +
-                                       " is no format: expected json or a template such "
+                                       " is not a format: expected json or a template such "
                                        "as '{{.Id}}'");
   }
   format.template_ = TRY(Template::parse(text));

@@ -13,16 +13,16 @@
 /// --format of inspect, info and version: templates over a whole document. Pure.
 namespace berth::cli {
 
-/// What Go's types say of docker's documents and JSON does not.
+/// Facts about docker's documents that Go's types express and JSON does not.
 DocumentShape docker_documents();
 
-/// Docker's exit status where such a template cannot be read.
+/// Docker's exit status for an invalid template.
 inline constexpr int kFormatStatus = 64;
 
-/// "json" or a template; unlike that of a list, without "table" and without escapes in it.
+/// "json" or a template; unlike for lists, there is no "table" and no escape sequence.
 class DocumentFormat {
  public:
-  /// Errors: usage (no format, Template::parse()).
+  /// Errors: usage (an invalid format, Template::parse()).
   static Result<DocumentFormat> make(const std::string& text);
 
   /// One line, without its newline.  Errors: usage (Template::execute()).

@@ -22,11 +22,11 @@ std::string file_of_image(const std::string& image, const std::string& file) {
 
 namespace {
 
-/// How containers/image and apptainer name the place of an image before its name.
+/// Transports of containers/image and apptainer, in front of an image's name.
 struct Place {
-  std::string_view prefix, is, here, behind;  ///< `here` NAME `behind` is what to type
+  std::string_view prefix, is, here, behind;  ///< the equivalent: `here` NAME `behind`
 };
-constexpr std::string_view kSifFile = "a file of apptainer in a registry";
+constexpr std::string_view kSifFile = "a SIF file in a registry";
 constexpr std::string_view kFetchSif = "apptainer pull FILE.sif ";
 constexpr std::string_view kRunSif = " && berth run ./FILE.sif";
 constexpr Place kPlaces[] = {
@@ -55,7 +55,7 @@ std::optional<Error> image_elsewhere(const std::string& name) {
       continue;
     }
     if (slashes && !archive) rest.erase(0, 2);
-    // apptainer knows its own by the whole name.
+    // apptainer's own forms are recognised by the whole name.
     if (place.is == kSifFile) rest = name;
     return make_error(Kind::usage, quote(name) + " is " + std::string(place.is),
                       std::string(place.here) + escape_controls(rest) + std::string(place.behind));
@@ -80,7 +80,7 @@ std::optional<Error> pull_elsewhere(const std::vector<std::string>& arguments) {
     if (auto other = image_elsewhere(arguments.back())) return other;
   }
   if (arguments.size() == 2 && is_image_file_name(arguments[0])) {
-    return make_error(Kind::usage, "pull takes an image, and save writes a file of it",
+    return make_error(Kind::usage, "pull takes only an image, and save writes it to a file",
                       file_of_image(without_scheme(arguments[1]), "FILE.sqsh"));
   }
   if (arguments.size() != 1 || !arguments[0].starts_with(kShifter)) return std::nullopt;
@@ -90,7 +90,7 @@ std::optional<Error> pull_elsewhere(const std::vector<std::string>& arguments) {
     return std::nullopt;
   }
   return make_error(Kind::usage,
-                    "pull " + quote(arguments[0]) + ": an image is named without 'docker:'",
+                    "pull " + quote(arguments[0]) + ": an image name has no 'docker:' in front",
                     "berth pull " + escape_controls(image));
 }
 
@@ -105,7 +105,7 @@ std::optional<Error> build_elsewhere(const std::vector<std::string>& arguments) 
   if (auto other = image_elsewhere(source)) return other;
   if (source.find("://") == source.npos) return std::nullopt;
   return make_error(Kind::usage,
-                    "build reads a Containerfile, and " + quote(source) + " is an image",
+                    "build reads a Containerfile, but " + quote(source) + " is an image",
                     file_of_image(without_scheme(source), "FILE.sqsh"));
 }
 
@@ -116,7 +116,8 @@ std::optional<Error> import_elsewhere(const std::vector<std::string>& arguments)
   for (std::string_view engine : {"docker", "podman"}) {
     bool daemon = source.starts_with("dockerd://") && engine == "docker";
     if (!daemon && (engine == "docker" || !source.starts_with("podman://"))) continue;
-    return make_error(Kind::usage, "import " + quote(source) + ": that image is another engine's",
+    return make_error(Kind::usage,
+                      "import " + quote(source) + ": that image belongs to another engine",
                       std::string(engine) + " save " + image +
                           " | berth load; berth save --format sqsh --output FILE.sqsh " + image +
                           " makes a file of it");
@@ -126,14 +127,14 @@ std::optional<Error> import_elsewhere(const std::vector<std::string>& arguments)
                       "berth pull " + image);
   }
   if (!source.starts_with("http://") && !source.starts_with("https://")) return std::nullopt;
-  return make_error(Kind::usage, "import " + quote(source) + ": nothing is fetched here",
+  return make_error(Kind::usage, "import " + quote(source) + ": import does not download",
                     "curl -L " + escape_controls(source) + " | berth import - NAME");
 }
 
 std::optional<Error> load_elsewhere(const std::vector<std::string>& arguments) {
   if (arguments.size() != 1) return std::nullopt;
   if (auto other = image_elsewhere(arguments[0])) return other;
-  return make_error(Kind::usage, "load reads standard input, or the file of a flag",
+  return make_error(Kind::usage, "load reads standard input, or the file given by -i",
                     "berth load -i " + escape_controls(arguments[0]));
 }
 
@@ -141,12 +142,12 @@ std::optional<Error> push_elsewhere(const std::vector<std::string>& arguments) {
   if (arguments.size() != 2) return std::nullopt;
   std::string target = without_scheme(arguments[1]);
   if (is_image_file_name(arguments[0])) {
-    return make_error(Kind::usage, "push sends an image, and " + quote(arguments[0]) + " is a file",
+    return make_error(Kind::usage, "push sends an image, but " + quote(arguments[0]) + " is a file",
                       "berth import " + escape_controls(arguments[0]) + " " + target +
                           " && berth push " + target);
   }
   return make_error(
-      Kind::usage, "push takes one name, which the image has here and there",
+      Kind::usage, "push takes one name, the same here and in the registry",
       "berth tag " + escape_controls(arguments[0]) + " " + target + " && berth push " + target);
 }
 

@@ -8,14 +8,14 @@
 
 #include "base/result.hpp"
 
-/// Arguments that other engines' verbs of the same names take, and what to type here instead. Each
-/// gives nothing for what people type after docker's. Pure.
+/// Arguments of other engines' verbs with the same names, and their equivalents here. Each function
+/// returns nothing for docker's arguments. Pure.
 namespace berth::cli {
 
-/// Of apptainer: a file that the image shall be in, or would be read from.
+/// For apptainer: the name of an image file to write or read.
 bool is_image_file_name(std::string_view name);
 
-/// Of an image: `docker-archive:FILE`, `docker-daemon:IMAGE`, `oras://IMAGE`, …
+/// For an image: `docker-archive:FILE`, `docker-daemon:IMAGE`, `oras://IMAGE`, …
 std::optional<Error> image_elsewhere(const std::string& name);
 
 /// `apptainer run library://IMAGE`

@@ -19,10 +19,11 @@ struct EventsOptions {
 FlagTable events_flags(EventsOptions& o) {
   return {
       filter_flag(o.filters),
-      {"format", 0, "FORMAT", "json, or a template such as '{{.Action}} {{.ID}}'", &o.format},
-      {"since", 0, "TIME", "Also what has happened since a time, or since 10m ago",
+      {"format", 0, "FORMAT", "Output format: json or a template such as '{{.Action}} {{.ID}}'",
+       &o.format},
+      {"since", 0, "TIME", "Also show past events since a time, or a duration such as 10m ago",
        read_moment(o.since_ns)},
-      {"until", 0, "TIME", "What happens until a time, and no more", read_moment(o.until_ns)},
+      {"until", 0, "TIME", "Show events until a time, then exit", read_moment(o.until_ns)},
   };
 }
 
@@ -66,7 +67,7 @@ std::string line(const events::Event& event) {
 
 Result<int> run_events(Session& session, const EventsOptions& o, std::vector<std::string>) {
   std::optional<DocumentFormat> format;
-  // With docker's names of members, which the template's are not.
+  // With docker's member names in JSON, which differ from the template's.
   bool json = o.format == "json" || o.format == "{{json .}}";
   if (o.format && !json) {
     auto made = DocumentFormat::make(*o.format);
@@ -96,7 +97,7 @@ extern const Verb events_verb;
 const Verb events_verb{
     .text = {.name = "events",
              .arguments = "",
-             .summary = "Show what happens to containers, images and volumes",
+             .summary = "Show events of containers, images and volumes as they happen",
              .example = "berth events --since 10m --filter event=die"},
     .arity = {0, 0},
     .command = [] { return make_command(events_flags, run_events); },

@@ -17,8 +17,8 @@ struct ExecOptions {
 FlagTable exec_flags(ExecOptions& o) {
   engine::ExecRequest& r = o.request;
   return {
-      {"detach", 'd', "", "Run it in the background", &r.detach},
-      {"env", 'e', "NAME[=VALUE]", "Set an environment variable, or pass the caller's",
+      {"detach", 'd', "", "Run the command in the background", &r.detach},
+      {"env", 'e', "NAME[=VALUE]", "Set a variable; NAME alone copies the caller's value",
        &r.environment},
       {"env-file",
        0,
@@ -28,14 +28,14 @@ FlagTable exec_flags(ExecOptions& o) {
        {},
        Complete::file},
       {"interactive", 'i', "", "Keep stdin open", &r.interactive},
-      {"privileged", 0, "", "Give it every capability that the caller has", &r.privileged},
-      {"tty", 't', "", "Give it a terminal", &r.terminal},
-      {"user", 'u', "USER[:GROUP]", "Run it as this user", &r.user},
-      {"workdir", 'w', "DIR", "Start it in DIR", &r.workdir},
+      {"privileged", 0, "", "Give the command all capabilities of the caller", &r.privileged},
+      {"tty", 't', "", "Allocate a pseudo-TTY", &r.terminal},
+      {"user", 'u', "USER[:GROUP]", "Run as this user", &r.user},
+      {"workdir", 'w', "DIR", "Set the working directory", &r.workdir},
   };
 }
 
-constexpr std::string_view kForNew = "exec is for a container that runs";
+constexpr std::string_view kForNew = "exec needs a running container";
 constexpr Elsewhere kExecElsewhere[] = {
     {"B", "berth run --rm -v SOURCE:DESTINATION IMAGE COMMAND", kForNew},
     {"C", "berth run --rm IMAGE COMMAND, without it", kForNew},
@@ -56,8 +56,8 @@ constexpr Elsewhere kExecElsewhere[] = {
     {"containall", "berth run --rm IMAGE COMMAND, without it", kForNew},
     {"cpus", "berth run --rm --cpus NUMBER IMAGE COMMAND", kForNew},
     {"cwd", "berth exec -w DIR"},
-    {"detach-keys", "-d, which starts a command that nobody watches",
-     "nobody keeps a command of exec once its caller has left"},
+    {"detach-keys", "-d, which starts a command in the background",
+     "a command of exec ends when its caller detaches"},
     {"device", "berth run --rm --device DEVICE IMAGE COMMAND", kForNew},
     {"dns", "berth run --rm --dns ADDRESS IMAGE COMMAND", kForNew},
     {"drop-caps", "berth run --rm --cap-drop CAPABILITY IMAGE COMMAND", kForNew},
@@ -85,7 +85,7 @@ constexpr Elsewhere kExecElsewhere[] = {
     {"no-init", "berth run --rm IMAGE COMMAND, without it", kForNew},
     {"no-mount", "berth run --rm IMAGE COMMAND, without it", kForNew},
     {"no-privs", "berth run --rm --cap-drop ALL IMAGE COMMAND", kForNew},
-    {"no-session", "leave it out", "nothing of the sort is done already"},
+    {"no-session", "leave it out", "Berth does not do this anyway"},
     {"no-umask", "berth run --rm IMAGE COMMAND, without it", kForNew},
     {"nv", "berth run --rm --gpus all IMAGE COMMAND", kForNew},
     {"nvccli", "berth run --rm --gpus all IMAGE COMMAND", kForNew},
@@ -115,7 +115,7 @@ constexpr Elsewhere kExecElsewhere[] = {
     {"writable-tmpfs", "berth run --rm IMAGE COMMAND, without it", kForNew},
 };
 
-/// The image that people of apptainer name in the place of a container.
+/// An image's name, which users of apptainer type instead of a container.
 bool is_image_name(std::string_view name) {
   return name.starts_with("docker://") || name.starts_with("oras://") || is_image_file_name(name);
 }
@@ -123,7 +123,7 @@ bool is_image_name(std::string_view name) {
 Result<void> check_container_name(std::string_view name) {
   constexpr std::string_view kInstance = "instance://";
   if (name.starts_with(kInstance)) {
-    return make_error(Kind::usage, quote(name) + " is apptainer's name of a container",
+    return make_error(Kind::usage, quote(name) + " is the name of a container in Apptainer",
                       "berth exec " + escape_controls(name.substr(kInstance.size())) + " COMMAND");
   }
   if (!is_image_name(name)) return {};
@@ -160,7 +160,7 @@ extern const Verb exec_verb;
 const Verb exec_verb{
     .text = {.name = "exec",
              .arguments = "CONTAINER COMMAND [ARG...]",
-             .summary = "Run one more command in a running container",
+             .summary = "Run a command in a running container",
              .example = "berth exec -it web sh",
              .complete = Complete::running},
     .arity = {2},

@@ -46,7 +46,7 @@ extern const Verb image_exists_verb, container_exists_verb, network_exists_verb,
 const Verb image_exists_verb{
     .text = {.name = "image exists",
              .arguments = "IMAGE",
-             .summary = "Say by the exit status whether an image is here: 0, else 1",
+             .summary = "Check whether an image exists: exit status 0 if it does, else 1",
              .example = "berth image exists debian:12",
              .complete = Complete::image},
     .arity = {1, 1},
@@ -55,7 +55,7 @@ const Verb image_exists_verb{
 const Verb container_exists_verb{
     .text = {.name = "container exists",
              .arguments = "CONTAINER",
-             .summary = "Say by the exit status whether there is a container: 0, else 1",
+             .summary = "Check whether a container exists: exit status 0 if it does, else 1",
              .example = "berth container exists web",
              .complete = Complete::container},
     .arity = {1, 1},
@@ -64,7 +64,7 @@ const Verb container_exists_verb{
 const Verb network_exists_verb{
     .text = {.name = "network exists",
              .arguments = "NETWORK",
-             .summary = "Say by the exit status whether there is a network: 0, else 1",
+             .summary = "Check whether a network exists: exit status 0 if it does, else 1",
              .example = "berth network exists app",
              .complete = Complete::network},
     .arity = {1, 1},
@@ -73,7 +73,7 @@ const Verb network_exists_verb{
 const Verb volume_exists_verb{
     .text = {.name = "volume exists",
              .arguments = "VOLUME",
-             .summary = "Say by the exit status whether there is a volume: 0, else 1",
+             .summary = "Check whether a volume exists: exit status 0 if it does, else 1",
              .example = "berth volume exists data",
              .complete = Complete::volume},
     .arity = {1, 1},

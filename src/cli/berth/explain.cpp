@@ -16,9 +16,8 @@ struct ExplainOptions {
 };
 
 FlagTable explain_flags(ExplainOptions& o) {
-  return {
-      {"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}},
-      {"slurm", 0, "", "CONTAINER is JOB.STEP: that of a step of Slurm's on this node", &o.slurm}};
+  return {{"format", 0, "FORMAT", "Output format: text or json", &o.format, {"text", "json"}},
+          {"slurm", 0, "", "CONTAINER is JOB.STEP, a Slurm step on this node", &o.slurm}};
 }
 
 void show(Session& session, const engine::Explained& explained, std::string_view format) {
@@ -51,8 +50,7 @@ extern const Verb explain_verb;
 const Verb explain_verb{
     .text = {.name = "explain",
              .arguments = "CONTAINER",
-             .summary =
-                 "Show why a container has the GPUs that it has, or has none, or why it failed",
+             .summary = "Explain why a container has the GPUs that it has, or why it failed",
              .example = "berth explain trainer",
              .complete = Complete::container},
     .arity = {1, 1},

@@ -18,12 +18,12 @@ FlagTable export_flags(ExportOptions& o) {
 Result<int> run_export(Session& session, const ExportOptions& o,
                        std::vector<std::string> arguments) {
   if (is_image_file_name(o.output)) {
-    return make_error(Kind::usage, "write " + quote(o.output) + ": export writes a tar",
+    return make_error(Kind::usage, "write " + quote(o.output) + ": export writes a tar archive",
                       "berth commit " + arguments[0] +
                           " NAME && berth save --format sqsh --output FILE.sqsh NAME");
   }
   if (o.output.empty() && session.terminal.is_terminal(Stream::out)) {
-    return make_error(Kind::usage, "an archive is not for a terminal",
+    return make_error(Kind::usage, "cannot write an archive to a terminal",
                       "berth export --output FILE CONTAINER");
   }
   std::string output = o.output.empty() ? "/dev/fd/1" : o.output;
@@ -37,7 +37,7 @@ extern const Verb export_verb;
 const Verb export_verb{
     .text = {.name = "export",
              .arguments = "CONTAINER",
-             .summary = "Write the files of a container as a tar, without its volumes",
+             .summary = "Export a container's file system, without volumes, as a tar archive",
              .example = "berth export --output web.tar web",
              .complete = Complete::container},
     .arity = {1, 1},

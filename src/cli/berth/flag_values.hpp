@@ -10,10 +10,10 @@
 #include "base/result.hpp"
 #include "cli/berth/verb.hpp"
 
-/// What reads a flag's value, made of a function that parses it.
+/// Makes readers of flag values from parse functions.
 namespace berth::cli {
 
-/// Reads a value by `parse` into `target`; a list collects, a map replaces what has the key.
+/// Parses a value with `parse` into `target`; a list collects, a map replaces an equal key.
 template <class T, class Parse>
 ReadValue read_into(T& target, Parse parse) {
   return [&target, parse](std::string_view text) -> Result<void> {
@@ -37,7 +37,7 @@ ReadValue add_to(std::map<std::string, std::string>& target, Parse parse) {
   };
 }
 
-/// docker's --isolation: Linux has one. `wanted` ends the error of another.
+/// docker's --isolation: Linux has one. `wanted` ends the error for another.
 inline ReadValue read_isolation(std::string wanted) {
   return [wanted = std::move(wanted)](std::string_view text) -> Result<void> {
     if (text.empty() || text == "default") return {};
@@ -45,7 +45,7 @@ inline ReadValue read_isolation(std::string wanted) {
   };
 }
 
-/// "linux/arm64"; an empty one is none, as docker has it: scripts write --platform "$PLATFORM".
+/// "linux/arm64"; an empty one means none, as in docker: scripts write --platform "$PLATFORM".
 inline ReadValue read_platform(std::optional<std::string>& target) {
   return [&target](std::string_view text) -> Result<void> {
     target.reset();

@@ -22,9 +22,10 @@ struct GpuListOptions {
 
 FlagTable gpu_list_flags(GpuListOptions& o) {
   return {
-      {"refresh", 0, "", "Ask the driver again instead of the cache", &o.refresh},
-      {"quiet", 'q', "", "Show UUIDs alone, or addresses", &o.quiet},
-      {"format", 0, "FORMAT", "table, json, or a template such as '{{.Index}}'", &o.format},
+      {"refresh", 0, "", "Query the driver instead of the cache", &o.refresh},
+      {"quiet", 'q', "", "Show only UUIDs, or PCI addresses", &o.quiet},
+      {"format", 0, "FORMAT", "Output format: table, json or a template such as '{{.Index}}'",
+       &o.format},
   };
 }
 
@@ -64,7 +65,7 @@ std::string peers(const gpu::Gpu& gpu, const gpu::Inventory& inventory) {
   return out;
 }
 
-// Boards by numbers, in the order of their GPUs: what a driver calls them says nothing to people.
+// Numbers boards in the order of their GPUs: the driver's names mean nothing to people.
 std::string board(const gpu::Gpu& gpu, const gpu::Inventory& inventory) {
   if (gpu.board.empty()) return "-";
   std::vector<std::string> boards;
@@ -94,7 +95,7 @@ constexpr ListField kGpuFields[] = {
 };
 constexpr ListKind kGpus{.fields = kGpuFields, .table = "{{.Index}}\t{{.UUID}}\t{{.Model}}"};
 
-/// Who has the GPU or the slice of that key: "web, train (exclusive)".
+/// The holders of a GPU or slice: "web, train (exclusive)".
 std::string holders_of(const gpu::Selected& one, const gpu::Holders& holders) {
   std::vector<std::string> names;
   for (const gpu::KnownLease& known : holders.leases) {
@@ -129,7 +130,7 @@ json::Array indices_of(const std::vector<std::string>& keys, const gpu::Inventor
   return out;
 }
 
-// The columns of the table, the last ones are the first to go where a terminal is narrow.
+// The columns of the table; a narrow terminal loses the last ones first.
 class GpuListing {
  public:
   GpuListing(const gpu::Inventory& inventory, const gpu::Holders& holders)
@@ -143,7 +144,7 @@ class GpuListing {
       column->wanted = says_something(*column);
   }
 
-  /// `columns` wide at most; 0: as wide as it is.
+  /// At most `columns` wide; 0: unlimited.
   std::string text(size_t columns) {
     if (columns != 0 && width() > columns) shorten_uuids();
     for (Column* column :
@@ -205,7 +206,7 @@ class GpuListing {
     }
     return total - kGap;
   }
-  /// To what --gpus device= takes as well, where no other GPU's starts so.
+  /// To prefixes that --gpus device= accepts too, unique among all GPUs.
   void shorten_uuids() {
     constexpr size_t kShort = 12;  // "GPU-1b2c3d4e"
     for (std::string& cell : uuid_.cells) cell = cell.substr(0, kShort);
@@ -367,7 +368,7 @@ Result<int> run_gpu_list(Session& session, const GpuListOptions& o, std::vector<
     }
     return 0;
   }
-  // What is read by a program is not cut.
+  // Output for a program is not truncated.
   bool is_screen = session.terminal.is_terminal(Stream::out);
   print(session, GpuListing(inventory, holders)
                      .text(is_screen ? session.terminal.size(Stream::out).columns : 0));

@@ -23,7 +23,7 @@ struct GpuTopOptions {
 
 FlagTable gpu_top_flags(GpuTopOptions& o) {
   return {
-      {"once", 0, "", "Look once and end", &o.once},
+      {"once", 0, "", "Print once and exit", &o.once},
       format_flag(o.format),
   };
 }
@@ -146,9 +146,9 @@ Result<int> run_gpu_top(Session& session, const GpuTopOptions& o, std::vector<st
       return 0;
     }
     if (!is_json) session.terminal.write_as_is(Stream::out, kTopClear);
-    // Of programs each moment is a line.
+    // For programs each sample is a line.
     print(session, is_json ? json::dump(to_json(top)) + "\n" : table_text(top, users));
-    TRY(session.terminal.written());  // whoever read it has gone
+    TRY(session.terminal.written());  // the reader has disconnected
     std::this_thread::sleep_for(kTopInterval);
   }
 }
@@ -159,7 +159,7 @@ extern const Verb gpu_top_verb;
 const Verb gpu_top_verb{
     .text = {.name = "gpu top",
              .arguments = "",
-             .summary = "Show how busy the GPUs are, who has them and what runs on them",
+             .summary = "Show a live view of GPUs: use, containers and processes",
              .example = "berth gpu top --once --format json"},
     .arity = {0, 0},
     .command = [] { return make_command(gpu_top_flags, run_gpu_top); },

@@ -21,9 +21,9 @@ struct HistoryOptions {
 
 FlagTable history_flags(HistoryOptions& o) {
   return {
-      {"human", 'H', "", "Sizes and dates for people (--human=false: exact)", &o.human},
-      {"no-trunc", 0, "", "Show whole ids and commands", &o.no_trunc},
-      {"quiet", 'q', "", "Show ids alone", &o.quiet},
+      {"human", 'H', "", "Show readable sizes and dates (--human=false for exact ones)", &o.human},
+      {"no-trunc", 0, "", "Do not truncate ids and commands", &o.no_trunc},
+      {"quiet", 'q', "", "Show only ids", &o.quiet},
       template_flag(o.format),
   };
 }
@@ -51,7 +51,7 @@ std::string id_of(const engine::HistoryEntry& entry, const HistoryOptions& o) {
 }
 
 ListRow row_of(const engine::HistoryEntry& entry, const HistoryOptions& o) {
-  // docker: tabs of a shell line are one blank here.
+  // As in docker: tabs of a shell line become one blank.
   std::string by = entry.created_by;
   std::replace(by.begin(), by.end(), '\t', ' ');
   json::Value time = json_time(entry.created_at);
@@ -78,7 +78,7 @@ extern const Verb history_verb;
 const Verb history_verb{
     .text = {.name = "history",
              .arguments = "IMAGE",
-             .summary = "Show the steps that made an image",
+             .summary = "Show the history of an image",
              .example = "berth history --no-trunc debian:12",
              .complete = Complete::image},
     .arity = {1, 1},

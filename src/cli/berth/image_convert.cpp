@@ -15,7 +15,12 @@ struct ImageConvertOptions {
 FlagTable image_convert_flags(ImageConvertOptions& o) {
   return {
       {"quiet", 'q', "", "Print nothing", &o.quiet},
-      {"to", 0, "FORMAT", "What layers become: directory or erofs", &o.to, {"directory", "erofs"}},
+      {"to",
+       0,
+       "FORMAT",
+       "Format to convert to: directory or erofs",
+       &o.to,
+       {"directory", "erofs"}},
   };
 }
 
@@ -31,7 +36,7 @@ std::string text_of(const image::ConvertReport& report, const std::string& forma
 Result<int> run_image_convert(Session& session, const ImageConvertOptions& o,
                               std::vector<std::string> arguments) {
   if (o.to.empty()) {
-    return make_error(Kind::usage, "--to FORMAT is missing: directory or erofs",
+    return make_error(Kind::usage, "--to FORMAT is required: directory or erofs",
                       "berth image convert --to erofs " + arguments.front());
   }
   WorkDisplay display(session, "Converting", o.quiet);
@@ -47,7 +52,7 @@ extern const Verb image_convert_verb;
 const Verb image_convert_verb{
     .text = {.name = "image convert",
              .arguments = "IMAGE [IMAGE...]",
-             .summary = "Change what the layers of images lie in the store as",
+             .summary = "Change the format in which the layers of images are stored",
              .example = "berth image convert --to erofs debian:12",
              .complete = Complete::image},
     .arity = {1},

@@ -70,7 +70,7 @@ extern const Verb image_mount_verb, image_unmount_verb, unshare_verb;
 const Verb image_mount_verb{
     .text = {.name = "image mount",
              .arguments = "[IMAGE DIR]",
-             .summary = "Mount an image read-only at a directory, or list those that are mounted",
+             .summary = "Mount an image read-only at a directory, or list mounted images",
              .example = "berth image mount debian:12 /mnt",
              .complete = Complete::image},
     .arity = {0, 2},
@@ -80,7 +80,7 @@ const Verb image_mount_verb{
 const Verb image_unmount_verb{
     .text = {.name = "image unmount",
              .arguments = "DIR [DIR...]",
-             .summary = "Take images away from where they are mounted",
+             .summary = "Unmount images",
              .example = "berth image unmount /mnt"},
     .arity = {1},
     .needs = engine::Needs::nothing,

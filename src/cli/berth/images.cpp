@@ -19,12 +19,12 @@ struct ImagesOptions {
 
 FlagTable images_flags(ImagesOptions& o) {
   return {
-      {"all", 'a', "", "All images; the default, since there are no hidden ones", &o.all},
-      {"digests", 0, "", "Show what the registry named", &o.digests},
+      {"all", 'a', "", "No effect: all images are always listed", &o.all},
+      {"digests", 0, "", "Show digests", &o.digests},
       filter_flag(o.filters),
       template_flag(o.format),
-      {"no-trunc", 0, "", "Show whole ids", &o.no_trunc},
-      {"quiet", 'q', "", "Show ids alone", &o.quiet},
+      {"no-trunc", 0, "", "Do not truncate ids", &o.no_trunc},
+      {"quiet", 'q', "", "Show only ids", &o.quiet},
   };
 }
 
@@ -48,11 +48,11 @@ constexpr ListKind kImagesWithDigests{
 
 Result<int> run_images(Session& session, const ImagesOptions& o,
                        std::vector<std::string> arguments) {
-  // -q shows ids, whatever the usual format is.
+  // -q prints ids, whatever the default format is.
   const std::string format =
       o.quiet ? o.format : format_or_usual(session, o.format, "imagesFormat");
   ListKind kind = o.digests ? kImagesWithDigests : kImages;
-  // A column for those who have a use for it.
+  // A column only for users with additional stores.
   const std::string with_stores = std::string(kind.table) + "\t{{.ReadOnly}}";
   if (!session.context.paths.additional_stores.empty()) kind.table = with_stores;
   Listing listing = TRY(Listing::make(kind, {.text = format, .quiet = o.quiet}));

@@ -12,10 +12,10 @@ struct ImportOptions {
 
 FlagTable import_flags(ImportOptions& o) {
   return {
-      {"change", 'c', "INSTRUCTION", "Set CMD, ENTRYPOINT, ENV, … as in a Dockerfile",
-       &o.request.changes},
-      {"message", 'm', "TEXT", "A comment for the history", &o.request.message},
-      {"platform", 0, "OS/ARCH", "What the files are for", read_platform(o.request.platform)},
+      {"change", 'c', "INSTRUCTION",
+       "Apply a Dockerfile instruction, such as CMD, ENTRYPOINT or ENV", &o.request.changes},
+      {"message", 'm', "TEXT", "Commit message", &o.request.message},
+      {"platform", 0, "OS/ARCH", "Platform of the files", read_platform(o.request.platform)},
   };
 }
 
@@ -33,7 +33,7 @@ Result<int> run_import(Session& session, const ImportOptions& o,
   return 0;
 }
 
-constexpr std::string_view kFromRegistry = "import reads what is on this machine";
+constexpr std::string_view kFromRegistry = "import reads only local files";
 constexpr std::string_view kPullAndSave =
     "berth pull IMAGE && berth save --format sqsh --output FILE.sqsh IMAGE";
 constexpr Elsewhere kImportElsewhere[] = {
@@ -48,7 +48,7 @@ extern const Verb import_verb;
 const Verb import_verb{
     .text = {.name = "import",
              .arguments = "DIR|TAR|SQUASHFS|SIF|- [NAME[:TAG]]",
-             .summary = "Make an image of a directory, a tar archive, or a squashfs or SIF file",
+             .summary = "Create an image from a directory, tar archive, squashfs or SIF file",
              .example = "berth import --change 'CMD [\"bash\"]' rootfs.tar.gz debian:mine",
              .complete = Complete::file},
     .arity = {1, 2},

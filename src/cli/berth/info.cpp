@@ -15,10 +15,11 @@ struct InfoOptions {
 };
 
 FlagTable info_flags(InfoOptions& o) {
-  return {{"format", 'f', "FORMAT", "json, or a template such as '{{.Driver}}'", &o.format}};
+  return {{"format", 'f', "FORMAT", "Output format: json or a template such as '{{.Driver}}'",
+           &o.format}};
 }
 
-/// Docker's members, as far as they mean something without a daemon, and then our own.
+/// Docker's members, as far as they make sense without a daemon, and then our own.
 json::Value document(const engine::Context& context, const engine::SystemInfo& info) {
   return json::Object{
       {"ID", ""},
@@ -83,7 +84,7 @@ std::string text_of(const engine::Context& context, const engine::SystemInfo& in
   for (const std::string& option : info.security) {
     security += "  " + option.substr(5, option.find(',') - 5) + "\n";
   }
-  // docker's lines in docker's order: scripts cut them by their words.
+  // docker's lines in docker's order: scripts parse them.
   return "Client:\n Context:    default\n Debug Mode: false\n\nServer:\n Containers: " +
          number(info.running + info.paused + info.stopped) +
          "\n  Running: " + number(info.running) + "\n  Paused: " + number(info.paused) +
@@ -134,7 +135,7 @@ extern const Verb info_verb;
 const Verb info_verb{
     .text = {.name = "info",
              .arguments = "",
-             .summary = "Show where things are kept and how many there are",
+             .summary = "Show information about this installation",
              .example = "berth info --format json"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,

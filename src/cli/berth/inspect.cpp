@@ -18,18 +18,18 @@ struct InspectOptions {
 };
 
 FlagTable inspect_flags(InspectOptions& o) {
-  return {{"format", 'f', "FORMAT", "json, or a template such as '{{.Id}}'", &o.format},
-          {"size", 's', "", "Tell also how much a container has written", &o.size},
-          {"type",
-           0,
-           "TYPE",
-           "Look among containers, images, networks or volumes only",
-           &o.type,
-           {"container", "image", "network", "volume"}}};
+  return {
+      {"format", 'f', "FORMAT", "Output format: json or a template such as '{{.Id}}'", &o.format},
+      {"size", 's', "", "Also show how much a container has written", &o.size},
+      {"type",
+       0,
+       "TYPE",
+       "Inspect only objects of this type",
+       &o.type,
+       {"container", "image", "network", "volume"}}};
 }
 
-/// As docker does: a container of that name hides an image of that name, that a network,
-/// and that a volume.
+/// As in docker: of equal names a container precedes an image, that a network, and that a volume.
 Result<std::string> inspect(Session& session, const InspectOptions& o, const std::string& name) {
   if (o.type == "image") return engine::inspect_image(session.context, name);
   if (o.type == "network") return engine::inspect_network(session.context, name);
@@ -90,8 +90,7 @@ extern const Verb inspect_verb;
 const Verb inspect_verb{
     .text = {.name = "inspect",
              .arguments = "NAME [NAME...]",
-             .summary =
-                 "Show all that is known of containers, images, networks or volumes, as JSON",
+             .summary = "Show details of containers, images, networks or volumes as JSON",
              .example = "berth inspect debian:12",
              .complete = Complete::object},
     .arity = {1},

@@ -17,7 +17,7 @@ FlagTable kill_flags(KillOptions& o) {
     o.signal = TRY(engine::parse_signal(text));
     return {};
   };
-  return {{"signal", 's', "SIGNAL", "Send this one instead of KILL", std::move(read_signal)}};
+  return {{"signal", 's', "SIGNAL", "Signal to send (KILL)", std::move(read_signal)}};
 }
 
 Result<int> run_kill(Session& session, const KillOptions& o, std::vector<std::string> arguments) {

@@ -19,8 +19,8 @@ FlagTable load_flags(LoadOptions& o) {
        &o.request.input,
        {},
        Complete::file},
-      {"quiet", 'q', "", "Show no progress", &o.request.quiet},
-      {"platform", 0, "OS/ARCH", "Another platform than this machine's",
+      {"quiet", 'q', "", "Do not show progress", &o.request.quiet},
+      {"platform", 0, "OS/ARCH", "Platform to use instead of this machine's",
        read_platform(o.request.platform)},
   };
 }

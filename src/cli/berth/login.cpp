@@ -14,7 +14,7 @@ struct LoginOptions {
 FlagTable login_flags(LoginOptions& o) {
   FlagTable table{
       {"username", 'u', "NAME", "Log in as NAME", &o.username},
-      {"password", 'p', "PASSWORD", "Everybody on the machine can read it: use --password-stdin",
+      {"password", 'p', "PASSWORD", "Visible to all users of the machine: use --password-stdin",
        &o.password},
       {"password-stdin", 0, "", "Read the password from stdin", &o.password_stdin},
   };
@@ -54,7 +54,7 @@ Result<std::string> username(Session& session, const LoginOptions& o) {
 
 Result<int> run_login(Session& session, const LoginOptions& o, std::vector<std::string> arguments) {
   if (o.password && o.password_stdin) {
-    return make_error(Kind::usage, "'--password' and '--password-stdin' exclude each other");
+    return make_error(Kind::usage, "'--password' and '--password-stdin' cannot be used together");
   }
   image::LoginRequest request;
   request.registry = arguments.empty() ? "" : arguments[0];

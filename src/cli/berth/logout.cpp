@@ -25,7 +25,7 @@ extern const Verb logout_verb;
 const Verb logout_verb{
     .text = {.name = "logout",
              .arguments = "[REGISTRY]",
-             .summary = "Forget the login to a registry",
+             .summary = "Log out of a registry",
              .example = "berth logout registry.example.org"},
     .arity = {0, 1},
     .store = Store::none,

@@ -22,13 +22,13 @@ FlagTable logs_flags(LogsOptions& o) {
     return {};
   };
   return {
-      {"details", 0, "", "Leave room for extra details, which no log of Berth has", &o.details},
-      {"follow", 'f', "", "Go on until the container ends", &o.log.follow},
-      {"since", 0, "TIME", "Only what is newer than a time, or a duration such as 10m",
+      {"details", 0, "", "No effect: Berth's logs have no extra details", &o.details},
+      {"follow", 'f', "", "Follow the output until the container exits", &o.log.follow},
+      {"since", 0, "TIME", "Show output since a time, or since a duration such as 10m ago",
        read_moment(o.log.since_ns)},
-      {"tail", 'n', "NUMBER", "The last lines only", std::move(read_tail)},
-      {"timestamps", 't', "", "Put the time before each line", &o.timestamps},
-      {"until", 0, "TIME", "Only what is older than a time, or a duration such as 10m",
+      {"tail", 'n', "NUMBER", "Show only the last NUMBER lines", std::move(read_tail)},
+      {"timestamps", 't', "", "Show the time of each line", &o.timestamps},
+      {"until", 0, "TIME", "Show output before a time, or before a duration such as 10m ago",
        read_moment(o.log.until_ns)},
   };
 }
@@ -59,7 +59,7 @@ extern const Verb logs_verb;
 const Verb logs_verb{
     .text = {.name = "logs",
              .arguments = "CONTAINER",
-             .summary = "Show what a detached container has written",
+             .summary = "Show the logs of a container",
              .example = "berth logs --follow --tail 100 web",
              .complete = Complete::container},
     .arity = {1, 1},

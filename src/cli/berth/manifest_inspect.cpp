@@ -14,9 +14,9 @@ struct ManifestOptions {
 
 FlagTable manifest_flags(ManifestOptions& o) {
   FlagTable table{
-      {"insecure", 0, "", "Ask the registry of IMAGE over HTTP, or with any certificate",
+      {"insecure", 0, "", "Allow HTTP or an unverified certificate for IMAGE's registry",
        &o.insecure},
-      {"raw", 0, "", "Print the bytes as the registry has them", &o.raw},
+      {"raw", 0, "", "Print the manifest exactly as the registry has it", &o.raw},
   };
   add_registry_flags(table, o.access);
   return table;
@@ -37,8 +37,8 @@ Result<int> inspect_manifest(Session& session, const ManifestOptions& o,
 
 /// Of docker.
 constexpr Elsewhere kManifestElsewhere[] = {
-    {"v", "berth match IMAGE, which shows each entry", "one document is shown"},
-    {"verbose", "berth match IMAGE, which shows each entry", "one document is shown"},
+    {"v", "berth match IMAGE, which shows each entry", "only one document is shown"},
+    {"verbose", "berth match IMAGE, which shows each entry", "only one document is shown"},
 };
 
 }  // namespace
@@ -47,7 +47,7 @@ extern const Verb manifest_inspect_verb;
 const Verb manifest_inspect_verb{
     .text = {.name = "manifest inspect",
              .arguments = "IMAGE",
-             .summary = "Show the index or manifest that a registry has under a name",
+             .summary = "Show the manifest or index of an image in a registry",
              .example = "berth manifest inspect debian:12"},
     .arity = {1, 1},
     .elsewhere = kManifestElsewhere,

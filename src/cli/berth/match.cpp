@@ -14,7 +14,7 @@ struct MatchVerbOptions {
 
 FlagTable match_flags(MatchVerbOptions& o) {
   FlagTable table{
-      {"fleet", 0, "DIR", "Every saved profile of a directory", &o.fleet, {}, Complete::directory},
+      {"fleet", 0, "DIR", "Use every saved profile in DIR", &o.fleet, {}, Complete::directory},
   };
   add_match_flags(table, o.match);
   return table;
@@ -42,8 +42,7 @@ Result<int> run_fleet(Session& session, MatchOptions o, const std::string& direc
 Result<int> run_match(Session& session, const MatchVerbOptions& o,
                       std::vector<std::string> arguments) {
   if (o.fleet && o.match.request.node) {
-    return make_error(Kind::usage, "--node and --fleet are two answers to one question",
-                      "one of them");
+    return make_error(Kind::usage, "--node and --fleet cannot be used together", "one of them");
   }
   if (o.fleet) return run_fleet(session, o.match, *o.fleet, arguments[0]);
   MatchFound found = TRY(find_match(session, o.match, arguments[0]));
@@ -61,7 +60,7 @@ extern const Verb match_verb;
 const Verb match_verb{
     .text = {.name = "match",
              .arguments = "IMAGE",
-             .summary = "Show which variants of an image run on a node, and which is taken",
+             .summary = "Show which variants of an image run on a node, and which is chosen",
              .example = "berth match --fleet nodes/ app:1.0",
              .complete = Complete::image},
     .arity = {1, 1},

@@ -7,17 +7,17 @@ void add_match_flags(FlagTable& table, MatchOptions& o) {
   table.push_back({"node",
                    0,
                    "FILE",
-                   "A saved profile instead of this machine",
+                   "Use a saved profile instead of this machine",
                    &o.request.node,
                    {},
                    Complete::file});
   table.push_back({"gpu-driver",
                    0,
                    "MODE",
-                   "As with run: bind, volume, copy, image or none",
+                   "As for 'berth run': bind, volume, copy, image or none",
                    &o.driver_mode,
                    {"bind", "volume", "copy", "image", "none"}});
-  table.push_back({"local", 0, "", "Ask the store alone, no registry", &o.local});
+  table.push_back({"local", 0, "", "Look only in the store, not at a registry", &o.local});
   table.push_back(format_flag(o.format));
   add_registry_flags(table, o.request.access);
 }

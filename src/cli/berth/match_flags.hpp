@@ -9,7 +9,7 @@
 
 namespace berth::cli {
 
-/// What the verbs that ask which entry fits have in common.
+/// Shared by the verbs that match entries with nodes.
 struct MatchOptions {
   engine::MatchRequest request;
   bool local = false;
@@ -19,12 +19,12 @@ struct MatchOptions {
 
 void add_match_flags(FlagTable& table, MatchOptions& options);
 
-/// Looks `reference` up and judges it for one node.
+/// Options for one node: looks `reference` up and judges it.
 struct MatchFound {
   engine::Offer offer;
   engine::Answer answer;
 };
-/// Fills the request of what flags said.  Errors: usage.
+/// Completes the request from flags.  Errors: usage.
 Result<void> finish_match_request(MatchOptions& options, const std::string& reference);
 Result<MatchFound> find_match(Session& session, MatchOptions options, const std::string& reference);
 

@@ -14,8 +14,8 @@ struct MetricsOptions {
 
 FlagTable metrics_flags(MetricsOptions& o) {
   return {
-      {"output", 'o', "FILE", "Write them to a file, which is replaced as a whole", &o.output},
-      {"socket", 0, "PATH", "Answer HTTP on a UNIX socket until a signal ends this", &o.socket},
+      {"output", 'o', "FILE", "Write to FILE, replacing it atomically", &o.output},
+      {"socket", 0, "PATH", "Serve over HTTP on a Unix socket until a signal arrives", &o.socket},
   };
 }
 
@@ -41,7 +41,7 @@ extern const Verb metrics_verb;
 const Verb metrics_verb{
     .text = {.name = "metrics",
              .arguments = "",
-             .summary = "Show what containers and GPUs use, as Prometheus reads it",
+             .summary = "Print resource use of containers and GPUs in Prometheus format",
              .example = "berth metrics --output /var/lib/node_exporter/berth.prom"},
     .arity = {0, 0},
     .command = [] { return make_command(metrics_flags, run_metrics); },

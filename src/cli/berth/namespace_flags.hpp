@@ -6,7 +6,7 @@
 
 namespace berth::cli {
 
-/// Those of namespaces and networks, for add_request_flags().
+/// The flags of namespaces and networks, for add_request_flags().
 FlagTable namespace_flags(RequestOptions& options);
 
 }  // namespace berth::cli

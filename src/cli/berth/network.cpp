@@ -20,20 +20,21 @@ struct NetworkOptions {
 
 FlagTable create_network_flags(NetworkOptions& o) {
   return {
-      {"driver", 'd', "NAME", "There is bridge alone", &o.wish.driver},
-      {"gateway", 0, "ADDRESS", "The host's address in it; the first one without", &o.gateways},
-      {"internal", 0, "", "Give its containers no way out", &o.wish.internal},
-      {"ip-range", 0, "ADDRESS/BITS", "The part of --subnet from which containers get addresses",
+      {"driver", 'd', "NAME", "Network driver: only bridge", &o.wish.driver},
+      {"gateway", 0, "ADDRESS", "The host's address in the network (the first of the subnet)",
+       &o.gateways},
+      {"internal", 0, "", "Block access to outside the network", &o.wish.internal},
+      {"ip-range", 0, "ADDRESS/BITS", "Part of --subnet to take container addresses from",
        &o.ranges},
-      {"label", 0, "K[=V]", "Describe it", read_label(o.labels)},
-      {"opt", 'o', "K=V", "The bridge driver has no options", &o.options},
-      {"subnet", 0, "ADDRESS/BITS", "Its addresses; a free private subnet without", &o.subnets},
+      {"label", 0, "K[=V]", "Set a label", read_label(o.labels)},
+      {"opt", 'o', "K=V", "Driver option: bridge has none", &o.options},
+      {"subnet", 0, "ADDRESS/BITS", "Subnet of the network (a free private one)", &o.subnets},
   };
 }
 
 Result<int> create_network(Session& session, const NetworkOptions& o,
                            std::vector<std::string> arguments) {
-  // Of another driver than ours it is the driver that is missing.
+  // For an unknown driver the error is about the driver.
   if (!o.options.empty() && (o.wish.driver.empty() || o.wish.driver == "bridge")) {
     return make_error(Kind::unsupported,
                       "--opt " + quote(o.options[0]) + ": networks of Berth have no options",
@@ -66,8 +67,8 @@ FlagTable list_network_flags(NetworkListOptions& o) {
   return {
       filter_flag(o.filters),
       template_flag(o.format),
-      {"no-trunc", 0, "", "Show ids in full", &o.whole},
-      {"quiet", 'q', "", "Show ids alone", &o.quiet},
+      {"no-trunc", 0, "", "Do not truncate ids", &o.whole},
+      {"quiet", 'q', "", "Show only ids", &o.quiet},
   };
 }
 
@@ -106,7 +107,7 @@ struct NetworkRemoveOptions {
 };
 
 FlagTable remove_network_flags(NetworkRemoveOptions& o) {
-  return {{"force", 'f', "", "A missing one is no error", &o.force}};
+  return {{"force", 'f', "", "Ignore missing ones", &o.force}};
 }
 
 Result<int> remove_networks(Session& session, const NetworkRemoveOptions& o,
@@ -141,13 +142,13 @@ struct ConnectOptions {
 };
 
 FlagTable connect_flags(ConnectOptions& o) {
-  return {{"alias", 0, "NAME", "Be found by this name too",
+  return {{"alias", 0, "NAME", "Add a DNS name for the container",
            [&o](std::string_view text) -> Result<void> {
              TRY(engine::check_network_alias(text));
              o.joined.aliases.emplace_back(text);
              return {};
            }},
-          {"ip", 0, "ADDRESS", "Have this address", &o.joined.address}};
+          {"ip", 0, "ADDRESS", "Set the container's IP address", &o.joined.address}};
 }
 
 Result<int> connect(Session& session, const ConnectOptions& o, std::vector<std::string> arguments) {
@@ -166,7 +167,7 @@ struct DisconnectOptions {
 };
 
 FlagTable disconnect_flags(DisconnectOptions& o) {
-  return {{"force", 'f', "", "The same as without", &o.force}};
+  return {{"force", 'f', "", "No effect: the container is always disconnected", &o.force}};
 }
 
 Result<int> disconnect(Session& session, const DisconnectOptions&,
@@ -176,8 +177,8 @@ Result<int> disconnect(Session& session, const DisconnectOptions&,
 }
 
 constexpr std::string_view kNoSwarm = "there is no swarm";
-constexpr std::string_view kOneAllocator = "addresses are the lowest free ones of --subnet";
-constexpr std::string_view kIpv4Alone = "networks have IPv4 alone";
+constexpr std::string_view kOneAllocator = "a container gets the lowest free address of --subnet";
+constexpr std::string_view kIpv4Alone = "networks have only IPv4";
 /// Of docker.
 constexpr Elsewhere kCreateNetworkElsewhere[] = {
     {"attachable", "leave it out", "any network can be joined"},
@@ -204,7 +205,7 @@ extern const Verb network_create_verb, network_ls_verb, network_rm_verb, network
 const Verb network_create_verb{
     .text = {.name = "network create",
              .arguments = "NAME",
-             .summary = "Make a network, in which containers find each other by name",
+             .summary = "Create a network, in which containers find each other by name",
              .example = "berth network create app"},
     .arity = {1, 1},
     .needs = engine::Needs::user_namespace,
@@ -222,7 +223,7 @@ const Verb network_ls_verb{
 const Verb network_rm_verb{
     .text = {.name = "network rm",
              .arguments = "NETWORK [NETWORK...]",
-             .summary = "Remove networks in which no container runs",
+             .summary = "Remove networks that no running container uses",
              .example = "berth network rm app",
              .complete = Complete::network},
     .arity = {1},
@@ -232,7 +233,7 @@ const Verb network_rm_verb{
 const Verb network_prune_verb{
     .text = {.name = "network prune",
              .arguments = "",
-             .summary = "Remove all networks in which no container runs",
+             .summary = "Remove all networks that no running container uses",
              .example = "berth network prune --force"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
@@ -241,7 +242,7 @@ const Verb network_prune_verb{
 const Verb network_connect_verb{
     .text = {.name = "network connect",
              .arguments = "NETWORK CONTAINER",
-             .summary = "Put a container into one more network",
+             .summary = "Connect a container to a network",
              .example = "berth network connect --alias db app postgres",
              .complete = Complete::network},
     .arity = {2, 2},
@@ -253,7 +254,7 @@ const Verb network_connect_verb{
 const Verb network_disconnect_verb{
     .text = {.name = "network disconnect",
              .arguments = "NETWORK CONTAINER",
-             .summary = "Take a container out of a network",
+             .summary = "Disconnect a container from a network",
              .example = "berth network disconnect app postgres",
              .complete = Complete::network},
     .arity = {2, 2},

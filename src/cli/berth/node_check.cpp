@@ -51,7 +51,7 @@ extern const Verb node_check_verb;
 const Verb node_check_verb{
     .text = {.name = "node check",
              .arguments = "FILE",
-             .summary = "Say what is wrong with a saved profile, or what has changed since",
+             .summary = "Check a saved profile for errors, and for changes since it was saved",
              .example = "berth node check nodes/$(hostname).toml",
              .complete = Complete::file},
     .arity = {1, 1},

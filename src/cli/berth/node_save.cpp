@@ -28,7 +28,7 @@ extern const Verb node_save_verb;
 const Verb node_save_verb{
     .text = {.name = "node save",
              .arguments = "[FILE|-]",
-             .summary = "Save the profile of this machine, as .json or .toml",
+             .summary = "Save the profile of this machine to a .json or .toml file",
              .example = "berth node save nodes/$(hostname).toml",
              .complete = Complete::file},
     .arity = {0, 1},

@@ -18,9 +18,15 @@ struct NodeShowOptions {
 
 FlagTable node_show_flags(NodeShowOptions& o) {
   return {
-      {"node", 0, "FILE", "A saved profile instead of this machine", &o.node, {}, Complete::file},
-      {"format", 'f', "FORMAT", "json, or a template such as '{{.cpu.microarchitecture}}'",
-       &o.format},
+      {"node",
+       0,
+       "FILE",
+       "Use a saved profile instead of this machine",
+       &o.node,
+       {},
+       Complete::file},
+      {"format", 'f', "FORMAT",
+       "Output format: json or a template such as '{{.cpu.microarchitecture}}'", &o.format},
   };
 }
 
@@ -119,7 +125,7 @@ extern const Verb node_show_verb;
 const Verb node_show_verb{
     .text = {.name = "node show",
              .arguments = "",
-             .summary = "Show what this machine has that an image may need",
+             .summary = "Show the properties of this machine that images depend on",
              .example = "berth node show --format '{{.cpu.microarchitecture}}'"},
     .arity = {0, 0},
     .command = [] { return make_command(node_show_flags, run_node_show); },

@@ -26,7 +26,7 @@ extern const Verb pause_verb, unpause_verb;
 const Verb pause_verb{
     .text = {.name = "pause",
              .arguments = "CONTAINER [CONTAINER...]",
-             .summary = "Freeze all processes of containers",
+             .summary = "Pause all processes of containers",
              .example = "berth pause web",
              .complete = Complete::running},
     .arity = {1},
@@ -35,7 +35,7 @@ const Verb pause_verb{
 const Verb unpause_verb{
     .text = {.name = "unpause",
              .arguments = "CONTAINER [CONTAINER...]",
-             .summary = "Let the processes of paused containers go on",
+             .summary = "Unpause all processes of containers",
              .example = "berth unpause web",
              .complete = Complete::container},
     .arity = {1},

@@ -23,7 +23,7 @@ extern const Verb policy_apply_verb;
 const Verb policy_apply_verb{
     .text = {.name = "policy apply",
              .arguments = "",
-             .summary = "Put the site's policy.toml in force",
+             .summary = "Put the site's policy.toml into force",
              .example = "berth policy apply"},
     .arity = {0, 0},
     .store = Store::none,

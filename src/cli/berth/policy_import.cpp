@@ -33,7 +33,7 @@ extern const Verb policy_import_verb;
 const Verb policy_import_verb{
     .text = {.name = "policy import",
              .arguments = "[nvidia-container-runtime|houdini] FILE",
-             .summary = "Print the policy that does what another program's configuration does",
+             .summary = "Convert another program's configuration into a site policy",
              .example = "berth policy import nvidia-container-runtime "
                         "/etc/nvidia-container-runtime/config.toml",
              .complete = Complete::file},

@@ -24,7 +24,7 @@ extern const Verb policy_lint_verb;
 const Verb policy_lint_verb{
     .text = {.name = "policy lint",
              .arguments = "[FILE...]",
-             .summary = "Say all that is wrong with the site's policy, or with these files",
+             .summary = "Check the site policy, or the given files, for errors",
              .example = "berth policy lint policy.d/10-scratch.toml",
              .complete = Complete::file},
     .arity = {},

@@ -44,8 +44,8 @@ Result<int> run_policy_show(Session& session, const PolicyShowOptions& o,
     print(session, "\n" + rules.text());
   }
   if (policy.stale) {
-    session.report.warn("policy.toml is not what is in force: " + *policy.stale +
-                        "; see 'berth policy apply', using the above instead");
+    session.report.warn("policy.toml differs from the policy in force: " + *policy.stale +
+                        "; see 'berth policy apply', using the policy above instead");
   }
   return 0;
 }
@@ -56,7 +56,7 @@ extern const Verb policy_show_verb;
 const Verb policy_show_verb{
     .text = {.name = "policy show",
              .arguments = "",
-             .summary = "Show the site's policy in force, and where each value comes from",
+             .summary = "Show the site policy in force, and where each value comes from",
              .example = "berth policy show"},
     .arity = {0, 0},
     .store = Store::none,

@@ -20,7 +20,7 @@ FlagTable policy_test_flags(PolicyTestOptions& o) {
           {"gpus", 0, "GPUS", "As if the user had asked for these GPUs", &t.gpus},
           {"group", 0, "GROUP", "As if the user were in this group", &t.groups},
           {"partition", 0, "NAME", "As if a job ran in this partition", &t.partition},
-          {"user", 0, "USER", "As if this user had called, in no group but those named", &t.user}};
+          {"user", 0, "USER", "As if this user had called, only in the given groups", &t.user}};
 }
 
 json::Value to_json(const engine::PolicyAnswer& answer) {
@@ -68,8 +68,8 @@ Result<int> run_policy_test(Session& session, const PolicyTestOptions& o,
   engine::PolicyAnswer answer = TRY(engine::try_policy(session.context, trial));
   if (!answer.image_known) {
     session.report.warn(
-        "the image is not here: its labels, variables and command are not known; "
-        "see 'berth pull', ignoring what only they tell");
+        "the image is not in the store, so its labels, variables and command are not known; see "
+        "'berth pull', ignoring the rules that need them");
   }
   if (o.format == "json") {
     print_json(session, to_json(answer));
@@ -85,8 +85,7 @@ extern const Verb policy_test_verb;
 const Verb policy_test_verb{
     .text = {.name = "policy test",
              .arguments = "IMAGE [COMMAND...]",
-             .summary =
-                 "Show which rules of the site would apply to a container, and what they give",
+             .summary = "Show which site rules would apply to a container, and what they change",
              .example = "berth policy test --user alice --partition gpu busybox",
              .complete = Complete::image},
     .arity = {1},

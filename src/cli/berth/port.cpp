@@ -25,7 +25,7 @@ extern const Verb port_verb;
 const Verb port_verb{
     .text = {.name = "port",
              .arguments = "CONTAINER [PORT[/PROTOCOL]]",
-             .summary = "Show which ports of the host lead to a container's",
+             .summary = "List the published ports of a container",
              .example = "berth port web 80/tcp",
              .complete = Complete::container},
     .arity = {1, 2},

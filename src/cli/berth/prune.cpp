@@ -40,32 +40,30 @@ FlagTable plain_flags(PruneOptions& o) {
 
 FlagTable image_flags(PruneOptions& o) {
   FlagTable table = prune_flags(o.prune);
-  table.insert(
-      table.begin(),
-      {"all", 'a', "", "All images that no container uses, not only nameless ones", &o.all});
+  table.insert(table.begin(),
+               {"all", 'a', "", "Remove all unused images, not only dangling ones", &o.all});
   return table;
 }
 
-// Of docker's filters none has a meaning here: no layer of the cache belongs to an image.
+// None of docker's filters applies: no layer of the cache belongs to an image.
 FlagTable builder_flags(PruneOptions& o) {
-  return {{"all", 'a', "", "Taken as docker's: it is always all", &o.all},
-          {"force", 'f', "", "Do not ask", &o.prune.force}};
+  return {{"all", 'a', "", "No effect: the whole cache is always removed", &o.all},
+          {"force", 'f', "", "Do not ask for confirmation", &o.prune.force}};
 }
 
 FlagTable system_flags(PruneOptions& o) {
   FlagTable table = image_flags(o);
-  table.push_back({"volumes", 0, "", "Volumes that no container mounts, too", &o.volumes});
+  table.push_back({"volumes", 0, "", "Also remove unused volumes", &o.volumes});
   table.push_back({"keep", 0, "SIZE",
-                   "Instead: the least recently used images, until images take at most SIZE",
-                   &o.keep});
+                   "Instead, remove least recently used images until they fit into SIZE", &o.keep});
   table.push_back({"keep-storage", 0, "SIZE", "The same as --keep", &o.keep});
-  table.push_back({"dry-run", 0, "", "With --keep: only tell what would go", &o.dry_run});
-  table.push_back({"format", 0, "FORMAT", "With --keep: what is printed", &o.format, {"json"}});
+  table.push_back({"dry-run", 0, "", "With --keep: only show what would be removed", &o.dry_run});
+  table.push_back({"format", 0, "FORMAT", "With --keep: output format", &o.format, {"json"}});
   return table;
 }
 
 /// Of docker.
-constexpr std::string_view kWholeCache = "the cache goes as a whole, no layer of it has an image";
+constexpr std::string_view kWholeCache = "the build cache is removed as a whole";
 constexpr Elsewhere kBuilderElsewhere[] = {
     {"filter", "leave it out", kWholeCache},
     {"keep-storage", "berth system prune --keep SIZE, for images", kWholeCache},
@@ -105,7 +103,7 @@ Result<int> prune_builder(Session& session, const PruneOptions& o, std::vector<s
   return 0;
 }
 
-/// A build that runs keeps what it works with.
+/// A running build keeps its cache.
 engine::Pruned prune_idle_build_cache(Session& session) {
   auto pruned = engine::prune_build_cache(session.context);
   if (pruned.ok()) return std::move(*pruned);
@@ -158,8 +156,8 @@ Result<int> shrink(Session& session, const PruneOptions& o) {
   if (!most) return make_error(Kind::usage, "--keep: " + quote(*o.keep) + " is not a size", "50GB");
   if (o.all || o.volumes || !o.prune.filters.empty()) {
     return make_error(Kind::usage,
-                      "--keep goes with neither --all, --volumes nor --filter: it "
-                      "removes by the time of last use alone");
+                      "--keep cannot be used together with --all, --volumes or --filter: it "
+                      "selects images only by their last use");
   }
   std::string warning =
       "WARNING! This will remove the least recently used images that no container uses, until "
@@ -173,7 +171,7 @@ Result<int> shrink(Session& session, const PruneOptions& o) {
 Result<int> prune_system(Session& session, const PruneOptions& o, std::vector<std::string>) {
   if (o.keep) return shrink(session, o);
   if (o.dry_run || !o.format.empty()) {
-    return make_error(Kind::usage, "--dry-run and --format go with --keep");
+    return make_error(Kind::usage, "--dry-run and --format need --keep");
   }
   engine::PruneOptions options = prune_options(o.prune);
   options.all_images = o.all;
@@ -193,7 +191,7 @@ Result<int> prune_system(Session& session, const PruneOptions& o, std::vector<st
   auto images = TRY(engine::prune_images(session.context, options));
   print_pruned(session, "Deleted Images:", images);
   engine::Pruned cache;
-  // It has neither labels nor one time: with a filter it stays, as docker's does.
+  // It has neither labels nor a single time: with a filter it stays, as docker's does.
   if (options.filters.empty()) cache = prune_idle_build_cache(session);
   print_pruned(session, kDeletedCache, cache);
   print_reclaimed(session, containers.bytes + volumes.bytes + images.bytes + cache.bytes);
@@ -207,7 +205,7 @@ FlagTable prune_flags(PruneFlags& flags) {
   filter.letter = 0;  // -f is --force here
   return {
       std::move(filter),
-      {"force", 'f', "", "Do not ask", &flags.force},
+      {"force", 'f', "", "Do not ask for confirmation", &flags.force},
   };
 }
 
@@ -251,7 +249,7 @@ extern const Verb container_prune_verb, image_prune_verb, volume_prune_verb, sys
 const Verb container_prune_verb{
     .text = {.name = "container prune",
              .arguments = "",
-             .summary = "Remove all containers that do not run",
+             .summary = "Remove all stopped containers",
              .example = "berth container prune --force --filter until=24h"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
@@ -260,7 +258,7 @@ const Verb container_prune_verb{
 const Verb image_prune_verb{
     .text = {.name = "image prune",
              .arguments = "",
-             .summary = "Remove images that have no name, or that no container uses",
+             .summary = "Remove dangling images, or all unused images",
              .example = "berth image prune --all --force"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
@@ -269,7 +267,7 @@ const Verb image_prune_verb{
 const Verb volume_prune_verb{
     .text = {.name = "volume prune",
              .arguments = "",
-             .summary = "Remove volumes that no container mounts",
+             .summary = "Remove all volumes that no container uses",
              .example = "berth volume prune --force"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
@@ -278,7 +276,7 @@ const Verb volume_prune_verb{
 const Verb builder_prune_verb{
     .text = {.name = "builder prune",
              .arguments = "",
-             .summary = "Remove what builds have cached",
+             .summary = "Remove the build cache",
              .example = "berth builder prune --force"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
@@ -288,7 +286,7 @@ const Verb builder_prune_verb{
 const Verb system_prune_verb{
     .text = {.name = "system prune",
              .arguments = "",
-             .summary = "Remove containers that do not run, and images that nothing needs",
+             .summary = "Remove stopped containers, unused networks and images, and build cache",
              .example = "berth system prune --keep 50GB"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,

@@ -8,7 +8,7 @@
 #include "engine/state/pruned.hpp"
 #include "engine/system/prune.hpp"
 
-/// What the verbs that prune share.
+/// Shared by the verbs that prune.
 namespace berth::cli {
 
 struct PruneFlags {
@@ -20,11 +20,11 @@ FlagTable prune_flags(PruneFlags& flags);
 
 engine::PruneOptions prune_options(const PruneFlags& flags);
 
-/// Docker's question: what follows "WARNING! " and "[y/N]"; true where the answer is "y" or `force`
-/// is set. Without a terminal the answer is the first line of standard input.
+/// Docker's question, with text between "WARNING! " and "[y/N]"; true if the answer is "y" or
+/// `force` is set. Without a terminal the answer is the first line of standard input.
 Result<bool> confirm(Session& session, bool force, std::string_view warning);
 
-/// "Deleted Volumes:" and the names, an empty line; nothing where there are none.
+/// "Deleted Volumes:" and the names, an empty line; nothing if there are none.
 void print_pruned(Session& session, std::string_view title, const engine::Pruned& pruned);
 void print_reclaimed(Session& session, uint64_t bytes);
 

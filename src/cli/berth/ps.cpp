@@ -21,14 +21,15 @@ struct PsOptions {
 
 FlagTable ps_flags(PsOptions& o) {
   return {
-      {"all", 'a', "", "Also those that do not run", &o.all},
+      {"all", 'a', "", "Include containers that are not running", &o.all},
       filter_flag(o.filters),
       template_flag(o.format),
-      {"last", 'n', "NUMBER", "The newest ones, running or not", read_integer(o.last)},
-      {"latest", 'l', "", "The newest alone, running or not", &o.latest},
-      {"no-trunc", 0, "", "Show whole ids and commands", &o.no_trunc},
-      {"quiet", 'q', "", "Show ids alone", &o.quiet},
-      {"size", 's', "", "Show how much each has written", &o.size},
+      {"last", 'n', "NUMBER", "Show the newest NUMBER containers, running or not",
+       read_integer(o.last)},
+      {"latest", 'l', "", "Show only the newest container, running or not", &o.latest},
+      {"no-trunc", 0, "", "Do not truncate ids and commands", &o.no_trunc},
+      {"quiet", 'q', "", "Show only ids", &o.quiet},
+      {"size", 's', "", "Show how much each container has written", &o.size},
   };
 }
 
@@ -66,7 +67,7 @@ bool needs_details(const Listing& listing) {
 }
 
 Result<int> run_ps(Session& session, const PsOptions& o, std::vector<std::string>) {
-  // -q shows ids, whatever the usual format is.
+  // -q prints ids, whatever the default format is.
   const std::string format = o.quiet ? o.format : format_or_usual(session, o.format, "psFormat");
   Listing listing = TRY(Listing::make(o.size ? kContainersWithSize : kContainers,
                                       {.text = format, .quiet = o.quiet}));

@@ -17,18 +17,18 @@ struct PullOptions {
 
 FlagTable pull_flags(PullOptions& o) {
   FlagTable table{
-      {"quiet", 'q', "", "Print the reference alone", &o.request.quiet},
-      {"platform", 0, "OS/ARCH", "Another platform than this machine's",
+      {"quiet", 'q', "", "Print only the image reference", &o.request.quiet},
+      {"platform", 0, "OS/ARCH", "Platform to use instead of this machine's",
        read_platform(o.request.platform)},
-      {"force", 0, "", "Also what does not run on this machine", &o.request.force},
-      {"strict", 0, "", "Nothing that does not pass: an idle GPU, an unknown axis",
-       &o.request.strict},
+      {"force", 0, "", "Pull the image even if it cannot run on this machine", &o.request.force},
+      {"strict", 0, "", "Fail if any check does not pass, such as an idle GPU", &o.request.strict},
   };
-  table.push_back({"no-scan", 0, "", "Do not look at what the files ask of a machine", &o.no_scan});
-  table.push_back({"keep-blobs", 0, "", "Keep the packed layers, too (BERTH_KEEP_BLOBS)",
+  table.push_back(
+      {"no-scan", 0, "", "Do not scan the files for what they require of a machine", &o.no_scan});
+  table.push_back({"keep-blobs", 0, "", "Also keep the compressed layers (BERTH_KEEP_BLOBS)",
                    &o.request.keep_blobs});
   table.push_back({"memory-budget", 0, "SIZE",
-                   "Memory for layers on their way: 512m (BERTH_MEMORY_BUDGET)", &o.memory_budget});
+                   "Memory for layers in transfer, 512m (BERTH_MEMORY_BUDGET)", &o.memory_budget});
   add_registry_flags(table, o.request.access);
   return table;
 }
@@ -55,7 +55,7 @@ Result<int> run_pull(Session& session, const PullOptions& o, std::vector<std::st
   return 0;
 }
 
-constexpr std::string_view kOneTag = "a pull is of one tag";
+constexpr std::string_view kOneTag = "pull takes one tag";
 /// Of docker, podman and enroot.
 constexpr Elsewhere kPullElsewhere[] = {
     {"a", "berth pull NAME:TAG for each tag of berth search --list-tags NAME", kOneTag},

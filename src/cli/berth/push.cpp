@@ -13,7 +13,7 @@ struct PushOptions {
 
 FlagTable push_flags(PushOptions& o) {
   FlagTable table{{"all-tags", 'a', "", "Push all tags of the repository", &o.all_tags},
-                  {"quiet", 'q', "", "Print the reference alone", &o.request.quiet}};
+                  {"quiet", 'q', "", "Print only the image reference", &o.request.quiet}};
   add_registry_flags(table, o.request.access);
   return table;
 }

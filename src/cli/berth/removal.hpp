@@ -9,9 +9,9 @@
 
 namespace berth::cli {
 
-/// Ends and removes each of these containers, and prints its name; with `end.force` one that is
-/// missing is no error. The status is that of for_each_argument(). Enters the user namespace
-/// between the two.
+/// Ends and removes each of these containers, and prints its name; with `end.force` a missing one
+/// is no error. The status is that of for_each_argument(). Enters the user namespace after ending
+/// them.
 Result<int> remove_containers(Session& session, const std::vector<std::string>& containers,
                               engine::EndOptions end, engine::AnonymousVolumes volumes);
 

@@ -22,7 +22,7 @@ extern const Verb rename_verb;
 const Verb rename_verb{
     .text = {.name = "rename",
              .arguments = "CONTAINER NAME",
-             .summary = "Give a container another name",
+             .summary = "Rename a container",
              .example = "berth rename web old-web",
              .complete = Complete::container},
     .arity = {2, 2},

@@ -23,7 +23,7 @@
 namespace berth::cli {
 namespace {
 
-/// What was typed is what `inspect` shows.
+/// `inspect` shows the text as typed.
 Result<std::string> read_signal_text(std::string_view text) {
   TRY(engine::parse_signal(text));
   return std::string(text);
@@ -54,7 +54,7 @@ ReadValue read_time(int64_t& target) {
   };
 }
 
-/// "true", which stands for no value, is for ever.
+/// "true", which replaces a missing value, means for ever.
 Result<void> read_wait(std::string_view text, std::optional<int64_t>& target) {
   if (text == "true") {
     target = 0;
@@ -62,7 +62,7 @@ Result<void> read_wait(std::string_view text, std::optional<int64_t>& target) {
   }
   auto time = engine::parse_duration(text);
   bool good = time.ok() && time->count() > 0;
-  if (!good) return make_error(Kind::usage, "expected nothing, or a time such as 30s or 1h");
+  if (!good) return make_error(Kind::usage, "expected no value, or a time such as 30s or 1h");
   target = time->count();
   return {};
 }
@@ -76,7 +76,7 @@ ReadValue read_number(int64_t& target) {
   };
 }
 
-/// Docker's: no name is any, and a slash before it does not count.
+/// Docker's: an empty name means any, and a leading slash is ignored.
 ReadValue read_name(std::optional<std::string>& target) {
   return [&target](std::string_view text) -> Result<void> {
     target.reset();
@@ -105,12 +105,11 @@ ReadValue read_swap(std::optional<int64_t>& target) {
 FlagTable process_flags(RequestOptions& o) {
   engine::RunRequest& r = o.request;
   return {
-      {"detach-keys", 0, "KEYS", "What detaches from the container (ctrl-p,ctrl-q)",
-       &o.call.detach_keys},
+      {"detach-keys", 0, "KEYS", "Key sequence that detaches (ctrl-p,ctrl-q)", &o.call.detach_keys},
       {"attach", 'a', "STREAM", "Attach to stdin, stdout or stderr",
        append_to(o.call.attach, engine::parse_stream)},
       {"entrypoint", 0, "COMMAND", "Replace the image's entrypoint; '' clears it", &r.entrypoint},
-      {"env", 'e', "NAME[=VALUE]", "Set an environment variable, or pass the caller's",
+      {"env", 'e', "NAME[=VALUE]", "Set a variable; NAME alone copies the caller's value",
        &o.environment},
       {"env-file",
        0,
@@ -122,24 +121,24 @@ FlagTable process_flags(RequestOptions& o) {
       {"environment",
        0,
        "FILE|NAME",
-       "What an EDF says, CSCS's environment definition file",
+       "Read settings from a CSCS environment definition file",
        &o.environment_file,
        {},
        Complete::file},
-      {"group-add", 0, "GROUP", "Add a group, by name or number; keep-groups: the caller's",
+      {"group-add", 0, "GROUP", "Add a group, by name or GID; keep-groups: the caller's",
        &r.group_add},
-      {"init", 0, "", "Run a first process that reaps and passes signals on", &r.init},
+      {"init", 0, "", "Run an init that forwards signals and reaps processes", &r.init},
       {"interactive", 'i', "", "Keep stdin open", &r.interactive},
-      {"sig-proxy", 0, "", "Pass signals on to the command (true)", &o.call.signal_proxy},
-      {"stop-signal", 0, "SIGNAL", "What 'berth stop' sends first (the image's, or TERM)",
+      {"sig-proxy", 0, "", "Forward received signals to the command (true)", &o.call.signal_proxy},
+      {"stop-signal", 0, "SIGNAL", "Signal to stop the container (the image's, else TERM)",
        read_into(r.stop_signal, read_signal_text)},
-      {"stop-timeout", 0, "SECONDS", "How long 'berth stop' waits (10); -1: for ever",
+      {"stop-timeout", 0, "SECONDS", "Time that 'berth stop' waits (10); -1 to wait forever",
        read_integer(r.stop_timeout)},
-      {"tty", 't', "", "Give the command a terminal", &r.terminal},
-      {"ulimit", 0, "TYPE=SOFT[:HARD]", "Limit a process, such as nofile=1024:2048",
+      {"tty", 't', "", "Allocate a pseudo-TTY", &r.terminal},
+      {"ulimit", 0, "TYPE=SOFT[:HARD]", "Set a ulimit, such as nofile=1024:2048",
        append_to(r.ulimits, engine::parse_ulimit)},
       {"user", 'u', "USER[:GROUP]", "Run as this user", &r.user},
-      {"workdir", 'w', "DIR", "Start in DIR", &r.workdir},
+      {"workdir", 'w', "DIR", "Set the working directory", &r.workdir},
   };
 }
 
@@ -155,73 +154,74 @@ FlagTable container_flags(RequestOptions& o) {
        &o.call.cid_file,
        {},
        Complete::file},
-      {"disable-content-trust", 0, "", "Accepted: images are verified by their digests",
+      {"disable-content-trust", 0, "", "No effect: images are always verified by digest",
        &o.no_trust},
-      {"isolation", 0, "NAME", "Only default: Linux has one, Windows has a choice",
+      {"isolation", 0, "NAME", "Only default: other values exist only on Windows",
        read_isolation(": Linux has one isolation, only Windows has a choice")},
-      {"label", 'l', "NAME[=VALUE]", "Label the container", &o.labels},
+      {"label", 'l', "NAME[=VALUE]", "Set a label on the container", &o.labels},
       {"label-file", 0, "FILE", "Read labels from FILE", &o.label_files, {}, Complete::file},
-      {"log-driver", 0, "DRIVER", "Keep the output as json-file, local or none",
+      {"log-driver", 0, "DRIVER", "Log driver: json-file, local or none",
        read_into(r.log.driver, engine::parse_log_driver)},
-      {"log-opt", 0, "NAME=VALUE", "max-size=BYTES or max-file=NUMBER",
+      {"log-opt", 0, "NAME=VALUE", "Log option: max-size=BYTES or max-file=NUMBER",
        [&r](std::string_view text) { return engine::parse_log_option(text, r.log); }},
-      {"name", 0, "NAME", "Name the container", read_name(r.name)},
-      {"replace", 0, "", "Remove a container of the same name first, running or not",
-       &o.call.replace},
-      {"platform", 0, "OS/ARCH", "Of the image that is pulled, such as linux/arm64",
+      {"name", 0, "NAME", "Set the container's name", read_name(r.name)},
+      {"replace", 0, "", "Remove an existing container with the same name first", &o.call.replace},
+      {"platform", 0, "OS/ARCH", "Platform of the image, such as linux/arm64",
        read_platform(o.call.platform)},
-      {"force", 0, "", "Pull also what does not run on this machine", &o.call.force},
-      {"strict", 0, "", "No start with an idle GPU or a limit that cannot be set", &o.call.strict},
+      {"force", 0, "", "Pull the image even if it cannot run on this machine", &o.call.force},
+      {"strict", 0, "", "Fail if a GPU would be idle or a limit cannot be set", &o.call.strict},
       {"pull",
        0,
        "WHEN",
-       "Pull the image: missing, always or never",
+       "When to pull the image: missing, always or never",
        &o.pull,
        {"missing", "always", "never"}},
-      {"quiet", 'q', "", "Show no progress of a pull", &o.call.quiet},
-      {"runtime", 0, "NAME", "There is one; nvidia: GPUs as the image's variables say",
+      {"quiet", 'q', "", "Do not show pull progress", &o.call.quiet},
+      {"runtime", 0, "NAME", "nvidia: give GPUs that the image's variables ask for",
        read_word(o.runtime, {"berth", "crun", "io.containerd.runc.v2", "nvidia", "runc"},
                  "expected berth, crun, nvidia or runc; GPUs are given by --gpus all, other "
                  "devices by --device")},
-      {"hooks-dir", 0, "DIR", "GPUs as NVIDIA's hook gives them; no hook is run",
+      {"hooks-dir", 0, "DIR", "Give GPUs as NVIDIA's hook in DIR would; run no hook",
        append_to(o.hooks_directories, check_hooks)},
-      {"restart", 0, "POLICY", "no, on-failure[:MOST], always or unless-stopped",
+      {"restart", 0, "POLICY", "Restart: no, on-failure[:MAX], always or unless-stopped",
        read_into(r.restart, engine::parse_restart)},
-      {"rm", 0, "", "Remove the container when it ends", &r.remove},
+      {"rm", 0, "", "Remove the container when it exits", &r.remove},
   };
 }
 
 FlagTable health_flags(RequestOptions& o) {
   engine::Health& health = o.request.health;
   return {
-      {"health-cmd", 0, "COMMAND", "Check the container's health by this", &health.command},
-      {"health-interval", 0, "TIME", "Between two checks (30s)", read_time(health.interval)},
-      {"health-retries", 0, "NUMBER", "Unhealthy after so many failures (3)",
+      {"health-cmd", 0, "COMMAND", "Command that checks the container's health", &health.command},
+      {"health-interval", 0, "TIME", "Time between two health checks (30s)",
+       read_time(health.interval)},
+      {"health-retries", 0, "NUMBER", "Consecutive failures that make it unhealthy (3)",
        read_number(health.retries)},
-      {"health-start-period", 0, "TIME", "Failures do not count so long after the start",
+      {"health-start-period", 0, "TIME", "Time after the start in which failures do not count",
        read_time(health.start_period)},
-      {"health-timeout", 0, "TIME", "A check that takes longer has failed (30s)",
+      {"health-timeout", 0, "TIME", "Longest time that one health check may take (30s)",
        read_time(health.timeout)},
-      {"no-healthcheck", 0, "", "Do without the image's health check", &health.off},
+      {"no-healthcheck", 0, "", "Disable the image's health check", &health.off},
   };
 }
 
 FlagTable storage_flags(RequestOptions& o) {
   engine::RunRequest& r = o.request;
   return {
-      {"read-only", 0, "", "Make the root file system read-only", &r.read_only},
-      {"rootfs", 0, "", "IMAGE is a directory, the root file system as it is", &o.rootfs},
-      {"shm-size", 0, "BYTES", "The size of /dev/shm (64m)", read_bytes(r.shm_bytes)},
-      {"mount", 0, "OPTIONS", "type=bind|volume|tmpfs|image,src=SOURCE,dst=TARGET[,ro]", &o.mounts},
-      {"tmpfs", 0, "TARGET[:OPTIONS]", "Mount an empty file system in memory", &o.tmpfs},
+      {"read-only", 0, "", "Mount the root file system read-only", &r.read_only},
+      {"rootfs", 0, "", "Use the directory IMAGE as the root file system", &o.rootfs},
+      {"shm-size", 0, "BYTES", "Size of /dev/shm (64m)", read_bytes(r.shm_bytes)},
+      {"mount", 0, "OPTIONS", "Mount type=bind|volume|tmpfs|image,src=PATH,dst=PATH[,ro]",
+       &o.mounts},
+      {"tmpfs", 0, "TARGET[:OPTIONS]", "Mount a tmpfs, an empty file system in memory", &o.tmpfs},
       {"volume",
        'v',
        "[SOURCE:]TARGET[:ro]",
-       "Mount a file or directory of the host, or a volume",
+       "Mount a volume, or a file or directory of the host",
        &o.volumes,
        {},
        Complete::file},
-      {"volumes-from", 0, "CONTAINER[:ro]", "Mount what that container has mounted",
+      {"volumes-from", 0, "CONTAINER[:ro]", "Mount the volumes of another container",
        &r.volumes_from},
   };
 }
@@ -229,50 +229,52 @@ FlagTable storage_flags(RequestOptions& o) {
 FlagTable limit_flags(RequestOptions& o) {
   engine::Limits& l = o.request.limits;
   return {
-      {"blkio-weight", 0, "NUMBER", "A share of disk time, 10 to 1000; 0: no weight",
-       &l.blkio_weight},
-      {"blkio-weight-device", 0, "DEVICE:NUMBER", "The same on one block device",
+      {"blkio-weight", 0, "NUMBER", "Block I/O weight, 10 to 1000; 0 sets none", &l.blkio_weight},
+      {"blkio-weight-device", 0, "DEVICE:NUMBER", "Block I/O weight for one device",
        append_to(l.blkio_weight_device, engine::parse_device_weight)},
       {"cgroups",
        0,
        "MODE",
-       "No meaning here: it has one where one can be made",
+       "No effect: a cgroup is created where possible",
        &o.cgroups,
        {"enabled", "disabled", "no-conmon", "split"}},
-      {"cgroup-parent", 0, "PATH", "Make the container's control group below PATH",
+      {"cgroup-parent", 0, "PATH", "Create the container's cgroup under PATH",
        &o.request.cgroup_parent},
-      {"cpu-period", 0, "MICROSECONDS", "The period of --cpu-quota", &l.cpu_period},
-      {"cpu-quota", 0, "MICROSECONDS", "At most this much CPU time in a period",
+      {"cpu-period", 0, "MICROSECONDS", "Length of the period for --cpu-quota", &l.cpu_period},
+      {"cpu-quota", 0, "MICROSECONDS", "Limit CPU time in each --cpu-period",
        read_integer(l.cpu_quota)},
-      {"cpu-rt-period", 0, "MICROSECONDS", "The period of --cpu-rt-runtime", &l.cpu_rt_period},
-      {"cpu-rt-runtime", 0, "MICROSECONDS", "At most this much real-time in a period",
+      {"cpu-rt-period", 0, "MICROSECONDS", "Length of the period for --cpu-rt-runtime",
+       &l.cpu_rt_period},
+      {"cpu-rt-runtime", 0, "MICROSECONDS", "Limit real-time CPU time in each --cpu-rt-period",
        read_integer(l.cpu_rt_runtime)},
-      {"cpu-shares", 'c', "NUMBER", "A share of CPU time beside others (1024)", &l.cpu_shares},
-      {"cpus", 0, "NUMBER", "At most this many CPUs, such as 1.5; 0: no limit",
+      {"cpu-shares", 'c', "NUMBER", "CPU weight relative to other containers (1024)",
+       &l.cpu_shares},
+      {"cpus", 0, "NUMBER", "Limit the number of CPUs, such as 1.5; 0 for no limit",
        read_into(l.cpu_millis, engine::parse_cpus)},
-      {"cpuset-cpus", 0, "LIST", "Run on these CPUs alone, such as 0-3,7", &l.cpuset_cpus},
-      {"cpuset-mems", 0, "LIST", "Use the memory of these nodes alone", &l.cpuset_mems},
-      {"device-read-bps", 0, "DEVICE:BYTES", "Read at most so much a second",
+      {"cpuset-cpus", 0, "LIST", "CPUs to run on, such as 0-3,7", &l.cpuset_cpus},
+      {"cpuset-mems", 0, "LIST", "NUMA nodes to use memory of, such as 0-1", &l.cpuset_mems},
+      {"device-read-bps", 0, "DEVICE:BYTES", "Limit reads from a device, in bytes per second",
        append_to(l.device_read_bps, engine::parse_device_bytes)},
-      {"device-read-iops", 0, "DEVICE:NUMBER", "Read at most so often a second",
+      {"device-read-iops", 0, "DEVICE:NUMBER",
+       "Limit reads from a device, in operations per second",
        append_to(l.device_read_iops, engine::parse_device_rate)},
-      {"device-write-bps", 0, "DEVICE:BYTES", "Write at most so much a second",
+      {"device-write-bps", 0, "DEVICE:BYTES", "Limit writes to a device, in bytes per second",
        append_to(l.device_write_bps, engine::parse_device_bytes)},
-      {"device-write-iops", 0, "DEVICE:NUMBER", "Write at most so often a second",
+      {"device-write-iops", 0, "DEVICE:NUMBER",
+       "Limit writes to a device, in operations per second",
        append_to(l.device_write_iops, engine::parse_device_rate)},
-      {"memory", 'm', "BYTES", "At most this much memory, such as 512m; 0: no limit",
+      {"memory", 'm', "BYTES", "Memory limit, such as 512m; 0 for no limit",
        read_bytes(l.memory_bytes)},
-      {"memory-reservation", 0, "BYTES", "Give memory back down to this when it is scarce",
+      {"memory-reservation", 0, "BYTES", "Soft memory limit, for when the host runs short",
        read_bytes(l.memory_reservation_bytes)},
-      {"memory-swap", 0, "BYTES", "At most this much memory and swap together; -1: no limit",
+      {"memory-swap", 0, "BYTES", "Limit memory plus swap; -1 for unlimited swap",
        read_swap(l.memory_swap_bytes)},
-      {"memory-swappiness", 0, "NUMBER", "How readily memory is swapped, 0 to 100",
+      {"memory-swappiness", 0, "NUMBER", "How eagerly the kernel swaps memory out, 0 to 100",
        read_integer(l.memory_swappiness)},
-      {"oom-kill-disable", 0, "", "Let it wait for memory instead of being killed",
-       &l.oom_kill_disable},
-      {"oom-score-adj", 0, "NUMBER", "Be killed later (-1000) or sooner (1000)",
+      {"oom-kill-disable", 0, "", "Disable the OOM killer for the container", &l.oom_kill_disable},
+      {"oom-score-adj", 0, "NUMBER", "OOM score adjustment, -1000 (killed last) to 1000 (first)",
        read_integer(o.request.oom_score_adj)},
-      {"pids-limit", 0, "NUMBER", "At most this many processes; 0 or -1: no limit",
+      {"pids-limit", 0, "NUMBER", "Limit the number of processes; 0 or -1 for no limit",
        read_integer(l.pids)},
   };
 }
@@ -280,13 +282,15 @@ FlagTable limit_flags(RequestOptions& o) {
 FlagTable right_flags(RequestOptions& o) {
   engine::RunRequest& r = o.request;
   return {
-      {"cap-add", 0, "CAPABILITY", "Give a capability, such as NET_ADMIN; ALL: every one",
+      {"cap-add", 0, "CAPABILITY", "Add a capability, such as NET_ADMIN, or ALL",
        &r.security.cap_add},
-      {"cap-drop", 0, "CAPABILITY", "Take a capability away; ALL: every one", &r.security.cap_drop},
-      {"device", 0, "DEVICE", "nvidia.com/gpu=0, or /dev/SOURCE[:/dev/TARGET][:rwm]", &o.devices},
-      {"device-cgroup-rule", 0, "RULE", "Allow devices, such as 'c 195:* rwm'",
+      {"cap-drop", 0, "CAPABILITY", "Drop a capability, such as NET_RAW, or ALL",
+       &r.security.cap_drop},
+      {"device", 0, "DEVICE", "Add nvidia.com/gpu=0, or /dev/SOURCE[:/dev/TARGET][:rwm]",
+       &o.devices},
+      {"device-cgroup-rule", 0, "RULE", "Allow access to devices, such as 'c 195:* rwm'",
        append_to(r.device_cgroup_rules, engine::parse_device_rule)},
-      {"gpu-cores", 0, "PERCENT", "At most this part of each GPU's multiprocessors, by MPS",
+      {"gpu-cores", 0, "PERCENT", "Limit the share of each GPU's multiprocessors, with MPS",
        [&r](std::string_view text) -> Result<void> {
          r.gpu_cores = TRY(engine::parse_gpu_cores(text));
          return {};
@@ -294,32 +298,32 @@ FlagTable right_flags(RequestOptions& o) {
       {"gpu-driver",
        0,
        "MODE",
-       "The driver's files: bind, volume, copy, image or none",
+       "How to add the driver: bind, volume, copy, image or none",
        &o.gpu_driver,
        {"bind", "volume", "copy", "image", "none"}},
-      {"gpu-memory", 0, "MOST[,KEPT]", "At most this much of each GPU's memory, such as 10g",
+      {"gpu-memory", 0, "SIZE[,RESERVED]", "Limit, and reserve, memory of each GPU, such as 10g,8g",
        [&r](std::string_view text) -> Result<void> {
          r.gpu_memory = TRY(engine::parse_gpu_memory(text));
          return {};
        }},
-      {"gpus", 0, "GPUS", "all, N, N,model=NAME, device=LIST, from:CONTAINER or none", &r.gpus},
-      {"gpus-bind", 0, "", "Keep to processors beside the GPUs, unless =false", &r.gpus_bind},
-      {"gpus-exclusive", 0, "", "Let nobody else have these GPUs meanwhile", &r.gpus_exclusive},
+      {"gpus", 0, "GPUS", "GPUs: all, N, N,model=M, device=LIST, from:NAME or none", &r.gpus},
+      {"gpus-bind", 0, "", "Run on CPUs near the GPUs (true)", &r.gpus_bind},
+      {"gpus-exclusive", 0, "", "Let no other container use these GPUs", &r.gpus_exclusive},
       {"immutable", 0, "", "The same as --read-only --gpu-driver image", &o.immutable},
-      {"mpi", 0, "MODE", "Whose MPI a rank gets: auto, host, image or none",
+      {"mpi", 0, "MODE", "MPI library to use: auto, host, image or none",
        read_word(o.mpi.mode, {"auto", "host", "image", "none"},
                  "expected --mpi auto, --mpi host, --mpi image or --mpi none")},
       {"mpi-compatibility",
        0,
        "RULE",
-       "How alike the host's MPI has to be: major, full or strict",
+       "Required match with the host's MPI: major, full, strict",
        &o.mpi.compatibility,
        {"major", "full", "strict"}},
-      {"privileged", 0, "", "Give all capabilities and devices, hide nothing",
+      {"privileged", 0, "", "Give all capabilities and devices, and mask no paths",
        &r.security.privileged},
-      {"wait-gpus", 0, "", "Wait for GPUs that others have, for ever or =TIME",
+      {"wait-gpus", 0, "", "Wait until busy GPUs are free, forever or for =TIME",
        [&r](std::string_view text) { return read_wait(text, r.wait_gpus); }},
-      {"security-opt", 0, "OPTION", "no-new-privileges, seccomp=FILE, apparmor=NAME, …",
+      {"security-opt", 0, "OPTION", "Set no-new-privileges, seccomp=FILE, apparmor=NAME, …",
        [&r](std::string_view text) { return engine::parse_security_option(text, r.security); }},
   };
 }
@@ -345,7 +349,7 @@ Result<void> read_labels(const RequestOptions& o, engine::RunRequest& request) {
   return {};
 }
 
-// What starts with '/' is a path, all else the name of a CDI device.
+// A text with a leading '/' is a path, another the name of a CDI device.
 Result<void> read_devices(const RequestOptions& o, engine::RunRequest& request) {
   for (const std::string& text : o.devices) {
     if (!text.starts_with('/')) {
@@ -369,7 +373,7 @@ Result<void> read_gpu_driver(const RequestOptions& o, engine::RunRequest& reques
   if (!o.immutable) return {};
   bool image = !request.gpu_driver || *request.gpu_driver == policy::DriverMode::image;
   if (!image) {
-    return make_error(Kind::usage, "'--immutable' and '--gpu-driver' contradict each other");
+    return make_error(Kind::usage, "'--immutable' and '--gpu-driver' cannot be used together");
   }
   request.gpu_driver = policy::DriverMode::image;
   request.read_only = true;
@@ -399,19 +403,19 @@ Result<void> read_mounts(const Session& session, const RequestOptions& o,
   return {};
 }
 
-/// Of --environment; an empty one without.
+/// Parses the file of --environment; empty without it.
 Result<edf::Definition> read_definition(const Session& session, const RequestOptions& o) {
   if (!o.environment_file) return edf::Definition();
   return engine::read_environment_file(session.context.environment, *o.environment_file);
 }
 
-/// The image of an environment file stands where it would have been typed.
+/// Inserts the image of an environment file at the place of a typed one.
 Result<void> name_image(const edf::Definition& definition, const RequestOptions& o,
                         std::vector<std::string>& arguments) {
   std::string image = TRY(engine::image_of(definition));
   if (!image.empty() && o.rootfs) {
     return make_error(Kind::usage,
-                      "'--rootfs' and the image of the environment contradict each other");
+                      "'--rootfs' and an environment with an image cannot be used together");
   }
   if (!image.empty()) arguments.insert(arguments.begin(), std::move(image));
   if (!arguments.empty()) return {};
@@ -469,7 +473,7 @@ Result<engine::Asked> read_request(const Session& session, RequestOptions o,
     request.image_file = engine::is_image_path(request.image);
     if (request.image_file) request.image = TRY(engine::find_image_file(request.image));
   }
-  // The runtime and the hook of NVIDIA give what the image's variables ask for, as its program did.
+  // NVIDIA's runtime and hook grant what the image's variables request, as its program did.
   bool nvidia = o.runtime == "nvidia" || !o.hooks_directories.empty();
   request.program = nvidia ? gpu::Program::nvidia_docker : gpu::program_of(session.program);
   request.command.assign(std::make_move_iterator(arguments.begin() + 1),
@@ -479,14 +483,15 @@ Result<engine::Asked> read_request(const Session& session, RequestOptions o,
   }
   if (!o.hooks_directories.empty()) {
     session.context.log.warn(
-        "--hooks-dir: GPUs are given as NVIDIA's hook gives them, no hook is run");
+        "--hooks-dir: GPUs are given as NVIDIA's hook would give them; no hook is run");
   }
   if (!o.no_trust) {
-    return make_error(Kind::unsupported, "'--disable-content-trust=false': no signatures are read");
+    return make_error(Kind::unsupported,
+                      "'--disable-content-trust=false': signatures are not read");
   }
-  // podman's and buildah's form of several words, which docker would look for as a program.
+  // A list, the form of podman and buildah, which docker would look up as a program.
   if (request.entrypoint && request.entrypoint->starts_with('[')) {
-    return make_error(Kind::usage, "--entrypoint: one program, whose arguments come after IMAGE",
+    return make_error(Kind::usage, "--entrypoint takes one program; its arguments come after IMAGE",
                       "--entrypoint PROGRAM IMAGE ARG...");
   }
   request.environment = TRY(read_entries(o.env_files, o.environment));
@@ -499,7 +504,7 @@ Result<engine::Asked> read_request(const Session& session, RequestOptions o,
                                request));
   }
   auto& seccomp = request.security.seccomp;
-  // The profile is kept, not its path: the file may be another one at the next start.
+  // The profile is kept, not its path: the file may have changed at the next start.
   if (seccomp && *seccomp != "unconfined") seccomp = TRY(engine::read_profile(*seccomp));
   request.strict_limits = o.call.strict;
   if (o.pull == "always") o.call.pull = engine::PullPolicy::always;

@@ -11,8 +11,8 @@
 
 namespace berth::cli {
 
-/// What the flags fill: members of the request where one value is enough, and what has to wait for
-/// the others or for the caller's directory.
+/// The targets of flags: members of the request where one value is enough, and values that depend
+/// on others or on the caller's directory.
 struct RequestOptions {
   engine::RunRequest request;
   engine::RunCall call;
@@ -32,8 +32,8 @@ struct RequestOptions {
   bool immutable = false;
   bool rootfs = false;
   std::string runtime;
-  std::string cgroups;                         ///< podman's; no meaning here
-  std::vector<std::string> hooks_directories;  ///< the same
+  std::string cgroups;                         ///< podman's; no effect here
+  std::vector<std::string> hooks_directories;  ///< likewise
   bool no_trust = true;                        ///< --disable-content-trust
 };
 

@@ -25,7 +25,7 @@ Result<int> run_restart(Session& session, const RestartOptions& o,
         return {};
       });
   if (stopped.empty()) return stopping;
-  // From inside a user namespace nothing can be signalled that runs in another one.
+  // From inside a user namespace processes in another one cannot be signalled.
   engine::Context inside = session.context;
   auto beside = engine::process_of(inside.paths, stopped[0], session.report);
   if (beside) {
@@ -49,7 +49,7 @@ extern const Verb restart_verb;
 const Verb restart_verb{
     .text = {.name = "restart",
              .arguments = "CONTAINER [CONTAINER...]",
-             .summary = "Stop containers and start them again",
+             .summary = "Restart containers",
              .example = "berth restart --time 30 web",
              .complete = Complete::container},
     .arity = {1},

@@ -10,9 +10,8 @@ struct RmOptions {
 };
 
 FlagTable rm_flags(RmOptions& o) {
-  return {
-      {"force", 'f', "", "Kill a running container first; a missing one is no error", &o.end.force},
-      {"volumes", 'v', "", "Remove its anonymous volumes too", &o.volumes}};
+  return {{"force", 'f', "", "Kill running containers first; ignore missing ones", &o.end.force},
+          {"volumes", 'v', "", "Also remove anonymous volumes of the containers", &o.volumes}};
 }
 
 Result<int> run_rm(Session& session, const RmOptions& o, std::vector<std::string> arguments) {

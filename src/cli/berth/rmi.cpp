@@ -10,7 +10,8 @@ struct RmiOptions {
 };
 
 FlagTable rmi_flags(RmiOptions& o) {
-  return {{"force", 'f', "", "Also when a stopped container uses it", &o.remove.force}};
+  return {
+      {"force", 'f', "", "Remove an image even if a stopped container uses it", &o.remove.force}};
 }
 
 Result<int> run_rmi(Session& session, const RmiOptions& o, std::vector<std::string> arguments) {
@@ -32,8 +33,8 @@ Result<int> run_rmi(Session& session, const RmiOptions& o, std::vector<std::stri
 
 /// Of docker.
 constexpr Elsewhere kRmiElsewhere[] = {
-    {"no-prune", "berth tag IMAGE NAME before, which keeps its layers",
-     "layers that no image has always go"},
+    {"no-prune", "berth tag IMAGE NAME first, which keeps its layers",
+     "unused layers are always removed"},
 };
 
 }  // namespace

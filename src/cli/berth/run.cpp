@@ -25,12 +25,12 @@ FlagTable run_flags(RunOptions& o) {
   add_request_flags(table, o);
   table.insert(
       table.end(),
-      {{"dry-run", 0, "", "Print what would be done, and do nothing", &o.dry_run},
-       {"explain", 0, "", "Print what GPUs would be given and why, and do nothing", &o.explain},
+      {{"dry-run", 0, "", "Show what would be done, without doing it", &o.dry_run},
+       {"explain", 0, "", "Show which GPUs would be given and why; start nothing", &o.explain},
        {"format",
         0,
         "FORMAT",
-        "Of --dry-run and --explain: text or json",
+        "Format for --dry-run and --explain: text or json",
         &o.format,
         {"text", "json"}}});
   sort_flags(table);
@@ -58,7 +58,7 @@ Result<int> run_container(Session& session, const RunOptions& o,
   }
   tell_detached(session, outcome);
   tell_reason(session, outcome);
-  // Docker's: the id of whatever shows nothing here.
+  // As docker: prints the id of a container whose output is not shown.
   const auto& attach = o.call.attach;
   bool shows =
       attach.empty() ? !o.call.detach : attach != std::vector<std::string>(attach.size(), "stdin");

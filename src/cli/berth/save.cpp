@@ -17,7 +17,7 @@ FlagTable save_flags(SaveOptions& o) {
       {"format",
        0,
        "FORMAT",
-       "archive (for docker and podman), oci (a directory), sqsh",
+       "archive (for docker and podman), oci (a directory) or sqsh",
        &o.format,
        {"archive", "docker-archive", "oci", "oci-archive", "oci-dir", "sqsh"}},
   };
@@ -28,11 +28,11 @@ FlagTable save_flags(SaveOptions& o) {
 Result<int> save_squashfs(Session& session, const SaveOptions& o,
                           const std::vector<std::string>& arguments) {
   if (o.output.empty()) {
-    return make_error(Kind::usage, "a squashfs needs a name",
+    return make_error(Kind::usage, "a squashfs file cannot be written to stdout",
                       "berth save --format sqsh --output FILE IMAGE");
   }
   if (arguments.size() != 1) {
-    return make_error(Kind::usage, "a squashfs is of one image");
+    return make_error(Kind::usage, "a squashfs file holds only one image");
   }
   TRY(engine::save_squashfs(session.context, arguments[0], o.output));
   return 0;
@@ -43,16 +43,16 @@ Result<int> run_save(Session& session, const SaveOptions& o, std::vector<std::st
   image::SaveRequest request;
   request.references = std::move(arguments);
   request.output = o.output;
-  // The one tar is a docker-archive and an oci-archive.
+  // A single tar is both a docker-archive and an oci-archive.
   request.format = o.format == "oci" || o.format == "oci-dir" ? "oci" : "archive";
   request.access = o.access;
   if (o.output.empty()) {
     if (session.terminal.is_terminal(Stream::out)) {
-      return make_error(Kind::usage, "an archive is not for a terminal",
+      return make_error(Kind::usage, "cannot write an archive to a terminal",
                         "berth save --output FILE IMAGE");
     }
     if (request.format == "oci") {
-      return make_error(Kind::usage, "a directory needs a name",
+      return make_error(Kind::usage, "a directory cannot be written to stdout",
                         "berth save --format oci --output DIR IMAGE");
     }
     request.output = "/dev/fd/1";
@@ -67,7 +67,7 @@ extern const Verb save_verb;
 const Verb save_verb{
     .text = {.name = "save",
              .arguments = "IMAGE [IMAGE...]",
-             .summary = "Write images to an archive",
+             .summary = "Save images to an archive",
              .example = "berth save --output tools.tar localhost:5000/tools:1",
              .complete = Complete::image},
     .arity = {1},

@@ -21,12 +21,13 @@ struct ScanOptions {
 
 FlagTable scan_flags(ScanOptions& o) {
   FlagTable table{
-      {"format", 'f', "FORMAT", "json, or a template such as '{{.glibc}}'", &o.format},
-      {"attach", 0, "", "Publish it beside the image at its registry", &o.attach},
+      {"format", 'f', "FORMAT", "Output format: json or a template such as '{{.glibc}}'",
+       &o.format},
+      {"attach", 0, "", "Attach the result to the image in its registry", &o.attach},
       {"verified",
        0,
        "CONTAINER",
-       "With --attach: also how this container of it has ended here",
+       "With --attach: add how this container of the image ended",
        &o.request.container,
        {},
        Complete::container},
@@ -41,11 +42,11 @@ FlagTable scan_flags(ScanOptions& o) {
   table.push_back({"nfd",
                    0,
                    "FILE",
-                   "Show what this file of NFD's image compatibility asks",
+                   "Show the requirements in this NFD image compatibility file",
                    &o.nfd,
                    {},
                    Complete::file});
-  table.push_back({"tag", 0, "TAG", "With --nfd: the set of rules with this tag", &o.tag});
+  table.push_back({"tag", 0, "TAG", "With --nfd: use the rules with this tag", &o.tag});
   add_registry_flags(table, o.request.access);
   return table;
 }
@@ -53,7 +54,7 @@ FlagTable scan_flags(ScanOptions& o) {
 Result<int> attach(Session& session, engine::AttachFactsRequest request,
                    const std::string& format) {
   if (!format.empty() && format != "json") {
-    return make_error(Kind::usage, "--attach prints text or, with --format json, JSON");
+    return make_error(Kind::usage, "--attach prints text or JSON, and takes no template");
   }
   image::TransferResult result = TRY(engine::attach_facts(session.context, request));
   if (format == "json") {
@@ -90,8 +91,8 @@ Result<int> run_scan(Session& session, const ScanOptions& o, std::vector<std::st
   if (arguments.empty() != o.nfd.has_value()) {
     return make_error(Kind::usage, "expected an image, or --nfd FILE");
   }
-  if (o.tag && !o.nfd) return make_error(Kind::usage, "--tag is for --nfd");
-  if (o.nfd && o.attach) return make_error(Kind::usage, "--attach is for an image");
+  if (o.tag && !o.nfd) return make_error(Kind::usage, "--tag needs --nfd");
+  if (o.nfd && o.attach) return make_error(Kind::usage, "--attach needs an image");
   if (o.attach) {
     engine::AttachFactsRequest request = o.request;
     request.reference = arguments[0];
@@ -99,9 +100,9 @@ Result<int> run_scan(Session& session, const ScanOptions& o, std::vector<std::st
     return attach(session, std::move(request), o.format);
   }
   if (o.request.sign_key) {
-    return make_error(Kind::usage, "--sign-key is for --attach");
+    return make_error(Kind::usage, "--sign-key needs --attach");
   }
-  if (o.request.container) return make_error(Kind::usage, "--verified is for --attach");
+  if (o.request.container) return make_error(Kind::usage, "--verified needs --attach");
   if (o.nfd) return show_rules(session, o);
   std::optional<DocumentFormat> format;
   if (!o.format.empty()) format = TRY(DocumentFormat::make(o.format));
@@ -122,7 +123,7 @@ extern const Verb scan_verb;
 const Verb scan_verb{
     .text = {.name = "scan",
              .arguments = "IMAGE | --nfd FILE",
-             .summary = "Show what an image asks of a machine: processor, libc, GPU code, driver",
+             .summary = "Show what an image requires of a machine: CPU, libc, GPU code, driver",
              .example = "berth scan pytorch/pytorch",
              .complete = Complete::image},
     .arity = {0, 1},

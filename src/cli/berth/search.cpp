@@ -39,12 +39,12 @@ ReadValue read_search_filter(std::vector<engine::Filter>& target) {
 
 FlagTable search_flags(SearchOptions& o) {
   FlagTable table{
-      {"filter", 'f', "KEY=VALUE", "stars=N, is-official=BOOL, is-automated=BOOL",
+      {"filter", 'f', "KEY=VALUE", "Filter by stars=N, is-official=BOOL or is-automated=BOOL",
        read_search_filter(o.filters)},
       template_flag(o.format),
       {"limit", 0, "N", "Show at most N (25)", &o.limit},
-      {"list-tags", 0, "", "Show the tags of the repository that is named", &o.list_tags},
-      {"no-trunc", 0, "", "Show whole descriptions", &o.no_trunc},
+      {"list-tags", 0, "", "List the tags of the given repository", &o.list_tags},
+      {"no-trunc", 0, "", "Do not truncate descriptions", &o.no_trunc},
   };
   add_registry_flags(table, o.wish.access);
   return table;
@@ -67,7 +67,7 @@ bool prints_json(std::string format) {
   return format == "json" || format.find("{{json.}}") != format.npos;
 }
 
-/// docker marks in a table or a template, and says "true" and "false" in JSON.
+/// docker uses marks in a table or a template, and "true" and "false" in JSON.
 std::string mark_text(bool mark, bool json) {
   if (json) return mark ? "true" : "false";
   return mark ? "[OK]" : "";
@@ -116,8 +116,8 @@ Result<int> run_search(Session& session, const SearchOptions& o,
 
 /// Of podman, udocker and older dockers.
 constexpr Elsewhere kSearchElsewhere[] = {
-    {"a", "--limit N", "it is shown without a pause"},
-    {"all", "--limit N", "it is shown without a pause"},
+    {"a", "--limit N", "the output has no pauses"},
+    {"all", "--limit N", "the output has no pauses"},
     {"automated", "--filter is-automated=true"},
     {"compatible", "leave it out", "stars are always listed"},
     {"s", "--filter stars=N"},
@@ -131,7 +131,7 @@ extern const Verb search_verb;
 const Verb search_verb{
     .text = {.name = "search",
              .arguments = "[REGISTRY/]TEXT",
-             .summary = "Look for images at a registry; Docker Hub without one",
+             .summary = "Search a registry for images (Docker Hub by default)",
              .example = "berth search --filter is-official=true pytorch"},
     .arity = {1, 1},
     .elsewhere = kSearchElsewhere,

@@ -11,9 +11,8 @@ struct SlurmBundleOptions {
 };
 
 FlagTable slurm_bundle_flags(SlurmBundleOptions& o) {
-  return {
-      {"job", 0, "JOB.STEP", "Which step of which job this is", &o.job},
-      {"remove", 0, "", "Remove config.json of an image's task, which Slurm does not", &o.remove}};
+  return {{"job", 0, "JOB.STEP", "Slurm job and step, such as 12.0", &o.job},
+          {"remove", 0, "", "Remove the config.json that Slurm leaves of a task", &o.remove}};
 }
 
 Result<int> run_slurm_bundle(Session& session, const SlurmBundleOptions& o,
@@ -28,7 +27,7 @@ extern const Verb slurm_bundle_verb;
 const Verb slurm_bundle_verb{
     .text = {.name = "slurm bundle",
              .arguments = "ID BUNDLE",
-             .summary = "Run what slurmstepd has written of a task, for oci.conf",
+             .summary = "Run the OCI bundle that slurmstepd has written for a task (for oci.conf)",
              .example = "berth slurm bundle --job %j.%s %n.%u.%j.%s.%t %b"},
     .arity = {2, 2},
     .store = Store::none,

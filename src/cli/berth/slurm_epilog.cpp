@@ -12,8 +12,8 @@ struct SlurmEpilogOptions {
 
 FlagTable slurm_epilog_flags(SlurmEpilogOptions& o) {
   return {
-      {"job", 0, "JOB", "Whose containers", &o.job},
-      {"scope", 0, "SCOPE", "Whose a name is: global or job", &o.scope, {"global", "job"}},
+      {"job", 0, "JOB", "Slurm job, such as 12", &o.job},
+      {"scope", 0, "SCOPE", "Scope of container names: global or job", &o.scope, {"global", "job"}},
   };
 }
 
@@ -29,7 +29,7 @@ extern const Verb slurm_epilog_verb;
 const Verb slurm_epilog_verb{
     .text = {.name = "slurm epilog",
              .arguments = "",
-             .summary = "Remove the containers that a job has left, for spank_berth.so",
+             .summary = "Remove the containers that a job has left (for spank_berth.so)",
              .example = "berth slurm epilog --job 12"},
     .arity = {0, 0},
     .command = [] { return make_command(slurm_epilog_flags, run_slurm_epilog); },

@@ -15,13 +15,13 @@ FlagTable slurm_features_flags(SlurmFeaturesOptions& o) {
       {"profile",
        0,
        "FILE",
-       "A saved profile instead of this machine",
+       "Use a saved profile instead of this machine",
        &o.request.profile,
        {},
        Complete::file},
-      {"node", 0, "NAME", "NodeName; 'n[1-8]' for nodes that are alike", &o.request.name},
-      {"gres-conf", 0, "", "The lines of gres.conf instead", &o.request.devices},
-      {"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}},
+      {"node", 0, "NAME", "NodeName, or 'n[1-8]' for identical nodes", &o.request.name},
+      {"gres-conf", 0, "", "Print the lines for gres.conf instead", &o.request.devices},
+      {"format", 0, "FORMAT", "Output format: text or json", &o.format, {"text", "json"}},
   };
 }
 
@@ -61,7 +61,7 @@ extern const Verb slurm_features_verb;
 const Verb slurm_features_verb{
     .text = {.name = "slurm features",
              .arguments = "",
-             .summary = "Print what slurm.conf, or gres.conf, says of a node",
+             .summary = "Print the slurm.conf or gres.conf lines for a node",
              .example = "berth slurm features --gres-conf"},
     .arity = {0, 0},
     .command = [] { return make_command(slurm_features_flags, run_slurm_features); },

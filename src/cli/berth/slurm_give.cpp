@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Not for people: what `berth slurm step` starts on a node that has its image already, for those
-// that have not.
+// An internal command: `berth slurm step` starts it on a node that has its image already, for nodes
+// that lack it.
 #include "cli/berth/common.hpp"
 #include "engine/slurm/job_fetch.hpp"
 

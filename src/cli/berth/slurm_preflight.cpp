@@ -19,15 +19,15 @@ FlagTable slurm_preflight_flags(SlurmPreflightOptions& o) {
       {"profile",
        0,
        "FILE",
-       "A saved profile instead of this machine",
+       "Use a saved profile instead of this machine",
        &o.request.match.node,
        {},
        Complete::file},
-      {"gpus", 0, "GPUS", "What the job asks for, as with run; none: it needs no GPU",
+      {"gpus", 0, "GPUS", "GPUs of the job, as for 'berth run'; none if it needs no GPU",
        &o.request.gpus},
-      {"local", 0, "", "Ask the store alone, no registry", &o.local},
-      {"quiet", 'q', "", "Show problems and warnings alone", &o.quiet},
-      {"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}},
+      {"local", 0, "", "Look only in the store, not at a registry", &o.local},
+      {"quiet", 'q', "", "Show only problems and warnings", &o.quiet},
+      {"format", 0, "FORMAT", "Output format: text or json", &o.format, {"text", "json"}},
   };
   add_registry_flags(table, o.request.match.access);
   return table;
@@ -58,7 +58,7 @@ extern const Verb slurm_preflight_verb;
 const Verb slurm_preflight_verb{
     .text = {.name = "slurm preflight",
              .arguments = "[IMAGE]",
-             .summary = "Say whether a job does its work on this node, before its time is spent",
+             .summary = "Check whether a job can run on this node, before it starts",
              .example = "berth slurm preflight --gpus 4 app:1.0",
              .complete = Complete::image},
     .arity = {0, 1},

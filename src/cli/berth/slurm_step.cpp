@@ -13,11 +13,12 @@ struct SlurmStepOptions {
 
 FlagTable slurm_step_flags(SlurmStepOptions& o) {
   FlagTable table = {
-      {"batch-script", 0, "FILE", "The job's script, to be seen in the container",
+      {"batch-script", 0, "FILE", "The job's batch script, to mount in the container",
        &o.step.batch_script},
-      {"job", 0, "JOB.STEP", "Which step of which job this is", &o.step.job},
-      {"program", 0, "NAME", "What its tasks run, for whom it is linked with", &o.step.program},
-      {"scope", 0, "SCOPE", "Whose a name is: global or job", &o.scope, {"global", "job"}},
+      {"job", 0, "JOB.STEP", "Slurm job and step, such as 12.0", &o.step.job},
+      {"program", 0, "NAME", "Program that the tasks run, to find its MPI library",
+       &o.step.program},
+      {"scope", 0, "SCOPE", "Scope of container names: global or job", &o.scope, {"global", "job"}},
   };
   for (const slurm::Option& option : slurm::options()) {
     table.push_back(
@@ -54,7 +55,7 @@ extern const Verb slurm_step_verb;
 const Verb slurm_step_verb{
     .text = {.name = "slurm step",
              .arguments = "[COMMAND [ARG...]]",
-             .summary = "Hold the container of a step, for spank_berth.so, or run a task in one",
+             .summary = "Keep a job step's container (for spank_berth.so), or run a task in it",
              .example = "berth slurm step --job 12.0 --container-image debian:12"},
     .arity = {},
     .needs = engine::Needs::user_namespace,

@@ -9,9 +9,9 @@ namespace {
 
 FlagTable start_flags(engine::StartOptions& o) {
   return {
-      {"attach", 'a', "", "Stay with the container: its output, signals and exit status",
+      {"attach", 'a', "", "Attach stdout and stderr, forward signals, return the exit status",
        &o.attach},
-      {"interactive", 'i', "", "The same with standard input", &o.interactive},
+      {"interactive", 'i', "", "Attach stdin too", &o.interactive},
       detach_keys_flag(o.detach_keys),
   };
 }
@@ -51,9 +51,9 @@ Result<int> run_start(Session& session, const engine::StartOptions& o,
 /// Of podman and enroot.
 constexpr Elsewhere kStartElsewhere[] = {
     {"mount", "berth run -v SOURCE:DESTINATION IMAGE COMMAND",
-     "start takes a container as it was created"},
-    {"root", "berth run -u 0 IMAGE COMMAND", "start takes a container as it was created"},
-    {"rw", "berth run IMAGE COMMAND", "start takes a container as it was created"},
+     "start does not change the container"},
+    {"root", "berth run -u 0 IMAGE COMMAND", "start does not change the container"},
+    {"rw", "berth run IMAGE COMMAND", "start does not change the container"},
 };
 
 }  // namespace
@@ -62,7 +62,7 @@ extern const Verb start_verb;
 const Verb start_verb{
     .text = {.name = "start",
              .arguments = "CONTAINER [CONTAINER...]",
-             .summary = "Start containers that do not run",
+             .summary = "Start stopped or newly created containers",
              .example = "berth start -ai web",
              .complete = Complete::container},
     .arity = {1},

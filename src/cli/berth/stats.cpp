@@ -27,10 +27,10 @@ struct StatsOptions {
 
 FlagTable stats_flags(StatsOptions& o) {
   return {
-      {"all", 'a', "", "Also those that do not run", &o.all},
+      {"all", 'a', "", "Include containers that are not running", &o.all},
       template_flag(o.format),
-      {"no-stream", 0, "", "Measure once, over a second, and end", &o.no_stream},
-      {"no-trunc", 0, "", "Show whole ids", &o.no_trunc},
+      {"no-stream", 0, "", "Measure once, for one second, and exit", &o.no_stream},
+      {"no-trunc", 0, "", "Do not truncate ids", &o.no_trunc},
   };
 }
 
@@ -92,7 +92,7 @@ std::string of_each(const std::vector<engine::GpuUse>& gpus, const Text& text) {
   return join(texts, ", ");
 }
 
-/// Containers that were asked for, each with its last two measurements.
+/// The requested containers, each with its last two samples.
 class Table {
  public:
   Table(Session& session, const StatsOptions& options, std::vector<std::string> names)
@@ -107,7 +107,7 @@ class Table {
     }
     for (const std::string& name : names_) {
       auto found = engine::get_container(session_.context, name);
-      // One that was asked for and removes itself meanwhile is no error.
+      // A requested container that removes itself meanwhile is no error.
       if (!found.ok() && first_) return std::move(found).error();
       if (found.ok()) containers.push_back(std::move(*found));
     }
@@ -158,7 +158,7 @@ class Table {
              use.processes ? std::to_string(*use.processes) : std::string(kStatsUnknown)}};
   }
 
-  /// Docker shows in {{.Container}} what was typed.
+  /// Docker prints the name as typed in {{.Container}}.
   std::string asked_for(const engine::ContainerSummary& c) const {
     for (const std::string& name : names_) {
       if (name == c.name || c.id.starts_with(name)) return name;
@@ -205,7 +205,7 @@ Result<int> run_stats(Session& session, const StatsOptions& o, std::vector<std::
     }
     session.terminal.write_as_is(Stream::out, kStatsClear);
     print(session, text);
-    TRY(session.terminal.written());  // whoever read it has gone
+    TRY(session.terminal.written());  // the reader has disconnected
   }
 }
 
@@ -215,7 +215,7 @@ extern const Verb stats_verb;
 const Verb stats_verb{
     .text = {.name = "stats",
              .arguments = "[CONTAINER...]",
-             .summary = "Show what running containers use, again and again",
+             .summary = "Show a live view of the resources that containers use",
              .example = "berth stats --no-stream web",
              .complete = Complete::container},
     .arity = {0},

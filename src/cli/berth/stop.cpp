@@ -33,7 +33,7 @@ extern const Verb stop_verb;
 const Verb stop_verb{
     .text = {.name = "stop",
              .arguments = "CONTAINER [CONTAINER...]",
-             .summary = "Ask containers to end, and kill those that do not",
+             .summary = "Stop running containers",
              .example = "berth stop --time 30 web",
              .complete = Complete::running},
     .arity = {1},

@@ -15,8 +15,8 @@ struct SystemCheckOptions {
 
 FlagTable system_check_flags(SystemCheckOptions& o) {
   return {
-      {"format", 0, "FORMAT", "How it is printed", &o.format, {"table", "json"}},
-      {"repair", 0, "", "Remove what is damaged and no container uses; pulls nothing", &o.repair},
+      {"format", 0, "FORMAT", "Output format: table or json", &o.format, {"table", "json"}},
+      {"repair", 0, "", "Remove damaged content that no container uses; pull nothing", &o.repair},
   };
 }
 
@@ -75,7 +75,7 @@ extern const Verb system_check_verb;
 const Verb system_check_verb{
     .text = {.name = "system check",
              .arguments = "",
-             .summary = "Check that everything in the store is as it was pulled",
+             .summary = "Check that the content of the store is intact",
              .example = "berth system check --repair"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,

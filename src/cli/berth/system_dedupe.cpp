@@ -14,8 +14,8 @@ struct SystemDedupeOptions {
 
 FlagTable system_dedupe_flags(SystemDedupeOptions& o) {
   return {
-      {"dry-run", 0, "", "Only tell what would be saved", &o.dry_run},
-      {"format", 0, "FORMAT", "How it is printed", &o.format, {"table", "json"}},
+      {"dry-run", 0, "", "Only show what would be saved", &o.dry_run},
+      {"format", 0, "FORMAT", "Output format: table or json", &o.format, {"table", "json"}},
   };
 }
 
@@ -66,7 +66,7 @@ extern const Verb system_dedupe_verb;
 const Verb system_dedupe_verb{
     .text = {.name = "system dedupe",
              .arguments = "",
-             .summary = "Let identical files of layers take their place on the disk once",
+             .summary = "Store identical files of layers only once",
              .example = "berth system dedupe --dry-run"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,

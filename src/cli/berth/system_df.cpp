@@ -160,7 +160,7 @@ extern const Verb system_df_verb;
 const Verb system_df_verb{
     .text = {.name = "system df",
              .arguments = "",
-             .summary = "Show how much images, containers and volumes take",
+             .summary = "Show the disk space that images, containers and volumes use",
              .example = "berth system df --format json"},
     .arity = {0, 0},
     .needs = engine::Needs::user_namespace,

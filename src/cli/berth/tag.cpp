@@ -22,7 +22,7 @@ extern const Verb tag_verb;
 const Verb tag_verb{
     .text = {.name = "tag",
              .arguments = "SOURCE TARGET",
-             .summary = "Give an image another name",
+             .summary = "Add a name to an image",
              .example = "berth tag debian:12 localhost:5000/debian:12",
              .complete = Complete::image},
     .arity = {2, 2},

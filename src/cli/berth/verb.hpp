@@ -19,63 +19,63 @@
 
 namespace berth::cli {
 
-/// What a verb works with; main makes it.
+/// The context of a verb; main makes it.
 struct Session {
   const engine::Context& context;
   Terminal& terminal;
   Report& report;
   std::string working_directory;
-  std::string program;  ///< argv[0], as the user called it
+  std::string program;  ///< argv[0], as the user typed it
 };
 
-/// A verb ready to parse: `flags` points into options that `run` keeps alive.
-/// The number that `run` gives is the exit status.
+/// A verb ready to parse: `flags` points into options that `run` keeps alive. `run` returns the
+/// exit status.
 struct Command {
   FlagTable flags;
   std::function<Result<int>(Session&, std::vector<std::string>)> run;
-  /// After parsing: the running container whose namespaces flags name, or "". An ordinary user
-  /// then works in the user namespace of that container, which owns them.
+  /// After parsing: the running container that the flags name for its namespaces, or "". An
+  /// ordinary user then works in that container's user namespace, which owns them.
   std::function<std::string()> beside = {};
-  /// After parsing: the container that is ended and makes room for a new one of its name, or "".
+  /// After parsing: the container that a new one of the same name replaces, or "".
   std::function<std::string()> replaced = {};
-  /// After parsing: what flags say of networks with names.
+  /// After parsing: the use of named networks by the flags.
   std::function<engine::NetworkUse()> networks = {};
-  /// After parsing: how many arguments these flags leave to be named; none: as the verb says.
+  /// After parsing: how many arguments these flags leave to be given; none: as the verb says.
   std::function<Arity()> arity = {};
 };
 
-/// What main prepares before a verb runs.
+/// main's preparation for a verb.
 enum class Store {
-  none,   ///< nothing: the verb runs where not even a home directory is known
+  none,   ///< nothing: the verb works even without a home directory
   ready,  ///< the directories exist
-  swept,  ///< and what killed owners left is gone; run does that itself, beside its container
+  swept,  ///< and swept of what killed owners left; run sweeps by itself, beside its container
 };
 
 struct Verb {
   VerbText text;
   Arity arity;
   engine::Needs needs = engine::Needs::nothing;
-  /// The container among the arguments that an ordinary user has to be beside, running or about to
-  /// join another one; null: with Needs::container the first one, else none.
+  /// The container among the arguments, running or about to join another one, with the user
+  /// namespace that an ordinary user has to join; null: with Needs::container the first argument,
+  /// else none.
   std::string (*container)(const std::vector<std::string>& arguments) = nullptr;
-  /// What the arguments are to networks with names; null: nothing.
+  /// The use of named networks by the arguments; null: none.
   engine::NetworkUse (*networks)(const std::vector<std::string>& arguments) = nullptr;
   Store store = Store::ready;
   FlagsEnd flags_end = FlagsEnd::at_double_dash;
   std::span<const Elsewhere> elsewhere = {};
-  /// What to type here for arguments that mean something to another engine's verb of this name;
-  /// asked before they are counted.
+  /// The equivalent for arguments of another engine's verb of this name; called before they are
+  /// counted.
   std::optional<Error> (*arguments_elsewhere)(const std::vector<std::string>& arguments) = nullptr;
   int error_status = 1;  ///< docker: 125 for run, 1 for all others
-  bool hidden = false;   ///< called by our own programs alone
+  bool hidden = false;   ///< only for our own programs
   /// A line below --help that depends on this machine; `config`: the site's directory.
   std::string (*footnote)(const engine::Environment&, const std::string& config) = nullptr;
   Command (*command)();
 };
 
-/// Makes a Command out of `FlagTable flags(Options&)` and
-/// `Result<int> run(Session&, const Options&, std::vector<std::string>)`. Only the verb that is
-/// called pays for its table.
+/// Makes a Command out of `FlagTable flags(Options&)` and `Result<int> run(Session&, const
+/// Options&, std::vector<std::string>)`. Only the called verb pays for its table.
 template <class Options>
 Command make_command(FlagTable (*flags)(Options&),
                      Result<int> (*run)(Session&, const Options&, std::vector<std::string>),

@@ -38,7 +38,7 @@ extern const Verb gpu_list_verb, gpu_top_verb, metrics_verb, info_verb, version_
 
 namespace {
 
-// One in a line, however many there are.
+// One per line, however many.
 // clang-format off
 const std::array kVerbs = {
     &run_verb,
@@ -153,10 +153,10 @@ struct BuildPart {
 };
 constexpr BuildPart kParts[] = {{"bake", "BERTH_BAKE", BERTH_BAKE}};
 
-/// A longer name, which docker has and scripts use, and what it stands for.
+/// A longer name of docker's, which scripts use, for a verb.
 struct Alias {
   std::string_view name, verb;
-  std::string_view flag = {};  ///< what the longer name says besides
+  std::string_view flag = {};  ///< a flag that the longer name implies
 };
 constexpr Alias kAliases[] = {
     {"builder build", "build"},
@@ -217,7 +217,7 @@ constexpr Alias kAliases[] = {
     {"cdi ls", "cdi list"},
 };
 
-/// Null where `name` is none.
+/// Null if `name` is no alias.
 const Alias* alias_named(std::string_view name) {
   auto found = std::find_if(std::begin(kAliases), std::end(kAliases),
                             [&](const Alias& alias) { return alias.name == name; });
@@ -231,7 +231,7 @@ const Verb* verb_named(std::string_view name) {
   return nullptr;
 }
 
-/// The second words that may follow `group`; empty when it is none.
+/// The second words after `group`; empty when it is no group.
 std::vector<std::string_view> group_words(std::string_view group) {
   std::vector<std::string_view> words;
   auto add = [&](std::string_view name) {
@@ -295,7 +295,8 @@ Result<Call> find_verb(const std::vector<std::string>& words) {
   }
   if (auto other = verb_elsewhere(name)) return *other;
   if (nearest(words[1], seconds)) return unknown_word("verb", words[1], seconds, group);
-  return make_error(Kind::usage, quote(group) + " has no " + quote(words[1]) + ", but: " + known);
+  return make_error(Kind::usage,
+                    quote(group) + " has no " + quote(words[1]) + "; expected one of: " + known);
 }
 
 Result<std::vector<std::string>> without_help(std::vector<std::string> words) {
@@ -306,7 +307,7 @@ Result<std::vector<std::string>> without_help(std::vector<std::string> words) {
   if (words.size() > length) {
     return make_error(Kind::usage, "'berth help' takes one verb; see 'berth --help'");
   }
-  // Behind the verb: what follows an image would be the container's.
+  // Behind the verb: words after an image would be the container's.
   words.emplace_back("--help");
   return words;
 }
@@ -328,53 +329,59 @@ std::optional<std::string> help_of_group(const std::vector<std::string>& words) 
 
 FlagTable global_flags(GlobalOptions& o) {
   return {
-      {"root", 0, "DIR", "Where images and containers are kept", &o.root, {}, Complete::directory},
+      {"root", 0, "DIR", "Directory for images and containers", &o.root, {}, Complete::directory},
       {"additional-store",
        0,
        "DIR",
-       "Also read images of the store DIR (BERTH_ADDITIONAL_STORES)",
+       "Also use the images of the store in DIR (BERTH_ADDITIONAL_STORES)",
        &o.additional_stores,
        {},
        Complete::directory},
-      {"state", 0, "DIR", "What a reboot may take away", &o.state, {}, Complete::directory},
+      {"state",
+       0,
+       "DIR",
+       "Directory for runtime state, which a reboot clears",
+       &o.state,
+       {},
+       Complete::directory},
       {"driver-root",
        0,
        "DIR",
-       "Take the GPU driver's files below DIR (BERTH_DRIVER_ROOT)",
+       "Look for the GPU driver's files under DIR (BERTH_DRIVER_ROOT)",
        &o.driver_root,
        {},
        Complete::directory},
       {"cdi-spec-dir",
        0,
        "DIR",
-       "Take CDI files from DIR instead of /etc/cdi and /var/run/cdi",
+       "Read CDI files from DIR instead of /etc/cdi and /var/run/cdi",
        &o.cdi_directories,
        {},
        Complete::directory},
       {"config-dir",
        0,
        "DIR",
-       "The site's configuration (/etc/berth)",
+       "Directory of the site's configuration (/etc/berth)",
        &o.config_dir,
        {},
        Complete::directory},
       {"layer-format",
        0,
        "FORMAT",
-       "Unpack layers as directory or as erofs (BERTH_LAYER_FORMAT)",
+       "Format of unpacked layers: directory or erofs (BERTH_LAYER_FORMAT)",
        &o.layer_format,
        {"directory", "erofs"}},
       {"rootfs-driver",
        0,
        "DRIVER",
-       "Make roots by overlay, fuse-overlayfs or copy (BERTH_ROOTFS_DRIVER)",
+       "Root file systems: overlay, fuse-overlayfs, copy (BERTH_ROOTFS_DRIVER)",
        &o.rootfs_driver,
        {"overlay", "fuse-overlayfs", "copy"}},
-      {"debug", 'D', "", "Say more on stderr; errors tell their place in the source", &o.debug},
+      {"debug", 'D', "", "Print debug messages; show where in the source an error arose", &o.debug},
       {"log-format",
        0,
        "FORMAT",
-       "Messages on stderr as text or json",
+       "Format of messages on stderr: text or json",
        &o.log_format,
        {"text", "json"}},
       {"version", 'v', "", "Print the version", &o.version},
@@ -390,7 +397,7 @@ std::string berth_help() {
 
 CompletionInput completion_input(GlobalOptions& options) {
   CompletionInput input{"berth", global_flags(options), {}};
-  // The options behind the tables are gone after this; the texts do not touch them.
+  // The options that tables point to are gone after this; the texts do not need them.
   for (const Verb* verb : all_verbs()) input.verbs.push_back({verb->text, verb->command().flags});
   for (const Alias& alias : kAliases) {
     const Verb* verb = verb_named(alias.verb);

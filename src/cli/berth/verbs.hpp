@@ -11,30 +11,30 @@
 
 namespace berth::cli {
 
-/// Every verb there is, in the order of the help.
+/// All verbs, in the order of the help.
 std::vector<const Verb*> all_verbs();
 
-/// A verb as the user called it.
+/// A verb as typed.
 struct Call {
   const Verb* verb = nullptr;
   std::string command;             ///< "berth gpu list", "berth image ls": for messages
-  std::vector<std::string> words;  ///< what follows
+  std::vector<std::string> words;  ///< the words after it
 };
 
-/// Finds the verb that `words` begin with: its name, or docker's longer one ("image ls",
+/// Finds the verb at the beginning of `words`: by its name, or docker's longer one ("image ls",
 /// "container rm").
 /// Errors: usage (unknown, with the nearest one; a group without its second word).
 Result<Call> find_verb(const std::vector<std::string>& words);
 
-/// "help run" → "run --help", "help gpu list" → "gpu list --help", "help" → nothing; other words as
-/// they are.
+/// "help run" → "run --help", "help gpu list" → "gpu list --help", "help" → nothing; other words
+/// are unchanged.
 /// Errors: usage (more than a verb).
 Result<std::vector<std::string>> without_help(std::vector<std::string> words);
 
-/// "berth gpu --help"; nothing where `words` are anything else.
+/// "berth gpu --help"; nothing for other words.
 std::optional<std::string> help_of_group(const std::vector<std::string>& words);
 
-/// What holds for every verb.
+/// Flags of every verb.
 struct GlobalOptions {
   std::optional<std::string> root, state, driver_root, config_dir, layer_format, rootfs_driver;
   std::vector<std::string> cdi_directories, additional_stores;
@@ -43,7 +43,7 @@ struct GlobalOptions {
   bool version = false;
 };
 FlagTable global_flags(GlobalOptions& options);
-/// Global flags of docker, podman and others that Berth does not have.
+/// Global flags of docker, podman and others that Berth lacks.
 inline constexpr std::string_view kNoDaemon = "there is no daemon to choose";
 inline constexpr Elsewhere kGlobalElsewhere[] = {
     {"H", "ssh HOST berth ...", kNoDaemon},
@@ -51,7 +51,7 @@ inline constexpr Elsewhere kGlobalElsewhere[] = {
     {"address", "ssh HOST berth ...", kNoDaemon},
     {"allow-root", "leave it out", "root may run containers"},
     {"c", "ssh HOST berth ...", kNoDaemon},
-    {"cgroup-manager", "leave it out", "control groups are made by themselves"},
+    {"cgroup-manager", "leave it out", "cgroups are created automatically"},
     {"config", "DOCKER_CONFIG=DIR berth ..."},
     {"connection", "ssh HOST berth ...", kNoDaemon},
     {"context", "ssh HOST berth ...", kNoDaemon},
@@ -63,16 +63,16 @@ inline constexpr Elsewhere kGlobalElsewhere[] = {
     {"log-level", "--debug, or 2>/dev/null"},
     {"n", "--root DIR", "there are no namespaces of containers"},
     {"namespace", "--root DIR", "there are no namespaces of containers"},
-    {"nocolor", "leave it out", "nothing has colours"},
-    {"q", "2>/dev/null behind it"},
-    {"quiet", "2>/dev/null behind it"},
+    {"nocolor", "leave it out", "the output has no colours"},
+    {"q", "2>/dev/null after it"},
+    {"quiet", "2>/dev/null after it"},
     {"r", "ssh HOST berth ...", kNoDaemon},
     {"remote", "ssh HOST berth ...", kNoDaemon},
     {"repo", "--root DIR"},
     {"runroot", "--state DIR"},
     {"runtime", "leave it out", "there is one runtime"},
-    {"s", "2>/dev/null behind it"},
-    {"silent", "2>/dev/null behind it"},
+    {"s", "2>/dev/null after it"},
+    {"silent", "2>/dev/null after it"},
     {"snapshotter", "--rootfs-driver DRIVER"},
     {"storage-driver", "--rootfs-driver DRIVER"},
     {"storage-opt", "--rootfs-driver DRIVER"},

@@ -8,15 +8,14 @@
 #include "base/result.hpp"
 #include "cli/berth/verb.hpp"
 
-/// What people type for other engines, and what to type here instead.
+/// The verbs and flags of other engines, and their equivalents here.
 namespace berth::cli {
 
-/// What to type here for a verb of another engine that Berth has not, "pod" or "volume export", and
-/// why it has not. Nothing where no engine is known to have it.
+/// The equivalent of another engine's verb that Berth lacks, "pod" or "volume export", and the
+/// reason. Nothing if no known engine has it.
 std::optional<Error> verb_elsewhere(std::string_view name);
 
-/// What to type here for flags of other engines' verbs of this name: the verb's own, and those that
-/// mean the same for many.
+/// The equivalents of flags of other engines' verbs of this name: the verb's own, and common ones.
 std::vector<Elsewhere> flags_elsewhere(const Verb& verb);
 
 }  // namespace berth::cli

@@ -10,8 +10,8 @@ struct VersionOptions {
 };
 
 FlagTable version_flags(VersionOptions& o) {
-  return {
-      {"format", 'f', "FORMAT", "json, or a template such as '{{.Client.Version}}'", &o.format}};
+  return {{"format", 'f', "FORMAT",
+           "Output format: json or a template such as '{{.Client.Version}}'", &o.format}};
 }
 
 constexpr std::string_view kArchitecture =
@@ -23,7 +23,7 @@ constexpr std::string_view kArchitecture =
     "unknown";
 #endif
 
-/// Docker's members. There is one program, so that client and server are the same.
+/// Docker's members. Client and server are the same, because there is one program.
 json::Value document() {
   const std::string_view version = berth_version();
   json::Value platform = json::Object{{"Name", "Berth"}};
@@ -71,7 +71,7 @@ Result<int> run_version(Session& session, const VersionOptions& o, std::vector<s
 
 /// Of docker.
 constexpr Elsewhere kVersionElsewhere[] = {
-    {"kubeconfig", "kubectl version", "berth talks to no cluster"},
+    {"kubeconfig", "kubectl version", "Berth does not connect to a cluster"},
 };
 
 }  // namespace

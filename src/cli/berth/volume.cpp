@@ -18,10 +18,10 @@ struct CreateOptions {
 
 FlagTable create_flags(CreateOptions& o) {
   return {
-      {"driver", 'd', "NAME", "There is local alone", &o.driver},
-      {"label", 0, "K[=V]", "Describe it", read_label(o.labels)},
+      {"driver", 'd', "NAME", "Volume driver: only local", &o.driver},
+      {"label", 0, "K[=V]", "Set a label", read_label(o.labels)},
       {"name", 0, "NAME", "The same as the argument", &o.name},
-      {"opt", 'o', "K=V", "The local driver has no options", &o.options},
+      {"opt", 'o', "K=V", "Driver option: local has none", &o.options},
   };
 }
 
@@ -61,7 +61,7 @@ FlagTable list_flags(ListOptions& o) {
   return {
       filter_flag(o.filters),
       template_flag(o.format),
-      {"quiet", 'q', "", "Show names alone", &o.quiet},
+      {"quiet", 'q', "", "Show only names", &o.quiet},
   };
 }
 
@@ -74,7 +74,7 @@ constexpr ListKind kVolumes{
 };
 
 Result<int> list(Session& session, const ListOptions& o, std::vector<std::string>) {
-  // -q shows ids, whatever the usual format is.
+  // -q prints ids, whatever the default format is.
   const std::string format =
       o.quiet ? o.format : format_or_usual(session, o.format, "volumesFormat");
   Listing listing = TRY(Listing::make(kVolumes, {.text = format, .quiet = o.quiet}));
@@ -94,7 +94,7 @@ struct RemoveOptions {
 };
 
 FlagTable remove_flags(RemoveOptions& o) {
-  return {{"force", 'f', "", "A missing one is no error", &o.force}};
+  return {{"force", 'f', "", "Ignore missing ones", &o.force}};
 }
 
 Result<int> remove(Session& session, const RemoveOptions& o, std::vector<std::string> arguments) {
@@ -113,7 +113,7 @@ extern const Verb volume_create_verb, volume_ls_verb, volume_rm_verb;
 const Verb volume_create_verb{
     .text = {.name = "volume create",
              .arguments = "[NAME]",
-             .summary = "Make a volume, which containers mount by its name",
+             .summary = "Create a volume, which containers mount by its name",
              .example = "berth volume create --label kind=cache models"},
     .arity = {0, 1},
     .needs = engine::Needs::user_namespace,
@@ -130,7 +130,7 @@ const Verb volume_ls_verb{
 const Verb volume_rm_verb{
     .text = {.name = "volume rm",
              .arguments = "NAME [NAME...]",
-             .summary = "Remove volumes that no container mounts",
+             .summary = "Remove volumes",
              .example = "berth volume rm models",
              .complete = Complete::volume},
     .arity = {1},

@@ -25,7 +25,7 @@ extern const Verb wait_verb;
 const Verb wait_verb{
     .text = {.name = "wait",
              .arguments = "CONTAINER [CONTAINER...]",
-             .summary = "Wait until containers end and print their exit statuses",
+             .summary = "Wait until containers exit, then print their exit codes",
              .example = "berth wait web",
              .complete = Complete::container},
     .arity = {1},

@@ -33,7 +33,7 @@ extern const Verb what_if_verb;
 const Verb what_if_verb{
     .text = {.name = "what-if",
              .arguments = "IMAGE KEY=VALUE [KEY=VALUE...]",
-             .summary = "Show which variant a node would take if it were another",
+             .summary = "Show which variant would be chosen if the node were different",
              .example = "berth what-if app:1.0 driver=580.65 gpu=sm_90",
              .complete = Complete::image},
     .arity = {2},

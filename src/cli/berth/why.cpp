@@ -26,7 +26,7 @@ Result<int> run_why(Session& session, const MatchOptions& o, std::vector<std::st
   return match_status(ranking);
 }
 
-/// By digest, or a start of it, or by the name that the publisher gave it.
+/// By digest, or its beginning, or by the publisher's name for it.
 Result<size_t> find_entry(const match::Ranking& ranking, const std::string& word) {
   std::optional<size_t> found;
   std::string digest = word.starts_with("sha256:") ? word : "sha256:" + word;
@@ -36,7 +36,7 @@ Result<size_t> find_entry(const match::Ranking& ranking, const std::string& word
     bool named = name != entry.annotations.end() && name->second == word;
     if (!named && !entry.digest.text().starts_with(digest)) continue;
     if (found) {
-      return make_error(Kind::usage, quote(word) + " means several entries",
+      return make_error(Kind::usage, quote(word) + " matches several entries",
                         "give more of the digest");
     }
     found = i;
@@ -65,7 +65,7 @@ Result<int> run_why_not(Session& session, const MatchOptions& o,
   print(session, entry_text(ranking.entries[index], taken));
   const match::Judged* best = ranking.best();
   if (!taken && best != nullptr)
-    print(session, "taken instead: " + match::entry_name(best->candidate) + "\n");
+    print(session, "chosen instead: " + match::entry_name(best->candidate) + "\n");
   return 0;
 }
 
@@ -75,7 +75,7 @@ extern const Verb why_verb;
 const Verb why_verb{
     .text = {.name = "why",
              .arguments = "IMAGE",
-             .summary = "Explain why the variant that is taken fits",
+             .summary = "Explain why the chosen variant fits",
              .example = "berth why app:1.0",
              .complete = Complete::image},
     .arity = {1, 1},
@@ -87,7 +87,7 @@ extern const Verb why_not_verb;
 const Verb why_not_verb{
     .text = {.name = "why-not",
              .arguments = "IMAGE ENTRY",
-             .summary = "Explain why a variant is not taken",
+             .summary = "Explain why a variant is not chosen",
              .example = "berth why-not app:1.0 sha256:0f3c",
              .complete = Complete::image},
     .arity = {2, 2},

@@ -12,17 +12,17 @@ namespace berth::cli {
 
 /// Shows the progress of a command in one line of a terminal's standard error, below the warnings:
 /// for a layer "0123456789ab: Converting 12MB of 300MB", otherwise the text of the last status
-/// event. Prints nothing where standard error is no terminal.
+/// event. Prints nothing if standard error is no terminal.
 class WorkDisplay {
  public:
-  /// `words`: what is done to layers.
+  /// `words`: the operation on layers.
   WorkDisplay(Session& session, std::string words, bool quiet);
   ~WorkDisplay();
   WorkDisplay(const WorkDisplay&) = delete;
   WorkDisplay& operator=(const WorkDisplay&) = delete;
 
   engine::Progress progress();
-  /// Takes the line away.
+  /// Removes the line.
   void finish();
 
  private:

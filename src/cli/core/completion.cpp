@@ -13,7 +13,7 @@ bool is_listed(Complete complete) {
   return std::find(std::begin(kListed), std::end(kListed), complete) != std::end(kListed);
 }
 
-/// What the functions of a script are called by: "images".
+/// The word in the names of a script's functions: "images".
 std::string_view plural(Complete complete) {
   switch (complete) {
     case Complete::image:
@@ -31,8 +31,7 @@ std::string_view plural(Complete complete) {
   }
 }
 
-/// Shell commands that list what exists. They run at each <Tab>, so they read the store and nothing
-/// else.
+/// Shell commands that list objects. They run at each <Tab>, so they only read the store.
 std::string list_command(std::string_view program, Complete complete) {
   std::string name(program);
   std::string images =
@@ -75,7 +74,7 @@ std::string choices(const Flag& flag) {
   return words;
 }
 
-/// The words after the program that make up verbs: "run", "gpu".
+/// The first words of verbs: "run", "gpu".
 std::string first_words(const std::vector<VerbPage>& verbs) {
   std::string words;
   for (const VerbPage& verb : verbs) {
@@ -132,8 +131,8 @@ std::string bash_words(std::string_view words) {
   return R"(mapfile -t COMPREPLY < <(compgen -W ")" + std::string(words) + R"(" -- "$cur"))";
 }
 
-/// case branches that complete the value of the flag before the cursor; a flag with a value that
-/// nothing is known of completes to nothing instead of to an argument.
+/// case branches that complete the value of the flag before the cursor; a flag with unknown values
+/// completes to nothing instead of to an argument.
 std::string bash_values(std::string_view program, const FlagTable& flags) {
   std::string text;
   for (const Flag& flag : flags) {
@@ -145,7 +144,7 @@ std::string bash_values(std::string_view program, const FlagTable& flags) {
   return text;
 }
 
-/// "-e|--env|-v|--volume": the flags that take the word behind them.
+/// "-e|--env|-v|--volume": the flags that take the next word.
 std::string value_flags(const FlagTable& flags) {
   std::string text;
   for (const Flag& flag : flags) {
@@ -340,8 +339,8 @@ std::string fish_completion(const CompletionInput& input) {
                      " completion fish'\n"
                      "complete -c " +
                      name + " -f\n";
-  // Fish's own __fish_seen_subcommand_from looks for a word anywhere: "inspect" is also the second
-  // one of "container inspect".
+  // Fish's own __fish_seen_subcommand_from searches for a word anywhere: "inspect" is also the
+  // second word of "container inspect".
   const std::string is = "__" + underscored(name) + "_is";
   const std::string needs = "__" + underscored(name) + "_needs";
   const std::string typed =

@@ -10,7 +10,7 @@
 namespace berth::cli {
 namespace {
 
-constexpr int kArgument = 1;       // what getopt says for a word that is not a flag
+constexpr int kArgument = 1;       // getopt's result for a word that is not a flag
 constexpr int kFirstFlag = 0x100;  // above every letter
 constexpr int kHelp = 0xFF;
 
@@ -74,8 +74,8 @@ Result<void> store(const Flag& flag, std::string_view value) {
   return std::visit(Store{value}, flag.target);
 }
 
-/// getopt_long() does the grammar. Its state is global and it wants C strings, so one object holds
-/// both for the length of a parse.
+/// getopt_long() implements the grammar. Its state is global and it needs C strings, so one object
+/// holds both during a parse.
 class Getopt {
  public:
   Getopt(const FlagTable& flags, FlagsEnd end, const std::vector<std::string>& words)
@@ -84,7 +84,7 @@ class Getopt {
     for (std::string& word : words_) argv_.push_back(word.data());
     argv_.push_back(nullptr);
 
-    // "-" hands out the other words in order, so that POSIXLY_CORRECT changes nothing.
+    // "-" returns the other words in order, so that POSIXLY_CORRECT changes nothing.
     letters_ = end == FlagsEnd::at_first_argument ? "+:" : "-:";
     names_.reserve(flags.size());
     bool letter_h = false;
@@ -121,7 +121,7 @@ class Getopt {
   }
   bool value_is_apart() const { return optarg != nullptr && optarg == argv_[index_before()]; }
 
-  /// The word where an unknown letter was met; getopt stays on it while letters are left.
+  /// The word with an unknown letter; getopt stays on it while letters are left.
   std::string_view cluster() const {
     auto at = static_cast<size_t>(optind);
     bool inside =
@@ -130,14 +130,14 @@ class Getopt {
     return inside ? argv_[at] : argv_[index_before()];
   }
 
-  /// Whether the '=' that getopt has met stands behind `letter` in its word.
+  /// Whether the '=' that getopt has found is behind `letter` in its word.
   bool is_behind(char letter) const {
     if (static_cast<size_t>(optind) >= words_.size()) return false;
     std::string_view word = argv_[static_cast<size_t>(optind)];
     size_t equals = word.find('=');
     return equals != word.npos && equals > 0 && word[equals - 1] == letter;
   }
-  /// The value of "-H=false", of which getopt has read the letter and met the '='; it goes on with
+  /// The value of "-H=false", of which getopt has read the letter and found the '='; continues with
   /// the next word.
   std::string take_value() {
     char* word = argv_[static_cast<size_t>(optind)];
@@ -166,7 +166,7 @@ std::string_view name_in(std::string_view word) {
   return word.substr(0, word.find('='));
 }
 
-/// What `elsewhere` has for the flag that is spelled "--nv" or "-B".
+/// The entry of `elsewhere` for a flag spelled "--nv" or "-B".
 std::optional<Error> found_elsewhere(std::string_view spelled_flag, std::string_view name,
                                      std::span<const Elsewhere> elsewhere) {
   for (const Elsewhere& other : elsewhere) {
@@ -197,12 +197,12 @@ Error unknown_letter(const FlagTable& flags, char letter, std::string_view word,
     return usage_error("a value after '=' in " + quote(word) + " needs the long name of the flag",
                        command);
   }
-  // "-name" is meant as "--name" by those who come from other tools.
+  // "-name" means "--name" to users of other tools.
   for (const Flag& flag : flags) {
     if (word.substr(1) == flag.name)
       return unknown_word("flag", word, {"--" + std::string(flag.name)}, command);
   }
-  // One byte of a longer character would spoil the line.
+  // A single byte of a longer character would garble the line.
   if (letter < 0) return usage_error("unknown flag in " + quote(word), command);
   std::string where = word == dashed ? "" : " in " + quote(word);
   return usage_error("unknown flag " + quote(dashed) + where, command);
@@ -215,7 +215,7 @@ const Flag* find_letter(const FlagTable& flags, int letter) {
   return nullptr;
 }
 
-/// The one candidate that `word` begins, for those who expect abbreviations.
+/// The only candidate that begins with `word`, for users that expect abbreviations.
 std::optional<std::string_view> only_continuation(std::string_view word,
                                                   const std::vector<std::string_view>& candidates) {
   auto begins = [&](std::string_view candidate) { return candidate.starts_with(word); };
@@ -279,7 +279,8 @@ Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std
     const Flag* flag = by_letter             ? find_letter(flags, which)
                        : which >= kFirstFlag ? &flags[static_cast<size_t>(which - kFirstFlag)]
                                              : nullptr;
-    // getopt takes "--nam" for "--name"; docker does not, and a new flag would change its meaning.
+    // getopt accepts "--nam" for "--name"; docker does not, and a new flag would change its
+    // meaning.
     if (!by_letter) {
       std::string_view word = getopt.word(!missing && getopt.value_is_apart());
       std::string_view full = flag != nullptr ? flag->name : "help";

@@ -15,7 +15,7 @@
 /// The command line: one table per verb drives parsing, --help, shell completion and man page.
 namespace berth::cli {
 
-/// What a shell offers for a value or an argument.
+/// Completions of a value or an argument.
 enum class Complete {
   nothing,
   file,
@@ -29,56 +29,56 @@ enum class Complete {
   verb,
 };
 
-/// Reads one value of a flag. Its error says only what was expected ("expected a size such as
+/// Parses one value of a flag. Its error only says what was expected ("expected a size such as
 /// 512m"); parse() puts flag and value before it.
 using ReadValue = std::function<Result<void>(std::string_view)>;
 
-/// Where the values of a flag go. A bool is a switch (--rm, --rm=false), and so is what reads a
-/// flag that names no value: it is given "true", or what follows '=' (--wait-gpus=30s); a vector
-/// collects repeated flags; of all others the last one wins.
+/// The target of a flag's values. A bool is a switch (--rm, --rm=false), and so is a reader of a
+/// flag without a value name: it gets "true", or the text after '=' (--wait-gpus=30s); a vector
+/// collects repeated flags; for all others the last one wins.
 using Target = std::variant<bool*, std::string*, std::optional<std::string>*,
                             std::vector<std::string>*, std::optional<uint64_t>*, ReadValue>;
 
 struct Flag {
   std::string_view name;   ///< long name, without dashes
   char letter = 0;         ///< short name; 0: none
-  std::string_view value;  ///< what stands for the value in the help, "K=V"; a switch has none
+  std::string_view value;  ///< the name of the value in the help, "K=V"; a switch has none
   std::string_view help;   ///< half a sentence: "Set an environment variable"
   Target target;
-  std::vector<std::string_view> choices = {};  ///< all that is allowed; empty: anything
+  std::vector<std::string_view> choices = {};  ///< all allowed values; empty: any
   Complete complete = Complete::nothing;
 };
 
 /// A flag and the options it fills live equally long: the table holds pointers into them.
 using FlagTable = std::vector<Flag>;
 
-/// A flag of another engine that people type, and what does the same here.
+/// A flag of another engine, and its equivalent here.
 struct Elsewhere {
   std::string_view name;      ///< without dashes: "nv", or a letter: "B"
-  std::string_view here;      ///< "--gpus all"; empty: nothing does
-  std::string_view why = {};  ///< it is not there
+  std::string_view here;      ///< "--gpus all"; empty: none
+  std::string_view why = {};  ///< the reason for its absence
 };
 
-/// Where flags end: docker's verbs take them anywhere before "--", but what follows the image of
-/// `run` belongs to the container.
+/// Where flags end: docker's verbs accept them anywhere before "--", but the words after the image
+/// of `run` belong to the container.
 enum class FlagsEnd { at_double_dash, at_first_argument };
 
-/// What a verb takes besides flags.
+/// The arguments of a verb besides flags.
 struct Arity {
   size_t least = 0;
   size_t most = SIZE_MAX;
 };
 
 struct Parsed {
-  std::vector<std::string> arguments;  ///< what is not a flag, in order
-  bool help = false;                   ///< --help (or -h where the table has no such letter)
+  std::vector<std::string> arguments;  ///< the words that are no flags, in order
+  bool help = false;                   ///< --help (or -h if the table has no such letter)
 };
 
-/// Reads `words` (without the program's and the verb's name) as docker does: --name=v, --name v,
+/// Parses `words` (without the program's and the verb's name) as docker does: --name=v, --name v,
 /// -nv, -n=v, -n v, -itd, repeated flags, --switch=false, "--"; a long name is never abbreviated.
-/// `command` is what the user typed before them ("berth run"), for "see 'berth run --help'".
-/// Errors: usage (unknown flag with its nearest neighbour or what `elsewhere` has for it, no value,
-/// a value that cannot be read).
+/// `command` is the typed text before them ("berth run"), for "see 'berth run --help'".
+/// Errors: usage (an unknown flag with its nearest neighbour or its entry in `elsewhere`, a missing
+/// value, an invalid value).
 Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std::string>& words,
                      std::string_view command, std::span<const Elsewhere> elsewhere = {});
 
@@ -86,11 +86,11 @@ Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std
 Result<void> check_arity(const Arity& arity, size_t count, std::string_view command,
                          std::string_view usage);
 
-/// The error for a word that is none of `candidates`: "unknown flag '--nmae', did you mean …".
+/// The error for a word that is not in `candidates`: "unknown flag '--nmae', did you mean …".
 Error unknown_word(std::string_view what, std::string_view word,
                    const std::vector<std::string_view>& candidates, std::string_view command);
 
-// Readers for values that are more than text.
+// Readers for values that need parsing.
 ReadValue read_bytes(std::optional<uint64_t>& target);   ///< "512m", "2g" → bytes
 ReadValue read_integer(std::optional<int64_t>& target);  ///< "-1", "100"
 

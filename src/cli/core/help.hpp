@@ -7,20 +7,20 @@
 
 #include "cli/core/flags.hpp"
 
-/// Texts made from the tables: --help, man pages, shell completion. Pure.
+/// Texts generated from the tables: --help, man pages, shell completion. Pure.
 namespace berth::cli {
 
-/// What is said about a verb.
+/// The texts about a verb.
 struct VerbText {
   std::string_view name;       ///< "run", "gpu list"
   std::string_view arguments;  ///< "IMAGE [COMMAND [ARG...]]"
   std::string_view summary;    ///< one line: "Create and start a container from an image"
   std::string_view example;    ///< one line that works: "berth run --rm -it debian bash"
-  Complete complete = Complete::nothing;  ///< what the arguments are
-  std::string_view words = {};            ///< all that an argument may be: "bash zsh fish"
+  Complete complete = Complete::nothing;  ///< the type of the arguments
+  std::string_view words = {};            ///< all possible arguments: "bash zsh fish"
 };
 
-/// A verb with its flags, as the texts below need it.
+/// A verb with its flags, for the texts below.
 struct VerbPage {
   VerbText text;
   FlagTable flags;
@@ -36,14 +36,14 @@ std::string verb_help(std::string_view program, const VerbPage& page);
 std::string program_help(std::string_view program, std::string_view summary,
                          const std::vector<VerbText>& verbs, const FlagTable& flags);
 
-/// "berth gpu --help": the verbs whose names begin with one word, by their second.
+/// "berth gpu --help": the verbs with a common first word, by their second.
 std::string group_help(std::string_view group, const std::vector<VerbText>& verbs);
 
 /// A manual page in man(7) macros. `version` is put into the footer.
 std::string man_page(std::string_view program, std::string_view version, const VerbPage& page,
                      const FlagTable& program_flags);
 
-/// Everything a completion script knows.
+/// The input of a completion script.
 struct CompletionInput {
   std::string_view program;
   FlagTable flags;  ///< the program's own

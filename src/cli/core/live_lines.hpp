@@ -9,21 +9,21 @@
 
 namespace berth::cli {
 
-/// Terminal rows that `lines` take after the window became `columns` wide.
+/// The terminal rows of `lines` after the window became `columns` wide.
 size_t rows_taken(const std::vector<std::string>& lines, size_t columns);
 
-/// Lines at the end of what a terminal shows that are drawn over and over. The cursor is below them
-/// and visible at all times, so that nothing has to be restored when the program is killed.
+/// Lines at the end of a terminal's output that are redrawn. The cursor is below them and visible
+/// at all times, so that nothing has to be restored when the program is killed.
 class LiveLines {
  public:
   LiveLines(Terminal& terminal, Stream stream) : terminal_(terminal), stream_(stream) {}
 
-  /// What fits: one column less than the window, for a line as wide as that leaves the cursor in a
-  /// place that terminals disagree on.
+  /// The available size: one column less than the window, because terminals disagree on the cursor
+  /// position after a full line.
   ScreenSize room() const;
   /// None of `lines` is wider than room().
   void draw(std::vector<std::string> lines);
-  /// Takes them away while `write` puts lines there, on whichever stream.
+  /// Removes them while `write` prints lines there, on either stream.
   void aside(const std::function<void()>& write);
 
  private:

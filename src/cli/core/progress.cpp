@@ -29,7 +29,8 @@ bool ended(Phase phase) {
   return phase == Phase::done || phase == Phase::exists;
 }
 
-/// Bytes of a layer that have come over the network: what is checked or unpacked has arrived.
+/// Bytes of a layer that have come over the network: during checking and unpacking all have
+/// arrived.
 uint64_t arrived(const LayerUpdate& layer) {
   switch (layer.phase) {
     case Phase::verifying:
@@ -141,7 +142,7 @@ void ProgressState::update(const LayerUpdate& update, Clock::time_point now) {
 }
 
 std::vector<std::string> ProgressState::lines(ScreenSize size, Clock::time_point now) const {
-  // The last row holds the cursor, the one above it the total.
+  // The last row has the cursor, the one above it the total.
   size_t room = size.rows > 3 ? size.rows - 2 : 1;
   bool fold_ended = layers_.size() > room;
   auto count = [&](auto&& is) {
@@ -211,7 +212,7 @@ void ProgressPrinter::layer(const LayerUpdate& update, Clock::time_point now) {
     tick(now);
     return;
   }
-  // A log wants what happened, not that something goes on: the begin and the end of each layer.
+  // A log shows events, not progress: the begin and the end of each layer.
   auto known = std::find_if(printed_.begin(), printed_.end(),
                             [&](const LayerUpdate& old) { return old.id == update.id; });
   bool first = known == printed_.end();

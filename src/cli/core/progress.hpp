@@ -12,15 +12,15 @@
 #include "cli/core/live_lines.hpp"
 #include "cli/core/terminal.hpp"
 
-/// How far a pull or push is. ProgressState is pure (events and a clock in, lines out);
-/// ProgressPrinter puts the lines on a terminal or a pipe.
+/// The progress of a pull or push. ProgressState is pure (events and a clock in, lines out);
+/// ProgressPrinter prints the lines on a terminal or a pipe.
 namespace berth::cli {
 
 using Clock = std::chrono::steady_clock;
 
 enum class Phase { waiting, downloading, verifying, unpacking, uploading, done, exists };
 
-/// What is said of a phase, in docker's words: "Downloading", "Pull complete", "Already exists".
+/// The phases in docker's words: "Downloading", "Pull complete", "Already exists".
 enum class Direction { pull, push };
 std::string phase_words(Phase phase, Direction direction);
 
@@ -52,9 +52,8 @@ class ProgressState {
   void update(const LayerUpdate& update, Clock::time_point now);
   bool empty() const { return layers_.empty(); }
 
-  /// What a terminal of `size` shows: a line per layer and one for all, none wider than the
-  /// window. Where the window is too low, finished layers are folded into one line, then waiting
-  /// ones.
+  /// The lines for a terminal of `size`: a line per layer and one for all, none wider than the
+  /// window. If the window is too low, finished layers are folded into one line, then waiting ones.
   std::vector<std::string> lines(ScreenSize size, Clock::time_point now) const;
 
  private:
@@ -82,13 +81,13 @@ class ProgressPrinter {
   ~ProgressPrinter() { finish(); }
 
   void layer(const LayerUpdate& update, Clock::time_point now = Clock::now());
-  /// A line that stays, above the bars.
+  /// Prints a permanent line above the bars.
   void text(std::string_view line);
-  /// Where others may put lines above them.
+  /// For other lines to be printed above them.
   LiveLines& bars() { return bars_; }
   /// Time passed without an event: the rates fall.
   void tick(Clock::time_point now = Clock::now());
-  /// Draws the last state; what is written afterwards starts below the bars.
+  /// Draws the last state; later output starts below the bars.
   void finish(Clock::time_point now = Clock::now());
 
  private:

@@ -15,8 +15,8 @@ class LiveLines;
 enum class LogFormat { text, json };
 enum class Verbosity { normal, debug };
 
-/// Everything that is said on stderr besides a verb's own output: "berth: warning: …", and the one
-/// error line. With LogFormat::json one object a line.
+/// Everything printed on stderr besides a verb's own output: "berth: warning: …", and the one error
+/// line. With LogFormat::json one object per line.
 class Report final : public Log {
  public:
   Report(Terminal& terminal, std::string_view program) : terminal_(terminal), program_(program) {}
@@ -29,13 +29,13 @@ class Report final : public Log {
   void warn(const std::string& text) override;
   void debug(const std::string& text) override;
 
-  /// For main alone. Verbosity::debug adds where the error arose.
+  /// For main only. Verbosity::debug adds the origin of the error.
   void error(const Error& error);
 
-  /// Why a program has failed that was run for somebody, and what to try: one line.
+  /// Why a program run on the user's behalf failed, and what to try: one line.
   void reason(const std::string& why, const std::string& remedy);
 
-  /// While lines are drawn over and over, warnings are put above them; null: no longer.
+  /// While lines are being redrawn, warnings are printed above them; null: not any more.
   void above(LiveLines* lines) { lines_ = lines; }
 
  private:

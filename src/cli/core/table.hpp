@@ -7,8 +7,8 @@
 
 namespace berth::cli {
 
-/// A table for people, as docker's look: titles in capitals, three blanks between columns, nothing
-/// behind the last one. Control characters in cells are escaped: most cells hold foreign text.
+/// A table for people, formatted as docker's: titles in capitals, three blanks between columns, no
+/// trailing blanks. Control characters in cells are escaped: most cells contain foreign text.
 class Table {
  public:
   explicit Table(std::vector<std::string_view> titles);

@@ -13,7 +13,7 @@ std::string counted(int64_t count, std::string_view unit) {
 
 }  // namespace
 
-// The thresholds are those of docker's go-units, so that scripts that read them keep working.
+// The thresholds of docker's go-units, so that scripts that parse them keep working.
 std::string human_duration(std::chrono::seconds duration) {
   int64_t seconds = duration.count();
   int64_t minutes = seconds / 60;

@@ -8,14 +8,14 @@
 
 namespace berth::cli {
 
-/// "Less than a second", "About a minute", "3 weeks": the words docker uses for a duration.
+/// "Less than a second", "About a minute", "3 weeks": docker's phrases for a duration.
 std::string human_duration(std::chrono::seconds duration);
 
 /// human_duration() with " ago"; "N/A" for the epoch, which stands for an unknown time.
 std::string human_ago(std::chrono::system_clock::time_point then,
                       std::chrono::system_clock::time_point now);
 
-/// "45s", "3m05s", "2h10m": what is left of a transfer.
+/// "45s", "3m05s", "2h10m": the remaining time of a transfer.
 std::string short_duration(std::chrono::seconds duration);
 
 /// "sha256:0123456789ab…" or bare hex → its first 12 digits, all of it with `whole`.

@@ -16,15 +16,17 @@ FlagTable checkpoint_flags(CheckpointOptions& o) {
   FlagTable table = criu_flags(r.criu);
   table.insert(
       table.end(),
-      {{"parent-path", 0, "DIR", "The pre-dump before, relative to --image-path", &r.parent_path},
-       {"leave-running", 0, "", "Let the container go on afterwards", &r.leave_running},
-       {"pre-dump", 0, "", "Write memory alone, and let the container go on", &r.pre_dump},
-       {"page-server", 0, "ADDRESS:PORT", "Send memory to the page server there", &r.page_server},
-       {"status-fd", 0, "N", "Told when lazy pages can be asked for", &r.status_fd},
+      {{"parent-path", 0, "DIR", "Directory of an earlier pre-dump, relative to --image-path",
+        &r.parent_path},
+       {"leave-running", 0, "", "Leave the container running", &r.leave_running},
+       {"pre-dump", 0, "", "Save only memory, and leave the container running", &r.pre_dump},
+       {"page-server", 0, "ADDRESS:PORT", "Send memory pages to this page server", &r.page_server},
+       {"status-fd", 0, "N", "File descriptor that is notified when lazy pages are ready",
+        &r.status_fd},
        {"empty-ns",
         0,
         "NAME",
-        "Accepted: a network namespace is always left empty",
+        "No effect: network namespaces are always restored empty",
         &o.empty_namespaces,
         {"network"}}});
   return table;
@@ -45,7 +47,7 @@ Result<int> run_checkpoint(Session& session, const CheckpointOptions& options,
 const Verb checkpoint_verb{
     .text = {.name = "checkpoint",
              .arguments = "ID",
-             .summary = "Write a container's processes into files and end it",
+             .summary = "Save a container's processes to files and stop it",
              .example = "berth-runtime checkpoint --image-path /srv/saved web"},
     .arity = {1, 1},
     .command = [] { return make_command(checkpoint_flags, run_checkpoint); },

@@ -18,7 +18,7 @@ Result<int> run_create(Session& session, const LaunchOptions& options,
 const Verb create_verb{
     .text = {.name = "create",
              .arguments = "ID",
-             .summary = "Create a container that waits for start",
+             .summary = "Create a container; 'start' then runs its program",
              .example = "berth-runtime create --bundle /srv/web web"},
     .arity = {1, 1},
     .command = [] { return make_command(launch_flags, run_create); },

@@ -13,11 +13,9 @@ struct DeleteOptions {
 
 FlagTable delete_flags(DeleteOptions& o) {
   return {
-      {"force", 'f', "", "Kill it first; one that does not exist is fine", &o.force},
-      {"regex", 'r', "", "ID is a regular expression: all containers in whose id it is found",
-       &o.regex},
-      {"oom-file", 0, "FILE", "Make FILE if the kernel killed some of it for want of memory",
-       &o.oom_file},
+      {"force", 'f', "", "Kill it first if it runs; ignore a missing container", &o.force},
+      {"regex", 'r', "", "Treat ID as a regular expression that matches container ids", &o.regex},
+      {"oom-file", 0, "FILE", "Create FILE if the OOM killer killed a process of it", &o.oom_file},
   };
 }
 
@@ -41,7 +39,7 @@ Result<int> run_delete(Session& session, const DeleteOptions& options,
 const Verb delete_verb{
     .text = {.name = "delete",
              .arguments = "ID",
-             .summary = "Remove what is left of a stopped container",
+             .summary = "Delete a stopped container",
              .example = "berth-runtime delete --force web"},
     .arity = {1, 1},
     .command = [] { return make_command(delete_flags, run_delete); },

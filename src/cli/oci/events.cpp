@@ -12,8 +12,8 @@ struct EventsOptions {
 };
 
 FlagTable events_flags(EventsOptions& o) {
-  return {{"interval", 0, "TIME", "Time between two stats, 5s unless told", &o.interval},
-          {"stats", 0, "", "Only print the stats of now", &o.stats}};
+  return {{"interval", 0, "TIME", "Time between statistics (5s)", &o.interval},
+          {"stats", 0, "", "Print the statistics once and exit", &o.stats}};
 }
 
 Result<int> run_events(Session& session, const EventsOptions& options,
@@ -34,7 +34,7 @@ Result<int> run_events(Session& session, const EventsOptions& options,
 const Verb events_verb{
     .text = {.name = "events",
              .arguments = "ID",
-             .summary = "Print the use of resources and the ends of memory, as JSON lines",
+             .summary = "Print resource use and OOM events, as JSON lines",
              .example = "berth-runtime events --stats web"},
     .arity = {1, 1},
     .command = [] { return make_command(events_flags, run_events); },

@@ -18,7 +18,7 @@ struct ExecOptions {
 };
 
 Result<uint32_t> read_id(std::string_view text) {
-  // The whole text or nothing: a number that is cut short is another user (CVE-2026-30892).
+  // The whole text or nothing: a truncated number would be another user (CVE-2026-30892).
   auto number = parse_u64(text);
   if (number && *number <= kMaxId) return static_cast<uint32_t>(*number);
   return make_error(Kind::usage, "expected a number up to 4294967294");
@@ -59,30 +59,32 @@ FlagTable exec_flags(ExecOptions& o) {
       {"process",
        'p',
        "FILE",
-       "Run the process of this document",
+       "Read the process from this JSON file",
        &r.process_file,
        {},
        Complete::file},
-      {"detach", 'd', "", "Leave the process to itself", &o.detach},
-      {"tty", 't', "", "Give it a terminal", &c.terminal},
-      {"user", 'u', "UID[:GID]", "Run it as this user, in numbers", read_user(c)},
+      {"detach", 'd', "", "Do not wait for the process", &o.detach},
+      {"tty", 't', "", "Allocate a pseudo-TTY", &c.terminal},
+      {"user", 'u', "UID[:GID]", "Run as this user, by UID and GID", read_user(c)},
       {"additional-gids", 'g', "GID", "Add a supplementary group", add_group(c)},
-      {"env", 'e', "K[=V]", "Add an environment variable, or take one away", &c.env},
-      {"cwd", 0, "DIR", "Its working directory", &c.cwd},
+      {"env", 'e', "K[=V]", "Set an environment variable; K alone unsets it", &c.env},
+      {"cwd", 0, "DIR", "Working directory", &c.cwd},
       {"cap", 'c', "NAME", "Add a capability", add_capability(c)},
-      {"no-new-privs", 0, "", "Forbid it to gain privileges", &c.no_new_privileges},
-      {"process-label", 0, "LABEL", "Its SELinux label", &c.selinux_label},
-      {"apparmor", 0, "PROFILE", "Its AppArmor profile", &c.apparmor_profile},
-      {"cgroup", 0, "[CONTROLLER:]PATH", "Put it below the container's cgroup", &r.cgroup},
-      {"console-socket", 0, "PATH", "Send the terminal's master to this socket", &r.console_socket},
+      {"no-new-privs", 0, "", "Set no_new_privs", &c.no_new_privileges},
+      {"process-label", 0, "LABEL", "SELinux label", &c.selinux_label},
+      {"apparmor", 0, "PROFILE", "AppArmor profile", &c.apparmor_profile},
+      {"cgroup", 0, "[CONTROLLER:]PATH", "Cgroup for the process, relative to the container's",
+       &r.cgroup},
+      {"console-socket", 0, "PATH", "Send the file descriptor of the pseudo-TTY to this socket",
+       &r.console_socket},
       {"pidfd-socket", 0, "PATH", "Send a pidfd of the process to this socket", &r.pidfd_socket},
       {"pid-file", 0, "FILE", "Write the process id to a file", &r.pid_file},
-      {"preserve-fds", 0, "N", "Pass on N descriptors from 3 on", &o.preserve_fds},
-      {"rights-fd", 0, "N", "Write what its processes may do to the memfd N, and seal it",
+      {"preserve-fds", 0, "N", "Pass N more file descriptors, starting at 3", &o.preserve_fds},
+      {"rights-fd", 0, "N", "Write the rights of its processes to the memfd N, and seal it",
        &r.rights_fd},
-      {"charge-container", 0, "", "Count berth-runtime itself to the container's cgroup",
+      {"charge-container", 0, "", "Charge berth-runtime's own use to the container's cgroup",
        &r.charge_container},
-      {"ignore-paused", 0, "", "Also in a paused container", &r.ignore_paused}};
+      {"ignore-paused", 0, "", "Run even if the container is paused", &r.ignore_paused}};
 }
 
 Result<int> run_exec(Session& session, const ExecOptions& options,
@@ -103,7 +105,7 @@ Result<int> run_exec(Session& session, const ExecOptions& options,
 const Verb exec_verb{
     .text = {.name = "exec",
              .arguments = "ID [COMMAND [ARG...]]",
-             .summary = "Run one more process in a container",
+             .summary = "Run a process in a running container",
              .example = "berth-runtime exec -t web /bin/sh"},
     .arity = {1, SIZE_MAX},
     .command = [] { return make_command(exec_flags, run_exec); },

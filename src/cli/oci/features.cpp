@@ -61,8 +61,8 @@ json::Value on_linux() {
                       {"netDevices", enabled()}};
 }
 
-// Members as in runtime-spec features.md and features-linux.md: what this program knows, whether or
-// not this kernel has it.
+// Members as in runtime-spec features.md and features-linux.md: the features of this program,
+// whether or not this kernel has them.
 Result<int> run_features(Session& session, const FeaturesOptions&,
                          const std::vector<std::string>&) {
   json::Object annotations{{"io.github.seccomp.libseccomp.version", runtime::libseccomp_version()},
@@ -85,7 +85,7 @@ Result<int> run_features(Session& session, const FeaturesOptions&,
 const Verb features_verb{
     .text = {.name = "features",
              .arguments = "",
-             .summary = "Print what this runtime knows, as JSON",
+             .summary = "Print the features of this runtime as JSON",
              .example = "berth-runtime features"},
     .arity = {0, 0},
     .command = [] { return make_command(features_flags, run_features); },

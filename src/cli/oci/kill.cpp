@@ -10,9 +10,9 @@ struct KillOptions {
 };
 
 FlagTable kill_flags(KillOptions& o) {
-  return {{"all", 'a', "", "Signal every process of the container", &o.all},
-          {"regex", 'r', "", "ID is a regular expression: all containers in whose id it is found",
-           &o.regex}};
+  return {
+      {"all", 'a', "", "Signal every process of the container", &o.all},
+      {"regex", 'r', "", "Treat ID as a regular expression that matches container ids", &o.regex}};
 }
 
 Result<int> run_kill(Session& session, const KillOptions& options,
@@ -31,7 +31,7 @@ Result<int> run_kill(Session& session, const KillOptions& options,
 const Verb kill_verb{
     .text = {.name = "kill",
              .arguments = "ID [SIGNAL]",
-             .summary = "Send a signal to a container, TERM unless told",
+             .summary = "Send a signal to a container (TERM by default)",
              .example = "berth-runtime kill web KILL"},
     .arity = {1, 2},
     .command = [] { return make_command(kill_flags, run_kill); },

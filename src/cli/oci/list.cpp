@@ -12,8 +12,8 @@ struct ListOptions {
 };
 
 FlagTable list_flags(ListOptions& o) {
-  return {{"format", 'f', "FORMAT", "As a table or as json", &o.format, {"table", "json"}},
-          {"quiet", 'q', "", "Only the ids", &o.quiet}};
+  return {{"format", 'f', "FORMAT", "Output format: table or json", &o.format, {"table", "json"}},
+          {"quiet", 'q', "", "Show only ids", &o.quiet}};
 }
 
 json::Value as_json(const runtime::Listed& one) {
@@ -62,7 +62,7 @@ Result<int> run_list(Session& session, const ListOptions& options,
 const Verb list_verb{
     .text = {.name = "list",
              .arguments = "",
-             .summary = "List the containers of this --root",
+             .summary = "List the containers under --root",
              .example = "berth-runtime list --format json"},
     .arity = {0, 0},
     .command = [] { return make_command(list_flags, run_list); },

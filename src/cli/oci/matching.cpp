@@ -17,8 +17,8 @@ Result<std::vector<std::string>> matching_ids(const runtime::Store& store,
   if (status != 0) {
     std::array<char, 128> reason{};
     ::regerror(status, &expression, reason.data(), reason.size());
-    return make_error(Kind::usage,
-                      "--regex: " + quote(pattern) + " is no regular expression: " + reason.data());
+    return make_error(Kind::usage, "--regex: " + quote(pattern) +
+                                       " is not a regular expression: " + reason.data());
   }
   std::unique_ptr<regex_t, void (*)(regex_t*)> owner(&expression, ::regfree);
   std::vector<std::string> ids;

@@ -11,13 +11,13 @@
 
 namespace berth::cli::oci {
 
-/// The ids of `store` in which `pattern`, an extended regular expression (regex(7)), is found.
-/// Errors: usage (no such expression).
+/// The ids of `store` that match `pattern`, an extended regular expression (regex(7)).
+/// Errors: usage (an invalid expression).
 Result<std::vector<std::string>> matching_ids(const runtime::Store& store,
                                               const std::string& pattern);
 
-/// Calls `act` for each of `ids`. One that fails does not keep the others from their turn: it is a
-/// warning, and the exit status, which is what comes out, is 1.
+/// Calls `act` for each of `ids`. A failure does not stop the others: it is a warning, and the
+/// returned exit status is 1.
 Result<int> for_each_id(Session& session, const std::vector<std::string>& ids,
                         const std::function<Result<void>(const std::string& id)>& act);
 

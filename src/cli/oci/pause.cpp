@@ -23,7 +23,7 @@ Result<int> run_pause(Session& session, const PauseOptions&,
 const Verb pause_verb{
     .text = {.name = "pause",
              .arguments = "ID",
-             .summary = "Stop all processes of a container until resume",
+             .summary = "Pause all processes of a container",
              .example = "berth-runtime pause web"},
     .arity = {1, 1},
     .command = [] { return make_command(pause_flags, run_pause); },

@@ -13,8 +13,9 @@ struct PlanOptions {
 
 FlagTable plan_flags(PlanOptions& o) {
   FlagTable table = launch_flags(o.launch);
-  table.push_back({"create", 0, "", "Of create, which waits for start", &o.create});
-  table.push_back({"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}});
+  table.push_back({"create", 0, "", "The plan of create, which waits for start", &o.create});
+  table.push_back(
+      {"format", 0, "FORMAT", "Output format: text or json", &o.format, {"text", "json"}});
   return table;
 }
 
@@ -52,7 +53,7 @@ Result<int> run_plan(Session& session, const PlanOptions& options,
 const Verb plan_verb{
     .text = {.name = "plan",
              .arguments = "ID",
-             .summary = "Print what run would do, and do nothing",
+             .summary = "Show what 'run' would do, without doing it",
              .example = "berth-runtime plan --bundle /srv/web web"},
     .arity = {1, 1},
     .command = [] { return make_command(plan_flags, run_plan); },

@@ -12,7 +12,7 @@ struct PsOptions {
 };
 
 FlagTable ps_flags(PsOptions& o) {
-  return {{"format", 'f', "FORMAT", "As a table or as json", &o.format, {"table", "json"}}};
+  return {{"format", 'f', "FORMAT", "Output format: table or json", &o.format, {"table", "json"}}};
 }
 
 std::string as_json(const std::vector<pid_t>& processes) {

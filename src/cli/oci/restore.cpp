@@ -20,16 +20,16 @@ FlagTable restore_flags(RestoreOptions& o) {
   table.insert(table.end(), more.begin(), more.end());
   table.insert(
       table.end(),
-      {{"detach", 'd', "", "Leave the container to itself", &o.detach},
-       {"no-subreaper", 0, "", "Accepted: no process is adopted", &o.no_subreaper},
+      {{"detach", 'd', "", "Do not wait for the container", &o.detach},
+       {"no-subreaper", 0, "", "No effect: berth-runtime is never a subreaper", &o.no_subreaper},
        {"lsm-profile", 0, "TYPE:NAME",
-        "An AppArmor profile or SELinux label, not that of the images", &o.request.lsm_profile},
-       {"lsm-mount-context", 0, "CONTEXT", "SELinux context of the mounts, not that of the images",
+        "AppArmor profile or SELinux label, instead of the checkpoint's", &o.request.lsm_profile},
+       {"lsm-mount-context", 0, "CONTEXT", "SELinux mount context, instead of the checkpoint's",
         &o.request.lsm_mount_context},
        {"empty-ns",
         0,
         "NAME",
-        "Accepted: a network namespace is always left empty",
+        "No effect: network namespaces are always restored empty",
         &o.empty_namespaces,
         {"network"}}});
   return table;
@@ -50,7 +50,7 @@ Result<int> run_restore(Session& session, const RestoreOptions& options,
 const Verb restore_verb{
     .text = {.name = "restore",
              .arguments = "ID",
-             .summary = "Make a container out of the files of a checkpoint",
+             .summary = "Restore a container from a checkpoint",
              .example =
                  "berth-runtime restore --detach --image-path /srv/saved --bundle /srv/web web"},
     .arity = {1, 1},

@@ -23,7 +23,7 @@ Result<int> run_resume(Session& session, const ResumeOptions&,
 const Verb resume_verb{
     .text = {.name = "resume",
              .arguments = "ID",
-             .summary = "Let a paused container continue",
+             .summary = "Resume a paused container",
              .example = "berth-runtime resume web"},
     .arity = {1, 1},
     .command = [] { return make_command(resume_flags, run_resume); },

@@ -12,15 +12,19 @@ struct RunOptions {
 
 FlagTable run_flags(RunOptions& o) {
   FlagTable table = launch_flags(o.launch);
-  table.push_back({"detach", 'd', "", "Leave the container to itself", &o.detach});
-  table.push_back({"keep", 0, "", "Leave the stopped container to delete", &o.launch.request.keep});
-  table.push_back({"no-subreaper", 0, "", "Accepted: no process is adopted", &o.no_subreaper});
-  table.push_back({"caller-fd", 0, "N", "A socket that says when to begin and hears how it ended",
+  table.push_back({"detach", 'd', "", "Do not wait for the container", &o.detach});
+  table.push_back(
+      {"keep", 0, "", "Keep the stopped container until it is deleted", &o.launch.request.keep});
+  table.push_back(
+      {"no-subreaper", 0, "", "No effect: berth-runtime is never a subreaper", &o.no_subreaper});
+  table.push_back({"caller-fd", 0, "N",
+                   "Socket that sends the start signal and receives the exit status",
                    &o.launch.request.caller_fd});
   table.push_back({"rights-fd", 0, "N",
-                   "Write what its processes may do to the memfd N, and seal it",
+                   "Write the rights of its processes to the memfd N, and seal it",
                    &o.launch.request.rights_fd});
-  table.push_back({"gate-fd", 0, "N", "With --detach: a socket that hears the pid and lets it run",
+  table.push_back({"gate-fd", 0, "N",
+                   "With --detach: socket that receives the pid and allows the start",
                    &o.launch.request.gate_fd});
   return table;
 }
@@ -39,7 +43,7 @@ Result<int> run_run(Session& session, const RunOptions& options,
 const Verb run_verb{
     .text = {.name = "run",
              .arguments = "ID",
-             .summary = "Create and start a container and stay with it to its end",
+             .summary = "Create and start a container, and wait until it exits",
              .example = "berth-runtime run --bundle /srv/web web"},
     .arity = {1, 1},
     .command = [] { return make_command(run_flags, run_run); },

@@ -11,8 +11,8 @@ struct SpecOptions {
 };
 
 FlagTable spec_flags(SpecOptions& o) {
-  return {{"bundle", 'b', "DIR", "Where to write it", &o.bundle, {}, Complete::directory},
-          {"rootless", 0, "", "For an ordinary user, who is root inside", &o.rootless}};
+  return {{"bundle", 'b', "DIR", "Directory to write it to", &o.bundle, {}, Complete::directory},
+          {"rootless", 0, "", "For a rootless container", &o.rootless}};
 }
 
 Result<int> run_spec(Session&, const SpecOptions& options, const std::vector<std::string>&) {
@@ -26,7 +26,7 @@ Result<int> run_spec(Session&, const SpecOptions& options, const std::vector<std
 const Verb spec_verb{
     .text = {.name = "spec",
              .arguments = "",
-             .summary = "Write a config.json to start from",
+             .summary = "Write a default config.json",
              .example = "berth-runtime spec --bundle /srv/web"},
     .arity = {0, 0},
     .command = [] { return make_command(spec_flags, run_spec); },

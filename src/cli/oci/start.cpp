@@ -23,7 +23,7 @@ Result<int> run_start(Session& session, const StartOptions&,
 const Verb start_verb{
     .text = {.name = "start",
              .arguments = "ID",
-             .summary = "Let a created container run its program",
+             .summary = "Start the program of a created container",
              .example = "berth-runtime start web"},
     .arity = {1, 1},
     .command = [] { return make_command(start_flags, run_start); },

@@ -48,28 +48,27 @@ ReadValue read_limit(std::optional<int64_t>& target) {
 
 FlagTable update_flags(UpdateOptions& o) {
   return {
-      {"resources", 'r', "FILE", "The resources as JSON; - is standard input", &o.resources},
-      {"devices-of", 0, "FILE",
-       "The configuration whose devices it is to have; - is standard input", &o.devices},
-      {"blkio-weight", 0, "N", "Share of the disks, 10 to 1000", &o.blkio_weight},
-      {"cpu-period", 0, "US", "Length of a period of --cpu-quota", &o.cpu_period},
-      {"cpu-quota", 0, "US", "Processor time in a period, -1 for all", read_integer(o.cpu_quota)},
-      {"cpu-burst", 0, "US", "Unused quota that may be kept", &o.cpu_burst},
-      {"cpu-share", 0, "N", "Share of the processors, 2 to 262144", &o.cpu_share},
-      {"cpu-rt-period", 0, "US", "Length of a period of --cpu-rt-runtime", &o.cpu_rt_period},
-      {"cpu-rt-runtime", 0, "US", "Real-time processor time in a period",
+      {"resources", 'r', "FILE", "Read resources from a JSON file; '-' for stdin", &o.resources},
+      {"devices-of", 0, "FILE", "Set the devices of this configuration; '-' for stdin", &o.devices},
+      {"blkio-weight", 0, "N", "Block I/O weight, 10 to 1000", &o.blkio_weight},
+      {"cpu-period", 0, "US", "Length of the period for --cpu-quota", &o.cpu_period},
+      {"cpu-quota", 0, "US", "CPU time in each period; -1 for no limit", read_integer(o.cpu_quota)},
+      {"cpu-burst", 0, "US", "Unused quota that may be saved for later periods", &o.cpu_burst},
+      {"cpu-share", 0, "N", "CPU weight relative to others, 2 to 262144", &o.cpu_share},
+      {"cpu-rt-period", 0, "US", "Length of the period for --cpu-rt-runtime", &o.cpu_rt_period},
+      {"cpu-rt-runtime", 0, "US", "Real-time CPU time in each period",
        read_integer(o.cpu_rt_runtime)},
-      {"cpuset-cpus", 0, "LIST", "Processors it may run on", &o.cpuset_cpus},
-      {"cpuset-mems", 0, "LIST", "Memory nodes it may use", &o.cpuset_mems},
-      {"memory", 0, "BYTES", "Most memory, -1 for all", read_limit(o.memory)},
-      {"memory-reservation", 0, "BYTES", "Memory it keeps when it is short",
-       read_limit(o.memory_reservation)},
-      {"memory-swap", 0, "BYTES", "Most memory and swap together, -1 for all",
+      {"cpuset-cpus", 0, "LIST", "CPUs to run on, such as 0-3,7", &o.cpuset_cpus},
+      {"cpuset-mems", 0, "LIST", "NUMA nodes to use memory of, such as 0-1", &o.cpuset_mems},
+      {"memory", 0, "BYTES", "Memory limit; -1 for no limit", read_limit(o.memory)},
+      {"memory-reservation", 0, "BYTES", "Soft memory limit", read_limit(o.memory_reservation)},
+      {"memory-swap", 0, "BYTES", "Limit of memory plus swap; -1 for no limit",
        read_limit(o.memory_swap)},
-      {"cpu-idle", 0, "0|1", "Run only when nobody else wants to", read_integer(o.cpu_idle)},
-      {"pids-limit", 0, "N", "Most processes, -1 for any number", read_integer(o.pids_limit)},
-      {"l3-cache-schema", 0, "SCHEMA", "Parts of the cache (Intel RDT)", &o.l3_cache_schema},
-      {"mem-bw-schema", 0, "SCHEMA", "Memory bandwidth (Intel RDT)", &o.mem_bw_schema}};
+      {"cpu-idle", 0, "0|1", "Run only when the CPUs are otherwise idle", read_integer(o.cpu_idle)},
+      {"pids-limit", 0, "N", "Limit the number of processes; -1 for no limit",
+       read_integer(o.pids_limit)},
+      {"l3-cache-schema", 0, "SCHEMA", "L3 cache schema (Intel RDT)", &o.l3_cache_schema},
+      {"mem-bw-schema", 0, "SCHEMA", "Memory bandwidth schema (Intel RDT)", &o.mem_bw_schema}};
 }
 
 berth::oci::Resources from_flags(const UpdateOptions& o) {

@@ -14,7 +14,7 @@
 #include "runtime/checkpoint/criu.hpp"
 #include "runtime/container.hpp"
 
-/// The command line that every OCI runtime has (runc's, which callers write against).
+/// The common command line of OCI runtimes (runc's, for which callers are written).
 namespace berth::cli::oci {
 
 /// Flags before the verb.
@@ -33,17 +33,17 @@ struct Globals {
   bool version = false;
 };
 FlagTable global_flags(Globals& globals);
-/// What --systemd-cgroup and --cgroup-manager say together.
+/// The combination of --systemd-cgroup and --cgroup-manager.
 runtime::CgroupManager cgroup_manager(const Globals& globals);
 
-/// What a verb works with; main makes it.
+/// The context of a verb; main makes it.
 struct Session {
   const std::string& root;
   Log& log;
   runtime::Report& report;
   runtime::CgroupManager cgroup_manager;
   gpu::InjectOptions inject;
-  /// Collects what goes to standard output; main writes it when the verb has ended well.
+  /// Collects standard output; main writes it when the verb has succeeded.
   std::string out;
   /// Writes to standard output at once.
   std::function<Result<void>(const std::string&)> print;
@@ -60,9 +60,9 @@ struct Verb {
   Arity arity;
   Command (*command)();
   bool makes_process = false;  ///< it clones a process of a container
-  /// Where what follows the id are the words of another program: at_first_argument.
+  /// at_first_argument if the words after the id belong to another program.
   FlagsEnd flags_end = FlagsEnd::at_double_dash;
-  int failed = 1;  ///< the exit code of an error of ours
+  int failed = 1;  ///< exit code for our own errors
 };
 
 template <class Options>
@@ -84,7 +84,7 @@ struct LaunchOptions {
 FlagTable launch_flags(LaunchOptions& options);
 /// The flags that checkpoint and restore share.
 FlagTable criu_flags(runtime::CriuOptions& options);
-/// Errors: usage (a number of descriptors that no process has).
+/// Errors: usage (an impossible number of descriptors).
 Result<int> descriptor_count(std::optional<uint64_t> preserve_fds);
 /// Errors: as descriptor_count().
 Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOptions& options,
@@ -116,19 +116,19 @@ const std::vector<const Verb*>& verbs();
 Result<const Verb*> find_verb(const std::string& name);
 
 std::string program_help();
-/// What --version prints: the words of the program that it was called as, because callers of runc
-/// and crun look for their names.
+/// The output of --version: begins with the name under which the program was called, because
+/// callers of runc and crun search for those names.
 std::string version_text(std::string_view program);
-/// $XDG_RUNTIME_DIR/berth/runtime for an ordinary user who has one, else /run/berth/runtime.
+/// $XDG_RUNTIME_DIR/berth/runtime for an ordinary user with that variable, else /run/berth/runtime.
 std::string default_root(unsigned uid, const char* runtime_directory);
 
-/// What goes down --report-fd before anything else: a line for each warning.
+/// The line for a warning on --report-fd.
 std::string report_warning(const std::string& text);
-/// What goes there when something failed: one JSON object.
+/// The message for a failure on --report-fd: one JSON object.
 std::string report_text(const Error& error, runtime::Stage stage);
-/// An error as the --log file has it: the system's word begins in lower case, as that of runc does.
-/// containerd hands it on, and Docker makes status 127 of "no such file or directory" and 126 of
-/// "permission denied", with no capital.
+/// An error in the form of the --log file: the system's message begins in lower case, as runc's
+/// does. containerd passes it on, and Docker maps "no such file or directory" to status 127 and
+/// "permission denied" to 126, in lower case.
 std::string caller_text(Error error);
 /// A line of the --log file.
 std::string log_line(std::string_view format, std::string_view level, const std::string& text);

@@ -29,28 +29,27 @@ Result<const Verb*> find_verb(const std::string& name) {
 
 FlagTable global_flags(Globals& g) {
   return {
-      {"root", 0, "DIR", "Where the states of containers are kept", &g.root},
+      {"root", 0, "DIR", "Directory for the states of containers", &g.root},
       {"log", 0, "FILE", "Append warnings and errors to a file", &g.log_file},
-      {"log-format", 0, "FORMAT", "As text or as json", &g.log_format, {"text", "json"}},
-      {"report-fd", 0, "N", "Write a failure as JSON to this descriptor", &g.report_fd},
-      {"debug", 0, "", "Say where in the source an error was made", &g.debug},
+      {"log-format", 0, "FORMAT", "Output format: text or json", &g.log_format, {"text", "json"}},
+      {"report-fd", 0, "N", "Write an error as JSON to this file descriptor", &g.report_fd},
+      {"debug", 0, "", "Show where in the source an error arose", &g.debug},
       {"cgroup-manager",
        0,
        "NAME",
-       "Who makes the cgroup",
+       "Cgroup manager: cgroupfs, systemd or disabled",
        &g.cgroup_manager,
        {"cgroupfs", "systemd", "disabled"}},
       {"rootless",
        0,
        "WORD",
-       "Accepted: all that the caller may do is tried",
+       "No effect: rootless operation needs no flag",
        &g.rootless,
        {"true", "false", "auto"}},
-      {"config-dir", 0, "DIR", "The site's configuration (/etc/berth)", &g.config_dir},
-      {"state", 0, "DIR", "Where Berth keeps what it knows of devices (/run/berth)", &g.state_dir},
-      {"decided", 0, "", "Devices and the site's rules are in the configuration already",
-       &g.decided},
-      {"systemd-cgroup", 0, "", "Let systemd make the cgroup: cgroupsPath is slice:prefix:name",
+      {"config-dir", 0, "DIR", "Directory of the site's configuration (/etc/berth)", &g.config_dir},
+      {"state", 0, "DIR", "Directory of Berth's records of devices (/run/berth)", &g.state_dir},
+      {"decided", 0, "", "The configuration already includes devices and site rules", &g.decided},
+      {"systemd-cgroup", 0, "", "Create the cgroup with systemd: cgroupsPath is slice:prefix:name",
        &g.systemd_cgroup},
       {"version", 'v', "", "Print the version", &g.version}};
 }
@@ -65,49 +64,50 @@ runtime::CgroupManager cgroup_manager(const Globals& globals) {
 
 FlagTable launch_flags(LaunchOptions& o) {
   return {
-      {"bundle", 'b', "DIR", "The bundle, the working directory unless told", &o.request.bundle},
+      {"bundle", 'b', "DIR", "Bundle directory (the working directory)", &o.request.bundle},
       {"config",
        'f',
        "FILE",
-       "The configuration, in the bundle unless the path is absolute",
+       "Configuration file, relative to the bundle (config.json)",
        &o.request.config,
        {},
        Complete::file},
       {"pid-file", 0, "FILE", "Write the process id to a file", &o.request.pid_file},
-      {"console-socket", 0, "PATH", "Send the terminal's master to this socket",
+      {"console-socket", 0, "PATH", "Send the file descriptor of the pseudo-TTY to this socket",
        &o.request.console_socket},
       {"pidfd-socket", 0, "PATH", "Send a pidfd of the first process to this socket",
        &o.request.pidfd_socket},
-      {"preserve-fds", 0, "N", "Pass on N descriptors from 3 on", &o.preserve_fds},
-      {"no-pivot", 0, "", "Move the root instead of pivot_root", &o.request.no_pivot},
-      {"no-new-keyring", 0, "", "Leave it the session keyring of the caller",
-       &o.request.no_new_keyring}};
+      {"preserve-fds", 0, "N", "Pass N more file descriptors, starting at 3", &o.preserve_fds},
+      {"no-pivot", 0, "", "Use MS_MOVE and chroot instead of pivot_root", &o.request.no_pivot},
+      {"no-new-keyring", 0, "", "Keep the caller's session keyring", &o.request.no_new_keyring}};
 }
 
 FlagTable criu_flags(runtime::CriuOptions& o) {
-  return {
-      {"image-path", 0, "DIR", "The files, in 'checkpoint' unless told", &o.image_path},
-      {"work-path", 0, "DIR", "Logs, beside the files unless told", &o.work_path},
-      {"tcp-established", 0, "", "Also open TCP connections", &o.tcp_established},
-      {"tcp-skip-in-flight", 0, "", "Without TCP connections on their way", &o.tcp_skip_in_flight},
-      {"link-remap", 0, "", "Link deleted files that are open back", &o.link_remap},
-      {"ext-unix-sk", 0, "", "Also Unix sockets with an end outside", &o.external_unix_sockets},
-      {"shell-job", 0, "", "Also what runs on the caller's terminal", &o.shell_job},
-      {"lazy-pages", 0, "", "Memory comes when it is used", &o.lazy_pages},
-      {"file-locks", 0, "", "Also file locks", &o.file_locks},
-      {"auto-dedup", 0, "", "Free what is in two places", &o.auto_dedup},
-      {"manage-cgroups-mode",
-       0,
-       "MODE",
-       "What becomes of cgroups",
-       &o.manage_cgroups_mode,
-       {"soft", "full", "strict", "ignore"}}};
+  return {{"image-path", 0, "DIR", "Directory of the checkpoint (checkpoint)", &o.image_path},
+          {"work-path", 0, "DIR", "Directory for logs (the checkpoint's)", &o.work_path},
+          {"tcp-established", 0, "", "Allow open TCP connections", &o.tcp_established},
+          {"tcp-skip-in-flight", 0, "", "Skip TCP connections that are not yet established",
+           &o.tcp_skip_in_flight},
+          {"link-remap", 0, "", "Allow open files that have been deleted, by linking them again",
+           &o.link_remap},
+          {"ext-unix-sk", 0, "", "Allow Unix sockets connected to outside the container",
+           &o.external_unix_sockets},
+          {"shell-job", 0, "", "Allow processes attached to the caller's terminal", &o.shell_job},
+          {"lazy-pages", 0, "", "Restore memory pages on demand", &o.lazy_pages},
+          {"file-locks", 0, "", "Allow file locks", &o.file_locks},
+          {"auto-dedup", 0, "", "Remove duplicate memory pages", &o.auto_dedup},
+          {"manage-cgroups-mode",
+           0,
+           "MODE",
+           "How to handle cgroups: soft, full, strict or ignore",
+           &o.manage_cgroups_mode,
+           {"soft", "full", "strict", "ignore"}}};
 }
 
 Result<int> descriptor_count(std::optional<uint64_t> preserve_fds) {
   constexpr uint64_t kMost = 1'000'000;
   if (preserve_fds.value_or(0) <= kMost) return static_cast<int>(preserve_fds.value_or(0));
-  return make_error(Kind::usage, "--preserve-fds: more than a process can have");
+  return make_error(Kind::usage, "--preserve-fds: more descriptors than a process can have");
 }
 
 Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOptions& options,
@@ -118,7 +118,7 @@ Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOp
   request.preserve_fds = TRY(descriptor_count(options.preserve_fds));
   request.activation = runtime::read_activation(session.inject.caller);
   request.of_engine = session.inject.decided;
-  // For as long as the request is there, which is until the container runs or has failed.
+  // As long as the request exists, i.e. until the container runs or has failed.
   auto lease = std::make_shared<std::optional<gpu::ContainerLease>>();
   request.amend = [&session, id, lease](berth::oci::Spec& spec, const std::string& bundle,
                                         const std::string& rootfs) -> Result<void> {

@@ -21,7 +21,7 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
 class Executor {
  public:
   explicit Executor(const TemplateData& data) : data_(data) {
-    // The document outlives the execution: nobody needs to own it.
+    // The document outlives the execution: no ownership is needed.
     root_.value = std::shared_ptr<const json::Value>(std::shared_ptr<void>(), &data.value);
     variables_.emplace_back("$", root_);
   }
@@ -32,7 +32,7 @@ class Executor {
   }
 
  private:
-  enum class Flow { on, broken, next };  ///< what {{break}} and {{continue}} do to those around
+  enum class Flow { on, broken, next };  ///< {{break}} and {{continue}}, for the enclosing actions
 
   Result<void> step(Place place) {
     if (++steps_ > kMaxSteps) return error_at(place, "takes more than 500000 steps");
@@ -116,7 +116,7 @@ class Executor {
     *find_variable(name) = item;
   }
 
-  /// The innermost of that name; the parser has seen to it that there is one.
+  /// The innermost variable of that name; the parser has checked that it exists.
   Item* find_variable(const std::string& name) {
     auto found = std::find_if(variables_.rbegin(), variables_.rend(),
                               [&](const auto& variable) { return variable.first == name; });
@@ -175,7 +175,7 @@ class Executor {
     return call_function(function.name, arguments, function.place);
   }
 
-  /// The first argument that decides, or the last one; those behind it are not looked at.
+  /// The first argument that decides, or the last one; those behind it are not evaluated.
   Result<Item> choose(const Command& command, const Item& dot, const std::optional<Item>& last,
                       bool wanted) {
     std::optional<Item> item;
@@ -255,7 +255,7 @@ class Executor {
 
 // ---- looking at a template without executing it -------------------------------------------------
 
-/// Calls `look` for every operand; `root` tells whether "." is the listed object there.
+/// Calls `look` for every operand; `root` says whether "." is the listed object there.
 template <class Look>
 void visit_operands(const Pipeline& pipeline, bool root, const Look& look);
 

@@ -14,10 +14,10 @@
 /// Values while a template is executed. Pure.
 namespace berth::cli::syntax {
 
-/// More than this is never printed by one execution, nor made by one function.
+/// The limit of one execution's output, and of one function's result.
 constexpr size_t kMaxOutputBytes = size_t{16} << 20;
 
-/// A value with what JSON does not say of it. Parts of the document are shared, not copied.
+/// A value with properties that JSON lacks. Parts of the document are shared, not copied.
 struct Item {
   enum class Shape { plain, map, list };
   std::shared_ptr<const json::Value> value;  ///< never null
@@ -42,13 +42,13 @@ std::string_view kind_of(const Item& item);
 
 bool is_true(const Item& item);
 
-/// As Go's fmt prints it: {a b} for what is a struct there, map[k:v], [a b], <nil>, <no value>.
+/// In the format of Go's fmt: {a b} for a struct, map[k:v], [a b], <nil>, <no value>.
 std::string printed(const Item& item);
 
 /// Members in the order of their names, as Go ranges over maps.
 std::vector<std::pair<std::string_view, const json::Value*>> sorted_members(const Item& item);
 
-/// Calls one of function_names() but "and" and "or", which do not look at all of their arguments.
+/// Calls one of function_names() except "and" and "or", which do not evaluate all arguments.
 /// Errors: usage, at `place`.
 Result<Item> call_function(std::string_view name, const std::vector<Item>& arguments, Place place);
 

@@ -20,7 +20,7 @@ bool is_blank(char c) {
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
-// Letters beyond ASCII are letters: their bytes need no further look.
+// Bytes of letters beyond ASCII count as letters.
 bool is_name(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
          static_cast<unsigned char>(c) >= 0x80;

@@ -8,16 +8,16 @@
 
 #include "base/result.hpp"
 
-/// The words of a template. Pure.
+/// The tokens of a template. Pure.
 namespace berth::cli::syntax {
 
-/// Where in a template something stands; both count from 1, columns in bytes.
+/// A position in a template; both count from 1, columns in bytes.
 struct Place {
   uint32_t line = 1;
   uint32_t column = 1;
 };
 
-/// "template, column 3: …", with the line where there are several.
+/// "template, column 3: …", with the line if there are several.
 Error error_at(Place place, const std::string& text);
 
 enum class TokenKind {
@@ -30,7 +30,7 @@ enum class TokenKind {
   variable,    ///< "$name"; `text` has the dollar
   integer,     ///< also a character constant
   real,        ///< with a point or an exponent
-  string,      ///< `text` is what it means
+  string,      ///< `text` is its value
   pipe,        ///< "|"
   left,        ///< "("
   right,       ///< ")"
@@ -44,7 +44,7 @@ struct Token {
   TokenKind kind = TokenKind::end_of_text;
   std::string text;
   Place place;
-  bool after_blank = false;  ///< blanks stand before it, inside of its action
+  bool after_blank = false;  ///< blanks precede it, inside of its action
   int64_t integer = 0;
   double real = 0;
 };

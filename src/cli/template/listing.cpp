@@ -29,7 +29,7 @@ std::string_view trim_blanks(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
 }
 
-/// What stands above a column of {{.Label "com.example.some-thing"}}: "some thing".
+/// The title of a column of {{.Label "com.example.some-thing"}}: "some thing".
 std::string label_title(std::string_view key) {
   std::string title(key.substr(key.rfind('.') + 1));
   std::replace(title.begin(), title.end(), '-', ' ');
@@ -39,7 +39,7 @@ std::string label_title(std::string_view key) {
 
 enum class Controls { kept, escaped };
 
-/// `used`: which fields there are to be; empty: all.
+/// `used`: the fields to include; empty: all.
 json::Value to_value(const ListKind& kind, const ListRow& row, Controls controls,
                      const std::vector<bool>& used) {
   BERTH_ASSERT(row.values.size() == kind.fields.size());
@@ -86,10 +86,10 @@ Result<Listing> Listing::make(const ListKind& kind, const ListFormat& format) {
   } else if (listing.table_) {
     source = trim_blanks(std::string_view(source).substr(kTable.size()));
   }
-  // docker prints the word itself, once for each row: whoever types "josn" wants something else.
+  // docker prints the word itself, once for each row: for a mistyped "josn" an error is better.
   if (source.find("{{") == source.npos) {
     return make_error(Kind::usage, quote(format.text) +
-                                       " is no format: expected table, json or a template "
+                                       " is not a format: expected table, json or a template "
                                        "such as '{{.Name}}'");
   }
   listing.template_ = TRY(Template::parse(source));

@@ -11,10 +11,10 @@
 #include "cli/template/template.hpp"
 #include "json/value.hpp"
 
-/// What `--format table|json|TEMPLATE` makes of a list. Pure.
+/// The output of `--format table|json|TEMPLATE` for a list. Pure.
 namespace berth::cli {
 
-/// A field of docker's and what stands above its column.
+/// A field of docker's and the title of its column.
 struct ListField {
   std::string_view name;   ///< "ID"
   std::string_view title;  ///< "CONTAINER ID"
@@ -22,10 +22,10 @@ struct ListField {
 
 /// One kind of list. A verb has one as a constant.
 struct ListKind {
-  std::span<const ListField> fields;   ///< in the order of their names, as docker's JSON has them
+  std::span<const ListField> fields;   ///< in the order of their names, as in docker's JSON
   std::string_view table;              ///< the columns without --format: "{{.ID}}\t{{.Names}}"
-  std::string_view quiet = "{{.ID}}";  ///< what is printed with -q
-  std::string_view raw = {};           ///< of docker's old '--format raw'; empty: there is none
+  std::string_view quiet = "{{.ID}}";  ///< the format with -q
+  std::string_view raw = {};           ///< for docker's old '--format raw'; empty: none
   std::string_view raw_quiet = {};     ///< the same with -q
   bool labels = false;                 ///< {{.Label "x"}} is known
 };
@@ -40,28 +40,28 @@ struct ListRow {
 
 struct ListFormat {
   std::string text;    ///< of --format; empty: a table
-  bool quiet = false;  ///< -q: a format of one's own is stronger
+  bool quiet = false;  ///< -q: a given format has precedence
 };
 
-/// The row as JSON prints it.
+/// The row as JSON.
 json::Value to_value(const ListKind& kind, const ListRow& row);
 
 /// "a=1,b=2"
 std::string labels_text(const Labels& labels);
 
-/// A format that was read and checked.
+/// A format, parsed and checked.
 class Listing {
  public:
   /// "", "table", "json", "raw", "table TEMPLATE" or a template, in which "\t" and "\n" may be
-  /// spelled with a backslash.
+  /// written with a backslash.
   /// Errors: usage (Template::parse(), a field that `kind` does not have).
   static Result<Listing> make(const ListKind& kind, const ListFormat& format);
 
-  /// Whether the text depends on this field: some cost more than others.
+  /// Whether the text depends on this field: some are costly.
   bool uses(std::string_view field) const { return !template_ || template_->uses(field); }
 
-  /// All rows, below their titles where it is a table. Of a table control characters are escaped:
-  /// cells hold foreign text.
+  /// All rows, below their titles in a table. In a table control characters are escaped: cells
+  /// contain foreign text.
   /// Errors: usage (Template::execute()).
   Result<std::string> text(const std::vector<ListRow>& rows) const;
 

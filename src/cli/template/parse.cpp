@@ -47,7 +47,7 @@ class Parser {
   }
 
  private:
-  /// Nodes up to {{end}} or {{else}}, which is read up to its own word.
+  /// Nodes up to {{end}} or {{else}}; that is consumed including its word.
   struct List {
     std::vector<Node> nodes;
     const Token* ended_by = nullptr;  ///< "end" or "else"; null: the end of the text
@@ -134,7 +134,7 @@ class Parser {
   }
 
   Result<void> parse_else(Node& node, const std::string& word) {
-    // "{{else if x}}" is "{{else}}{{if x}}" whose {{end}} ends both.
+    // "{{else if x}}" is "{{else}}{{if x}}" with one {{end}} for both.
     if (at_word("if") || at_word("with")) {
       if (peek().text != word) {
         return error_at(peek().place, "'{{else " + peek().text + "}}' in '{{" + word + "}}'");
@@ -166,7 +166,7 @@ class Parser {
       if (!first && constant) return error_at(place, "expected a function after '|'");
       pipeline.commands.push_back(std::move(command));
     } while (take_if(TokenKind::pipe));
-    // Declared behind their own value: "$x := $x" means an older one.
+    // Declared after their own value: "$x := $x" refers to an older one.
     if (!pipeline.assigns) {
       variables_.insert(variables_.end(), pipeline.variables.begin(), pipeline.variables.end());
     }

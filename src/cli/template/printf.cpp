@@ -7,8 +7,8 @@
 #include "cli/template/item.hpp"
 #include "cli/template/quote.hpp"
 
-// Go's fmt.Sprintf for the types that JSON has. A verb that does not fit its argument prints what
-// it prints in Go, "%!d(string=x)": such a template is wrong, and shows where.
+// Go's fmt.Sprintf for JSON's types. A verb that does not fit its argument prints the same as in
+// Go, "%!d(string=x)": such a template is wrong, and shows where.
 namespace berth::cli::syntax {
 namespace {
 
@@ -195,7 +195,7 @@ class Formatter {
     return go_type(*item) + "=" + printed(item);
   }
 
-  /// "12" or "*"; nothing where there is neither.
+  /// "12" or "*"; nothing if there is neither.
   Result<std::optional<size_t>> number(Directive& d) {
     if (peek() == '*') {
       ++at_;

@@ -6,7 +6,7 @@
 
 namespace berth::cli {
 
-/// Between double quotes, control characters, quotes and backslashes escaped, as Go's %q.
+/// In double quotes, with control characters, quotes and backslashes escaped, as Go's %q.
 std::string quote_as_go(std::string_view text);
 
 }  // namespace berth::cli

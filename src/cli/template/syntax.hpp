@@ -16,9 +16,9 @@ struct Command;
 /// "$x := .Name | upper"
 struct Pipeline {
   Place place;
-  std::vector<std::string> variables;  ///< "$x"; at most two, and two only of a range
+  std::vector<std::string> variables;  ///< "$x"; at most two, and two only in a range
   bool assigns = false;                ///< "=": the variables exist already
-  std::vector<Command> commands;       ///< each gets the result of the one before as last argument
+  std::vector<Command> commands;       ///< each gets the previous result as its last argument
 };
 
 struct Operand {
@@ -27,11 +27,11 @@ struct Operand {
   Place place;
   json::Value constant;
   std::string name;                 ///< of a variable or function
-  std::vector<std::string> fields;  ///< ".A.B" behind it; of a field these alone
+  std::vector<std::string> fields;  ///< ".A.B" behind it; for a field only these
   std::vector<Pipeline> inner;      ///< of "(…)": one
 };
 
-/// "printf "%s" .Name": the first is called where it is a function.
+/// "printf "%s" .Name": the first is called if it is a function.
 struct Command {
   std::vector<Operand> operands;
 };
@@ -47,7 +47,7 @@ struct Node {
 };
 
 constexpr size_t kMaxTextBytes = size_t{64} << 10;
-constexpr size_t kMaxDepth = 64;  ///< of actions and parentheses in each other
+constexpr size_t kMaxDepth = 64;  ///< of nested actions and parentheses
 
 /// Every name that a command may start with.
 const std::vector<std::string_view>& function_names();

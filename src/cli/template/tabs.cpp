@@ -13,7 +13,8 @@ namespace {
 constexpr size_t kLeast = 10;
 constexpr size_t kGap = 3;
 
-/// Widths of column `column` in lines[i]: those of the block of neighbours that have a cell there.
+/// The width of column `column` in lines[i]: that of its block of consecutive lines with a cell
+/// there.
 size_t block_width(const std::vector<std::vector<std::string_view>>& lines, size_t begin,
                    size_t column, size_t& end) {
   size_t width = kLeast;

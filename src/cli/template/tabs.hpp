@@ -6,9 +6,9 @@
 
 namespace berth::cli {
 
-/// Columns out of tabs, as docker's lists have them: a cell ends with a tab, the cells of lines
-/// that follow each other and have a cell there are made equally wide, with three blanks behind the
-/// widest and ten columns at least. What stands behind the last tab of a line is no cell.
+/// Aligns columns separated by tabs, as in docker's lists: a cell ends with a tab; cells of
+/// consecutive lines in the same column get equal widths, three blanks more than the widest and at
+/// least ten columns. Text behind the last tab of a line is no cell.
 /// Source: Go's text/tabwriter with minwidth 10, padding 3, as docker/cli uses it.
 std::string align_tabs(std::string_view text);
 

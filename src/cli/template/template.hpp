@@ -11,15 +11,15 @@
 #include "base/result.hpp"
 #include "json/value.hpp"
 
-/// The templates of docker's --format, which are those of Go's text/template with docker's own
-/// functions, over JSON values. Pure.
+/// The templates of docker's --format: Go's text/template with docker's own functions, over JSON
+/// values. Pure.
 ///
 /// Actions: {{pipeline}} {{if}} {{else if}} {{else}} {{with}} {{range}} {{break}} {{continue}}
 /// {{end}} {{/* comment */}}, trimmed by {{- and -}}; variables ($x := …, $x = …,
 /// range $i, $e := …).
 /// Functions: and or not eq ne lt le gt ge len index slice print printf println; docker's json join
 /// split lower upper title pad truncate.
-/// Not here: define, template, block, call, html, js, urlquery, complex numbers.
+/// Missing: define, template, block, call, html, js, urlquery, complex numbers.
 ///
 /// Source: Go's text/template and text/template/parse documentation; docker/cli templates package.
 namespace berth::cli {
@@ -28,13 +28,13 @@ namespace syntax {
 struct Node;
 }
 
-/// What JSON does not say about a document that is a struct of Go's for docker. All are names of
-/// members, wherever in the document they are.
+/// Properties, missing in JSON, of a document that is a Go struct in docker. All are names of
+/// members, anywhere in the document.
 struct DocumentShape {
   std::span<const std::string_view> maps;    ///< a missing entry is no error, null prints "map[]"
   std::span<const std::string_view> lists;   ///< null prints "[]"
-  std::span<const std::string_view> absent;  ///< left out of the document where there is none
-  std::span<const std::string_view> blank;   ///< left out where they are empty strings
+  std::span<const std::string_view> absent;  ///< members that are omitted if there is no value
+  std::span<const std::string_view> blank;   ///< members that are omitted if they are empty strings
 };
 
 enum class Functions {
@@ -43,29 +43,29 @@ enum class Functions {
 };
 
 struct TemplateData {
-  const json::Value& value;  ///< what "." is
+  const json::Value& value;  ///< the value of "."
   DocumentShape shape = {};
   Functions functions = Functions::values;
-  /// {{.Label "x"}}: members that take an argument. Empty: there are none.
+  /// {{.Label "x"}}: members that take an argument. Empty: none.
   std::function<std::string(std::string_view key)> label = {};
 };
 
-/// A template that was read. Copies share it.
+/// A parsed template. Copies share it.
 class Template {
  public:
   /// Errors: usage, with line and column: syntax, an unknown function (with the nearest one), an
   /// unknown variable, more than 64 KiB, nesting deeper than 64.
   static Result<Template> parse(std::string_view text);
 
-  /// Errors: usage, with line and column: a member that is not there (with the nearest one), an
-  /// argument of the wrong type, more than 16 MiB of output, more than 500000 steps.
+  /// Errors: usage, with line and column: a missing member (with the nearest one), an argument of
+  /// the wrong type, more than 16 MiB of output, more than 500000 steps.
   Result<std::string> execute(const TemplateData& data) const;
 
-  /// Whether any action names the member `field`, at whatever depth, or takes the whole object.
+  /// Whether any action names the member `field`, at any depth, or uses the whole object.
   bool uses(std::string_view field) const;
 
-  /// Where nothing is listed, nothing is executed: finds a member of the listed objects that is
-  /// none of `known`.
+  /// For an empty list, where nothing is executed: finds a member of the listed objects that is not
+  /// in `known`.
   /// Errors: usage, as execute().
   Result<void> check_fields(const std::vector<std::string_view>& known) const;
 

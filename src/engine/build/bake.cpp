@@ -49,7 +49,7 @@ Result<bake::BakeFile> read_file(const Context& context, const std::string& path
   }
   if (reference->digest()) {
     return make_error(Kind::usage, file.image_place + ": " + quote(file.image) +
-                                       ": an index is published under a tag");
+                                       ": an index needs a tag to be published");
   }
   file.image = reference->canonical();
   return file;

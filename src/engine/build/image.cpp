@@ -77,7 +77,8 @@ Result<image::TransferResult> build(const Context& context, const BuildRequest& 
                                     const Progress& progress) {
   for (const std::string& tag : request.tags) {
     image::Reference name = TRY(image::Reference::parse(tag));
-    if (name.digest()) return make_error(Kind::usage, quote(tag) + ": a digest is no name");
+    if (name.digest())
+      return make_error(Kind::usage, quote(tag) + ": a digest cannot be used as a name");
   }
   BuildPlace place = TRY(BuildPlace::open(context));
   BuildJob job = TRY(job_of(request, place.work()));
@@ -122,7 +123,7 @@ Result<image::TransferResult> load_built(const Context& context, const std::stri
   }
   auto status = TRY(sys::stat_entry(sys::cwd(), path));
   if (!status) {
-    return make_error(Kind::not_found, "load what was built: nothing was left at its place",
+    return make_error(Kind::not_found, "load what was built: the build command wrote no image",
                       "the command has to write an OCI layout to {out}");
   }
   if (S_ISDIR(status->st_mode)) {

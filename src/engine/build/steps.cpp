@@ -189,7 +189,7 @@ Result<std::string> first_of(const std::string& directory, std::vector<std::stri
     sys::Fd held = TRY(sys::open_at(sys::cwd(), path, O_PATH));
     struct stat status = TRY(sys::stat_fd(held, path));
     if (S_ISREG(status.st_mode)) return path;
-    return make_error(Kind::usage, "read " + quote(path) + ": it is no regular file", "-f FILE");
+    return make_error(Kind::usage, "read " + quote(path) + ": it is not a regular file", "-f FILE");
   }
   return std::string();
 }

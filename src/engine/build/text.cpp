@@ -60,7 +60,8 @@ Result<std::string> ssh_text(std::string_view text, const std::string& here,
   std::string id(text.substr(0, equal));
   if (equal == text.npos) {
     if (environment.get_filled(kAgent)) return id;
-    return make_error(Kind::usage, "ssh " + quote(text) + ": SSH_AUTH_SOCK names no agent",
+    return make_error(Kind::usage,
+                      "ssh " + quote(text) + ": SSH_AUTH_SOCK is not set to an agent's socket",
                       "eval $(ssh-agent), or ssh " + id + "=KEYFILE");
   }
   std::string found;

@@ -252,14 +252,14 @@ void Client::receive() {
       uint64_t bytes = 0;
       if (body.size() == sizeof bytes) std::memcpy(&bytes, body.data(), sizeof bytes);
       log_.warn("this terminal was too slow: " + std::to_string(bytes) +
-                " bytes of output are in the container's log alone, ignoring");
+                " bytes of output are only in the container's log, ignoring");
       return;
     }
     case FromMonitor::full: {
       uint32_t others = 0;
       if (body.size() == sizeof others) std::memcpy(&others, body.data(), sizeof others);
       refusal_ = make_error(Kind::busy, std::to_string(others) + " clients are attached already",
-                            "'berth logs -f', or one of them leaves");
+                            "'berth logs -f', or detach one of them");
       ended_ = true;
       return;
     }

@@ -36,7 +36,7 @@ Result<RunRequest> kept_request(const Context& context, const ContainerSummary& 
   auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxRequest));
   if (!text) {
     return make_error(Kind::unsupported,
-                      "container " + quote(container.name) + " keeps no list of its volumes",
+                      "container " + quote(container.name) + " has no list of its volumes",
                       "-d when it is started, or without --rm");
   }
   return parse_run_request(*text);
@@ -87,11 +87,11 @@ Result<std::vector<Volume>> volumes_of(const Context& context, const oci::Contai
   Mounted mounted{request.volumes, request.tmpfs};
   for (const std::string& other : request.volumes_from) TRY(take_from(context, other, mounted));
   if (image.volumes.size() > kMostVolumesOfImage) {
-    return make_error(Kind::denied,
-                      "the image asks for " + std::to_string(image.volumes.size()) +
-                          " volumes; at most " + std::to_string(kMostVolumesOfImage) + " are made",
-                      "an image of its files alone: berth image mount IMAGE DIR, and berth import "
-                      "DIR NAME");
+    return make_error(
+        Kind::denied,
+        "the image declares " + std::to_string(image.volumes.size()) + " volumes; at most " +
+            std::to_string(kMostVolumesOfImage) + " are made",
+        "an image with only its files: berth image mount IMAGE DIR, and berth import DIR NAME");
   }
   for (const auto& [declared, nothing] : image.volumes) {
     auto place = place_of(declared);

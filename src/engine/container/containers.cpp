@@ -223,7 +223,7 @@ Result<int> wait_container(const Context& context, std::string_view reference) {
   if (files.damage) return std::move(*files.damage).with_context(cannot_read(id));
   if (!files.exit || !files.exit->exit_code) {
     return make_error(Kind::not_found, "container " + quote(reference) +
-                                           " lost its owner: its exit status is not known");
+                                           " lost its monitor: its exit status is not known");
   }
   return *files.exit->exit_code;
 }

@@ -242,8 +242,8 @@ std::optional<RunRequest> saved_request(const Context& context, const ContainerS
   if (!text.ok() || !*text) return std::nullopt;
   auto request = parse_run_request(**text);
   if (request.ok()) return std::move(*request);
-  context.log.warn("cannot read what container " + quote(summary.id.substr(0, 12)) +
-                   " was asked to be: " + to_line(request.error()) + ", ignoring");
+  context.log.warn("cannot read the options of container " + quote(summary.id.substr(0, 12)) +
+                   ": " + to_line(request.error()) + ", ignoring");
   return std::nullopt;
 }
 

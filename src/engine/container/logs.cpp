@@ -54,10 +54,9 @@ Result<logs::Reader> open_log(const Context& context, const std::string& id,
                                     O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   auto reader = logs::Reader::open(std::move(directory));
   if (!reader.ok() && reader.error().kind == Kind::not_found) {
-    return make_error(Kind::unsupported,
-                      "container " + quote(reference) +
-                          " has no log: it was run in front with --rm, or with --log-driver=none, "
-                          "or was never started");
+    return make_error(Kind::unsupported, "container " + quote(reference) +
+                                             " has no log: it ran in the foreground with --rm, or "
+                                             "with --log-driver=none, or was never started");
   }
   return reader;
 }

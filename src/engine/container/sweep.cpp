@@ -90,8 +90,8 @@ Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Ad
   if (files.start && !files.exit && is_alive_now(*files.start)) {
     if (adopt == Adopt::no) return {};
     context.log.warn("container " + quote(record.name) +
-                     " had lost its monitor; it has a new one, but what it writes is lost until "
-                     "it is started again, ignoring");
+                     " had lost its monitor and has a new one, but its output is lost until it is "
+                     "restarted, ignoring");
     return watch_orphan(context, watch_of(directory, record), *files.start);
   }
   TRY(end_of_life(context, id));
@@ -213,7 +213,7 @@ void tell_adoptions(const Context& context) {
     bool known = files.ok() && files->record;
     context.log.warn("the monitor of container " +
                      quote(known ? files->record->name : id.substr(0, 12)) +
-                     " was killed; it has a new one, which goes on with its log, ignoring");
+                     " was killed; a new one continues its log, ignoring");
   }
 }
 

@@ -85,7 +85,7 @@ std::string volume_data(const std::string& root, const std::string& name) {
 Result<VolumeRecord> make_volume(const Context& context, VolumeRecord wish) {
   if (wish.driver != "local") {
     return make_error(Kind::unsupported,
-                      "volume driver " + quote(wish.driver) + ": volumes are local");
+                      "volume driver " + quote(wish.driver) + ": the only driver is local");
   }
   if (!wish.options.empty()) {
     return make_error(

@@ -8,10 +8,9 @@ namespace berth::engine {
 Result<std::string> absolute_path(std::string_view path, std::string_view directory) {
   if (path.starts_with('/')) return std::string(path);
   if (!directory.starts_with('/')) {
-    return make_error(
-        Kind::not_found,
-        "find " + quote(path) + ": there is no working directory any more to find it in",
-        "an absolute path, or cd to a directory that is there");
+    return make_error(Kind::not_found,
+                      "find " + quote(path) + ": the working directory no longer exists",
+                      "an absolute path, or cd to a directory that exists");
   }
   if (path == ".") return std::string(directory);
   return std::string(directory) + (directory.ends_with('/') ? "" : "/") + std::string(path);

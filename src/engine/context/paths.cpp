@@ -46,13 +46,13 @@ Result<void> check_owner(const std::string& path, const std::string& what, std::
   struct stat status = TRY(sys::stat_fd(directory, path));
   bool ours = status.st_uid == sys::effective_uid() || status.st_uid == 0;
   if (!ours) {
-    return make_error(Kind::denied, what + " " + quote(path) + " belongs to somebody else",
+    return make_error(Kind::denied, what + " " + quote(path) + " belongs to another user",
                       std::string(hint));
   }
   // mkdir with umask 002 lets the group write, which then is the caller's own.
   bool group = (status.st_mode & S_IWGRP) != 0 && status.st_gid != sys::effective_gid();
   if (group || (status.st_mode & S_IWOTH) != 0) {
-    return make_error(Kind::denied, what + " " + quote(path) + " can be written by others",
+    return make_error(Kind::denied, what + " " + quote(path) + " is writable by others",
                       "chmod go-w " + path);
   }
   return {};

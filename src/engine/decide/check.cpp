@@ -88,7 +88,7 @@ Result<std::string> namespace_path(const Context& context, const std::string& id
 Result<void> check_request(const RunRequest& request) {
   if (request.name) TRY(check_name(*request.name));
   if (request.image.empty() && !request.rootfs) {
-    return make_error(Kind::usage, "no image was named");
+    return make_error(Kind::usage, "no image was given");
   }
   for (const std::string& device : request.devices) TRY(check_device(device));
   TRY(check_limits(request.limits));

@@ -66,11 +66,11 @@ Result<Confinement> choose_confinement(const Context& context, const RunRequest&
   facts.selinux = !security.labels.empty() && sys::has_selinux();
   if (security.privileged && context.identity != Identity::root) {
     context.log.warn(
-        "--privileged gives a container of an ordinary user what that user has: no rights over the "
-        "host, and the devices that this user may open");
+        "--privileged gives a rootless container what its user has: no rights over the host, and "
+        "only the devices that this user may open");
   }
   if (!request.device_cgroup_rules.empty() && context.identity != Identity::root) {
-    context.log.warn("--device-cgroup-rule is root's, ignoring");
+    context.log.warn("--device-cgroup-rule needs root, ignoring");
   }
   return confine(security, facts);
 }
@@ -138,7 +138,7 @@ Result<oci::ContainerUser> choose_user(const Context& context, const RunRequest&
   if (context.identity == Identity::single && added) {
     return make_error(
         Kind::denied,
-        "group " + quote(request.group_add.front()) + ": this machine gave you one group id",
+        "group " + quote(request.group_add.front()) + ": this user has only one group id",
         "ask for subordinate ids in /etc/subuid and /etc/subgid");
   }
   bool one = user.uid == (kept ? kept->uid : 0) && user.gid == (kept ? kept->gid : 0);
@@ -149,12 +149,12 @@ Result<oci::ContainerUser> choose_user(const Context& context, const RunRequest&
   }
   if (one) return user;
   if (request.user) {
-    return make_error(Kind::denied, "user " + quote(wish) + ": this machine gave you one user id",
+    return make_error(Kind::denied, "user " + quote(wish) + ": this user has only one user id",
                       "ask for subordinate ids in /etc/subuid and /etc/subgid");
   }
-  context.log.warn("the image's user " + quote(wish) +
-                   " cannot be expressed with the ids that you have, using your own as root "
-                   "instead");
+  context.log.warn(
+      "the image's user " + quote(wish) +
+      " cannot be mapped to the ids that this user has, using this user as root instead");
   user.uid = user.gid = 0;
   user.additional_gids.clear();
   return user;

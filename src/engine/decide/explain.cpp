@@ -41,7 +41,7 @@ std::string why_mounted(const std::string& destination, const std::string& why) 
     return "with it the loader finds the driver's libraries";
   }
   if (scan::is_in_driver_place(destination + "/")) return "the directory of the driver's files";
-  if (destination.starts_with("/proc/driver/nvidia")) return "shows granted GPUs alone";
+  if (destination.starts_with("/proc/driver/nvidia")) return "shows only granted GPUs";
   return why;
 }
 
@@ -65,7 +65,7 @@ void add_edits(const oci::ContainerEdits& edits, const std::string& why, Explana
   for (const oci::Link& link : edits.links) add("link", link.path, "leads to " + link.target, "");
   for (const std::string& variable : edits.env) add("variable", variable, why, "");
   for (uint32_t gid : edits.additional_gids) {
-    add("group", std::to_string(gid), "a node is open to that group alone", "");
+    add("group", std::to_string(gid), "a node is accessible only to that group", "");
   }
   for (const oci::NetDeviceEdit& device : edits.net_devices) {
     add("interface", device.name, why, device.host_name);
@@ -103,7 +103,7 @@ Explanation explain(Evidence evidence, const oci::Spec& spec) {
   by_hand.device_nodes = std::move(evidence.by_hand);
   add_edits(by_hand, "given by its path, which brings no driver files; --gpus does", out);
   for (const oci::DeviceNode& node : evidence.kept_back) {
-    out.items.push_back({"node", node.path, false, "policy, or the job, withholds it", ""});
+    out.items.push_back({"node", node.path, false, "the policy or the job does not allow it", ""});
   }
   if (loads) out.items.push_back(std::move(*loads));
   for (policy::Verdict& rule : evidence.rules) {

@@ -28,9 +28,9 @@ std::string_view meaning_of(DriverMode mode) {
     case DriverMode::copy:
       return "the driver's files are copied into the container's own layer";
     case DriverMode::image:
-      return "the driver's files are the image's own, nothing of the host's comes in";
+      return "the driver's files are the image's own, none of the host's are added";
     case DriverMode::none:
-      return "no file of a driver comes in";
+      return "no driver files are added";
   }
   return {};
 }

@@ -27,7 +27,7 @@ Result<std::vector<std::string>> layers_of(const image::Store& store, const Imag
 Result<oci::Mount> make_mount(const Context& context, const image::Store& store,
                               const ImageMount& mount, const LayerView& view) {
   if (TRY(view.look_up(mount.destination)) == LayerView::Type::other) {
-    return make_error(Kind::usage, "the place in the image is no directory");
+    return make_error(Kind::usage, "the path in the image is not a directory");
   }
   oci::Mount made;
   made.destination = mount.destination;

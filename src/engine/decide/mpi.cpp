@@ -348,7 +348,7 @@ std::string unknown_to_pmix(const Context& context, const oci::Spec& spec) {
   bool asks = !security || security->find("native") != security->npos;
   uint32_t inside = spec.process->user.uid, outside = context.caller.uid;
   if (!asks || inside == outside) return {};
-  return "PMIx lets no rank in that is user " + std::to_string(inside) + " in its container and " +
+  return "PMIx accepts no rank that is user " + std::to_string(inside) + " in its container and " +
          std::to_string(outside) + " outside";
 }
 
@@ -362,8 +362,8 @@ std::optional<Error> obstacle(const Context& context, const oci::Spec& spec, con
   if (auto objection = mpi::objection(*launch, used)) {
     return make_error(Kind::unsupported, "--mpi: " + objection.why,
                       !objection.alone ? objection.hint
-                      : of_step        ? objection.hint + ", or BERTH_MPI=none where that is meant"
-                                       : objection.hint + ", or --mpi none where that is meant");
+                      : of_step        ? objection.hint + ", or BERTH_MPI=none, if that is intended"
+                                       : objection.hint + ", or --mpi none, if that is intended");
   }
   bool has_pmi = launch->offers.pmi && used.takes.pmi && !of_step;
   bool by_pmix = launch->offers.pmix && used.takes.pmix && !has_pmi;
@@ -428,7 +428,7 @@ Result<void> add_mpi(const Context& context, const ImageLook& look, oci::Spec& s
   if (stays && request.mode == MpiMode::host) {
     const std::string& why = decision.own_stays.empty() ? decision.why : decision.own_stays;
     return make_error(Kind::unsupported, "--mpi host: " + why,
-                      "--mpi auto, which keeps the image's then");
+                      "--mpi auto, which then keeps the image's MPI");
   }
   keep_notes(decision, evidence);
   tell(context, decision);
@@ -438,7 +438,7 @@ Result<void> add_mpi(const Context& context, const ImageLook& look, oci::Spec& s
   }
   evidence.mpi.insert(evidence.mpi.begin(), {kMpiItem, "host", true, decision.why, ""});
   withdraw_installation(spec, evidence);
-  TRY_CTX(Placer(context, decision).run(spec), "cannot bring the host's MPI");
+  TRY_CTX(Placer(context, decision).run(spec), "cannot use the host's MPI in the container");
   return {};
 }
 

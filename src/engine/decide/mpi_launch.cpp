@@ -100,8 +100,7 @@ void pass_descriptor(const Context& context, std::vector<std::string>& variables
                 sys::is_inherited(static_cast<int>(*number)) &&
                 is_socket(static_cast<int>(*number));
   if (!usable) {
-    context.log.warn("PMI_FD=" + escape_controls(*text) +
-                     " is no socket of a launcher's, ignoring");
+    context.log.warn("PMI_FD=" + escape_controls(*text) + " is not a launcher's socket, ignoring");
     return;
   }
   call.pmi_descriptor = static_cast<int>(*number);
@@ -213,7 +212,7 @@ Result<std::optional<MpiRequest>> read_mpi(const MpiFlags& flags, const Environm
   }
   bool none = mode.empty() || mode == "none";
   if (none && !flags.compatibility.empty()) {
-    return make_error(Kind::usage, "'--mpi-compatibility' says how alike the host's MPI has to be",
+    return make_error(Kind::usage, "'--mpi-compatibility' needs '--mpi'",
                       "--mpi auto or --mpi host with it");
   }
   if (none) return std::optional<MpiRequest>();
@@ -301,7 +300,7 @@ Result<void> join_launcher(const Context& context, const MpiFlags& flags,
     if (launcher && launcher->size > 1 && launcher->rank == 0 && !said) {
       context.log.warn("this is one of " + std::to_string(launcher->size) + " ranks of " +
                        launcher->name +
-                       ", of which its container is told nothing without --mpi, ignoring");
+                       ", which its container cannot know without --mpi, ignoring");
     }
     return {};
   }

@@ -64,7 +64,7 @@ Result<void> check_end(const ContainerSummary& container, const ContainerFiles& 
   }
   if (!container.exit_code) {
     bool never = container.state == ContainerState::created;
-    return no_record(container, never ? "it was never started" : "nobody saw its end");
+    return no_record(container, never ? "it was never started" : "its end was not observed");
   }
   if (!container.error.empty()) {
     return no_record(container, "it was not started: " + escape_controls(container.error));

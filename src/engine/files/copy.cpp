@@ -203,10 +203,9 @@ Result<void> copy_out(const Context& context, const CopySide& from, const CopySi
     return {};
   }
   if (!options.archive && source.is_device) {
-    return make_error(
-        Kind::unsupported,
-        quote(inside.shown) + " is a device, which is not made outside of a container",
-        "berth cp " + inside.shown + " - for a tar that has it");
+    return make_error(Kind::unsupported,
+                      quote(inside.shown) + " is a device, which cp does not create on the host",
+                      "berth cp " + inside.shown + " - for a tar that has it");
   }
   Side host = TRY(host_side(to, options));
   Destination destination = TRY(choose_destination(host, source));

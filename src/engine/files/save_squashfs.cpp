@@ -80,7 +80,8 @@ Result<void> add_enroot_files(const Context& context, const oci::ContainerDefaul
   }
   auto there = TRY(sys::stat_entry(tree, "etc"));
   if (there && !S_ISDIR(there->st_mode)) {
-    context.log.warn("the image's /etc is no directory: its command and environment are not told");
+    context.log.warn(
+        "the image's /etc is not a directory: its command and environment are not saved");
     return {};
   }
   TRY(sys::make_directory(top, "etc", 0755));

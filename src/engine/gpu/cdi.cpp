@@ -155,7 +155,7 @@ Result<std::string> generate_cdi(const Context& context, const CdiGenerateReques
   gpu::cdi::GenerateOptions options = TRY(generate_options(context, request));
   gpu::Inventory inventory = TRY(list_gpus(context, gpu::Refresh::if_stale));
   if (inventory.synthetic) {
-    context.log.warn("the driver tree is synthetic: these are no real GPUs");
+    context.log.warn("the driver tree is synthetic: these are not real GPUs");
   }
   gpu::cdi::Generated made = TRY(gpu::cdi::generate(inventory, options));
   for (const std::string& warning : made.warnings) context.log.warn(warning);

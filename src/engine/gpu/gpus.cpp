@@ -92,7 +92,7 @@ void warn_of_closed_nodes(const Context& context, const std::vector<gpu::Node>& 
     if (node.host_path.empty() || sys::check_access(sys::cwd(), node.host_path, mode).ok())
       continue;
     context.log.warn("this user may not open " + quote(node.host_path) +
-                     ", giving it nevertheless; see 'berth doctor gpu'");
+                     ", but it is given to the container; see 'berth doctor gpu'");
     return;
   }
 }
@@ -208,7 +208,7 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
   for (const gpu::Reason& reason : grant.reasons) {
     context.log.debug(reason.kind + " " + reason.object + ": " + reason.why);
   }
-  if (grant.synthetic) context.log.warn("the driver tree is synthetic: these are no real GPUs");
+  if (grant.synthetic) context.log.warn("the driver tree is synthetic: these are not real GPUs");
   warn_of(grant.warnings, context);
   warn_of_closed_nodes(context, grant.nodes);
   gpu::PlaceOptions options;
@@ -287,7 +287,7 @@ Result<void> add_host_nodes(const Context& context, const RunRequest& request,
     if (!refused.empty()) {
       return make_error(Kind::denied,
                         "--device " + refused.front().host_path +
-                            ": the policy of this machine, or the job, withholds it",
+                            ": the policy of this machine, or the job, does not allow it",
                         "berth policy show");
     }
     evidence.kept_back = take_out(nodes, withheld);
@@ -353,7 +353,7 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
     evidence.inventory = std::move(machine.ours);
   }
   if (!limited) {
-    return make_error(Kind::usage, limits_of(look.request) + ": no GPU is asked for", "--gpus 1");
+    return make_error(Kind::usage, limits_of(look.request) + ": no GPU was requested", "--gpus 1");
   }
   if (!choice.cdi_names.empty()) {
     bool image = choice.site.driver_mode == policy::DriverMode::image;

@@ -68,7 +68,8 @@ Result<gpu::Lease> Shared::find(const gpu::Holders& holders) const {
     if (own) break;
   }
   if (found != nullptr) return found->lease;
-  if (others) return make_error(Kind::denied, asked + ": it is another user's", "berth gpu list");
+  if (others)
+    return make_error(Kind::denied, asked + ": it belongs to another user", "berth gpu list");
   return make_error(Kind::not_found,
                     asked + (id_.empty() ? ": no such container" : ": it has no GPUs now"),
                     "berth gpu list");
@@ -135,14 +136,15 @@ std::string group_of(const MpsPlan& mps, const Context& context) {
 Error other_user(const std::string& from) {
   return make_error(Kind::unsupported,
                     "--gpus from:" + escape_controls(from) +
-                        ": it computes through MPS, which serves one user, and this is another one",
+                        ": it uses MPS, which serves only one user, and this is another one",
                     "the same --user, and the same --state");
 }
 
 Error busy_with_limits() {
-  return make_error(Kind::unsupported,
-                    "change its GPUs while it runs: its limits are about those that it has",
-                    "berth stop, berth update --gpus, berth start");
+  return make_error(
+      Kind::unsupported,
+      "change its GPUs while it runs: its GPU limits are for the GPUs that it has now",
+      "berth stop, berth update --gpus, berth start");
 }
 
 }  // namespace

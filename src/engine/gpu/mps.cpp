@@ -131,7 +131,7 @@ Result<gpu::MpsShare> share_of(const MpsPlan& plan, const gpu::MpsLimits& limits
     }
     share.gpus.push_back(one.gpu->uuid);
   }
-  if (share.gpus.empty()) return refused(Kind::usage, limits, "no GPU is asked for", "--gpus 1");
+  if (share.gpus.empty()) return refused(Kind::usage, limits, "no GPU was requested", "--gpus 1");
   std::sort(share.gpus.begin(), share.gpus.end());
   return share;
 }
@@ -198,7 +198,7 @@ Result<void> start_share(const Context& context, const MpsPlan& plan, const gpu:
     return !plan.takes && mode_of(plan, *one.gpu) != gpu::kExclusiveProcess;
   });
   if (around != selected.end() && plan.wanted()) {
-    context.log.warn("a program that does not use MPS is not held by these limits: GPU " +
+    context.log.warn("a program that does not use MPS is not bound by these limits: GPU " +
                      gpu::index_of(*around) + " is not in exclusive-process mode");
   }
   return gpu::join_share(context.paths.state, context.paths.libexec + "/berth-mps", order);

@@ -49,11 +49,12 @@ std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const 
 std::vector<gpu::Computing> keep_computing(const Context& context, const gpu::Inventory& inventory,
                                            const gpu::Here& here, const gpu::Uses& use) {
   for (const gpu::Use& one : use.gpus) {
-    if (!one.processes) context.log.debug(one.pci_address + ": the driver tells of no processes");
+    if (!one.processes) context.log.debug(one.pci_address + ": the driver reports no processes");
   }
   auto processes = computing_of(inventory, use, gpu::see_process);
   auto kept = gpu::write_computing(context.paths.state, gpu::asked_of(inventory, here), processes);
-  if (!kept.ok()) context.log.debug("cannot keep who computes: " + to_line(kept.error()));
+  if (!kept.ok())
+    context.log.debug("cannot record which processes use GPUs: " + to_line(kept.error()));
   return processes;
 }
 
@@ -77,7 +78,7 @@ void OutsideWatch::refresh(const gpu::Here& here) {
   until_ = Clock::now() + kLeftAlone;
   if (warned_) return;
   warned_ = true;
-  context_.log.warn("cannot tell who else computes on GPUs: " + to_line(use.error()) +
+  context_.log.warn("cannot find out which other processes use GPUs: " + to_line(use.error()) +
                     ", ignoring");
 }
 

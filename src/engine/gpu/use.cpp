@@ -65,7 +65,7 @@ Result<gpu::Uses> try_nvml_use(const Context& context, const gpu::Inventory& inv
 std::optional<gpu::Uses> nvml_use(const Context& context, const gpu::Inventory& inventory) {
   auto use = try_nvml_use(context, inventory, kDeadline);
   if (use.ok()) return std::move(*use);
-  context.log.warn("cannot tell how busy GPUs are: " + to_line(use.error()) + ", ignoring");
+  context.log.warn("cannot read how busy the GPUs are: " + to_line(use.error()) + ", ignoring");
   return std::nullopt;
 }
 

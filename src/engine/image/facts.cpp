@@ -149,8 +149,8 @@ Result<facts::ImageFacts> facts_of_image(const Context& context, const image::Im
     if (kept.ok() && kept->version == facts::kVersion) return kept;
   }
   if (!image.unpacked()) {
-    return make_error(Kind::not_found, "one of its layers is not unpacked here",
-                      "berth pull, for the image is not complete");
+    return make_error(Kind::not_found, "one of its layers is not unpacked",
+                      "berth pull, to complete the image");
   }
   facts::ImageFacts found = TRY(find_facts(context, image));
   TRY(sys::make_directories(sys::cwd(), context.paths.state + "/facts", 0700));

@@ -59,11 +59,10 @@ Result<void> check_no_image_file(const std::string& reference) {
   bool named = std::any_of(std::begin(kSuffixes), std::end(kSuffixes),
                            [&](std::string_view end) { return reference.ends_with(end); });
   if (!named || !TRY(sys::stat_entry(sys::cwd(), reference))) return {};
-  return make_error(Kind::usage,
-                    quote(reference) +
-                        " is the name of an image in a registry; a file is told by "
-                        "its path",
-                    "./" + reference);
+  return make_error(
+      Kind::usage,
+      quote(reference) + " is the name of an image in a registry; a file is given by its path",
+      "./" + reference);
 }
 
 Result<image::Image> describe_image_file(const std::string& path) {

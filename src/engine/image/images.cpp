@@ -89,7 +89,7 @@ Result<RemovedImage> remove_image(const Context& context, std::string_view refer
   }
   image::Removal removal = TRY(store.remove(reference, image::RemoveOptions{options.force}));
   if (removal.kept) {
-    context.log.warn("cannot tell what nothing needs any more: " + to_line(*removal.kept) +
+    context.log.warn("cannot find out what is still needed: " + to_line(*removal.kept) +
                      "; keeping all layers, ignoring");
   }
   RemovedImage removed;

@@ -80,9 +80,10 @@ Result<sys::Layer> empty_layer(const Context& context) {
 /// What an ordinary user mounts in namespaces of berth's own would be gone with it.
 Result<void> check_may_mount() {
   if (TRY(sys::identity()).effective_uid == 0) return {};
-  return make_error(
-      Kind::denied, "an ordinary user may mount in namespaces of his own alone",
-      "berth unshare, in which it works; or berth run --mount type=image,src=IMAGE,dst=/mnt");
+  return make_error(Kind::denied,
+                    "an ordinary user can mount only in a user namespace of their own",
+                    "berth unshare, and the same command in it; or berth run --mount "
+                    "type=image,src=IMAGE,dst=/mnt");
 }
 
 Result<void> mount_layers(const Context& context, const ImageSource& source,
@@ -171,7 +172,7 @@ std::string mounted_at(std::string_view image_id) {
 
 Result<void> run_unshared(const Context& context, const std::vector<std::string>& command) {
   if (context.identity == Identity::root) {
-    return make_error(Kind::usage, "root of the machine has all ids and may mount already",
+    return make_error(Kind::usage, "root has all ids and can already mount",
                       "the command itself, without berth unshare");
   }
   std::vector<std::string> words = command;

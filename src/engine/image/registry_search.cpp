@@ -43,7 +43,7 @@ Result<std::vector<image::FoundRepository>> search_registry(const Context& conte
 Result<TagList> list_tags(const Context& context, const SearchWish& wish,
                           const Progress& progress) {
   if (!wish.filters.empty()) {
-    return make_error(Kind::usage, "--filter: tags have neither stars nor a mark");
+    return make_error(Kind::usage, "--filter cannot be used together with --list-tags");
   }
   image::Reference reference = TRY(image::Reference::parse(wish.term));
   image::TagsRequest request;

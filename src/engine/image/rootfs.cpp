@@ -29,8 +29,8 @@ Result<void> check_place(const oci::Spec& spec, const LayerView& root, const std
   if (TRY(root.look_up(path)) != LayerView::Type::absent) return {};
   return make_error(Kind::not_found,
                     quote(path) +
-                        " does not exist in the root file system, which is the host's "
-                        "own: nothing is made there",
+                        " does not exist in the root file system, which is a directory of the "
+                        "host: nothing is created there",
                     "a place that exists");
 }
 

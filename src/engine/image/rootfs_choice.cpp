@@ -86,8 +86,7 @@ RootfsChoice fall_back(const Context& context, const Error& why) {
   choice.driver = RootfsDriver::copy;
   choice.reason += "; no fuse-overlayfs: " + line_of(served.error());
   choice.cost =
-      "using a copy of the image instead, which takes its time and its space at each new "
-      "container";
+      "using a copy of the image instead, which takes time and space for each new container";
   return choice;
 }
 

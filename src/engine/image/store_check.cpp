@@ -20,7 +20,7 @@ Result<image::CheckReport> check_store(const Context& context, Repair repair) {
   request.repair = repair == Repair::yes;
   image::TransferResult result = TRY(transfer(context, std::move(request), {}));
   if (result.check) return std::move(*result.check);
-  return make_error(Kind::corrupt, "berth-transfer is of another version");
+  return make_error(Kind::corrupt, "berth-transfer has another version");
 }
 
 }  // namespace berth::engine

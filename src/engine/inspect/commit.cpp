@@ -44,7 +44,7 @@ class Pause {
       id_ = container.id;
     } else {
       context.log.warn(to_line(paused.error()) +
-                       "; what it writes meanwhile may be torn, ignoring");
+                       "; files that it writes meanwhile may be incomplete, ignoring");
     }
   }
   Pause(const Pause&) = delete;

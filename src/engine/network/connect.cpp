@@ -54,7 +54,7 @@ Result<Changing> open_container(const Context& context, std::string_view network
   auto text = TRY(sys::read_file_if_exists(changing.files, kRequestFile, kMaxRequest));
   if (!text) {
     return make_error(Kind::unsupported,
-                      "container " + quote(summary.name) + " keeps no list of its networks",
+                      "container " + quote(summary.name) + " has no list of its networks",
                       "-d when it is started, or --network NAME");
   }
   changing.request = TRY(parse_run_request(*text));
@@ -79,11 +79,12 @@ Result<void> check_can_change(const Context& context, const Changing& changing) 
   if (lease && !lease->outside.empty()) return {};
   const std::string& name = changing.summary.name;
   const std::string& network = changing.network.name;
-  return make_error(Kind::unsupported,
-                    "connect container " + quote(name) +
-                        ": it was started in no network with a name, and gets none while it runs",
-                    "berth stop " + name + ", berth network connect " + network + " " + name +
-                        ", berth start " + name);
+  return make_error(
+      Kind::unsupported,
+      "connect container " + quote(name) +
+          ": it was started without a named network, and cannot get one while it runs",
+      "berth stop " + name + ", berth network connect " + network + " " + name + ", berth start " +
+          name);
 }
 
 /// What the next start makes of it, by whom that is done: berth, or the monitor alone.
@@ -130,7 +131,7 @@ Result<void> connect_network(const Context& context, const JoinedNetwork& joined
   if (!can_join) {
     return make_error(Kind::usage, "container " + quote(changing.summary.name) + " has network " +
                                        quote(to_json_text(request.network)) +
-                                       ", which goes with no other one");
+                                       ", which cannot be combined with another one");
   }
   if (is_in(request, network)) {
     return make_error(Kind::exists, "endpoint with name " + changing.summary.name +

@@ -50,7 +50,7 @@ Result<std::string> hosts_text(const RunRequest& request, std::string_view hostn
     if (address == network::kHostGateway && !has_way_out(request.network)) {
       if (!shared) {
         return make_error(Kind::unsupported,
-                          "--add-host " + quote(entry) + ": this network has no way to the host",
+                          "--add-host " + quote(entry) + ": this network has no route to the host",
                           "--network host");
       }
       address = "127.0.0.1";

@@ -65,7 +65,7 @@ Result<std::optional<network::Holder>> find_holder(const Context& context) {
   if (!directory) return std::optional<network::Holder>();
   auto text =
       TRY_CTX(sys::read_trusted_file_if_exists(*directory, network::kHolderFile, kMaxHolder),
-              "cannot trust the record of who holds the networks, in " + path);
+              "cannot trust the record of the networks' holder in " + path);
   if (!text) return std::optional<network::Holder>();
   auto holder = json::read<network::Holder>(*text, network::kHolderFile);
   bool counts = holder.ok() && holder->boot_id == TRY(sys::boot_id()) &&

@@ -197,7 +197,7 @@ Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish) {
   }
   if (wish.driver != "bridge") {
     return make_error(Kind::unsupported,
-                      "network driver " + quote(wish.driver) + ": there is bridge alone",
+                      "network driver " + quote(wish.driver) + ": the only driver is bridge",
                       "--driver bridge, or berth run --network host");
   }
   if (is_word_of_ours(wish.name)) {
@@ -210,7 +210,7 @@ Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish) {
   const std::vector<NetworkRecord>& others = records.good;
   if (wish.subnet.empty() && !records.damage.empty()) {
     return std::move(records.damage.front())
-        .with_context("cannot choose a subnet beside an unknown one")
+        .with_context("cannot choose a subnet: that of another network is not known")
         .with_hint("--subnet 10.1.2.0/24, or remove that file of " + networks_directory(context));
   }
   for (const NetworkRecord& one : others) {
@@ -272,7 +272,7 @@ Result<std::optional<NetworkRecord>> find_network(const Context& context,
     if (found) {
       return make_error(
           Kind::usage,
-          "network " + escape_controls(reference) + " is ambiguous: several ids begin so",
+          "network " + escape_controls(reference) + " is ambiguous: several ids start with it",
           "berth network ls --no-trunc");
     }
     found = std::move(one);
@@ -374,8 +374,7 @@ Result<JoinedNetwork> parse_joined_network(const Context& context, std::string_v
         joined.mac = TRY_CTX(read_mac(value), "--network " + quote(text));
       } else {
         return make_error(Kind::usage, "--network " + quote(text) +
-                                           ": expected name=, alias=, ip= and mac-address= "
-                                           "alone");
+                                           ": expected only name=, alias=, ip= and mac-address=");
       }
     }
   }
@@ -386,8 +385,9 @@ Result<JoinedNetwork> parse_joined_network(const Context& context, std::string_v
     return joined;
   }
   if (is_word_of_ours(joined.name) || joined.name.starts_with("container:")) {
-    return make_error(Kind::usage, "network " + quote(joined.name) + " goes with no other one",
-                      "one --network alone");
+    return make_error(Kind::usage,
+                      "network " + quote(joined.name) + " cannot be combined with another one",
+                      "only one --network");
   }
   auto record = TRY(find_network(context, joined.name));
   if (!record) return no_network(joined.name);

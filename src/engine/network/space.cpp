@@ -93,7 +93,7 @@ Result<std::optional<Identity>> settle_among_networks(const Context& context,
       TRY(place.process ? enter_space(*place.process) : settle(Needs::user_namespace, context.log));
   if (place.stranded > 0) {
     context.log.warn("the holder of the networks was killed: " + std::to_string(place.stranded) +
-                     " running containers had lost them, making them anew");
+                     " running containers have lost them; making new ones");
   }
   TRY(call_network(inside, {"provide", json::write(request)}));
   return std::optional<Identity>(inside.identity);

@@ -218,9 +218,10 @@ Error refused(const match::Verdict& verdict, const image::Image& image) {
   const match::Clause* clause = verdict.decisive();
   std::string name =
       image.references.empty() ? image.id.text() : image.references.front().familiar();
-  std::string way = verdict.outcome == match::Outcome::fail ? "--force starts it all the same"
+  std::string way = verdict.outcome == match::Outcome::fail ? "--force starts it anyway"
                                                             : "without --strict it starts";
-  return make_error(Kind::unsupported, clause != nullptr ? clause->reason : "it does not run here",
+  return make_error(Kind::unsupported,
+                    clause != nullptr ? clause->reason : "it does not run on this machine",
                     way + "; see 'berth why --local " + name + "'");
 }
 

@@ -35,8 +35,9 @@ Result<GpuMemory> parse_gpu_memory(std::string_view text) {
   bool fine = parts.size() <= 2 && most && *most > 0 && kept.has_value() == (parts.size() == 2) &&
               kept.value_or(0) <= *most;
   if (fine) return GpuMemory{*most, kept};
-  return make_error(Kind::usage,
-                    "expected the most, such as 10g, or that and no more kept: 10g,8g");
+  return make_error(
+      Kind::usage,
+      "expected a limit, such as 10g, or a limit and at most as much reserved: 10g,8g");
 }
 
 Result<uint32_t> parse_gpu_cores(std::string_view text) {
@@ -80,7 +81,7 @@ bool lacks_region(const gpu::Inventory& inventory, const MemoryRegions& regions)
 Result<std::map<std::string, std::string>> limit_gpu_memory(
     const GpuMemory& wanted, const std::vector<gpu::Selected>& selected,
     const MemoryRegions& regions) {
-  if (selected.empty()) return refused(Kind::usage, "no GPU is asked for", "--gpus");
+  if (selected.empty()) return refused(Kind::usage, "no GPU was requested", "--gpus");
   std::map<std::string, std::string> files;
   for (const gpu::Selected& one : selected) {
     const std::string name = "GPU " + gpu::index_of(one);

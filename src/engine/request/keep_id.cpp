@@ -66,7 +66,7 @@ std::string with_line(std::string_view text, const std::string& line) {
 Result<void> check(const Context& context, const RunRequest& request) {
   if (context.identity == Identity::root) {
     return make_error(Kind::usage, "keep-id is only supported in rootless mode",
-                      "without it: root keeps every id");
+                      "no --userns: root has every id");
   }
   if (joined_container(request).empty()) return {};
   return make_error(Kind::usage,

@@ -73,7 +73,7 @@ Result<std::vector<std::string>> make_command(const std::vector<std::string>& im
   bool marked = args.empty() && tail.size() > 1 && tail.front() == "--";
   args.insert(args.end(), tail.begin() + (marked ? 1 : 0), tail.end());
   if (args.empty()) {
-    return make_error(Kind::usage, "the image names no command and none was given",
+    return make_error(Kind::usage, "the image has no command and none was given",
                       "a command after the image, e.g. /bin/sh");
   }
   if (args[0].empty()) return make_error(Kind::usage, "the command is an empty string");

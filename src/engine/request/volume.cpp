@@ -153,7 +153,7 @@ Result<void> MountParser::take_pair(const std::string& key, const std::string& v
   } else if (key == "volume-driver" && (value.empty() || value == "local")) {
     for_volume_ = true;
   } else if (key == "volume-driver" || key == "volume-opt") {
-    return wrong_volume(text_, key + " is not supported: there is the local driver alone");
+    return wrong_volume(text_, key + " is not supported: the only driver is local");
   } else if (key == "tmpfs-size") {
     auto bytes = parse_bytes(value);
     if (!bytes)

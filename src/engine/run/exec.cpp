@@ -216,7 +216,7 @@ Result<RunOutcome> exec(const Context& context, std::string_view reference,
   TRY(add_rights(container, spec, request, changes));
   if (!request.workdir.value_or("").empty()) changes.cwd = request.workdir;
   if (request.terminal && request.detach) {
-    context.log.warn("-t: nobody holds the terminal of what runs in the background, ignoring");
+    context.log.warn("-t: a command in the background has no terminal, ignoring");
   }
   changes.terminal = request.terminal && !request.detach;
   const oci::Process process = oci::with_changes(spec.process.value_or(oci::Process()), changes);

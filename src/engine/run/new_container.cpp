@@ -125,7 +125,7 @@ Result<void> NewContainer::write(const Decision& decision) {
   const std::string& signal = image.config.config.stop_signal;
   if (!request.stop_signal && !signal.empty() && !parse_signal(signal).ok()) {
     context_->log.warn("the image's stop signal " + quote(signal) +
-                       " is no signal, using SIGTERM instead");
+                       " is not a signal, using SIGTERM instead");
   }
   TRY(write_request());
   TRY(take_name(record));
@@ -161,7 +161,7 @@ Result<void> NewContainer::take_name(record::Container& record) {
 void save_explanation(const Context& context, Decision& decision, const sys::Fd& files) {
   auto kept = keep(explain(std::move(decision.evidence), decision.spec), files);
   if (!kept.ok()) {
-    context.log.warn("cannot keep what 'berth explain' prints: " + to_line(kept.error()) +
+    context.log.warn("cannot store what 'berth explain' shows: " + to_line(kept.error()) +
                      ", ignoring");
   }
 }

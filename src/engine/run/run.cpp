@@ -31,10 +31,10 @@ RunOutcome outcome_of(const std::string& id, Ended ended) {
 
 Result<void> check_launcher(const Resolved& resolved) {
   if (!resolved.call().pmi_descriptor || owner_of(resolved) == Owner::caller) return {};
-  return make_error(Kind::usage,
-                    "PMI_FD: the launcher's socket is given to a container that goes with its "
-                    "command alone",
-                    "--rm, without -t, -d and a health check");
+  return make_error(
+      Kind::usage,
+      "PMI_FD: only a container that ends with its command can have the launcher's socket",
+      "--rm, without -t, -d and a health check");
 }
 
 /// With berth-runtime, which `front` has started, as its only owner.

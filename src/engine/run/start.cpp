@@ -116,10 +116,10 @@ Result<RunOutcome> attach_to(const Context& context, const std::string& id,
   auto socket = connect_to_monitor(context.paths, id);
   if (!socket.ok()) {
     if (record.watched) return std::move(socket).error();
-    return make_error(
-        Kind::unsupported,
-        "cannot attach to container " + quote(record.name) + ": it is in front of another process",
-        "run it without --rm, or with -t or -d");
+    return make_error(Kind::unsupported,
+                      "cannot attach to container " + quote(record.name) +
+                          ": it runs in the foreground of another process",
+                      "run it without --rm, or with -t or -d");
   }
   ignore(greet_monitor(*socket, options));  // one that has hung up has said why
   emit_container_event(context.paths, id, "attach");
@@ -196,7 +196,7 @@ Result<RunOutcome> stay_with(const Context& context, const std::string& id, sys:
   }
   if (!attached.status) {
     return make_error(Kind::not_found, "container " + quote(id.substr(0, 12)) +
-                                           " lost its owner: its exit status is not known");
+                                           " lost its monitor: its exit status is not known");
   }
   outcome.status = *attached.status;
   outcome.reason = reason_of({outcome.status, attached.asked}, attached.printed);

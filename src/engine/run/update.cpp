@@ -139,21 +139,24 @@ Result<void> update_container(const Context& context, std::string_view reference
   if (checked.ok()) checked = check_limits(request->limits);
   if (checked.ok()) checked = check_most(request->site.most, request->limits);
   if (checked.ok() && changes.gpus && request->site.gpus) {
-    checked = make_error(Kind::denied, "--gpus: a rule of the site says which it has",
+    checked = make_error(Kind::denied, "--gpus: a rule of the site sets its GPUs",
                          "berth explain " + summary.name);
   }
   if (!checked.ok()) return cannot_update(std::move(checked).error(), summary);
   bool runs = summary.state == ContainerState::running || summary.state == ContainerState::paused;
   bool limits_change = !(request->limits == before);
   if (runs && limits_change && changes.gpus) {
-    return cannot_update(make_error(Kind::usage, "it runs, so its GPUs are changed by themselves",
-                                    "berth update --gpus alone, then the limits"),
-                         summary);
+    return cannot_update(
+        make_error(
+            Kind::usage,
+            "it runs, and GPUs of a running container cannot be changed together with other values",
+            "berth update --gpus, then another berth update for the limits"),
+        summary);
   }
   if (runs && limits_change) {
     if (!summary.watched) {
-      return cannot_update(make_error(Kind::unsupported, "it is in front of another process"),
-                           summary);
+      return cannot_update(
+          make_error(Kind::unsupported, "it runs in the foreground of another process"), summary);
     }
     auto updated = update_live(context, summary.id, live_resources(before, changes.limits));
     if (!updated.ok()) return cannot_update(std::move(updated).error(), summary);

@@ -180,8 +180,9 @@ Result<void> GpuUpdate::apply() {
   auto back = done.error().kind == Kind::interrupted ? set_devices(before_) : Result<void>();
   if (back.ok()) back = put_back();
   if (!back.ok()) {
-    context_.log.warn("what the container has now is not known, so it keeps all of it: " +
-                      to_line(back.error()));
+    context_.log.warn(
+        "what the container has now is not known, so it keeps all GPUs that it may have: " +
+        to_line(back.error()));
   }
   return done;
 }
@@ -189,7 +190,7 @@ Result<void> GpuUpdate::apply() {
 Result<void> GpuUpdate::carry_out() {
   TRY(set_devices(after_));
   if (TRY(first_process_of(context_, container_.id)) != pid_) {
-    return make_error(Kind::interrupted, "it was started again meanwhile", "berth update again");
+    return make_error(Kind::interrupted, "it was restarted meanwhile", "berth update again");
   }
   TRY(sys::replace_file(files_, in_bundle(kConfig), oci::write_spec(after_), 0600));
   state_ = State::after;
@@ -236,7 +237,7 @@ void GpuUpdate::move_beside() {
     return std::pair(spec.linux_.resources->cpu->cpus, spec.linux_.resources->cpu->mems);
   };
   if (after_.annotations != before_.annotations) {
-    context_.log.warn("what runs in it stays on the processors that it had");
+    context_.log.warn("its processes stay on the CPUs that they had");
   }
   auto [cpus, mems] = place(after_);
   if (place(before_) == std::pair(cpus, mems)) return;

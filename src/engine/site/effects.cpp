@@ -300,7 +300,7 @@ Result<void> Applier::set_limits() {
     std::erase_if(request_.ulimits, same);
     request_.ulimits.push_back(std::move(ulimit));
   }
-  TRY_CTX(check_limits(limits), "cannot keep to the limits of the site's rules");
+  TRY_CTX(check_limits(limits), "cannot apply the limits of the site's rules");
   return {};
 }
 
@@ -344,7 +344,7 @@ Result<void> apply_effects(const Context& context, const policy::Effects& effect
 Result<void> check_most(const Limits& most, const Limits& limits) {
   auto is_over = [](auto now, auto site) { return policy::lower_limit(now, site) != now; };
   auto over = [](const char* flag, const std::string& site) {
-    return make_error(Kind::denied, std::string(flag) + ": the site lets it have at most " + site);
+    return make_error(Kind::denied, std::string(flag) + ": the site allows at most " + site);
   };
   if (most.memory_bytes && is_over(limits.memory_bytes.value_or(0), *most.memory_bytes)) {
     return over("--memory", std::to_string(*most.memory_bytes) + " bytes");

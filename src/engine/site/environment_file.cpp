@@ -44,7 +44,7 @@ Result<std::vector<std::string>> search_directories(const Environment& caller) {
 Result<edf::File> file_of(const sys::Fd& file, const std::string& path) {
   struct stat info = TRY(sys::stat_fd(file, path));
   if (!S_ISREG(info.st_mode)) {
-    return make_error(Kind::usage, quote(path) + " is no regular file");
+    return make_error(Kind::usage, quote(path) + " is not a regular file");
   }
   std::string text = TRY(sys::read_all(file, path, kMaxDefinition));
   return edf::File{path, std::move(text)};
@@ -81,15 +81,16 @@ Result<std::string> reference_of(const std::string& image) {
   size_t hash = image.find('#');
   std::string registry = hash == std::string::npos ? "" : image.substr(0, hash);
   if (registry.find('@') != std::string::npos) {
-    return make_error(Kind::usage, "image " + quote(image) + " names a user of the registry",
-                      "berth login, and the image without him");
+    return make_error(Kind::usage,
+                      "image " + quote(image) + " contains a user name for the registry",
+                      "berth login, and the image without the user name");
   }
   std::string name = registry.empty() ? image : registry + "/" + image.substr(hash + 1);
   image::Reference reference = TRY(image::Reference::parse(name));
   // "docker.io" may be left out of a name; no other registry is.
   if (registry.empty() || reference.registry() == registry) return name;
   return make_error(Kind::usage,
-                    "image " + quote(image) + ": " + quote(registry) + " is no registry");
+                    "image " + quote(image) + ": " + quote(registry) + " is not a registry");
 }
 
 Result<AnyMount> read_mount(const std::string& text, const std::string& working_directory) {
@@ -102,7 +103,7 @@ Result<AnyMount> read_mount(const std::string& text, const std::string& working_
   std::string target = TRY(placed_path(std::string(parts[1]), working_directory));
   std::string flags(parts.size() == 3 ? parts[2] : "rw");
   if (!source.starts_with('/')) {
-    return make_error(Kind::usage, "mount " + quote(text) + ": the source is no absolute path",
+    return make_error(Kind::usage, "mount " + quote(text) + ": the source is not an absolute path",
                       "'./' before a path below this directory");
   }
   bool squashfs = flags == "sqsh";
@@ -176,7 +177,7 @@ Result<void> add_annotations(const std::map<std::string, edf::Text>& annotations
     request.annotations.emplace(name, text.text);
   }
   if (hooks.empty()) return {};
-  log.warn("no hook answers to " + join(hooks, ", ") + ": they are for CSCS's engine, ignoring");
+  log.warn("no hook is run for " + join(hooks, ", ") + ": they are for CSCS's engine, ignoring");
   return {};
 }
 
@@ -186,7 +187,7 @@ Result<void> add_workdir(const edf::Text& workdir, const std::string& working_di
   if (request.workdir || path.empty()) return {};
   if (!path.starts_with('/')) {
     return make_error(Kind::usage,
-                      workdir.place + ": workdir " + quote(path) + " is no absolute path");
+                      workdir.place + ": workdir " + quote(path) + " is not an absolute path");
   }
   request.workdir = std::move(path);
   return {};

@@ -65,10 +65,10 @@ std::string first_word(const RunRequest& request, const oci::ContainerDefaults& 
 Error cannot_decide(Error error, const char* what) {
   return std::move(error)
       .with_context(
-          std::string("cannot decide which rules of the site apply, some of which ask for "
-                      "the caller's ") +
+          std::string(
+              "cannot decide which rules of the site apply, because some depend on the caller's ") +
           what)
-      .with_hint("numbers in 'when' ask nobody");
+      .with_hint("numbers in 'when', which need no name service");
 }
 
 Result<void> add_caller(const Context& context, policy::Needs needs, policy::Facts& facts) {

@@ -119,8 +119,8 @@ Result<void> check_places(const std::vector<Given>& registries, const RunRequest
   }
   bool made_here = image != nullptr && image->sources.empty();
   return make_error(Kind::denied,
-                    (made_here ? "the site takes no images that were made or loaded here"
-                               : "the site takes no images from " + quote(places.front())) +
+                    (made_here ? "the site does not allow images that were built or loaded here"
+                               : "the site does not allow images from " + quote(places.front())) +
                         " (rule " + quote(registries.front().rule) + ")",
                     (made_here ? "berth pull, from " : "") + ("one of " + join(allowed, ", ")));
 }

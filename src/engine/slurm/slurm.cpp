@@ -23,7 +23,7 @@ Result<void> check_name(const std::string& name) {
                          [](char c) { return c <= ' ' || c == 0x7f || c == '#' || c == '='; });
   if (!name.empty() && !bad) return {};
   return make_error(Kind::usage, "--node: expected a name of slurm.conf, got " + quote(name),
-                    "--node n1, or --node 'n[1-8]' for nodes that are alike");
+                    "--node n1, or --node 'n[1-8]' for identical nodes");
 }
 
 /// Where a processor is; empty numbers where the kernel does not tell.
@@ -51,18 +51,17 @@ void warn_of_unknown_slices(const Context& context, const node::Profile& profile
                              [](const auto& gpu) { return gpu.mig && gpu.mig_profiles.empty(); });
   if (!unknown) return;
   context.log.warn(
-      "a GPU in MIG mode has no slice that the driver tells of (berth doctor gpu), "
-      "ignoring it");
+      "the driver lists no slice of a GPU in MIG mode (see 'berth doctor gpu'), ignoring the GPU");
 }
 
 }  // namespace
 
 Result<SlurmNode> slurm_node(const Context& context, const SlurmRequest& request) {
   if (request.profile && request.devices) {
-    return make_error(Kind::usage,
-                      "the lines of gres.conf: a saved profile does not say which device nodes "
-                      "there are",
-                      "berth slurm features --gres-conf on the node itself");
+    return make_error(
+        Kind::usage,
+        "print the lines of gres.conf: a saved profile does not contain the device nodes",
+        "berth slurm features --gres-conf on the node itself");
   }
   node::Profile profile = TRY(node_of(context, request.profile));
   SlurmNode node;

@@ -209,7 +209,7 @@ Result<void> check_save(const std::string& output) {
   }
   auto there = TRY(sys::stat_entry(sys::cwd(), output));
   if (there && !S_ISREG(there->st_mode)) {
-    return make_error(Kind::usage, "--container-save: " + quote(output) + " is no file");
+    return make_error(Kind::usage, "--container-save: " + quote(output) + " is not a file");
   }
   std::string directory = output.substr(0, output.rfind('/') + 1);
   TRY_CTX(sys::check_access(sys::cwd(), directory, W_OK | X_OK), "--container-save");
@@ -431,7 +431,7 @@ Result<std::string> container_of_step(const Context& context, const std::string&
   }
   if (!found.empty()) return found;
   return make_error(Kind::not_found, "step " + quote(job) + " has no container on this node",
-                    "JOB.STEP as 'squeue --steps' has it, on a node of the step while it runs");
+                    "JOB.STEP as 'squeue --steps' shows it, on a node of the running step");
 }
 
 Result<std::vector<std::string>> containers_of_job(const Context& context, const std::string& job,
@@ -491,7 +491,7 @@ Result<RunOutcome> run_slurm_task(const Context& context, const SlurmStep& step,
   for (Key key : {Key::name, Key::save}) {
     if (step.asked.value(key) == nullptr) continue;
     return make_error(Kind::unsupported,
-                      "a container of --container is gone with its task: no name, nothing saved",
+                      "a container of --container ends with its task: it cannot be named or saved",
                       "unset PYXIS_CONTAINER_NAME PYXIS_CONTAINER_SAVE, or --container-image of "
                       "spank_berth.so");
   }

@@ -337,7 +337,8 @@ Result<void> reserve_name(const std::string& root, const std::string& name, cons
     // Its container is gone: a name is always bound after its directory was made.
     TRY(release_link(root, name, *bound));
   }
-  return make_error(Kind::busy, "container name " + quote(name) + " changes hands all the time");
+  return make_error(
+      Kind::busy, "container name " + quote(name) + " is taken by other processes again and again");
 }
 
 Result<std::optional<std::string>> find_name(const std::string& root, const std::string& name) {
@@ -361,7 +362,8 @@ Result<sys::Fd> take_turn(const sys::Fd& files, const std::string& name) {
   auto end = std::chrono::steady_clock::now() + kPatience;
   while (!TRY(sys::try_lock(lock, sys::LockMode::exclusive, name))) {
     if (std::chrono::steady_clock::now() > end) {
-      return make_error(Kind::busy, "update container " + quote(name) + ": another update does");
+      return make_error(Kind::busy,
+                        "update container " + quote(name) + ": another update is running");
     }
     std::this_thread::sleep_for(kPause);
   }

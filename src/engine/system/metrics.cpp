@@ -181,7 +181,7 @@ Result<Measured> measure_all(const Context& context) {
   if (gpus.ok()) {
     measured.gpus = *std::move(gpus);
   } else {
-    context.log.warn("cannot tell about GPUs: " + to_line(gpus.error()) + ", ignoring");
+    context.log.warn("cannot read the use of GPUs: " + to_line(gpus.error()) + ", ignoring");
   }
   return measured;
 }

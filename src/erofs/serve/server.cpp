@@ -20,7 +20,7 @@
 namespace berth::erofs {
 namespace {
 
-/// Seconds for which the kernel need not ask again: for ever.
+/// Seconds of validity for the kernel's cache: for ever.
 constexpr double kForever = 1e9;
 constexpr unsigned kFewestThreads = 4;
 constexpr unsigned kMostThreads = 16;
@@ -36,7 +36,7 @@ Session& session_of(fuse_req_t request) {
   return *static_cast<Session*>(fuse_req_userdata(request));
 }
 
-// The kernel's numbers: 1 is the root, 0 is nothing. An image's own may be 0 and 1 too.
+// The kernel's numbers: 1 is the root, 0 is invalid. An image's own may be 0 and 1 too.
 constexpr fuse_ino_t kFirst = FUSE_ROOT_ID + 1;
 
 fuse_ino_t node_of(const Session& session, uint64_t inode) {
@@ -53,7 +53,7 @@ int errno_of(const Error& error) {
   return error.sys_errno != 0 ? error.sys_errno : EIO;
 }
 
-/// Whatever is wrong with the image is an error of this one question.
+/// A fault of the image is only an error of this request.
 template <class Work>
 void answer(fuse_req_t request, const Work& work) {
   int failed = 0;
@@ -93,8 +93,8 @@ fuse_entry_param entry_of(const Session& session, const Inode& inode) {
 void initialise(void* data, fuse_conn_info* connection) {
   auto& session = *static_cast<Session*>(data);
   auto can = [&](unsigned flag) { return (connection->capable & flag) != 0; };
-  // Not FUSE_CAP_SPLICE_MOVE: it would take the pages from the image's file, where the next mount
-  // finds them.
+  // Not FUSE_CAP_SPLICE_MOVE: it would take pages out of the image file's page cache, where the
+  // next mount needs them.
   constexpr unsigned kWanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_SPLICE_WRITE |
                                FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_READDIRPLUS |
                                FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_CACHE_SYMLINKS |
@@ -112,7 +112,7 @@ void look_up(fuse_req_t request, fuse_ino_t parent, const char* name) {
     Inode directory = TRY(inode_of(session, parent));
     auto found = TRY(session.tree.reader().find(directory, name));
     fuse_entry_param entry = {};
-    entry.entry_timeout = kForever;  // that there is none stays true as well
+    entry.entry_timeout = kForever;  // a negative entry stays valid too
     if (found) {
       Inode inode = TRY(session.tree.inode(*found));
       entry = entry_of(session, inode);
@@ -141,7 +141,7 @@ void read_link(fuse_req_t request, fuse_ino_t node) {
 }
 
 void open_file(fuse_req_t request, fuse_ino_t, fuse_file_info* file) {
-  // The kernel takes this for an answer to all further ones.
+  // The kernel takes this as the answer to all further opens.
   if (session_of(request).no_open) {
     fuse_reply_err(request, ENOSYS);
     return;
@@ -163,10 +163,10 @@ void open_directory(fuse_req_t request, fuse_ino_t, fuse_file_info* file) {
 void read_file(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, fuse_file_info*) {
   answer(request, [&](Session& session) -> Result<void> {
     Inode inode = TRY(inode_of(session, node));
-    if (!S_ISREG(inode.mode)) return make_error(Kind::corrupt, "read what is no file");
-    // Else the end of a file that was cut short would be read as zeros.
+    if (!S_ISREG(inode.mode)) return make_error(Kind::corrupt, "read what is not a file");
+    // Otherwise the rest of a truncated file would be read as zeros.
     TRY(session.tree.reader().check_length());
-    // A vector of two: there is room for one in the struct itself. libfuse splices a single one.
+    // A vector of two: the struct itself has room for one. libfuse splices a single one.
     alignas(fuse_bufvec) std::array<char, sizeof(fuse_bufvec) + sizeof(fuse_buf)> room = {};
     auto* content = new (room.data()) fuse_bufvec();
     for (const Piece& piece : Reader::places(inode, static_cast<uint64_t>(offset), size)) {
@@ -187,7 +187,7 @@ void read_file(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, f
   });
 }
 
-/// Entries of a directory in the kernel's form. What comes behind an entry has the place
+/// Entries of a directory in the kernel's format. The offset behind an entry is
 /// "block << kIndexBits | index".
 class Listing {
  public:
@@ -221,12 +221,12 @@ class Listing {
     return type < std::size(kBits) ? kBits[type] : 0;
   }
 
-  /// Whether there was room for it.
+  /// Returns whether there was room for it.
   bool add(const DirectoryBlock::Entry& entry, uint64_t next) {
     std::string name(entry.name);
     char* to = bytes_.data() + used_;
     size_t left = bytes_.size() - used_;
-    // Without a node: the kernel will ask for it, and hear then what is wrong.
+    // Without a node: the kernel will look it up, and get the error then.
     fuse_entry_param shown = {};
     shown.attr.st_ino = entry.inode;
     shown.attr.st_mode = type_bits(entry.type);
@@ -257,7 +257,7 @@ void list(fuse_req_t request, fuse_ino_t node, size_t size, off_t from, Listing:
     Inode directory = TRY(inode_of(session, node));
     Listing listing(request, session, form, std::min(size, kMost));
     auto filled = listing.fill(directory, static_cast<uint64_t>(from));
-    // What was found before the damage is told first.
+    // Entries before the damage are returned first.
     if (!filled.ok() && listing.bytes().empty()) return filled;
     fuse_reply_buf(request, listing.bytes().data(), listing.bytes().size());
     return {};
@@ -272,7 +272,7 @@ void list_entries(fuse_req_t request, fuse_ino_t node, size_t size, off_t from, 
   list(request, node, size, from, Listing::Form::entries);
 }
 
-/// The kernel asks for the size first, or gives the room that it has.
+/// The kernel first asks for the size, or passes its buffer's size.
 void reply_text(fuse_req_t request, std::string_view text, size_t room) {
   if (room == 0) {
     fuse_reply_xattr(request, text.size());
@@ -359,7 +359,7 @@ Result<void> serve(const ShownTree& tree, const sys::Fd& image, const std::strin
     return make_error(Kind::io, "use FUSE at " + quote(place));
   }
   std::unique_ptr<fuse_loop_config, EndConfig> config(fuse_loop_cfg_create());
-  // A thread waits for the disk while others answer; each with a queue of its own where it may.
+  // Threads wait for the disk while others answer; each with a queue of its own if possible.
   unsigned threads =
       std::clamp(2 * std::thread::hardware_concurrency(), kFewestThreads, kMostThreads);
   fuse_loop_cfg_set_max_threads(config.get(), threads);

@@ -9,10 +9,10 @@
 
 namespace berth::erofs {
 
-/// Serves the tree of `image` through FUSE, by several threads, until the last mount of it is gone.
-/// `place`: "/dev/fd/N", a connection that is mounted already, or a directory to mount it at.
-/// What the kernel asks for once it keeps, for nothing here ever changes; the content of files goes
-/// from the image's file to the kernel without a copy of ours.
+/// Serves the tree of `image` through FUSE, with several threads, until its last mount is gone.
+/// `place`: "/dev/fd/N", a connection that is mounted already, or a directory to mount it at. The
+/// kernel caches everything, as nothing ever changes; file content goes from the image's file to
+/// the kernel without a copy.
 /// Errors: io.  fuse(4)
 Result<void> serve(const ShownTree& tree, const sys::Fd& image, const std::string& place);
 

@@ -36,14 +36,14 @@ Result<Inode> ShownTree::inode(uint64_t number) const {
   return inode;
 }
 
-/// By the keys that are shown; of two with one key the first.
+/// By visible keys; of two with one key the first.
 Result<std::vector<AttributePlace>> ShownTree::attributes(const Inode& inode) const {
   std::vector<AttributePlace> shown;
   std::set<std::string> lists;
   for (AttributePlace& attribute : TRY(reader_->attributes(inode))) {
     if (is_list(attribute.key)) {
       if (!lists.insert(attribute.key).second) continue;
-      // The kernel would refuse the file itself for an id that it does not know.
+      // The kernel would refuse the whole file because of an unknown id.
       std::string list = TRY(reader_->read(attribute.value));
       if (!owners_.know_all_of(list)) continue;
     }

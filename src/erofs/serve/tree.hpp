@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an image shows through FUSE: its files, with the owners and the
-// marks that mean something where they are.
+// The view of an image through FUSE: its files, with owners and marks adapted to the user
+// namespace.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@
 
 namespace berth::erofs {
 
-/// How the marks of an overlay (opaque directories, whiteouts by attribute) are shown.
+/// How the marks of an overlay (opaque directories, whiteouts by attribute) appear.
 enum class Marks {
-  stored,  ///< as the image has them, usually "trusted.overlay.": for root
+  stored,  ///< as in the image, usually "trusted.overlay.": for root
   user,    ///< as "user.overlay.", which overlay reads in a user namespace; "trusted." is nothing
 };
 
-/// Several threads may use one at a time.
+/// Thread-safe.
 class ShownTree {
  public:
-  /// `reader` outlives this.
+  /// `reader` has to outlive this.
   ShownTree(const Reader& reader, Owners owners, Marks marks)
       : reader_(&reader), owners_(std::move(owners)), marks_(marks) {}
 
@@ -45,7 +45,7 @@ class ShownTree {
   Marks marks_;
 };
 
-/// The key under which an attribute is shown; nothing for one that is not. Pure.
+/// The visible key of an attribute; nothing if it is hidden. Pure.
 std::optional<std::string> shown_key(std::string_view stored, Marks marks);
 
 }  // namespace berth::erofs

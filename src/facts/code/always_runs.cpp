@@ -19,8 +19,8 @@ constexpr int kMaxDecoded = 4000;       // of a file
 constexpr int kStartInstructions = 24;  // crt1's _start has a dozen
 constexpr size_t kLongest = 15;
 
-/// Of what a processor without it refuses; 0 for all others. LZCNT and TZCNT do not count: an
-/// older one takes them for BSR and BSF, and compilers count on that.
+/// The level of a processor that has this instruction; 0 if all have it. LZCNT and TZCNT do not
+/// count: an older processor executes them as BSR and BSF, and compilers rely on that.
 uint32_t level_of(const ZydisDecodedInstruction& instruction) {
   bool older_takes_it =
       instruction.mnemonic == ZYDIS_MNEMONIC_LZCNT || instruction.mnemonic == ZYDIS_MNEMONIC_TZCNT;
@@ -54,7 +54,7 @@ class Code {
   }
 
   uint32_t level_from(uint64_t address);
-  /// What _start gives to __libc_start_main as its first argument.
+  /// The first argument that _start passes to __libc_start_main.
   std::optional<uint64_t> find_main();
   std::vector<uint64_t> constructors();
 
@@ -83,7 +83,7 @@ std::optional<Code::Step> Code::decode(uint64_t address) {
   return whole ? std::optional<Step>(step) : std::nullopt;
 }
 
-/// The address that an operand names relative to the instruction, or as it is.
+/// The address that an operand names, absolute or relative to the instruction.
 std::optional<uint64_t> Code::target_of(const Step& step, size_t operand, uint64_t address) {
   ZyanU64 target = 0;
   bool known = ZYAN_SUCCESS(
@@ -159,7 +159,7 @@ std::vector<uint64_t> Code::constructors() {
     if (!offset) break;
     auto bytes = file_.need(*offset, 8, "ELF: constructors");
     if (!bytes.ok()) break;
-    // Zero where the linker leaves it to a relocation.
+    // Zero if the linker leaves it to a relocation.
     if (uint64_t address = number_at(*bytes, 0, 8); address != 0) found.push_back(address);
   }
   return found;

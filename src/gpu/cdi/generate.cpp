@@ -20,14 +20,14 @@ bool is_in(const std::vector<Node>& nodes, const std::string& path) {
   return std::any_of(nodes.begin(), nodes.end(), [&](const Node& one) { return one.path == path; });
 }
 
-/// A GPU, or a slice of one, with what it is called and the nodes of its own.
+/// A GPU, or a slice of one, with its names and its own nodes.
 struct Unit {
   std::vector<std::string> names;
   std::vector<Node> nodes;
   std::vector<oci::Link> links;
 };
 
-/// What a part of a GPU is called before its numbers.
+/// The word before the numbers in the name of a part of a GPU.
 template <class Part>
 constexpr const char* kPartWord = "part";
 template <>
@@ -77,7 +77,7 @@ class Generator {
     out.path = options_.hook_program;
     out.args = to_words(request);
     out.args.insert(out.args.begin(), std::string(kOwnHook));
-    // Never empty: engines then take the container's environment, which the image writes.
+    // Never empty: engines would use the container's environment, which the image writes.
     out.env = {std::string(kDriverVariable) + inventory_.driver.module_version};
     return out;
   }
@@ -99,7 +99,7 @@ Request request_for(std::vector<std::string> devices) {
   return request;
 }
 
-/// Empty where nobody knows it: that of a slice takes NVML, and partitions have none.
+/// Empty where unknown: a slice's needs NVML, and partitions have none.
 std::string uuid_of(const Gpu& gpu, const MigDevice* slice) {
   return slice != nullptr ? slice->uuid : gpu.uuid;
 }
@@ -148,7 +148,7 @@ Result<void> Generator::add_nvidia() {
     if (!gpu.mig_mode && gpu.mig.empty()) TRY(add(gpu, nullptr));
   }
   oci::cdi::Edits& common = out_.spec.edits;
-  // What another toolkit's hook or runtime would otherwise take for a wish of its own.
+  // Otherwise another toolkit's hook or runtime would take the variable as a request.
   common.env = {"NVIDIA_VISIBLE_DEVICES=void"};
   for (const Node& node : all.nodes) {
     if (is_in(inventory_.control_nodes, node.path)) add_node(node, common);
@@ -163,7 +163,7 @@ void Generator::add_links(const Gpu& gpu, Unit& unit) {
   for (const NodeLink& link : gpu.drm_links) unit.links.push_back({link.path, link.target});
 }
 
-// Nothing but nodes: the libraries of other vendors lie in the images.
+// Only nodes: the libraries of other vendors are in the images.
 Result<void> Generator::add_others() {
   for (const Gpu& gpu : inventory_.gpus) {
     if (gpu.vendor != options_.vendor) continue;
@@ -182,8 +182,8 @@ Result<void> Generator::add_others() {
 }
 
 void Generator::add_files(const Grant& grant) {
-  // A place of the container's own for links and mount points: nothing is written into the image's
-  // directories, and a read-only root has them too.
+  // A file system of the container's own for links and mount points: nothing is written into the
+  // image's directories, and a read-only root has them too.
   oci::cdi::Mount place;
   place.host_path = "tmpfs";
   place.container_path = kDriverDirectory;
@@ -191,7 +191,7 @@ void Generator::add_files(const Grant& grant) {
   place.type = "tmpfs";
   if (!grant.files.empty()) out_.spec.edits.mounts.push_back(std::move(place));
   for (const GrantedFile& file : grant.files) {
-    // The name outlives its service, and then it is anybody's who makes it: a link to elsewhere.
+    // The path outlives its service, and then anybody can make it: a link to elsewhere.
     if (file.kind == FileKind::directory && file.container_path.starts_with("/tmp/")) {
       out_.warnings.push_back(
           quote(file.host_path) +
@@ -210,7 +210,7 @@ void Generator::add_files(const Grant& grant) {
 void Generator::add_hook(const Grant& grant) {
   if (grant.links.empty() && grant.loader_entries.empty() && !grant.frozen_params) return;
   HookRequest request;
-  std::set<std::string> paths;  // two libraries may want one development link: the first has it
+  std::set<std::string> paths;  // two libraries may want one development link: the first gets it
   for (const GrantedLink& link : grant.links) {
     if (paths.insert(link.path).second) request.links.push_back({link.path, link.target});
   }
@@ -221,7 +221,7 @@ void Generator::add_hook(const Grant& grant) {
   out_.spec.edits.hooks.push_back(hook(request));
 }
 
-// Numbers and modes are left to the reader, who looks at the host's node: majors change with every
+// Numbers and modes are left to the reader, which stats the host's node: majors change with every
 // reload of the module. Only a node that does not exist yet has to be described.
 void Generator::add_node(const Node& node, oci::cdi::Edits& edits) {
   oci::cdi::DeviceNode out;
@@ -259,7 +259,7 @@ void Generator::add_unit(const Unit& unit) {
   for (const std::string& name : unit.names) out_.spec.devices.push_back({name, {}, edits});
 }
 
-// The units' own edits one after the other; a node that two slices share comes once.
+// The units' own edits in order, without duplicate nodes of slices.
 void Generator::add_all() {
   oci::cdi::Edits edits;
   HookRequest request;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kCompatRoot = "/usr/local/cuda/compat";
 
-/// What a flag does with its value; false where the value is none that we understand.
+/// Handles the value of a flag; false if it does not understand the value.
 using TakeValue = std::function<bool(std::string_view)>;
 using Flags = std::map<std::string_view, TakeValue>;
 
@@ -92,7 +92,7 @@ bool read_no_flags(const Words& words, bool& target) {
   return words.empty();
 }
 
-// An old way round a fault of crun, which made directories of /dev that only root could enter.
+// An old workaround for a fault of crun, which made directories of /dev that only root could enter.
 bool read_chmod(const Words& words) {
   std::string mode;
   std::vector<std::string> paths;

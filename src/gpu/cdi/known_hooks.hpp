@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of CDI files that we do ourselves: the program is not started, and need not exist.
+// Hooks of CDI files that we carry out ourselves: the program is not started, and need not exist.
 #pragma once
 
 #include <optional>
@@ -15,10 +15,10 @@ namespace berth::gpu::cdi {
 struct KnownHook {
   bool own = false;  ///< berth-cdi-hook: the file is one of ours
   std::vector<oci::Link> links;
-  /// The loader is to find what was mounted in these folders, and in its default ones.
+  /// Folders of mounted files that the loader shall search, besides its default ones.
   std::vector<std::string> loader_folders;
   bool loader_cache = false;
-  /// Libraries mounted in these folders are to have links of their SONAMEs.
+  /// Folders in which mounted libraries shall get links of their SONAMEs.
   std::vector<std::string> soname_folders;
   std::vector<oci::LoaderLine> loader_entries;
   std::optional<oci::CompatRequest> compat;
@@ -26,10 +26,10 @@ struct KnownHook {
   bool application_profile = false;
 };
 
-/// Recognises, by the name of the program and its arguments, hooks of nvidia-cdi-hook, of
-/// "nvidia-ctk hook" and our own. Nothing for another program, another hook of these, or a flag
-/// that we do not know: that hook is run as the OCI says. `chmod` is recognised where it asks for
-/// what the directories of /dev have anyway.
+/// Recognises, by program name and arguments, the hooks of nvidia-cdi-hook, of "nvidia-ctk hook"
+/// and our own. Nothing for another program, another hook of these, or an unknown flag: that hook
+/// is run as the OCI says. `chmod` is recognised if it asks for modes that the directories of /dev
+/// have anyway.
 std::optional<KnownHook> recognise(const oci::cdi::Hook& hook);
 
 }  // namespace berth::gpu::cdi

@@ -21,8 +21,8 @@ namespace {
 constexpr size_t kMaxFile = size_t{16} << 20;
 constexpr size_t kMaxFiles = 10'000;  // of one directory
 
-// Numbers where the specification has text: whoever writes YAML by hand leaves the quotes away, and
-// the readers of other engines take them.
+// Numbers where the specification requires text: handwritten YAML often lacks the quotes, and the
+// readers of other engines accept them.
 void take_as_text(json::Value& value) {
   if (auto* array = value.get_if<json::Array>()) {
     for (json::Value& element : *array) take_as_text(element);
@@ -46,16 +46,16 @@ void take_texts(json::Value& value, std::string_view name) {
   }
 }
 
-/// `believed`: its hooks are going to be run, so it has to be nobody else's.
+/// `believed`: its hooks are going to be run, so only root and the caller may own or write it.
 Result<oci::cdi::Spec> read_spec(const std::string& path, bool believed) {
   bool yaml = path.ends_with(".yaml");
   if (!yaml && !path.ends_with(".json")) {
-    return make_error(Kind::unsupported, quote(path) + ": neither .json nor .yaml");
+    return make_error(Kind::unsupported, quote(path) + ": expected .json or .yaml");
   }
-  // Looked at before it is opened: a fifo would block.
+  // Checked before it is opened: a fifo would block.
   auto place = TRY(sys::open_at(sys::cwd(), path, O_PATH));
   if (!S_ISREG(TRY(sys::stat_fd(place, path)).st_mode)) {
-    return make_error(Kind::unsupported, quote(path) + " is no file");
+    return make_error(Kind::unsupported, quote(path) + " is not a file");
   }
   auto file = TRY(sys::open_at(sys::cwd(), sys::fd_path(place), O_RDONLY));
   if (believed) TRY(sys::check_trusted(file, path));
@@ -66,7 +66,7 @@ Result<oci::cdi::Spec> read_spec(const std::string& path, bool believed) {
   return oci::cdi::from_document(document, path);
 }
 
-/// A file of one directory, as it was read.
+/// A parsed file of a directory.
 struct File {
   std::string path;
   size_t priority = 0;
@@ -113,7 +113,7 @@ class Maker {
 
 Result<void> Maker::read_directory(size_t priority) {
   const std::string& directory = index_.directories[priority];
-  // Before it is read: what changes while we read shows in the stamp.
+  // Before it is read: a change while we read shows in the stamp.
   TRY(stamp(directory));
   auto names = sys::list_directory(sys::cwd(), directory, kMaxFiles);
   if (!names.ok()) {

@@ -10,16 +10,16 @@
 
 namespace berth::gpu::cdi {
 
-/// Reads one CDI file, JSON or YAML by the end of its name.
-/// Errors: corrupt, naming the place; unsupported (another ending); and those of opening it.
+/// Reads one CDI file, JSON or YAML by its file name's extension.
+/// Errors: corrupt, naming the place; unsupported (another extension); and those of opening it.
 Result<oci::cdi::Spec> read_file(const std::string& path);
 
-/// What the files of `directories` offer on this machine: ".json" and ".yaml" files, not those of
-/// directories below. Of a device that several define, the one in the later directory counts; two
-/// in the same directory are a conflict, and the device is unavailable. A file that cannot be read
-/// takes nothing from the others, nor does one that somebody else than root and the user has or can
-/// write: what it says is done with their rights. `names`: the devices that the index is to have;
-/// all where it is empty. Errors: io.
+/// The devices that the files of `directories` offer on this machine: ".json" and ".yaml" files,
+/// not those in subdirectories. If several directories define a device, the later one wins; two
+/// definitions in one directory are a conflict, and the device is unavailable. An unreadable file
+/// does not affect the others, nor does a file that another user than root and the caller owns or
+/// can write: its content is used with the caller's rights. `names`: the devices that the index
+/// shall contain; empty: all. Errors: io.
 Result<Index> make_index(const std::vector<std::string>& directories,
                          const std::vector<std::string>& names = {});
 

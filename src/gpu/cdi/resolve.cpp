@@ -25,7 +25,7 @@ namespace {
 
 constexpr size_t kMaxLibraries = 4096;  // of one mounted directory
 
-// What the loader searches without being told.  ld.so(8), Debian's multiarch
+// The loader's default directories.  ld.so(8), Debian's multiarch
 constexpr std::string_view kLoaderDefaults[] = {"/lib",
                                                 "/usr/lib",
                                                 "/lib64",
@@ -55,14 +55,14 @@ std::string type_of(mode_t mode) {
   return S_ISFIFO(mode) ? "p" : "";
 }
 
-/// A library of the host that a container is going to see.
+/// A library of the host for a container.
 struct Library {
   std::string path;  ///< in the container
   std::string soname;
   int32_t flags = 0;
 };
 
-/// Nothing for what is no library of this machine's kind.
+/// Nothing if it is not a library for this machine.
 std::optional<Library> read_library(const std::string& host_path, std::string path) {
   auto place = sys::open_at(sys::cwd(), host_path, O_PATH);
   if (!place.ok()) return std::nullopt;
@@ -78,7 +78,7 @@ std::optional<Library> read_library(const std::string& host_path, std::string pa
   if (!flags) return std::nullopt;
   std::string soname = elf->soname.empty() ? name_of(path) : elf->soname;
   if (soname.find('/') != std::string::npos || soname != escape_controls(soname)) {
-    return std::nullopt;  // neither a name of a file nor one for a line of text
+    return std::nullopt;  // neither a file name nor one for a line of text
   }
   return Library{std::move(path), std::move(soname), *flags};
 }
@@ -145,8 +145,8 @@ Result<void> Resolver::add_node(const oci::cdi::DeviceNode& node) {
   return {};
 }
 
-// As the library does that all engines share: the numbers come from the host unless a major is
-// there, and a node that cannot be looked at is fatal unless the file says all that is needed.
+// As in the library that all engines share: numbers come from the host unless a major is given, and
+// a node that cannot be examined is fatal unless the file has everything needed.
 Result<void> Resolver::fill(const oci::cdi::DeviceNode& node, oci::DeviceNode& out) {
   bool complete = out.type == "p" || (!out.type.empty() && out.major != 0);
   if (complete && out.file_mode) return {};
@@ -163,7 +163,7 @@ Result<void> Resolver::fill(const oci::cdi::DeviceNode& node, oci::DeviceNode& o
   if (type.empty() || (!wanted.empty() && wanted != type)) {
     if (complete) return {};
     return make_error(Kind::corrupt,
-                      quote(path) + (type.empty() ? " is no device" : " is of type " + type));
+                      quote(path) + (type.empty() ? " is not a device" : " is of type " + type));
   }
   if (out.type.empty()) out.type = type;
   if (out.major == 0 && type != "p") {
@@ -207,7 +207,7 @@ void Resolver::add_rdt() {
   out.schemata = rdt.schemata;
   out.l3_cache_schema = rdt.l3_cache_schema;
   out.mem_bw_schema = rdt.mem_bw_schema;
-  // Before 1.1.0 each of the two kinds of monitoring had a switch of its own.
+  // Before 1.1.0 each of the two kinds of monitoring had its own switch.
   out.enable_monitoring = rdt.enable_monitoring || rdt.enable_cmt || rdt.enable_mbm;
 }
 
@@ -220,8 +220,8 @@ void Resolver::add_hook(const oci::cdi::Hook& hook) {
                    out_.edits.hooks);
 }
 
-// What our files mount for other engines to put links into. Our runtime makes links in the
-// container's own root alone: another mount may be somebody's directory.
+// The directory that our files mount for other engines to put links into. Our runtime makes links
+// in the container's own root only: another mount may be a directory of the user's.
 void Resolver::remove_driver_place() {
   std::erase_if(out_.edits.mounts, [](const oci::Mount& mount) {
     return mount.type == "tmpfs" && mount.destination == kDriverDirectory;
@@ -258,7 +258,7 @@ bool is_library_name(const std::string& name) {
   return name.ends_with(".so") || name.find(".so.") != std::string::npos;
 }
 
-// Libraries that are mounted one by one, and those of mounted directories.
+// Libraries that are mounted one by one, and those in mounted directories.
 std::vector<Library> Resolver::mounted_libraries() const {
   std::vector<Library> libraries;
   auto add = [&](const std::string& host_path, const std::string& path) {
@@ -269,7 +269,7 @@ std::vector<Library> Resolver::mounted_libraries() const {
     if (mount.type != "bind") continue;
     std::string path = without_slash(mount.destination);
     add(mount.source, path);
-    // A directory whose libraries a hook names as a folder, itself or one below it.
+    // A directory of libraries that is, or contains, a folder named by a hook.
     for (const std::string& folder : out_.inherited.loader_folders) {
       std::string place = without_slash(folder);
       if (place != path && !place.starts_with(path + "/")) continue;
@@ -282,8 +282,8 @@ std::vector<Library> Resolver::mounted_libraries() const {
   return libraries;
 }
 
-// What ldconfig would do in the container: an entry by SONAME for every library, whose file may
-// have another name, and for create-soname-symlinks the link.
+// What ldconfig would do in the container: an entry by SONAME for every library, even if its file
+// has another name, and for create-soname-symlinks the link.
 void Resolver::add_libraries() {
   const Inherited& wanted = out_.inherited;
   if (!wanted.loader_cache && wanted.soname_folders.empty()) return;

@@ -10,7 +10,7 @@
 
 namespace berth::gpu::cdi {
 
-/// What a CDI file's own edits say that holds for its devices too.
+/// The parts of a CDI file's own edits that affect its devices too.
 struct Inherited {
   bool loader_cache = false;
   std::vector<std::string> loader_folders;
@@ -19,15 +19,15 @@ struct Inherited {
 
 struct Resolved {
   oci::ContainerEdits edits;
-  std::vector<std::string> nodes;  ///< of the host: what was looked at
+  std::vector<std::string> nodes;  ///< of the host: those that were examined
   Inherited inherited;             ///< what was inherited, and what these edits add
 };
 
-/// Turns the edits of a CDI file into ours: what is absent of a device node is filled in from the
-/// host's, known hooks become what they do, others stay hooks. For libraries that a hook wants in
-/// the loader's cache the host's ELF files are read.
-/// Errors: not_found (a node that does not say type and major is not on the host), corrupt (a node
-/// of another type; a bind of a relative path; a mount over the root).
+/// Turns the edits of a CDI file into ours: fills in missing members of device nodes from the
+/// host's nodes, replaces known hooks by their effect, keeps others. Reads the host's ELF files for
+/// libraries that a hook wants in the loader's cache.
+/// Errors: not_found (a node without type and major that is not on the host), corrupt (a node of
+/// another type; a bind of a relative path; a mount over the root).
 Result<Resolved> resolve(const oci::cdi::Edits& edits, const Inherited& inherited);
 
 }  // namespace berth::gpu::cdi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of berth-cdi-hook: written into CDI files, read by the program, and by ourselves where
-// a CDI file is ours.
+// The arguments of berth-cdi-hook: written into CDI files, parsed by the program, and by us if the
+// CDI file is ours.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace berth::gpu::cdi {
 
 inline constexpr std::string_view kOwnHook = "berth-cdi-hook";
 
-/// What the hook is to do in a container's root.
+/// The tasks of the hook in a container's root.
 struct HookRequest {
   std::vector<oci::Link> links{};
   std::vector<oci::LoaderLine> loader_entries{};
@@ -27,7 +27,7 @@ std::vector<std::string> to_words(const HookRequest& request);
 /// The inverse. Errors: usage.
 Result<HookRequest> parse_words(const std::vector<std::string>& words);
 
-/// "target::link", as NVIDIA's hooks take it too; the link is an absolute path.
+/// "target::link", the form of NVIDIA's hooks; the link is an absolute path.
 std::optional<oci::Link> link_of(std::string_view text);
 
 }  // namespace berth::gpu::cdi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: what an engine runs createContainer hooks as: root of the container's user namespace, in
-// its mount namespace, before its root is entered. Hostile: everything below that root.
+// Runs as: createContainer hooks of an engine: root of the container's user namespace, in its mount
+// namespace, before its root is entered. Hostile: everything below that root.
 #include "gpu/cdi_hook/hook.hpp"
 
 #include <fcntl.h>
@@ -54,8 +54,8 @@ Result<void> put_loader_cache(const sys::Fd& root, const std::vector<oci::Loader
   return put_file(root, path, TRY(merge_loader_cache(image, entries)));
 }
 
-// For an ldconfig of the container's own, and for linkers. Nobody takes them out again, so that
-// they are no more than are needed with nearly every image.
+// For the container's own ldconfig, and for linkers. They are never removed again, so only those
+// are made that nearly every image needs.
 Result<void> put_configuration(const sys::Fd& root, const std::vector<oci::LoaderLine>& lines) {
   std::vector<scan::LoaderEntry> entries = to_entries(lines);
   for (const scan::LibraryLink& link : scan::linker_links(entries)) {
@@ -85,7 +85,7 @@ Result<void> put_musl_path(const sys::Fd& root, const std::vector<oci::LoaderLin
   return put_file(root, path, text);
 }
 
-// The container's own procfs alone is covered: what else an image has there is none of our concern.
+// Covers the container's own procfs only: we leave any other file that an image has there.
 Result<void> freeze_device_nodes(const sys::Fd& root) {
   auto place = sys::open_in_root(root, kParams, O_PATH | O_NOFOLLOW);
   if (!place.ok() || TRY(sys::file_system_type(*place, kParams)) != PROC_SUPER_MAGIC) return {};
@@ -121,7 +121,7 @@ Result<std::string> merge_loader_cache(std::string_view image,
   };
   auto merged = TRY(sys::rewrite_confined(image, 2 * kMaxLoaderFile, merge));
   if (merged) return std::move(*merged);
-  // An image's broken cache is as good as none: its loader would not use it either.
+  // An image's broken cache counts as none: its loader would not use it either.
   return scan::write_loader_cache(scan::merge({}, to_entries(entries)));
 }
 
@@ -134,7 +134,7 @@ Result<void> run_hook(const HookRequest& request, const sys::Fd& root) {
             "cannot write the container's loader cache");
     TRY_CTX(put_configuration(root, request.loader_entries),
             "cannot write the configuration of the container's ldconfig");
-    TRY_CTX(put_musl_path(root, request.loader_entries), "cannot tell musl's loader");
+    TRY_CTX(put_musl_path(root, request.loader_entries), "cannot configure musl's loader");
   }
   if (!request.freeze_device_nodes) return {};
   TRY_CTX(freeze_device_nodes(root), "cannot cover " + quote(kParams));

@@ -26,7 +26,7 @@ Result<bool> is_in_mount_of(const sys::Fd& other, const sys::Fd& place, const st
   return TRY(sys::mount_id(other, path)) == TRY(sys::mount_id(place, path));
 }
 
-/// What an engine mounts for the container alone, and where our CDI files have links.
+/// The mounts that an engine makes for the container alone, in which our CDI files have links.
 Result<bool> is_in_own_mount(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
   for (const std::string base : {"/dev", "/usr/local/nvidia"}) {
     if (!(path + "/").starts_with(base + "/")) continue;
@@ -38,7 +38,7 @@ Result<bool> is_in_own_mount(const sys::Fd& root, const sys::Fd& place, const st
 }
 
 Error in_another_mount(const std::string& path) {
-  return make_error(Kind::denied, quote(path) + " lies in another mount");
+  return make_error(Kind::denied, quote(path) + " is in another mount");
 }
 
 Result<void> check_changeable(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
@@ -46,7 +46,7 @@ Result<void> check_changeable(const sys::Fd& root, const sys::Fd& place, const s
   return in_another_mount(path);
 }
 
-/// The directory `path`, with the parents that it lacks.
+/// Opens the directory `path`, making missing parents.
 Result<sys::Fd> open_or_make(const sys::Fd& root, const std::string& path) {
   auto found = sys::open_in_root(root, path, O_PATH | O_DIRECTORY);
   if (found.ok() || found.error().kind != Kind::not_found) return found;
@@ -55,11 +55,11 @@ Result<sys::Fd> open_or_make(const sys::Fd& root, const std::string& path) {
   sys::Fd parent = TRY(open_or_make(root, slash == 0 ? "/" : path.substr(0, slash)));
   TRY(check_changeable(root, parent, path));
   TRY(sys::make_directory(parent, path.substr(slash + 1), 0755));
-  // Again from the root: what has the name may be a link that the image brought.
+  // Again from the root: the name may be a link of the image.
   return sys::open_in_root(root, path, O_PATH | O_DIRECTORY);
 }
 
-/// Whether `path` has its own name in the mount of `place`: no link of the image led there.
+/// Whether `path` has this very name in the mount of `place`: no link of the image led there.
 Result<bool> is_named(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
   sys::Fd exact = TRY(sys::duplicate(root));
   for (std::string_view name : split(path, '/')) {
@@ -71,7 +71,7 @@ Result<bool> is_named(const sys::Fd& root, const sys::Fd& place, const std::stri
   return is_in_mount_of(exact, place, path);
 }
 
-/// Nothing can be made there: a volume, or a file system that is not to be written to.
+/// Nothing can be made there: a volume, or a read-only file system.
 bool is_closed(const Error& error) {
   return error.kind == Kind::denied || error.sys_errno == EROFS;
 }
@@ -118,7 +118,7 @@ Result<void> put_link(const sys::Fd& root, const std::string& path, const std::s
 
 Result<void> put_file(const sys::Fd& root, const std::string& path, std::string_view bytes) {
   Place place = TRY(open_place(root, path));
-  // A volume keeps what it has, and is nothing that the image may choose.
+  // A volume keeps its files: the image must not choose a path in it.
   if (!TRY(is_in_mount_of(root, place.directory, path))) {
     if (!TRY(is_named(root, place.directory, path))) return in_another_mount(path);
     return cover_file(root, path, bytes);
@@ -131,7 +131,7 @@ Result<void> put_file(const sys::Fd& root, const std::string& path, std::string_
 Result<void> cover_file(const sys::Fd& root, const std::string& path, std::string_view bytes) {
   sys::Fd target = TRY(sys::open_in_root(root, path, O_PATH | O_NOFOLLOW));
   if (!S_ISREG(TRY(sys::stat_fd(target, path)).st_mode)) {
-    return make_error(Kind::usage, quote(path) + " is no file");
+    return make_error(Kind::usage, quote(path) + " is not a file");
   }
   sys::Fd context = TRY(sys::fsopen("tmpfs"));
   TRY(sys::fsconfig_string(context, "mode", "0755"));
@@ -171,7 +171,7 @@ Result<std::optional<std::string>> find_file(const sys::Fd& root, const std::str
   if (!S_ISREG(info.st_mode) || static_cast<uint64_t>(info.st_size) > max_bytes) {
     return std::optional<std::string>();
   }
-  // We may read more than the container's user, who is going to read this.
+  // We may read more than the container's user, and that user is going to read this.
   bool for_all = (info.st_mode & S_IROTH) != 0;
   bool of_image = TRY(is_in_mount_of(root, *place, path)) || TRY(is_named(root, *place, path));
   if (!for_all || !of_image) return std::optional<std::string>();

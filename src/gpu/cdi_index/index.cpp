@@ -58,7 +58,7 @@ void fields(V& v, Index& index) {
 
 namespace {
 
-/// What was asked for and is not there.
+/// The error for a requested device that does not exist.
 Error no_such_device(const Index& index, const std::string& name) {
   for (const Fault& fault : index.unavailable) {
     if (fault.object != name) continue;
@@ -81,7 +81,7 @@ Error no_such_device(const Index& index, const std::string& name) {
   if (known || !ours || index.directories.empty()) {
     return make_error(Kind::not_found, text, "berth cdi list");
   }
-  // Nobody has described this machine's GPUs yet.
+  // No CDI file describes this machine's GPUs yet.
   return make_error(
       Kind::not_found,
       text + ": no file in " + join(index.directories, ", ") + " describes these GPUs",
@@ -96,7 +96,7 @@ std::vector<std::string> default_directories() {
 }
 
 Result<Stamp> stamp_of(const std::string& path) {
-  // What a name leads to: files are often links, and it is the target that changes.
+  // The target of the name: files are often links, and it is the target that changes.
   auto fd = sys::open_at(sys::cwd(), path, O_PATH);
   if (!fd.ok()) {
     if (fd.error().kind == Kind::not_found) return Stamp{path, ""};
@@ -140,7 +140,7 @@ Result<std::optional<Index>> read_index(const std::string& path) {
   if (!text) return std::optional<Index>();
   Index index = TRY(json::read<Index>(*text, path));
   if (index.format != kIndexFormat) {
-    return make_error(Kind::unsupported, quote(path) + " is of another version of Berth",
+    return make_error(Kind::unsupported, quote(path) + " was written by another version of Berth",
                       "berth cdi refresh");
   }
   for (const IndexDevice& device : index.devices) {

@@ -18,7 +18,7 @@ bool has(const Strings& many, const std::string& one) {
   return std::find(many.begin(), many.end(), one) != many.end();
 }
 
-/// The keys of all that the request lets anybody have of a vendor.
+/// The keys of a vendor's GPUs that the request can reach.
 Result<Strings> reachable_keys(Vendor vendor, const Request& request, const Inventory& job) {
   Request all = request;
   all.want = Request::Want::all;
@@ -51,10 +51,10 @@ void add_names(const std::string& kind, const Strings& keys, const Inventory& ma
 
 Error refused(const std::string& name, const Request& request) {
   if (request.limits.empty()) {
-    return make_error(
-        Kind::denied,
-        fmt::format("--device {}: the policy of this machine withholds it", escape_controls(name)),
-        "berth policy show");
+    return make_error(Kind::denied,
+                      fmt::format("--device {}: the policy of this machine does not allow it",
+                                  escape_controls(name)),
+                      "berth policy show");
   }
   const Limit& limit = request.limits.back();
   return make_error(Kind::denied,
@@ -122,7 +122,7 @@ Result<std::vector<std::string>> reachable_names(const std::vector<std::string>&
   return out;
 }
 
-// What policy withholds is looked up before GPUs are counted anew: a site counts all of them.
+// Withheld GPUs are resolved before the renumbering: the site's policy counts all GPUs.
 Result<void> narrow(Choice& choice, const Machine& machine) {
   Request& request = choice.request;
   const Strings& withheld = choice.site.never;

@@ -16,7 +16,7 @@ void add_once(std::vector<T>& many, T one) {
   if (std::find(many.begin(), many.end(), one) == many.end()) many.push_back(std::move(one));
 }
 
-// "runtime.nvidia.com/gpu=0" selects one of the toolkit's generators; the device is what follows.
+// "runtime.nvidia.com/gpu=0" selects a generator of the toolkit; the device follows the prefix.
 constexpr std::string_view kGenerator = "runtime.nvidia.com/";
 
 void take_device(std::string_view id, DeviceWish& wish) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the variables and labels of an image and its container say: NVIDIA's image contract. Whether
-// any of it counts is decided in sources.hpp.
-// Source: NVIDIA container toolkit's documentation, "environment variables (OCI spec)".
+// The variables and labels of an image and its container: NVIDIA's image contract. sources.hpp
+// decides whether they count. Source: NVIDIA container toolkit's documentation, "environment
+// variables (OCI spec)".
 #pragma once
 
 #include <functional>
@@ -19,44 +19,44 @@ namespace berth::gpu {
 /// The variables of a container, "NAME=value": the last of equal names counts.
 class Variables {
  public:
-  /// `over` wins over `under`.
+  /// `over` overrides `under`.
   Variables(const std::vector<std::string>& under, const std::vector<std::string>& over);
 
   std::optional<std::string> get(std::string_view name) const;
-  /// Of those whose name starts so, sorted by name.
+  /// The variables with names that start with `prefix`, sorted by name.
   std::vector<std::pair<std::string, std::string>> starting(std::string_view prefix) const;
 
  private:
   std::map<std::string, std::string, std::less<>> values_;
 };
 
-/// What one value asks for.
+/// The devices that one value asks for.
 struct DeviceWish {
   Request::Want want = Request::Want::none;
   std::vector<std::string> devices;    ///< Want::devices
-  std::vector<std::string> cdi_names;  ///< "vendor.com/class=name"; beside any `want`
+  std::vector<std::string> cdi_names;  ///< "vendor.com/class=name"; besides any `want`
 };
 
-/// Reads NVIDIA_VISIBLE_DEVICES: "", "void": nothing; "none": the driver's files; "all"; else a
+/// Parses NVIDIA_VISIBLE_DEVICES: "", "void": nothing; "none": the driver's files; "all"; else a
 /// list of indices, ids, slices and CDI names, each once. "runtime.nvidia.com/<mode>=<id>" is <id>.
-/// Never fails: what names nothing is found out when it is looked up.
+/// Never fails: the lookup finds entries that name nothing.
 DeviceWish parse_visible_devices(std::string_view value);
 
 /// "vendor.com/class=name", the parts not empty and without blanks.
 bool is_qualified_name(std::string_view text);
 
-/// CUDA_VERSION without NVIDIA_REQUIRE_CUDA: an image from before the contract.
+/// CUDA_VERSION without NVIDIA_REQUIRE_CUDA: an image older than the contract.
 bool is_legacy_image(const Variables& variables);
-/// "cuda>=8.0" of CUDA_VERSION "8.0.61"; nothing when it is no version.
+/// "cuda>=8.0" for CUDA_VERSION "8.0.61"; nothing if that is no version.
 std::optional<std::string> legacy_requirement(const Variables& variables);
 
-/// Words of NVIDIA_DRIVER_CAPABILITIES, "all" among them, and those that nobody knows.
+/// The words of NVIDIA_DRIVER_CAPABILITIES, "all" among them, and the unknown ones.
 struct CapabilityWords {
   std::vector<std::string> known, unknown;
 };
 CapabilityWords parse_capabilities(std::string_view value);
 
-/// Go's strconv.ParseBool, which is what the toolkit reads NVIDIA_DISABLE_REQUIRE with.
+/// Go's strconv.ParseBool, with which the toolkit reads NVIDIA_DISABLE_REQUIRE.
 bool is_true(std::string_view text);
 
 /// Channels of NVIDIA_IMEX_CHANNELS: numbers below 2^20; `refused` are the other words, "all" among
@@ -67,10 +67,10 @@ struct ImexWords {
 };
 ImexWords parse_imex_channels(std::string_view value);
 
-/// /dev/null mounted here asks for a device.
+/// A mount of /dev/null below this directory requests a device.
 inline constexpr std::string_view kVolumeDevices = "/var/run/nvidia-container-devices/";
 
-/// What the paths of such mounts ask for, relative to kVolumeDevices: "all", "0", "GPU-…",
+/// Parses the paths of such mounts, relative to kVolumeDevices: "all", "0", "GPU-…",
 /// "cdi/<vendor>/<class>/<name>", "imex/<channel>".
 struct VolumeWish {
   DeviceWish devices;
@@ -78,7 +78,7 @@ struct VolumeWish {
 };
 VolumeWish parse_volume_devices(const std::vector<std::string>& paths);
 
-/// Whether an image that was made for nvidia-docker 1 says that it needs the driver.
+/// Whether the labels of an image made for nvidia-docker 1 say that it needs the driver.
 bool needs_driver_volume(const std::map<std::string, std::string>& labels);
 
 }  // namespace berth::gpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices besides GPUs that NVIDIA_GDS and its like ask for.
+// Devices besides GPUs that NVIDIA_GDS and similar variables request.
 #pragma once
 
 #include <vector>
@@ -17,8 +17,8 @@ struct FeatureItems {
   std::vector<Reason> reasons;
 };
 
-/// What `request.features` gets of `inventory`. An IMEX channel without a node is one to be made.
-/// What the machine does not have is a reason. Pure.
+/// Finds the devices of `request.features` in `inventory`. An IMEX channel without a node is to be
+/// made. A missing device gives a reason. Pure.
 /// Errors: not_found (the machine has none of what the user typed).
 Result<FeatureItems> find_features(const Request& request, const Inventory& inventory);
 

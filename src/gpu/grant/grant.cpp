@@ -133,8 +133,8 @@ Result<void> Granter::add_nvidia() {
   return {};
 }
 
-// A package upgrade replaces the files and leaves the module: every CUDA call would then fail with
-// a version mismatch inside of the container, where nobody can see why.
+// A package upgrade replaces the files but not the loaded module: every CUDA call would fail with a
+// version mismatch inside of the container, where the cause is invisible.
 Result<void> Granter::check_versions() const {
   if (!has_files()) return {};
   const Driver& driver = inventory_.driver;
@@ -172,12 +172,12 @@ Result<void> Granter::check_requirements() {
   for (const NamedRequirement& requirement : request_.requirements) {
     auto parsed = parse_requirement(requirement.text);
     if (!parsed.ok()) {
-      // A spelling that only a newer toolkit knows is no reason not to run.
+      // A spelling that only a newer toolkit knows is no reason to refuse.
       reason("requirement", escape_controls(requirement.name),
              "not checked: " + parsed.error().what, false);
       continue;
     }
-    // Without a GPU the driver still has a version.
+    // The driver has a version even without a GPU.
     if (selected_.empty()) TRY(check_requirement(requirement, *parsed, nullptr));
     for (const Selected& one : selected_) {
       TRY(check_requirement(requirement, *parsed, one.gpu));
@@ -208,7 +208,7 @@ Result<void> Granter::check_requirement(const NamedRequirement& requirement,
   }
   if (truth == Truth::unknown && gpu != nullptr) {
     reason("requirement", escape_controls(requirement.name),
-           fmt::format("may fail on {}: NVML does not tell what it asks for", who));
+           fmt::format("may fail on {}: NVML does not report what it requires", who));
   }
   return {};
 }
@@ -239,7 +239,7 @@ void Granter::add_nodes() {
 }
 
 void Granter::add_nodes_of(const Selected& selected) {
-  // Each has a render node of its own; the GPU's is that of the first.
+  // Each partition has a render node; the GPU's is the first one's.
   if (selected.partition != nullptr) {
     for (const Node& node : selected.partition->nodes) add_node(node);
     return;
@@ -250,7 +250,7 @@ void Granter::add_nodes_of(const Selected& selected) {
     for (const Node& node : selected.slice->nodes) add_node(node);
     return;
   }
-  // DRM's nodes are all that the others have.
+  // Other vendors have only DRM nodes.
   if (is_nvidia() && !has_screen()) return;
   for (const Node& node : selected.gpu->drm_nodes) add_node(node);
   for (const NodeLink& link : selected.gpu->drm_links) grant_.node_links.push_back(link);
@@ -268,7 +268,7 @@ void Granter::add_control_nodes() {
   }
 }
 
-// EGL and Vulkan ask the driver for all GPUs of the machine.
+// By default EGL and Vulkan ask the driver for all GPUs of the machine.
 void Granter::choose_egl_gpus() {
   grant_.egl_gpus = has_files() && (has("graphics") || has("display")) &&
                     std::any_of(selected_.begin(), selected_.end(), [](const Selected& one) {
@@ -282,7 +282,7 @@ void Granter::add_library(const DriverFile& file) {
   grant_.files.push_back({FileKind::library, file.host_path, directory + "/" + file.name});
   if (file.soname != file.name) grant_.links.push_back({directory + "/" + file.soname, file.name});
   if (file.soname == "libGLX_nvidia.so.0") {
-    // GLVND asks for it when the X server names no vendor.
+    // GLVND looks it up when the X server names no vendor.
     grant_.links.push_back({directory + "/libGLX_indirect.so.0", file.name});
   }
   if (file.soname == "libnvidia-allocator.so.1") {
@@ -299,7 +299,7 @@ void Granter::add_library(const DriverFile& file) {
   std::string plain = scan::without_number(file.soname);
   if (plain == file.soname || plain == file.name) return;
   grant_.links.push_back({directory + "/" + plain, file.soname});
-  // Two libraries may want one name (libnvidia-nvvm): the first has it.
+  // Two libraries may want one name (libnvidia-nvvm): the first gets it.
   auto is_taken = [&](const scan::LoaderEntry& entry) {
     return entry.soname == plain && entry.flags == file.loader_flags;
   };
@@ -320,7 +320,7 @@ void Granter::add_file(const DriverFile& file) {
   if (hidden) hidden_.programs.push_back(file.container_path);
   if (inside && !hidden) grant_.program_links.push_back({file.container_path, in_directory});
   if (file.kind == FileKind::binary && !inside) {
-    // For images whose PATH starts with NVIDIA's directory.
+    // For images with NVIDIA's directory first in PATH.
     grant_.links.push_back({in_directory, file.container_path});
   }
 }
@@ -354,7 +354,7 @@ Result<void> Granter::add_features() {
   return {};
 }
 
-// Nothing is made in what the user has mounted, and nothing of it is hidden.
+// Nothing is made in the user's mounts, and nothing of them is hidden.
 void Granter::leave_out(const DriverFile& file, const UserMount& mount) {
   bool is_same =
       mount.source + file.container_path.substr(mount.destination.size()) == file.host_path;
@@ -397,7 +397,7 @@ Result<void> Granter::consider_image() {
   return {};
 }
 
-// The host's file is laid over it: another version than the module's fails in every call.
+// The host's file is bound over it: every call fails with another version than the module's.
 Result<void> Granter::shadow(const scan::ImageLibrary& library) {
   auto ours = std::find_if(inventory_.files.begin(), inventory_.files.end(), [](const auto& file) {
     return file.kind == FileKind::library && file.soname == "libcuda.so.1" && !file.elf32;
@@ -450,8 +450,8 @@ void Granter::ask_for_compat() {
   reason("compat", scan::kCompatDirectory, "the container's first process looks whether it fits");
 }
 
-// In the loader's cache, and where LD_LIBRARY_PATH comes before that: NVIDIA's images name our
-// directory there.
+// In the loader's cache, and where LD_LIBRARY_PATH precedes that: NVIDIA's images have our
+// directory in it.
 void Granter::put_compat_first(const scan::CompatPackage& compat) {
   scan::put_first(compat, scan::LoaderSettings().machine, grant_.loader_entries);
   const std::string ours = grant_.directory + "/lib64/";
@@ -461,8 +461,8 @@ void Granter::put_compat_first(const scan::CompatPackage& compat) {
   }
 }
 
-// As put_compat_first(), where it is for the container's first process to decide: of the libraries
-// that such a package may replace only the loader's cache tells the names.
+// As put_compat_first(), where the container's first process decides: for libraries that such a
+// package may replace, only the loader's cache has the names.
 void Granter::leave_to_cache() {
   constexpr std::string_view kReplaced[] = {"libcuda.so", "libcudadebugger.so", "libnvidia-nvvm",
                                             "libnvidia-ptxjitcompiler.so", "libnvidia-pkcs11"};

@@ -12,7 +12,7 @@ namespace {
 struct Scheduler {
   std::string_view name;
   std::vector<std::string_view> evidence;
-  /// What tells a job's GPUs where the selection variables are unset.
+  /// Variables with the job's GPUs, used when the selection variables are unset.
   std::vector<std::string_view> allocation;
 };
 
@@ -44,8 +44,8 @@ Limit limit_of(const std::string& variable, const Variables& caller, std::vector
   return limit;
 }
 
-// The first that is set counts. HIP counts what ROCR has left, so those two come one after the
-// other; GPU_DEVICE_ORDINAL repeats what the others say.
+// The first variable that is set counts. HIP counts the GPUs that ROCR leaves, so those two are
+// applied in turn; GPU_DEVICE_ORDINAL repeats the others.
 void add_limits(const Variables& caller, Job& job) {
   auto add = [&](const std::vector<std::string_view>& names, Vendor vendor) {
     auto name = first_of(names, caller);
@@ -87,7 +87,7 @@ bool Job::has_gpus() const {
 
 std::vector<std::string> parse_selection(std::string_view value) {
   constexpr std::string_view kCondor = "CUDA";
-  constexpr uint64_t kNone = 10000;  // what HTCondor writes for a slot without GPUs
+  constexpr uint64_t kNone = 10000;  // HTCondor's value for a slot without GPUs
   std::vector<std::string> out;
   for (std::string_view id : split(value, ',')) {
     id = trim(id);

@@ -12,24 +12,24 @@
 
 namespace berth::gpu {
 
-/// Variables by which programs find the GPUs they may use, in the order in which they count.
+/// Variables by which programs find the GPUs they may use, in order of precedence.
 const std::vector<std::string_view>& selection_variables();
 
 struct Job {
   std::string scheduler;               ///< "Slurm"
-  std::string evidence;                ///< the variable that tells: "SLURM_JOB_ID"
-  std::vector<Limit> limits;           ///< empty: its scheduler says nothing of GPUs
-  std::vector<std::string> variables;  ///< selection_variables() that it sets
+  std::string evidence;                ///< the variable that identifies it: "SLURM_JOB_ID"
+  std::vector<Limit> limits;           ///< empty: its scheduler says nothing about GPUs
+  std::vector<std::string> variables;  ///< the selection_variables() that it sets
 
-  /// Whether any of its GPUs is named: "-1", "NoDevFiles" and the like name none.
+  /// Whether a limit names a GPU: "-1", "NoDevFiles" and similar values name none.
   bool has_gpus() const;
 };
 
-/// The job that the process with this environment runs in; nothing outside of a scheduler.
+/// The job of the process with this environment; nothing outside of a scheduler.
 std::optional<Job> find_job(const Variables& caller);
 
-/// The entries of such a variable up to the first that can name nothing: "0,GPU-8f2b,-1,3" gives
-/// two, "NoDevFiles" none. HTCondor's "CUDA0" is "0", a tile of ZE_AFFINITY_MASK ("0.1") its GPU.
+/// The entries of such a variable before the first invalid one: "0,GPU-8f2b,-1,3" gives two,
+/// "NoDevFiles" none. HTCondor's "CUDA0" is "0", a tile of ZE_AFFINITY_MASK ("0.1") its GPU.
 std::vector<std::string> parse_selection(std::string_view value);
 
 }  // namespace berth::gpu

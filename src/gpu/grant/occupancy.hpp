@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has which GPUs, as far as it decides what the next one gets. Pure; gpu/ledger finds it out.
+// The holders of the GPUs, as far as they affect the next choice. Pure; gpu/ledger collects them.
 #pragma once
 
 #include <sys/types.h>
@@ -11,42 +11,42 @@
 
 namespace berth::gpu {
 
-/// A GPU, a slice or a partition that somebody has, or that is kept for somebody.
+/// A GPU, a slice or a partition that is held, or reserved.
 struct Holding {
   std::string key;     ///< key_of() in select.hpp
   std::string holder;  ///< for people: "container 'web' of user 1000"
-  std::string group;   ///< of containers that share theirs; empty: of no container
+  std::string group;   ///< of containers that share their GPUs; empty: not a container
   bool exclusive = false;
-  uid_t user = 0;  ///< whose it is, as the kernel says
+  uid_t user = 0;  ///< the holder's, as the kernel says
 };
 
-/// Whether whoever has it has no lease: then nobody knows how much of the GPU he will want.
+/// Whether the holder has no lease: then its demand for the GPU is unknown.
 inline bool is_outside(const Holding& one) {
   return one.group.empty();
 }
 
 struct Occupancy {
   std::vector<Holding> held;
-  std::string group;             ///< of who asks: what the group holds stands in nobody's way there
-  uid_t user = 0;                ///< who asks: a group is one user's
-  bool all_users = false;        ///< but root's word counts for everybody's
-  std::vector<std::string> own;  ///< keys of what who asks has already, and keeps where he can
-  std::vector<int> near;  ///< NUMA nodes of the processors that were asked for; empty: all the same
+  std::string group;             ///< of the requester: holdings of its group are no obstacle
+  uid_t user = 0;                ///< the requester's: a group belongs to one user
+  bool all_users = false;        ///< the requester is root: its group may have members of any user
+  std::vector<std::string> own;  ///< keys that the requester holds, and keeps if possible
+  std::vector<int> near;         ///< NUMA nodes of the requested processors; empty: no preference
 };
 
-/// Whether these keys name the same GPU, or one a part of the other.
+/// Whether these keys name the same GPU, or one names a part of the other.
 bool overlaps(std::string_view key, std::string_view other);
 
-/// Whether `one` belongs to the group of who asks.
+/// Whether `one` belongs to the requester's group.
 bool is_of_group(const Occupancy& occupancy, const Holding& one);
 
-/// Why somebody who wants `key`, for itself where `exclusive`, cannot have it now; null: it can.
+/// The holding that keeps the requester from `key`, alone if `exclusive`; null: none.
 const Holding* find_obstacle(const Occupancy& occupancy, std::string_view key, bool exclusive);
 
-/// Whether somebody without a lease has `key` or a part of it.
+/// Whether a holder without a lease has `key` or a part of it.
 bool has_outsider(const Occupancy& occupancy, std::string_view key);
 
-/// How many have `key` or a part of it.
+/// The number of holders of `key` or of a part of it.
 uint32_t count_users(const Occupancy& occupancy, std::string_view key);
 
 }  // namespace berth::gpu

@@ -14,7 +14,7 @@ void append(std::vector<Node>& out, const std::vector<Node>& nodes) {
   out.insert(out.end(), nodes.begin(), nodes.end());
 }
 
-/// What may be had of a vendor; an error of select() means nothing.
+/// The reachable GPUs of a vendor; an error of select() means none.
 std::set<std::string> reachable(Vendor vendor, const Request& narrowed, const Inventory& ours) {
   Request all = narrowed;
   all.want = Request::Want::all;

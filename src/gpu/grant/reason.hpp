@@ -5,14 +5,14 @@
 
 namespace berth::gpu {
 
-/// One thing that a container has, or has not, and why: for `--debug`, `berth explain` and
-/// `berth run --explain`.
+/// Why a container has something, or lacks it: for `--debug`, `berth explain` and `berth run
+/// --explain`.
 struct Reason {
   std::string kind;       ///< "gpu", "node", "library", "binary", "variable", "requirement", …
-  std::string object;     ///< what it is about: "/dev/nvidia0", "libnvidia-ml.so.1"
+  std::string object;     ///< the subject: "/dev/nvidia0", "libnvidia-ml.so.1"
   bool given = true;      ///< whether the container has it
   std::string why;        ///< "--gpus all", "capability graphics was not asked for"
-  std::string host_path;  ///< where it comes from; empty where that says nothing
+  std::string host_path;  ///< its source; empty if that says nothing
 };
 
 }  // namespace berth::gpu

@@ -64,7 +64,7 @@ class Reasons {
   }
 
  private:
-  /// `object` lives as long as grant and inventory.
+  /// `object` has to live as long as grant and inventory.
   void add(const char* kind, const std::string& object, std::string why,
            const std::string& host_path = {}, bool given = true) {
     if (!known_.insert(object).second) return;
@@ -83,7 +83,7 @@ class Reasons {
 
   const Inventory& inventory_;
   Grant& grant_;
-  std::vector<Reason> told_;  ///< what had a reason before
+  std::vector<Reason> told_;  ///< objects that had a reason before
   std::unordered_set<std::string_view> known_;
   std::unordered_map<std::string_view, const DriverFile*> files_;  ///< by host path
 };
@@ -124,7 +124,7 @@ std::string Reasons::why_node(const Node& node) const {
 std::string Reasons::why_variable(std::string_view variable) {
   if (variable.starts_with("NVIDIA_VISIBLE_DEVICES=")) return "tells what was granted";
   if (variable.starts_with("NVIDIA_DRIVER_CAPABILITIES=")) {
-    return "tells which files of the driver are here";
+    return "names the driver's files that are here";
   }
   return "of the grant";
 }
@@ -154,7 +154,7 @@ void Reasons::add_left_out_nodes() {
     bool compute = node.path.starts_with("/dev/nvidia-uvm");
     std::string why = compute ? "capability compute was not asked for"
                               : "capability graphics or display was not asked for";
-    if (!is_nvidia()) why = "no GPU of NVIDIA was granted";
+    if (!is_nvidia()) why = "no NVIDIA GPU was granted";
     add("node", node.path, std::move(why), {}, false);
   }
 }
@@ -180,10 +180,10 @@ void Reasons::add_left_out_files() {
     std::string why = "capability " + join(file.capabilities, " or ") + " was not asked for";
     if (file.capabilities.empty()) why = "nothing asked for it";
     bool none = grant_.mode == policy::DriverMode::image || grant_.mode == policy::DriverMode::none;
-    if (none) why = "nothing but nodes comes into this container (--gpu-driver)";
-    if (!is_nvidia()) why = "no GPU of NVIDIA was granted";
+    if (none) why = "only device nodes are added to this container (--gpu-driver)";
+    if (!is_nvidia()) why = "no NVIDIA GPU was granted";
     if (file.elf32 && !none) why = "32-bit, and capability compat32 was not asked for";
-    // The host's path, because the name alone may be that of a file which was given.
+    // The host's path, because a granted file may have the same name.
     add(kind_of(file.kind), file.host_path, std::move(why), {}, false);
   }
 }

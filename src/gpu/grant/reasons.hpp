@@ -8,7 +8,7 @@
 namespace berth::gpu {
 
 /// Adds a reason for everything of `grant` that has none yet, and for every file and node of
-/// `inventory` that it left out. Pure.
+/// `inventory` that is not in it. Pure.
 void complete_reasons(const Inventory& inventory, Grant& grant);
 
 }  // namespace berth::gpu

@@ -29,7 +29,7 @@ Result<std::vector<std::string>> split_csv(std::string_view text) {
       fields.emplace_back();
     } else if (text[i] == '"' && fields.back().empty()) {
       for (++i;; ++i) {
-        if (i >= text.size()) return usage(text, "a quote without its end");
+        if (i >= text.size()) return usage(text, "a quote is not closed");
         if (text[i] != '"') {
           fields.back() += text[i];
         } else if (i + 1 < text.size() && text[i + 1] == '"') {
@@ -48,8 +48,8 @@ Result<std::vector<std::string>> split_csv(std::string_view text) {
   return fields;
 }
 
-// docker's users quote twice: '"device=0,1"'. Where the quotes hold all of it they say nothing,
-// since a list goes on behind a comma here anyway.
+// docker's users quote twice: '"device=0,1"'. Quotes around all of it mean nothing here, since our
+// lists continue behind a comma anyway.
 std::string_view without_outer_quotes(std::string_view text) {
   bool outer = text.size() > 2 && text.find('"', 1) == text.size() - 1 && text[0] == '"';
   return outer ? text.substr(1, text.size() - 2) : text;
@@ -113,7 +113,7 @@ Result<void> Parser::take_key(const std::string& key, const std::string& value) 
   return {};
 }
 
-// docker takes a bare word as the count; after a list of ours it continues the list.
+// docker takes a bare word as the count; here it continues a list before it.
 Result<void> Parser::take_bare(const std::string& word) {
   if (last_key_ == "device") return take_devices(word);
   if (last_key_ == "capabilities") return take_capabilities(word);
@@ -141,7 +141,7 @@ Result<void> Parser::take_count(const std::string& value) {
     return {};
   }
   if (parse_decimal(value) && value.find('.') != std::string::npos) {
-    return usage(text_, "a GPU is granted whole, or as a slice that the driver has made",
+    return usage(text_, "GPUs are given whole, or as a MIG slice that exists",
                  "--gpus 1,profile=1g.10gb for a MIG slice");
   }
   auto count = parse_u64(value);
@@ -215,13 +215,14 @@ Result<void> Parser::take_trait(const std::string& field) {
 Result<void> Parser::check() {
   if (seen_.contains("from")) {
     bool alone = !seen_.contains("device") && !seen_.contains("count") && request_.traits.empty();
-    return alone ? Result<void>() : usage(text_, "'from:' gives what that container has, no other");
+    return alone ? Result<void>() : usage(text_, "'from:' cannot be combined with other GPUs");
   }
   bool devices = seen_.contains("device");
   if (devices && seen_.contains("count")) return usage(text_, "give a count or devices, not both");
   if (devices && request_.devices.empty()) return usage(text_, "an empty device");
   if (devices && !request_.traits.empty()) {
-    return usage(text_, "a device that is named has what it has", "--gpus 1,model=… for any such");
+    return usage(text_, "a device given by name cannot have conditions",
+                 "--gpus 1,model=… for any such");
   }
   // docker: capabilities alone ask for one GPU.
   if (!devices && !seen_.contains("count")) {

@@ -14,30 +14,30 @@
 
 namespace berth::gpu {
 
-/// The GPUs that something outside of Berth set aside for the caller: a batch system for a job, or
-/// NV_GPU. Nothing else is granted.
+/// The GPUs that a system outside of Berth set aside for the caller: a batch system for a job, or
+/// NV_GPU. No others are granted.
 struct Limit {
   enum class Rule {
-    visible,  ///< as CUDA reads its variable: an entry that names nothing ends the list
-    strict,   ///< an entry that names nothing is an error
+    visible,  ///< as CUDA parses its variable: an invalid entry ends the list
+    strict,   ///< an invalid entry is an error
   };
   std::string variable;          ///< for messages: "CUDA_VISIBLE_DEVICES"
   std::string value;             ///< as written
   std::vector<std::string> ids;  ///< "0", "GPU-…", "MIG-…"
-  std::vector<Vendor> vendors;   ///< whose GPUs it counts; empty: those of all
+  std::vector<Vendor> vendors;   ///< it counts only their GPUs; empty: all
   Rule rule = Rule::visible;
-  bool of_the_rest = false;     ///< indices count what the limits before have left
+  bool of_the_rest = false;     ///< indices count the GPUs that earlier limits left
   bool of_the_machine = false;  ///< indices count the GPUs that the job cannot open too
 };
 
-/// Devices besides GPUs that NVIDIA_GDS and its like ask for.
+/// Devices besides GPUs that NVIDIA_GDS and similar variables request.
 struct Features {
   bool gds = false;          ///< GPUDirect Storage
   bool mofed = false;        ///< InfiniBand
   bool gdrcopy = false;      ///< /dev/gdrdrv
   bool nvswitch = false;     ///< /dev/nvidia-nvswitch*
   bool mig_config = false;   ///< the right to make and remove MIG slices
-  bool mig_monitor = false;  ///< the right to watch them all
+  bool mig_monitor = false;  ///< the right to monitor all of them
   std::vector<uint32_t> imex_channels;
 
   bool operator==(const Features&) const = default;
@@ -49,7 +49,7 @@ struct NamedRequirement {
   std::string text;
 };
 
-/// What a container is to get: the text of --gpus alone, or what choose() made of every source
+/// The request of a container: parsed from --gpus alone, or combined from every source by choose()
 /// (sources.hpp).
 struct Request {
   enum class Want {
@@ -58,7 +58,7 @@ struct Request {
     all,
     count,
     devices,
-    keys,       ///< what `keys` names, as key_of() does
+    keys,       ///< the GPUs in `keys`, as of key_of()
     container,  ///< those of another container: --gpus from:NAME
   };
   Want want = Want::none;
@@ -72,16 +72,16 @@ struct Request {
 
   bool exclusive = false;  ///< for this container, and its group, alone
 
-  // What choose() adds.
-  std::string source;            ///< who asks, for messages; empty: --gpus
-  std::string capabilities_why;  ///< who chose them; empty: --gpus names them
+  // Set by choose().
+  std::string source;            ///< its source, for messages; empty: --gpus
+  std::string capabilities_why;  ///< the source of the capabilities; empty: --gpus names them
   std::vector<NamedRequirement> requirements;
   Features features;
   /// Variables of `features` that the user typed: an error where the machine has no such device.
   std::vector<std::string> demanded;
   std::vector<Limit> limits;
-  std::vector<std::string> never;      ///< keys of what policy withholds: key_of() in select.hpp
-  std::vector<std::string> translate;  ///< a job's variables that the container is to get anew
+  std::vector<std::string> never;      ///< keys of withheld GPUs: key_of() in select.hpp
+  std::vector<std::string> translate;  ///< a job's variables to recompute for the container
   std::vector<std::string> typed;      ///< "NAME=value" of --env or the image that select GPUs
   std::string device_order;            ///< CUDA_DEVICE_ORDER of the container; empty: unset
 };
@@ -89,11 +89,11 @@ struct Request {
 /// Every capability that a driver file can belong to, in the order of our messages.
 const std::vector<std::string_view>& known_capabilities();
 
-/// Reads the text of --gpus as docker does (one CSV record with quotes): "all", "2", "none",
-/// "device=0,2", "\"device=0,2\",capabilities=compute", "count=2", "device=GPU-8f2b",
-/// "all,driver=amd", "2,model=h200,memory>=40G", "from:web". Beyond docker, a list needs no quotes:
-/// bare words after device= or capabilities= continue it. Errors: usage (an unknown key, capability
-/// or driver, with the nearest; a key twice; count and device).
+/// Parses --gpus as docker does (one CSV record with quotes): "all", "2", "none", "device=0,2",
+/// "\"device=0,2\",capabilities=compute", "count=2", "device=GPU-8f2b", "all,driver=amd",
+/// "2,model=h200,memory>=40G", "from:web". Beyond docker, a list needs no quotes: bare words after
+/// device= or capabilities= continue it. Errors: usage (an unknown key, capability or driver, with
+/// the nearest; a key twice; count and device).
 Result<Request> parse_request(std::string_view text);
 
 }  // namespace berth::gpu

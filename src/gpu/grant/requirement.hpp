@@ -26,7 +26,7 @@ using Requirement = std::vector<std::vector<Factor>>;
 /// Errors: corrupt (an unknown property or operator, no value, a brand with an order).
 Result<Requirement> parse_requirement(std::string_view text);
 
-/// What is known of the machine and one GPU; an absent fact makes a factor unknown.
+/// Facts about the machine and one GPU; a missing fact makes a factor unknown.
 struct RequirementFacts {
   std::optional<std::string> cuda, driver, arch, brand;
 };
@@ -36,13 +36,13 @@ enum class Truth { no, yes, unknown };
 /// Three-valued: a requirement is refused only when it is certain to fail.
 Truth evaluate(const Requirement& requirement, const RequirementFacts& facts);
 
-/// The operator that `text` begins with ("!=", "<=", ">=", "=", "<", ">"), which is taken off it.
+/// Removes the leading operator ("!=", "<=", ">=", "=", "<", ">") from `text` and returns it.
 std::optional<Factor::Op> take_operator(std::string_view& text);
 
-/// Whether a comparison that gave `order` (negative: less) is what `op` asks for.
+/// Whether `order`, the result of a comparison (negative: less), satisfies `op`.
 bool holds(Factor::Op op, int order);
 
-/// Dotted numbers, trailing zeros ignored ("12.0" equals "12"); nothing when one is not such.
+/// Compares dotted numbers, ignoring trailing zeros ("12.0" equals "12"); nothing for other text.
 std::optional<int> compare_versions(std::string_view left, std::string_view right);
 
 }  // namespace berth::gpu

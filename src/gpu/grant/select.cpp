@@ -28,12 +28,12 @@ void add_once(Many& many, const Selected& one) {
   if (!contains(many, one)) many.push_back(one);
 }
 
-/// In parts that programs see as GPUs.
+/// Whether its parts are GPUs for programs.
 bool is_cut(const Gpu& gpu) {
   return gpu.mig_mode || !gpu.partitions.empty();
 }
 
-/// What can be granted of a GPU: itself, or its parts.
+/// Adds the GPU, or its parts if it is cut.
 void add_parts(Many& many, const Gpu& gpu) {
   if (!is_cut(gpu)) add_once(many, {&gpu});
   for (const MigDevice& slice : gpu.mig) add_once(many, {&gpu, &slice});
@@ -45,7 +45,7 @@ size_t count_of(Vendor vendor, const Inventory& inventory) {
                                            [&](const Gpu& gpu) { return gpu.vendor == vendor; }));
 }
 
-// The parts of an error that find_gpu() makes; who asked is put before it.
+// The parts of find_gpu()'s errors; the source of the request is put in front.
 Error fault(Kind kind, std::string what, std::string hint = "berth gpu list") {
   return make_error(kind, std::move(what), std::move(hint));
 }
@@ -87,8 +87,8 @@ Result<Selected> by_index(const std::string& id, Vendor vendor, const Inventory&
   return fault(Kind::not_found, fmt::format("GPU {} has {} MIG slices", *index, gpu->mig.size()));
 }
 
-/// The GPUs and slices of `vendor` whose id starts with `id`; only the one that has it whole, if
-/// one has.
+/// The GPUs and slices of `vendor` with an id that starts with `id`; only the exact match, if there
+/// is one.
 Many by_prefix(const std::string& id, Vendor vendor, const Inventory& inventory) {
   Many matches;
   for (const Gpu& gpu : inventory.gpus) {
@@ -125,7 +125,7 @@ Result<Selected> by_uuid(const std::string& id, Vendor vendor, const Inventory& 
                  "by number, --gpus device=0:0; berth gpu list");
   }
   if (any) return no_such_gpu(vendor, inventory);
-  return fault(Kind::not_found, "the driver tells no GPU's id",
+  return fault(Kind::not_found, "the driver reports no GPU ids",
                "name it by index: --gpus device=0");
 }
 
@@ -198,7 +198,7 @@ std::string Selector::asked(const std::string& what) const {
   return request_.source + ": " + quote(id);
 }
 
-/// All of it, where asked() is about one device.
+/// The whole request; asked() is about one device.
 std::string Selector::asked_text() const {
   if (request_.want == Want::all) return asked("all");
   if (request_.want == Want::count) return asked(std::to_string(request_.count));
@@ -252,7 +252,7 @@ Result<Many> Selector::within(const Limit& limit, const Many& left) const {
       add_once(named, *one);
       continue;
     }
-    // A number that counts a GPU in MIG mode: all of it.
+    // The index of a GPU in MIG mode: all of it.
     auto index = parse_u64(id);
     const Gpu* gpu = nullptr;
     for (const Gpu& candidate : inventory_.gpus) {
@@ -320,8 +320,7 @@ Result<Wanted> Selector::all() const {
                       "--gpus none");
   }
   if (!request_.never.empty()) {
-    return make_error(Kind::denied,
-                      asked("all") + ": the policy of this machine withholds every GPU",
+    return make_error(Kind::denied, asked("all") + ": the policy of this machine allows no GPU",
                       "berth policy show");
   }
   return make_error(Kind::not_found, asked("all") + ": every GPU is in MIG mode and has no slice",
@@ -332,7 +331,7 @@ Result<Wanted> Selector::count() const {
   Many many = TRY(with_traits(left_));
   if (request_.count <= many.size()) return Wanted{std::move(many), request_.count};
   std::string there = request_.traits.empty() ? reach(narrowest_, many.size())
-                                              : gpus(many.size()) + " of this machine are such";
+                                              : gpus(many.size()) + " of this machine match";
   return make_error(Kind::usage,
                     fmt::format("{}: {}", asked(std::to_string(request_.count)), there),
                     "berth gpu list");
@@ -344,9 +343,10 @@ Result<Many> Selector::keys() const {
     auto same = [&](const Selected& one) { return key_of(one) == key; };
     auto found = std::find_if(left_.begin(), left_.end(), same);
     if (found == left_.end()) {
-      return make_error(Kind::not_found,
-                        fmt::format("{}: GPU {} is not there, or out of reach", asked_text(), key),
-                        "berth gpu list");
+      return make_error(
+          Kind::not_found,
+          fmt::format("{}: GPU {} does not exist, or is not accessible", asked_text(), key),
+          "berth gpu list");
     }
     add_once(out, *found);
   }
@@ -361,10 +361,10 @@ Many Selector::free_of(const Many& many) const {
   return out;
 }
 
-/// Names who has what is wanted: "GPU 0,1 is held by container 'web' of root, GPU 2 is …".
+/// Names the holders of the wanted GPUs: "GPU 0,1 is held by container 'web' of root, GPU 2 is …".
 Error Selector::taken(const Wanted& wanted, size_t free) const {
   constexpr size_t kMost = 4;
-  std::vector<std::pair<std::string, std::string>> holders;  // and what each has
+  std::vector<std::pair<std::string, std::string>> holders;  // and the GPUs of each
   bool outside = false;
   for (const Selected& one : wanted.candidates) {
     const Holding* holding = find_obstacle(occupancy_, key_of(one), request_.exclusive);
@@ -394,7 +394,8 @@ Error Selector::taken(const Wanted& wanted, size_t free) const {
 Error Selector::out_of_reach(const std::string& id, const Selected& one) const {
   std::string asked_for = asked("device=" + id);
   if (withheld(one)) {
-    return make_error(Kind::denied, asked_for + ": the policy of this machine withholds this GPU",
+    return make_error(Kind::denied,
+                      asked_for + ": the policy of this machine does not allow this GPU",
                       "berth policy show");
   }
   return make_error(Kind::denied,
@@ -423,9 +424,9 @@ Result<Many> Selector::devices() const {
 
 Result<Wanted> Selector::wanted() {
   if (request_.want == Want::none) return Wanted();
-  // Whose they are is for the ledger to say, which has put keys in its place by now.
+  // The ledger knows that container's GPUs, and has replaced the request by their keys before.
   if (request_.want == Want::container) {
-    return make_error(Kind::usage, asked_text() + ": only berth run shares a container's GPUs");
+    return make_error(Kind::usage, asked_text() + ": only berth run can share a container's GPUs");
   }
   vendor_ = vendor_of(request_, inventory_);
   if (count_of(vendor_, inventory_) == 0) return absent(request_.vendor, inventory_);
@@ -495,7 +496,7 @@ Result<Selected> find_gpu(const std::string& id, Vendor vendor, const Inventory&
   return by_index(id, vendor, inventory);
 }
 
-// An id tells its vendor; otherwise the machine's first in the order of Vendor.
+// An id has its vendor's form; otherwise the machine's first in the order of Vendor.
 Vendor vendor_of(const Request& request, const Inventory& inventory) {
   if (request.vendor) return *request.vendor;
   constexpr Vendor kAll[] = {Vendor::nvidia, Vendor::amd, Vendor::intel};

@@ -17,14 +17,14 @@ struct Selected {
   bool operator==(const Selected&) const = default;
 };
 
-/// "GPU-…", "MIG-…", else "0" or "0:1": as programs and people name it.
+/// "GPU-…", "MIG-…", else "0" or "0:1": the name for programs and people.
 std::string name_of(const Selected& selected);
 
-/// "0", "0:1": as `berth gpu list` counts.
+/// "0", "0:1": the numbers of `berth gpu list`.
 std::string index_of(const Selected& selected);
 
-/// What stays the same when GPUs are counted anew: "0000:1b:00.0", "0000:1b:00.0/7/0" for a slice,
-/// "0000:1b:00.0/1" for a partition.
+/// A key that a renumbering of GPUs does not change: "0000:1b:00.0", "0000:1b:00.0/7/0" for a
+/// slice, "0000:1b:00.0/1" for a partition.
 std::string key_of(const Selected& selected);
 
 /// "NVIDIA", "AMD", "Intel".

@@ -27,7 +27,7 @@ void add_once(Strings& many, const std::string& one) {
   if (!holds(many, one)) many.push_back(one);
 }
 
-/// "NAME" stands for the inherited value.
+/// A bare "NAME" takes the inherited value.
 Strings with_values(const Strings& typed, const Variables& inherited) {
   Strings out;
   for (const std::string& entry : typed) {
@@ -85,7 +85,7 @@ class Chooser {
   const policy::Gpu& policy_;
   Variables caller_;
   Strings typed_;
-  Variables user_;       ///< what the user typed
+  Variables user_;       ///< variables that the user typed
   Variables container_;  ///< that over the image's
   std::optional<Job> job_;
   std::string decided_by_;
@@ -105,7 +105,7 @@ std::string Chooser::place_of(std::string_view variable) const {
   return std::string(variable) + (user_.get(variable) ? " of --env" : " of the image");
 }
 
-/// What the user typed is an error where it cannot be had.
+/// A device that the user typed has to exist: its absence is an error.
 void Chooser::demand(std::string_view variable) {
   if (user_.get(variable)) choice_.request.demanded.emplace_back(variable);
 }
@@ -235,7 +235,7 @@ Result<void> Chooser::take_policy() {
     for (const std::string& word : one.capabilities) add_once(request.capabilities, word);
     request.count = std::max(request.count, one.count);
     request.want = std::max(request.want, one.want, [](Want a, Want b) {
-      // All is more than some that were named, and those more than a number of them.
+      // "all" outranks named devices, and these outrank a count.
       auto weight = [](Want want) {
         return want == Want::all ? 4 : want == Want::devices ? 3 : want == Want::count ? 2 : 0;
       };
@@ -268,7 +268,7 @@ void Chooser::narrow_by_job() {
     choice_.request.limits.push_back(limit);
     used(source, limit.value,
          choice_.by_scheduler_alone ? "the job's GPUs are granted"
-                                    : "the most that is granted in this job");
+                                    : "the maximum that is granted in this job");
   }
 }
 
@@ -308,7 +308,7 @@ void Chooser::take_nv_gpu() {
   used("NV_GPU", *value, "called as nvidia-docker");
 }
 
-/// The policy's word on what a user names.
+/// Applies the policy to capabilities that a user names.
 Result<void> Chooser::allow(const Strings& words) {
   if (policy_.capabilities.empty() || holds(policy_.capabilities, "all")) return {};
   for (const std::string& word : words) {
@@ -321,7 +321,7 @@ Result<void> Chooser::allow(const Strings& words) {
   return {};
 }
 
-/// Of `words` what the policy allows, "all" written out.
+/// Takes those of `words` that the policy allows, with "all" expanded.
 void Chooser::take_capabilities(const Strings& words, const std::string& why) {
   Request& request = choice_.request;
   request.capabilities.clear();
@@ -332,7 +332,7 @@ void Chooser::take_capabilities(const Strings& words, const std::string& why) {
     if (any || holds(policy_.capabilities, name)) {
       request.capabilities.emplace_back(name);
     } else if (holds(words, name)) {
-      ignored("capability", std::string(name), "policy: gpu.capabilities does not hold it");
+      ignored("capability", std::string(name), "policy: gpu.capabilities does not contain it");
     }
   }
   request.capabilities_why = why;
@@ -438,8 +438,8 @@ void Chooser::take_imex_channels() {
   }
 }
 
-// These open devices besides GPUs: what a user types counts beside a grant, what an image says only
-// where its variables grant.
+// These open devices besides GPUs: a user's variables count even without a grant, an image's only
+// if its variables may grant.
 Result<void> Chooser::choose_features() {
   Features& features = choice_.request.features;
   const std::pair<std::string_view, bool*> gates[] = {{"NVIDIA_GDS", &features.gds},
@@ -465,7 +465,7 @@ Result<void> Chooser::choose_features() {
   return {};
 }
 
-// Values that stay as they are, to be compared with what the container gets.
+// Records unchanged values, to compare them with what the container gets.
 void Chooser::note_selection() {
   for (std::string_view name : selection_variables()) {
     auto value = container_.get(name);

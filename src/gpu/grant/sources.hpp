@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request out of all that can ask for GPUs. Flags win over everything; what an image says
-// grants nothing unless the policy, or the name nvidia-docker, says that it does; a job's GPUs are
+// Combines everything that can request GPUs into one request. Flags override everything; an image's
+// variables grant nothing unless the policy, or the name nvidia-docker, allows it; a job's GPUs are
 // the most that its containers get. See docs/decisions/0025 and 0026.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace berth::gpu {
 
-/// The name that the user called.
+/// The name under which the user called the program.
 enum class Program { berth, docker, nvidia_docker };
 
 /// Of argv[0]: "/usr/bin/nvidia-docker" is nvidia_docker.
@@ -25,23 +25,23 @@ Program program_of(std::string_view argv0);
 std::string to_json_text(const Program& program);  ///< "berth", "docker", "nvidia-docker"
 Result<Program> from_json_text(std::string_view text, std::type_identity<Program>);
 
-/// All that can ask.
+/// Everything that can request GPUs.
 struct Sources {
   std::optional<std::string> gpus;            ///< the text of --gpus
   std::vector<std::string> devices;           ///< CDI names of --device
   std::vector<std::string> annotations;       ///< CDI names of annotations
   std::vector<std::string> volumes;           ///< /dev/null mounts, relative to kVolumeDevices
   std::vector<std::string> image;             ///< "NAME=value" of the image
-  std::vector<std::string> typed;             ///< of --env; "NAME" stands for the inherited value
-  std::vector<std::string> inherited;         ///< "NAME=value" for the names among those
+  std::vector<std::string> typed;             ///< of --env; a bare "NAME" takes the inherited value
+  std::vector<std::string> inherited;         ///< "NAME=value" for those bare names
   std::map<std::string, std::string> labels;  ///< of the image
-  std::vector<std::string> caller;            ///< the environment that berth was called with
+  std::vector<std::string> caller;            ///< the environment of the call of berth
   Program program = Program::berth;
   bool privileged = false;     ///< CAP_SYS_ADMIN in the bounding set
-  bool nodes_by_hand = false;  ///< of GPUs: no grant, but held to the same limits
+  bool nodes_by_hand = false;  ///< GPUs' nodes requested by path: no grant, but the same limits
 };
 
-/// What became of one source; for explain.
+/// The outcome of one source; for explain.
 struct Verdict {
   std::string source;  ///< "--gpus", "NVIDIA_VISIBLE_DEVICES of the image"
   std::string text;    ///< "device=0,2"
@@ -53,21 +53,21 @@ struct Verdict {
 
 struct Choice {
   Request request;
-  std::vector<std::string> cdi_names;  ///< to be resolved beside it
+  std::vector<std::string> cdi_names;  ///< to be resolved besides it
   std::vector<Verdict> verdicts;
   std::vector<std::string> warnings;
-  /// Variables with a job's value that the user passed on by name, and that no longer mean anything
-  /// in the container.
+  /// Variables with a job's value that the user passed on by name, and that mean nothing in the
+  /// container any more.
   std::vector<std::string> withdrawn;
-  /// The scheduler alone asks: a machine without a driver is then no error.
+  /// Only the scheduler requests GPUs: then a machine without a driver is no error.
   bool by_scheduler_alone = false;
-  policy::Gpu site;  ///< the policy that was asked
+  policy::Gpu site;  ///< the policy that was applied
 
   bool grants() const { return request.want != Request::Want::none || !cdi_names.empty(); }
 };
 
-/// Decides. Pure, and cheap where nothing asks: the machine is not looked at.
-/// Errors: usage (the text of --gpus or of the policy's always; a MIG right asked for by a
+/// Combines the sources. Pure, and cheap if nothing is requested: the machine is not examined.
+/// Errors: usage (always checks the text of --gpus and of the policy; a MIG right requested by a
 /// container without privileges), denied (a capability that the policy does not allow).
 Result<Choice> choose(const Sources& sources, const policy::Gpu& policy);
 

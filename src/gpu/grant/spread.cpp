@@ -8,10 +8,10 @@
 namespace berth::gpu {
 namespace {
 
-/// Sets of candidates that are looked at one by one; where there are more, one is grown.
+/// Up to this number of candidate sets, each is examined; beyond it, one is built up greedily.
 constexpr uint64_t kMostSets = 20000;
 
-/// Counts more than all containers together.
+/// Outweighs all containers together.
 constexpr uint32_t kOutsider = 1U << 30;
 
 bool contains(const std::vector<uint32_t>& many, uint32_t one) {
@@ -25,7 +25,7 @@ int closeness(const Gpu& a, const Gpu& b) {
   return a.numa_node && a.numa_node == b.numa_node ? 1 : 0;
 }
 
-/// How good a set is: more is better, the first number before the second.
+/// The quality of a set: more is better, the first number before the second.
 struct Score {
   int near = 0;
   int close = 0;
@@ -52,7 +52,7 @@ class Picker {
   const std::vector<Selected>& candidates_;
   const Occupancy& occupancy_;
   size_t count_;
-  std::vector<size_t> settled_;  ///< used so little that they are taken anyway
+  std::vector<size_t> settled_;  ///< used so little that they are picked in any case
   std::vector<size_t> equals_;   ///< used alike: the rest comes from these
 };
 
@@ -92,7 +92,7 @@ void Picker::settle_used() {
   }
 }
 
-/// How many sets of the missing size there are; `most` + 1 stands for all that are more.
+/// The number of sets of the missing size; `most` + 1 means more.
 uint64_t Picker::count_sets(uint64_t most) const {
   uint64_t sets = 1;
   size_t missing = count_ - settled_.size();

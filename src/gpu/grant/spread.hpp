@@ -9,10 +9,11 @@
 
 namespace berth::gpu {
 
-/// `count` of the `candidates`, in their order: those that who asks has already, then those on
-/// which nobody computes without a lease, then those that the fewest have; among equals those near
-/// the processors that were asked for, then those near each other (on one GPU, by NVLink or XGMI,
-/// on one board, at one NUMA node); among equals the first. Pure. At most as many as there are.
+/// Picks `count` of the `candidates`, in their order. Preferred are those that the requester holds
+/// already, then those without computing processes outside of leases, then those with the fewest
+/// holders; among equals those near the requested processors, then those near each other (on one
+/// GPU, by NVLink or XGMI, on one board, at one NUMA node); then the first. Pure. At most as many
+/// as there are.
 std::vector<Selected> pick_least_used(const std::vector<Selected>& candidates, size_t count,
                                       const Occupancy& occupancy);
 

@@ -12,12 +12,12 @@ namespace {
 
 using Op = Factor::Op;
 
-/// Where the name ends.
+/// The end of the name.
 size_t end_of_name(std::string_view field) {
   return std::min(field.find_first_of("!<>="), field.size());
 }
 
-// Letters and digits alone, so that "RTX 6000 Ada" is found by rtx6000 and by "rtx-6000".
+// Only letters and digits, so that rtx6000 and "rtx-6000" match "RTX 6000 Ada".
 std::string plain(std::string_view text) {
   std::string out;
   for (char c : to_lower(text)) {
@@ -82,7 +82,7 @@ Result<void> check(Trait& trait) {
     trait.number = *node;
     return {};
   }
-  // What a vendor calls 80 GB has as many bytes as it likes above that.
+  // A GPU that its vendor sells as 80 GB has somewhat more bytes.
   auto bytes = parse_size(trait.value);
   if (equal || !bytes) return bad(trait, "memory>=SIZE, such as memory>=40G");
   trait.number = *bytes;
@@ -118,9 +118,9 @@ Result<Trait> parse_trait(std::string_view field) {
   trait.name = field.substr(0, end_of_name(field));
   if (std::find(trait_names().begin(), trait_names().end(), trait.name) == trait_names().end()) {
     auto near = nearest(trait.name, trait_names());
-    return make_error(Kind::usage, fmt::format("nothing of a GPU is called {}", quote(trait.name)),
+    return make_error(Kind::usage, fmt::format("GPUs have no property {}", quote(trait.name)),
                       near ? fmt::format("did you mean '{}'?", *near)
-                           : std::string("known are model, memory, cc, numa, profile"));
+                           : std::string("properties are model, memory, cc, numa and profile"));
   }
   auto op = take_operator(rest);
   if (!op) return make_error(Kind::usage, "expected a comparison, got " + quote(field));

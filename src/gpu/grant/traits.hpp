@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of GPUs that are not named: --gpus 2,model=h200,memory>=40G.
+// Demands on GPUs that are requested by count: --gpus 2,model=h200,memory>=40G.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace berth::gpu {
 
-/// One demand on GPUs that are not named: memory>=40G.
+/// One such demand: memory>=40G.
 struct Trait {
   std::string name;  ///< model, memory, cc, numa, profile
   Factor::Op op = Factor::Op::equal;
@@ -27,18 +27,18 @@ struct Trait {
 const std::vector<std::string_view>& trait_names();
 
 /// Whether `field` of --gpus is such a demand: its key is one of model, memory, cc, numa, profile.
-/// `memory>=40G` is, `device=0` is not.
+/// `memory>=40G` is one, `device=0` is not.
 bool is_trait(std::string_view field);
 
-/// Reads "model=h200", "memory>=40G", "cc>=9.0", "numa=1", "profile=1g.10gb". Sizes are decimal as
-/// vendors name their GPUs ("80G" is 80·10⁹ bytes), but for Ki, Mi, Gi, Ti.
-/// Errors: usage (an unknown key with the nearest, a comparison that means nothing, a bad value).
+/// Parses "model=h200", "memory>=40G", "cc>=9.0", "numa=1", "profile=1g.10gb". Sizes are decimal as
+/// vendors name their GPUs ("80G" is 80·10⁹ bytes), but for Ki, Mi, Gi, Ti. Errors: usage (an
+/// unknown key with the nearest, a comparison that means nothing, a bad value).
 Result<Trait> parse_trait(std::string_view field);
 
-/// Whether it has what is asked. What is not known of a GPU it has not.
+/// Whether the GPU satisfies the demand. An unknown property does not.
 bool has_trait(const Selected& one, const Trait& trait);
 
-/// As it was typed: "memory>=40G".
+/// The demand as typed: "memory>=40G".
 std::string to_text(const Trait& trait);
 
 }  // namespace berth::gpu

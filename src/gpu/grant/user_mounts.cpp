@@ -18,7 +18,7 @@ std::vector<UserMount> user_mounts(const oci::Spec& spec, const RealPath& real_p
                    std::find(options.begin(), options.end(), "rbind") != options.end();
     std::string tidy = std::filesystem::path(mount.destination).lexically_normal();
     if (tidy.ends_with('/')) tidy.pop_back();
-    // What lies below every mount of the host changes nothing.
+    // A mount that all host mounts cover changes nothing.
     if (tidy.empty() || (!is_bind && found.empty())) continue;
     found.push_back({real_path(tidy), is_bind ? mount.source : ""});
   }
@@ -45,9 +45,10 @@ Result<std::string> choose_directory(const std::vector<UserMount>& mounts,
                     std::any_of(mounts.begin(), mounts.end(), is_below);
     if (!is_taken) return std::string(place);
   }
-  return make_error(Kind::unsupported,
-                    "no place for the driver: '/usr/local/nvidia' and '/.berth/nvidia' are mounted",
-                    "another place for these mounts, or --gpu-driver image");
+  return make_error(
+      Kind::unsupported,
+      "no directory for the driver: '/usr/local/nvidia' and '/.berth/nvidia' are mounted",
+      "other targets for these mounts, or --gpu-driver image");
 }
 
 Result<std::vector<std::string>> fit_places(std::vector<oci::Mount>& given,
@@ -70,7 +71,7 @@ Result<std::vector<std::string>> fit_places(std::vector<oci::Mount>& given,
                         "its CDI file mounts " + quote(mount.destination) +
                             ", which would have to be made in the mount at " +
                             quote(over->destination),
-                        "--gpus, which finds another place, or another place for that mount");
+                        "--gpus, which finds another directory, or another target for that mount");
     }
   }
   given = std::move(kept);
@@ -87,7 +88,7 @@ Result<void> check_devices(std::span<const oci::Device> devices,
     return make_error(Kind::denied,
                       "device " + quote(path) + " is not in " + quote(over->source) +
                           ", which is mounted at " + quote(over->destination),
-                      "another place for that mount");
+                      "another target for that mount");
   }
   return {};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the user of a container has mounted in it, where nothing of the driver goes. Pure.
+// The mounts that the user of a container asked for: no driver file goes there. Pure.
 #pragma once
 
 #include <functional>
@@ -12,48 +12,48 @@
 
 namespace berth::gpu {
 
-/// What lies at a place of a container.
+/// A mount of the user's.
 struct UserMount {
   std::string destination;  ///< in the container, absolute, without links
-  std::string source;  ///< of the host; empty: a file system of the container's own, as a tmpfs
+  std::string source;  ///< of the host; empty: a file system of the container's own, e.g. a tmpfs
 };
 
-/// Where an absolute path of the container leads by the links of its image; what is missing there
-/// keeps its name.
+/// Resolves an absolute path of the container by the links of its image; a missing part keeps its
+/// name.
 using RealPath = std::function<std::string(const std::string& path)>;
 
-/// Those of a configuration, in its order: what comes later lies above.
+/// The mounts of a configuration, in its order: later ones cover earlier ones.
 std::vector<UserMount> user_mounts(const oci::Spec& spec, const RealPath& real_path);
 
-/// The directory or file of the host, or the volume, in which `path` of the container lies, which
-/// has no links; null: none, or what lies above it is the container's own.
+/// The user's mount, of a host path or a volume, that contains `path` of the container, which has
+/// no links; null: none, or a file system of the container's own covers it.
 const UserMount* mount_over(const std::vector<UserMount>& mounts, const std::string& path);
 
-/// Where the driver's files go: the first of scan::kDriverPlaces at, above and below which nothing
-/// of the host is mounted.  Errors: unsupported (there is none). docs/decisions/0174
+/// Chooses the directory of the driver's files: the first of scan::kDriverPlaces without a host
+/// mount at, above or below it.  Errors: unsupported (none is free). docs/decisions/0174
 Result<std::string> choose_directory(const std::vector<UserMount>& mounts,
                                      const RealPath& real_path);
 
-/// What is at a path of the host.
+/// The type of a host path.
 enum class HostFile { absent, socket, other };
 
-/// What is at `below`, "" or "/a/b", of what lies at the absolute `path` of the host; a link below
-/// that leads nowhere outside, as in the container.
+/// The type of `below`, "" or "/a/b", in the absolute host directory `path`; links below cannot
+/// lead out of it, as in the container.
 using LookAtHost = std::function<HostFile(const std::string& path, const std::string& below)>;
 
-/// Takes out of the mounts that somebody else gives a container those of sockets that have no
-/// place: what is not there in something of the user's would have to be made on the host. Gives
-/// where they would have been.  Errors: denied (another file has no place). docs/decisions/0174
+/// Removes from the mounts that others add to a container those of sockets without a mount point:
+/// in a user's mount the mount point would have to be made on the host. Returns the paths of the
+/// removed ones.  Errors: denied (another file without a mount point). docs/decisions/0174
 Result<std::vector<std::string>> fit_places(std::vector<oci::Mount>& given,
                                             const std::vector<UserMount>& mounts,
                                             const RealPath& real_path, const LookAtHost& look);
 
-/// Whether that device is there.
+/// Whether that device exists there.
 using IsDevice = std::function<bool(const std::string& path, const std::string& below,
                                     const oci::Device& device)>;
 
-/// Errors: denied, for the first of the devices that lies in something of the user's and is not
-/// there: it would have to be made on the host. docs/decisions/0174
+/// Errors: denied, for the first device with a path in a user's mount and no node there: it would
+/// have to be made on the host. docs/decisions/0174
 Result<void> check_devices(std::span<const oci::Device> devices,
                            const std::vector<UserMount>& mounts, const IsDevice& is_device);
 

@@ -32,7 +32,7 @@ std::string ids(const std::vector<Selected>& granted) {
   return join(out, ",");
 }
 
-/// The place of each among all of them, in PCI order: 3,1,5 → 1,0,2.
+/// The rank of each among all of them, in PCI order: 3,1,5 → 1,0,2.
 std::string ranks(const std::vector<Selected>& granted) {
   std::vector<std::string> out;
   for (const Selected& one : granted) {
@@ -52,7 +52,7 @@ bool has_word(const std::vector<std::string>& many, std::string_view one) {
   return std::find(many.begin(), many.end(), one) != many.end();
 }
 
-// ROCR_VISIBLE_DEVICES puts them in order; who reads a second variable counts what that has left.
+// ROCR_VISIBLE_DEVICES puts them in order; a program that reads a second variable counts the rest.
 std::string value_for(const std::string& variable, const Request& request,
                       const std::vector<Selected>& granted, bool by_id) {
   bool second =
@@ -98,7 +98,7 @@ std::string shown(std::string_view text) {
   return escape_controls(text.substr(0, kMost)) + (text.size() > kMost ? "…" : "");
 }
 
-/// The first entry of `value` that names nothing.
+/// The first entry of `value` that names no GPU.
 std::optional<std::string> first_stale(std::string_view value,
                                        const std::vector<Selected>& granted) {
   if (trim(value).empty() || trim(value) == "-1" || trim(value) == "NoDevFiles") {

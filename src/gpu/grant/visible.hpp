@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA_VISIBLE_DEVICES and its like, as the container is to have them: a container counts the GPUs
-// that it was given from 0, so a job's numbers would name others there, or none.
+// CUDA_VISIBLE_DEVICES and similar variables, for the container: it counts its GPUs from 0, so a
+// job's numbers would name others there, or none.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 
 namespace berth::gpu {
 
-/// What replaces the job's variables of request.translate: "CUDA_VISIBLE_DEVICES=1,0", the granted
-/// GPUs in the order of `granted`, as numbers within the grant in PCI order, with
-/// CUDA_DEVICE_ORDER=PCI_BUS_ID; by id for slices, and where the container counts by speed.
+/// The replacements for the job's variables of request.translate: "CUDA_VISIBLE_DEVICES=1,0", the
+/// granted GPUs in the order of `granted`, numbered within the grant in PCI order, with
+/// CUDA_DEVICE_ORDER=PCI_BUS_ID; ids for slices, and if the container counts by speed.
 std::vector<std::string> translate_selection(const Request& request,
                                              const std::vector<Selected>& granted);
 
-/// A line for each of request.typed whose value names nothing of what was granted, or that CUDA
-/// would cut short: "CUDA_VISIBLE_DEVICES=3 names no GPU of the container, which has 1 GPU". An
-/// empty value and "-1" name nothing on purpose.
+/// A warning for each of request.typed that names no granted GPU, or that CUDA would cut short:
+/// "CUDA_VISIBLE_DEVICES=3 names no GPU of the container, which has 1 GPU". An empty value and "-1"
+/// name none on purpose.
 std::vector<std::string> stale_selections(const Request& request,
                                           const std::vector<Selected>& granted);
 

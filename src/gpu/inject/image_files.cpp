@@ -38,7 +38,7 @@ class Names {
     if (root_) host_path_ = path_of(root_);
   }
 
-  /// `path` without links; nothing: there is no such name.
+  /// `path` without links; nothing: it does not exist.
   std::optional<std::string> find(const std::string& path) const {
     if (!root_) return std::nullopt;
     auto found = sys::open_in_root(root_, path, O_PATH);
@@ -67,7 +67,7 @@ std::string_view library_path_of(const oci::Spec& spec) {
   return {};
 }
 
-// What lies in a mount is not the image's, and is left to whoever mounted it.
+// Files in a mount are not the image's; they are left to the author of the mount.
 bool in_mount(const std::string& path, const oci::Spec& spec) {
   return std::any_of(spec.mounts.begin(), spec.mounts.end(), [&](const oci::Mount& mount) {
     return mount.destination != "/" && is_below(path, mount.destination);
@@ -91,7 +91,7 @@ ImageFiles look_at_image(const std::string& rootfs, const oci::Spec& spec,
     std::string path = std::string(directory) + "/libcuda.so.1";
     auto real = directory.starts_with('/') ? names.find(path) : std::nullopt;
     if (!real || in_mount(path, spec) || in_mount(*real, spec)) continue;
-    // Whether the package fits is found out by the container's first process.
+    // The container's first process decides whether the package fits.
     bool left = compat && forward_compatibility && is_below(*real, *compat);
     if (!left) image.driver.libraries.push_back({path, std::move(*real), "", kWhy, true});
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an image brings with it for the driver's libraries, by names alone: nothing of it is opened
-// for reading, and what a name was may have changed when the container is made.
+// Files of an image that matter for the driver's libraries, by names alone: no file is opened for
+// reading, and a name may mean another file when the container is made.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@
 namespace berth::gpu {
 
 struct ImageFiles {
-  /// `musl`, and of `libraries` each libcuda.so.1 that LD_LIBRARY_PATH leads to before the loader's
-  /// cache is asked, but for those in mounts and those that a compat package is left to bring.
+  /// `musl`, and as `libraries` each libcuda.so.1 that LD_LIBRARY_PATH finds before the loader's
+  /// cache, except those in mounts and those left to a compat package.
   scan::DriverFiles driver;
-  bool compat = false;  ///< there is a name that a compat package has
+  bool compat = false;  ///< a path of a compat package exists
 };
 
-/// Looks into the directory `rootfs`; what cannot be found is not there.
+/// Looks into the directory `rootfs`; an unreadable path counts as missing.
 ImageFiles look_at_image(const std::string& rootfs, const oci::Spec& spec,
                          bool forward_compatibility);
 
-/// Of the links of that directory; where it cannot be looked into, every path is its own.
+/// Resolves links in that directory; if it cannot be read, paths are unchanged.
 RealPath real_path_in(const std::string& rootfs);
 
 }  // namespace berth::gpu

@@ -40,7 +40,7 @@ using Strings = std::vector<std::string>;
 constexpr std::chrono::seconds kPatience{30};
 constexpr size_t kMaxAnswer = size_t{1} << 20;
 
-/// One container's configuration on its way.
+/// Amends one container's configuration.
 class Injector {
  public:
   Injector(InjectOptions options, const Injected& container, oci::Spec& spec, Log& log)
@@ -72,15 +72,15 @@ class Injector {
   std::optional<ContainerLease> lease_;
 };
 
-/// What a program said last.
+/// The last line of a program's output.
 std::string last_line(std::string_view text) {
   std::string_view whole = trim(text);
   size_t newline = whole.rfind('\n');
   return escape_controls(newline == std::string_view::npos ? whole : whole.substr(newline + 1));
 }
 
-// Whoever makes the inventory also reads what is no business of a privileged program: ELF files,
-// YAML, NVML. It is asked when a driver was changed, never in an ordinary start.
+// Making the inventory involves reading that a privileged program must not do: ELF files, YAML,
+// NVML. berth is only started when a driver has changed, never in an ordinary start.
 Result<void> Injector::ask_berth(Strings words) const {
   sys::SpawnOptions berth;
   berth.program = TRY(sys::program_directory()) + "/berth";
@@ -93,7 +93,7 @@ Result<void> Injector::ask_berth(Strings words) const {
   }
   berth.args.insert(berth.args.end(), words.begin(), words.end());
   berth.env = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
-  // An ordinary user's store is below it.
+  // An ordinary user's store is below HOME.
   if (const char* home = std::getenv("HOME")) berth.env->push_back(std::string("HOME=") + home);
   berth.working_directory = "/";
   auto output = TRY(sys::run_command(std::move(berth), "", kPatience, kMaxAnswer));
@@ -123,7 +123,7 @@ Result<cdi::Index> Injector::find_index() const {
       policy_.cdi_directories.empty() ? cdi::default_directories() : policy_.cdi_directories;
   auto read = [&]() -> Result<std::optional<cdi::Index>> {
     auto index = cdi::read_index(path);
-    // Of another version of Berth, or cut: it is made anew.
+    // Of another version of Berth, or truncated: make a new one.
     if (!index.ok() && index.error().kind != Kind::denied) return std::optional<cdi::Index>();
     bool usable = index.ok() && *index && (*index)->directories == directories &&
                   TRY(cdi::is_current(**index));
@@ -148,7 +148,7 @@ Result<std::optional<cdi::Index>> Injector::look_up_names(Choice& choice) const 
   return std::optional<cdi::Index>(std::move(index));
 }
 
-// Where the caller is confined to some GPUs, a container of his could open no other either.
+// Where the caller is confined to some GPUs, its container cannot open others either.
 Result<Machine> Injector::look_at_machine() const {
   Machine machine = look_for_denied(TRY(find_inventory()));
   if (machine.denied > 0) {
@@ -163,8 +163,9 @@ bool is_character(const oci::Device& device) {
   return device.type == "c" || device.type == "u";
 }
 
-// What the engine had resolved already is in the configuration: podman reads CDI files by itself,
-// and a device plugin names nodes. Of those that get every node nobody knows what they want.
+// Devices that the engine has resolved already are in the configuration: podman reads CDI files
+// itself, and a device plugin names nodes. Containers with every node are left out: which GPUs they
+// use is unknown.
 std::vector<GivenNode> given_nodes(const oci::Spec& spec) {
   std::vector<GivenNode> nodes;
   for (const oci::Device& device : spec.linux_.devices) {
@@ -185,7 +186,7 @@ std::vector<GivenNode> given_nodes(const oci::Spec& spec) {
   return nodes;
 }
 
-/// Whether a GPU to compute on may be among them: /dev/kfd has no number of its own.
+/// Whether a GPU for computing may be among them: /dev/kfd has no reserved number.
 bool names_gpus(const oci::Spec& spec) {
   constexpr int64_t kNvidia = 195, kFirstOfDriver = 254;  // nvidia-modeset, nvidiactl
   const auto& devices = spec.linux_.devices;
@@ -206,7 +207,7 @@ bool names_gpus(const oci::Spec& spec) {
          });
 }
 
-/// As --privileged asks for them.
+/// With the device rule of --privileged.
 bool has_all_devices(const oci::Spec& spec) {
   if (!spec.linux_.resources) return false;
   const auto& rules = spec.linux_.resources->devices;
@@ -216,13 +217,13 @@ bool has_all_devices(const oci::Spec& spec) {
   });
 }
 
-// What may not be looked at may be there.
+// A path that we may not examine may exist.
 bool is_there(const std::string& path) {
   auto found = sys::stat_entry(sys::cwd(), path);
   return found.ok() ? found->has_value() : found.error().kind != Kind::not_found;
 }
 
-/// "/dev/fuse", "/dev/fuse:/dev/fuse2:rw". Nothing where the machine has none and need not.
+/// "/dev/fuse", "/dev/fuse:/dev/fuse2:rw". Nothing if the machine lacks it and it is optional.
 Result<std::optional<oci::DeviceNode>> node_of(const policy::Given& given) {
   auto parts = split(given.text, ':');
   oci::DeviceNode node;
@@ -248,9 +249,9 @@ Result<std::optional<oci::DeviceNode>> node_of(const policy::Given& given) {
   return std::optional<oci::DeviceNode>(std::move(node));
 }
 
-/// Containers of one pod share what one of them has.
+/// Containers of one pod share their GPUs.
 std::string group_of(const oci::Spec& spec, const std::string& container) {
-  // podman hands on what images write.
+  // podman passes on annotations of images.
   if (spec.annotations.contains("io.container.manager")) return container;
   for (const char* name : {"io.kubernetes.cri.sandbox-id", "io.kubernetes.cri-o.SandboxID"}) {
     auto found = spec.annotations.find(name);
@@ -259,7 +260,7 @@ std::string group_of(const oci::Spec& spec, const std::string& container) {
   return container;
 }
 
-/// On NVIDIA's GPUs; nothing where nobody tells.
+/// Processes on NVIDIA's GPUs; empty if the driver cannot be asked.
 std::vector<Computing> Injector::ask_computing(const Asked& asked) const {
   if (asked.gpus.empty()) return {};
   auto read = [&] { return read_computing(options_.state_dir, asked); };
@@ -268,7 +269,8 @@ std::vector<Computing> Injector::ask_computing(const Asked& asked) const {
     auto told = ask_berth({"gpu", "top", "--once", "--format", "json"});
     computing = read();
     std::string why = told.ok() ? "the driver does not say" : to_line(told.error());
-    if (!computing) log_.warn("cannot tell who else computes on GPUs: " + why + "; ignoring");
+    if (!computing)
+      log_.warn("cannot find out which other processes use GPUs: " + why + "; ignoring");
   }
   return std::move(computing).value_or(std::vector<Computing>());
 }
@@ -309,12 +311,12 @@ Result<std::vector<Selected>> Injector::lease(const Choice& choice, const Invent
   return chooser.selected();
 }
 
-// What a CDI file or a path names is given as it is: a machine whose GPUs cannot be found is no
-// reason to refuse it.
+// Devices of CDI files and paths are passed without a grant: failing to find the machine's GPUs is
+// no reason to refuse them.
 Result<void> Injector::lease_nodes(const Choice& choice) {
   auto machine = look_at_machine();
   if (!machine.ok()) {
-    log_.warn("cannot tell who has the GPUs that are given by name or path: " +
+    log_.warn("cannot find out which containers have the GPUs given by name or path: " +
               to_line(machine.error()) + "; ignoring");
     return {};
   }
@@ -326,7 +328,7 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
                                 const std::vector<Selected>& selected) {
   if (request.want == Request::Want::none) return {};
   using policy::DriverMode;
-  // The one writes into the image's files, the other reads them.
+  // The former writes into the image's files, the latter reads them.
   if (policy_.driver_mode == DriverMode::copy || policy_.driver_mode == DriverMode::image) {
     return make_error(Kind::unsupported,
                       "driver mode " + quote(policy::to_json_text(policy_.driver_mode)) +
@@ -338,7 +340,7 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
   place_options.state_dir = options_.state_dir;
   place_options.volume_dir = options_.state_dir + "/volumes";
   place_options.musl = image.driver.musl;
-  // What lies there already is taken by its name.
+  // Existing files there are used by name.
   TRY(sys::open_trusted_directory_if_exists(place_options.volume_dir));
   GrantOptions grant_options;
   grant_options.mode = policy_.driver_mode;
@@ -354,7 +356,7 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
     log_.debug(reason.kind + " " + reason.object + ": " + reason.why);
   }
   for (const std::string& warning : grant.warnings) log_.warn(warning);
-  if (grant.synthetic) log_.warn("the driver tree is synthetic: these are no real GPUs");
+  if (grant.synthetic) log_.warn("the driver tree is synthetic: these are not real GPUs");
   Placement placed = TRY(place(grant, place_options));
   if (!policy_.additional_gids) placed.edits.additional_gids.clear();
   oci::apply(placed.edits, spec_);
@@ -365,7 +367,7 @@ Result<void> Injector::add_cdi(oci::ContainerEdits edits) {
   bool nodes_alone = policy_.driver_mode == policy::DriverMode::image;
   if (nodes_alone && keep_nodes(edits)) log_.warn(kNodesAlone);
   FinishOptions options{options_.state_dir, policy_.forward_compatibility, nullptr};
-  // Without a driver that we find, the file's word alone counts.
+  // Without a driver found here, the file alone decides.
   std::optional<Inventory> inventory;
   if (wants_inventory(edits)) {
     auto found = find_inventory();
@@ -411,14 +413,14 @@ Result<void> Injector::add(Choice& choice) {
   return check_devices(ours, user_mounts(spec_, real_path_in(container_.rootfs)), is_host_device);
 }
 
-// After the wishes were read, so that no variable of a rule is taken for dockerd's last word.
+// After the requests were read, so that no variable of a rule is taken for dockerd's last one.
 Result<void> Injector::apply_rules(const std::vector<policy::PlacedRule>& rules, Sources& sources) {
   policy::Facts facts = policy::facts_of(spec_, options_.caller);
-  // Numbers alone: this program asks no name service.
+  // Only numbers: this program uses no name service.
   facts.uid = std::to_string(calling_user().value_or(0));
   if (policy::needs_of(rules).groups && !sys::in_initial_user_namespace()) {
     return make_error(Kind::denied,
-                      "cannot decide which rules of the site apply, some of which ask for the "
+                      "cannot decide which rules of the site apply, because some depend on the "
                       "caller's groups: nobody sees them in a user namespace",
                       "the same command outside of it");
   }
@@ -477,7 +479,7 @@ Result<std::optional<ContainerLease>> Injector::run() {
 Result<std::optional<ContainerLease>> inject(const InjectOptions& options,
                                              const Injected& container, oci::Spec& spec, Log& log) {
   if (options.decided) {
-    // One of a rule's hooks may be NVIDIA's, which believes the image's variables.
+    // A rule may add NVIDIA's hook, which trusts the image's variables.
     take_nvidia_hook(spec.hooks);
     return find_lease(container.bundle);
   }

@@ -15,17 +15,18 @@ namespace berth::gpu {
 struct ContainerLease {
   Ledger ledger;
   HeldLease held;
-  /// It was taken here, for another engine's container, and goes with that; else Berth's engine
-  /// sees to its end.
+  /// The lease was taken here, for another engine's container, and ends with it; otherwise Berth's
+  /// engine ends it.
   bool taken_here = false;
 };
 
-/// That which Berth's engine has taken for the container of the bundle in `bundle`; where it has
-/// been lost meanwhile (the container is started again), another one for the same GPUs, of which
-/// the bundle is told. Nothing where there is none. Errors: busy, corrupt, io.
+/// The lease that Berth's engine took for the container of the bundle in `bundle`; if it was lost
+/// (the container is started again), a new one for the same GPUs, which is recorded in the bundle.
+/// Nothing if the container has none. Errors: busy, corrupt, io.
 Result<std::optional<ContainerLease>> find_lease(const std::string& bundle);
 
-/// Writes down by what it lives. Gives the file that is to be removed with the container, or "".
+/// Records the process and cgroup on which the lease depends. Returns the file to remove with the
+/// container, or "".
 Result<std::string> set_life(ContainerLease& lease, pid_t pid, const std::string& cgroup);
 
 }  // namespace berth::gpu

@@ -21,7 +21,7 @@ using Strings = std::vector<std::string>;
 constexpr std::string_view kVisible = "NVIDIA_VISIBLE_DEVICES=";
 constexpr std::string_view kCapabilities = "NVIDIA_DRIVER_CAPABILITIES=";
 
-/// dockerd looks for the first in its PATH; packages for podman and CRI-O name either.
+/// dockerd searches its PATH for the first; packages for podman and CRI-O use either.
 bool is_nvidia_hook(const oci::Hook& hook) {
   std::string_view name = hook.path;
   name.remove_prefix(name.rfind('/') + 1);
@@ -39,8 +39,8 @@ std::string field(std::string_view key, std::string_view value) {
   return out + "\"";
 }
 
-/// The text of --gpus that dockerd made `env` of: it appends the devices, and after them the
-/// capabilities where they were named. Nothing for "--gpus 0", for which it appends nothing.
+/// Reconstructs the text of --gpus from which dockerd made `env`: it appends the devices, and after
+/// them the capabilities if they were named. Nothing for "--gpus 0", for which it appends nothing.
 std::optional<std::string> docker_flag(const Strings& env) {
   size_t last = env.size();
   std::string capabilities;
@@ -105,7 +105,7 @@ Result<void> take_volumes(const oci::Spec& spec, const policy::Gpu& policy, Sour
                                              kVolumeDevices, kLongestWish));
 }
 
-/// Only what will be read: a variable that counts for nothing may be anything.
+/// Only variables that will be read: an unused one may contain anything.
 Result<void> take_environment(const oci::Spec& spec, const policy::Gpu& policy, Wish& wish) {
   if (!spec.process) return {};
   wish.sources.image = spec.process->env;
@@ -134,7 +134,7 @@ Result<Wish> take_wish(oci::Spec& spec, const policy::Gpu& policy) {
   Wish wish;
   wish.sources.privileged = is_privileged(spec);
   bool hook = take_nvidia_hook(spec.hooks);
-  // podman adds the hook for every container where its directory of hooks says so.
+  // podman adds the hook to every container if its hooks directory says so.
   if (hook && spec.process && !oci::may_be_images(spec.annotations)) {
     wish.sources.gpus = docker_flag(spec.process->env);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a configuration that another engine wrote asks for. Pure.
+// The GPU request in a configuration that another engine wrote. Pure.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace berth::gpu {
 
-/// Longest variable or annotation that is looked at: room for hundreds of ids. What an engine hands
-/// on of an image is bounded by the engine alone.
+/// Maximal length of a variable or annotation: room for hundreds of ids. Only the engine bounds the
+/// values that it copies from an image.
 inline constexpr size_t kLongestWish = size_t{16} << 10;
 
 struct Wish {
@@ -21,24 +21,24 @@ struct Wish {
   std::vector<std::string> warnings;
 };
 
-/// Takes NVIDIA's hook out of it. True where it was there.
+/// Removes NVIDIA's hook. True if it was there.
 bool take_nvidia_hook(oci::Hooks& hooks);
 
-/// Reads what `spec` asks for: annotations of the policy's prefixes with CDI names, the variables
-/// of its process, mounts of /dev/null below kVolumeDevices. NVIDIA's hook is taken out of it: it
-/// is how dockerd passes --gpus on, with what it is to be in NVIDIA_VISIBLE_DEVICES at the end of
-/// the variables. That is the user's word and needs no policy; so are annotations, but where the
-/// engine lets an image write them they count as its variables do.
+/// Reads the request of `spec`: annotations of the policy's prefixes with CDI names, the variables
+/// of its process, mounts of /dev/null below kVolumeDevices. Removes NVIDIA's hook: through it
+/// dockerd passes --gpus on, with the devices in NVIDIA_VISIBLE_DEVICES at the end of the
+/// variables. That is the user's request and needs no policy. So are annotations, unless the engine
+/// lets an image write them: then they count as its variables do.
 /// Errors: usage (a list longer than kLongestWish).
 Result<Wish> take_wish(oci::Spec& spec, const policy::Gpu& policy);
 
-/// Adds the batch job in whose environment (`caller`) the runtime was called. It takes away only:
-/// an engine may have been started from a job's shell. What the container has of the job's own
-/// variables is to be made right for it; a value of the user's own stays.
+/// Applies the batch job that the runtime was called in, by its environment, `caller`. A job only
+/// limits, because an engine may have been started from a job's shell. The job's own variables are
+/// translated for the container; the user's values stay.
 void take_job(const std::vector<std::string>& caller, Sources& sources, policy::Gpu& policy);
 
-/// Of several values of one NVIDIA_ variable leaves the last, which is the one that counts: dockerd
-/// appends its own to the user's.
+/// If an NVIDIA_ variable has several values, keeps the last, which counts: dockerd appends its own
+/// to the user's.
 void keep_last(std::vector<std::string>& env);
 
 }  // namespace berth::gpu

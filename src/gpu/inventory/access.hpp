@@ -5,14 +5,13 @@
 
 namespace berth::gpu {
 
-/// Leaves out the GPUs, MIG slices and partitions with a node that this process's device cgroup
-/// denies, and counts the other GPUs anew, as NVML does: in a batch job that was given GPUs 4 and 5
-/// those are 0 and 1. Gives how many were left out; GPUs are added to `left_out`. One system call
-/// for each node; none is woken.
+/// Removes the GPUs, MIG slices and partitions with a node that this process's device cgroup
+/// denies, and renumbers the others, as NVML does: in a batch job that was granted GPUs 4 and 5
+/// those become 0 and 1. Returns the number of removed ones; adds whole GPUs to `left_out`. One
+/// system call per node; wakes none.
 uint32_t leave_out_denied(Inventory& inventory);
 
-/// Tells apart what leave_out_denied() would leave out; where that is nothing, which is the rule,
-/// nothing is copied.
+/// Separates what leave_out_denied() would remove; in the usual case, nothing, copies nothing.
 Machine look_for_denied(Inventory inventory);
 
 }  // namespace berth::gpu

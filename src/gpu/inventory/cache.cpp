@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMaxCacheBytes = size_t{4} << 20;
 
-// Drivers whose nodes an inventory may hold.
+// Drivers of nodes in an inventory.
 bool counts(const std::string& driver) {
   static constexpr std::array<std::string_view, 5> kPrefixes = {"nvidia", "gdrdrv", "kfd", "drm",
                                                                 "infiniband"};
@@ -29,13 +29,13 @@ bool counts(const std::string& driver) {
                      [&](std::string_view prefix) { return driver.starts_with(prefix); });
 }
 
-// Names below `path` that programs see come and go with GPUs and MIG instances.
+// Names below `path` that change as GPUs and MIG instances come and go.
 Result<void> append_names(const DriverRoot& root, const std::string& path, std::string& out) {
   for (const std::string& name : TRY(root.list_machine(path))) out += name + " ";
   return {};
 }
 
-// nvidia-caps/mig-minors would be one file, but it counts every instance that there could be.
+// nvidia-caps/mig-minors would be one file, but it lists every possible instance.
 Result<void> append_instances(const DriverRoot& root, std::string& out) {
   const std::string base = "/proc/driver/nvidia/capabilities";
   for (const std::string& gpu : TRY(root.list_machine(base))) {
@@ -56,8 +56,8 @@ void append_stamp(const std::string& path, std::string& out) {
     return;
   }
   const struct stat& s = **info;
-  // A character device has no content: its number and its rights are what may change. Not its
-  // group, which looks different in a user namespace: both sides share this cache.
+  // A character device has no content: only its number and mode may change. Its group is left out:
+  // it looks different in a user namespace, and both sides share this cache.
   if (S_ISCHR(s.st_mode)) {
     out += fmt::format("c{:x}:{:o} ", s.st_rdev, s.st_mode);
   } else {
@@ -66,7 +66,7 @@ void append_stamp(const std::string& path, std::string& out) {
   }
 }
 
-// Empty members cost their share of every reading, and absent they mean the same.
+// Empty members cost time at every reading, and absence means the same.
 void drop_empty(json::Value& value) {
   if (auto* array = value.get_if<json::Array>()) {
     for (json::Value& element : *array) drop_empty(element);
@@ -94,7 +94,7 @@ std::string cache_name(const std::string& driver_root) {
                      : fmt::format("_{:02x}", static_cast<unsigned char>(c));
   }
   constexpr size_t kMaxName =
-      200;  // NAME_MAX is 255; a longer one keeps its end, and the content says whose it is
+      200;  // NAME_MAX is 255; a longer name keeps its end, and the content names the root
   if (name.size() > kMaxName) name = "inventory-" + name.substr(name.size() - kMaxName);
   return name + ".json";
 }
@@ -110,7 +110,7 @@ std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& i
                            "/dev/nvidia-caps-imex-channels", "/tmp/nvidia-mps"}) {
     out.push_back(root.machine_path(path));
   }
-  // A file that is gone, of whatever name, has changed its directory.
+  // The removal of a file changes its directory.
   std::set<std::string> directories;
   for (const DriverFile& file : inventory.files) {
     if (file.kind == FileKind::library) {
@@ -171,7 +171,7 @@ Result<std::optional<Inventory>> find_cached(const sys::Fd& directory, const Dri
                                              const Configured& configured) {
   using Nothing = std::optional<Inventory>;
   auto text = sys::read_trusted_file_if_exists(directory, cache_name(root.path()), kMaxCacheBytes);
-  if (!text.ok() && text.error().kind != Kind::io) return Nothing();  // made anew, by rename
+  if (!text.ok() && text.error().kind != Kind::io) return Nothing();  // replaced by rename
   if (!text.ok()) return std::move(text).error();
   if (!*text) return Nothing();
   std::string_view rest;

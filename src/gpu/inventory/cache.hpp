@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cached inventory: <state>/gpu/inventory-<root>.json, two lines of JSON. The first says when
-// the second may be believed: while its fingerprint is that of the machine, that is boot id,
-// version of the loaded module, the drivers' majors, the GPUs and MIG instances that procfs names,
-// the generation of AMD's topology, and device, inode, size and time of the sentinel files: the
-// loader cache and ld.so.conf.d of the driver root, the directories of its libraries, libcuda and
-// NVML, sockets, the directories in /dev, and the nodes. Every GPU start pays for the comparison.
+// The cached inventory: <state>/gpu/inventory-<root>.json, two lines of JSON. The second is valid
+// while the fingerprint in the first is that of the machine: boot id, version of the loaded module,
+// the drivers' majors, the GPUs and MIG instances in procfs, the generation of AMD's topology, and
+// device, inode, size and time of the sentinel files: the loader cache and ld.so.conf.d of the
+// driver root, the directories of its libraries, libcuda and NVML, sockets, the directories in
+// /dev, and the nodes. Every GPU start pays for the comparison.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@
 
 namespace berth::gpu {
 
-/// What the site's policy adds to the search. Part of what a cached inventory is believed for.
+/// Additions of the site's policy to the search. A cached inventory is valid for these only.
 struct Configured {
   std::vector<std::string> library_directories;  ///< below the driver root; searched first
-  std::vector<std::string> files;                ///< of the machine, given with every GPU
+  std::vector<std::string> files;                ///< of the machine, granted with every GPU
 
   bool operator==(const Configured&) const = default;
 };
@@ -41,21 +41,21 @@ struct CacheHead {
 
 inline constexpr uint32_t kCacheFormat = 8;
 
-/// The sentinel files of what `inventory` was made from, present or not.
+/// The sentinel files for `inventory`, existing or not.
 std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& inventory);
 
-/// What the machine is now, as one text. A few dozen system calls.
+/// The present state of the machine as text. A few dozen system calls.
 Result<std::string> fingerprint(const DriverRoot& root, const std::vector<std::string>& sentinels);
 
 /// The text of the cache file.
 std::string write_cached(const CacheHead& head, const Inventory& inventory);
 
-/// The head, or nothing when `text` is none of ours: of another version of Berth, or damaged.
-/// `inventory` is then the rest of the text.
+/// Splits the head off `text`, leaving the rest in `inventory`; nothing if the file is of another
+/// version of Berth, or damaged.
 std::optional<CacheHead> read_cache_head(std::string_view text, std::string_view& inventory);
 
-/// The inventory of `root` and `configured` that is cached in `directory`; nothing when there is
-/// none, or none that is still true, or when somebody else could have written the file.
+/// The inventory of `root` and `configured` that is cached in `directory`; nothing if it is missing
+/// or stale, or if another user could have written the file.
 /// Errors: io.
 Result<std::optional<Inventory>> find_cached(const sys::Fd& directory, const DriverRoot& root,
                                              const Configured& configured);

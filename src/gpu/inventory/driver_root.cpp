@@ -11,7 +11,7 @@
 namespace berth::gpu {
 namespace {
 
-// Files of procfs and sysfs that we read are a few kilobytes.
+// The files of procfs and sysfs that we read have a few kilobytes.
 constexpr size_t kMaxKernelText = size_t{4} << 20;
 // The largest library directories of distributions have some ten thousand.
 constexpr size_t kMaxNames = 200'000;

@@ -12,8 +12,8 @@
 
 namespace berth::gpu {
 
-/// The root of the driver's files, and of the proc/, sys/ and dev/ that go with it: the machine's,
-/// or the tree's own when it is a synthetic one.
+/// The root of the driver's files, and of the matching proc/, sys/ and dev/: the machine's, or a
+/// synthetic tree's own.
 class DriverRoot {
  public:
   /// Errors: not_found (no such directory), usage (a relative path).
@@ -22,11 +22,11 @@ class DriverRoot {
   const std::string& path() const { return path_; }
   bool synthetic() const { return synthetic_; }
 
-  // What the kernel tells. Paths as "/proc/devices"; an absent entry is a value.
+  // The kernel's files. Paths as "/proc/devices"; an absent entry is a value.
   Result<std::optional<std::string>> read_machine(const std::string& path) const;
   Result<std::vector<std::string>> list_machine(const std::string& path) const;
   std::optional<struct stat> stat_machine(const std::string& path) const;
-  /// What a symbolic link says; empty when there is none.
+  /// The text of a symbolic link; empty when there is none.
   std::string link_machine(const std::string& path) const;
   std::string machine_path(const std::string& path) const;
 
@@ -36,10 +36,10 @@ class DriverRoot {
     std::string host_path;  ///< resolved
     struct stat info {};
   };
-  /// Nothing when `path` is absent or leads nowhere. Opens nothing: what is in the place of a file
-  /// may be a device that does something when it is opened.
+  /// Nothing when `path` is absent or leads nowhere. Opens nothing: in the place of a file there
+  /// may be a device, and opening it may have effects.
   std::optional<Found> find(const std::string& path) const;
-  /// The same for what runs on the machine, wherever the driver's files are: sockets.
+  /// The same for files of the machine, wherever the driver's files are: sockets.
   std::optional<Found> find_on_machine(const std::string& path) const;
   /// A regular file, opened for reading.
   std::optional<Found> open_file(const std::string& path) const;
@@ -57,8 +57,8 @@ class DriverRoot {
   sys::Fd machine_;  ///< of proc, sys and dev
 };
 
-/// Of the machine, without the blanks around it; empty, or none, for what is absent and for what
-/// the kernel refuses: a job's device cgroup hides nodes of KFD.
+/// A file of the machine, trimmed; empty if it is absent or the kernel refuses it: a job's device
+/// cgroup hides nodes of KFD.
 std::string text_of(const DriverRoot& root, const std::string& path);
 std::vector<std::string> names_in(const DriverRoot& root, const std::string& path);
 

@@ -21,7 +21,7 @@ std::string number_or_nothing(const std::optional<uint32_t>& number) {
   return number ? std::to_string(*number) : std::string();
 }
 
-// False: neither empty nor a number.
+// False if the text is neither empty nor a number.
 bool read_number(std::string_view text, std::optional<uint32_t>& out) {
   if (text.empty()) return true;
   auto number = parse_u64(text);
@@ -30,7 +30,7 @@ bool read_number(std::string_view text, std::optional<uint32_t>& out) {
   return true;
 }
 
-// Takes what is before the first tab off `rest`; everything when there is none.
+// Removes the text before the first tab from `rest` and returns it; all of it without a tab.
 std::string_view take_part(std::string_view& rest) {
   size_t tab = rest.find('\t');
   std::string_view part = rest.substr(0, tab);

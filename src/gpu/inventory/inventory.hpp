@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine offers, as plain structs: filled by gpu/probe, read by gpu/grant and by
-// `berth gpu list`. The tables at the end are the form of `--format json` and of the cache file.
+// The offers of this machine, as plain structs: filled by gpu/probe, read by gpu/grant and by
+// `berth gpu list`. The tables at the end define the form of `--format json` and of the cache file.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace berth::gpu {
 
 /// A character device of the driver.
 struct Node {
-  std::string path;       ///< where programs look for it: "/dev/nvidia0"
-  std::string host_path;  ///< where it is on this machine; empty when it has to be made (as root)
+  std::string path;       ///< where programs expect it: "/dev/nvidia0"
+  std::string host_path;  ///< its path on this machine; empty when it has to be made (as root)
   uint32_t major = 0;
   uint32_t minor = 0;
   uint32_t mode = 0666;  ///< permission bits
@@ -29,20 +29,19 @@ struct MigDevice {
   uint32_t index = 0;         ///< among the slices of its GPU, as in "0:1"
   uint32_t gpu_instance = 0;  ///< as in /proc/driver/nvidia/capabilities/gpu0/mig/gi7
   uint32_t compute_instance = 0;
-  std::string uuid;     ///< "MIG-…"; empty without NVML, which alone knows it
+  std::string uuid;     ///< "MIG-…"; empty without NVML, its only source
   std::string profile;  ///< "1g.10gb"; empty without NVML
   std::optional<uint64_t> memory_bytes;
   std::vector<Node> nodes;  ///< /dev/nvidia-caps/nvidia-cap<N>: of its GPU instance, then its own
 };
 
-/// A slice of an AMD GPU in a compute mode other than SPX: a device of its own with nodes of its
-/// own.
+/// A slice of an AMD GPU in a compute mode other than SPX: a device with its own nodes.
 struct Partition {
   uint32_t index = 0;       ///< among those of its GPU, as in "0:1"
   std::vector<Node> nodes;  ///< /dev/dri/card<N>, /dev/dri/renderD<N>
 };
 
-/// A symbolic link that programs look for beside nodes.
+/// A symbolic link that programs use besides nodes.
 struct NodeLink {
   std::string path;    ///< "/dev/dri/by-path/pci-0000:1b:00.0-render"
   std::string target;  ///< "../renderD128"
@@ -52,11 +51,11 @@ enum class Vendor { nvidia, amd, intel };
 std::string to_json_text(Vendor vendor);  ///< "nvidia", "amd", "intel"
 Result<Vendor> from_json_text(std::string_view text, std::type_identity<Vendor>);
 
-/// A GPU that programs see as one. Those that share a board are several.
+/// A GPU as programs see it. A board may have several.
 struct Gpu {
   Vendor vendor = Vendor::nvidia;
-  uint32_t index = 0;  ///< among those of its vendor by PCI address, as nvidia-smi counts
-  std::string uuid;    ///< "GPU-…"; AMD: "GPU-<unique_id>"; empty when the driver does not tell
+  uint32_t index = 0;       ///< among those of its vendor by PCI address, as nvidia-smi counts
+  std::string uuid;         ///< "GPU-…"; AMD: "GPU-<unique_id>"; empty if the driver has none
   std::string pci_address;  ///< "0000:1b:00.0", as the kernel writes it
   uint32_t minor = 0;       ///< of /dev/nvidia<minor>; differs from the index; others: of `node`
   std::string model;
@@ -66,15 +65,15 @@ struct Gpu {
   std::optional<uint64_t> memory_bytes;
   std::optional<std::string> brand;    ///< as NVIDIA_REQUIRE_* spells it: "tesla"
   std::optional<int> numa_node;        ///< absent: unknown, which the kernel writes as -1
-  std::string board;                   ///< the same for GPUs on one board; empty: alone, or unknown
-  std::vector<uint32_t> nvlink_peers;  ///< indices of the GPUs that a link leads to (XGMI: AMD's)
+  std::string board;                   ///< equal for GPUs on one board; empty: alone, or unknown
+  std::vector<uint32_t> nvlink_peers;  ///< indices of the GPUs it is linked to (XGMI: AMD's)
   bool mig_mode = false;
   Node node;                        ///< /dev/nvidia<minor>; AMD, Intel: /dev/dri/renderD<N>
   std::vector<Node> drm_nodes;      ///< /dev/dri/card<N>, /dev/dri/renderD<N>
   std::vector<NodeLink> drm_links;  ///< /dev/dri/by-path/…, one for each of drm_nodes
   std::vector<MigDevice> mig;
-  std::string compute_partition;  ///< AMD: "SPX", "CPX", …; empty where the GPU has no such mode
-  std::string memory_partition;   ///< AMD: "NPS1", …
+  std::string compute_partition;      ///< AMD: "SPX", "CPX", …; empty if the GPU has no such mode
+  std::string memory_partition;       ///< AMD: "NPS1", …
   std::vector<Partition> partitions;  ///< AMD: two and more when partitioned; the first has `node`
 };
 
@@ -84,8 +83,8 @@ enum class FileKind {
   socket,
   config,
   firmware,
-  module,     ///< a shared object that a program loads by its path: of the X server
-  directory,  ///< bound as it is: sockets come and go in it
+  module,     ///< a shared object that the X server loads by path
+  directory,  ///< bound whole: sockets come and go in it
 };
 
 /// A file of the driver, resolved: no component of `host_path` is a symbolic link.
@@ -97,20 +96,20 @@ struct DriverFile {
   std::string soname;          ///< library: "libcuda.so.1"; may equal `name`
   int32_t loader_flags = 0;    ///< library: of scan::LoaderEntry
   bool elf32 = false;
-  std::vector<std::string> capabilities;  ///< any of these wants it: "compute", "utility", …
+  std::vector<std::string> capabilities;  ///< any of these needs it: "compute", "utility", …
 };
 
-/// Devices beside the GPUs, given to who asks for them by name: NVIDIA_GDS=enabled and the like.
+/// Devices besides the GPUs, granted by name: NVIDIA_GDS=enabled and similar variables.
 struct DeviceGroup {
   std::string name;               ///< "gds", "gdrcopy", "mofed", "nvswitch", "imex"
   std::vector<Node> nodes;        ///< that exist here
-  std::vector<DriverFile> files;  ///< wanted with the nodes; of no capability
-  /// imex: of /dev/nvidia-caps-imex-channels/channel<N>, whose minor is N and whose node root
-  /// makes.
+  std::vector<DriverFile> files;  ///< needed with the nodes; of no capability
+  /// imex: the major of /dev/nvidia-caps-imex-channels/channel<N>; the minor is N, and root makes
+  /// the node.
   std::optional<uint32_t> major;
 };
 
-/// A file of /proc/driver that a container may see. Those of one path are parts of one file, in
+/// A file of /proc/driver that a container may see. Entries of one path are parts of one file, in
 /// this order; equal parts count once (two slices of one GPU instance share its access file).
 struct ProcText {
   std::string path;  ///< below /proc/driver: "nvidia/gpus/0000:1b:00.0/information"
@@ -125,22 +124,22 @@ struct Driver {
   std::string library_version;  ///< of the libcuda (or libnvidia-ml) on disk
   std::string cuda_version;     ///< "12.8"
   std::string cuda_source;      ///< "nvml", or "branch": derived from the driver's branch
-  /// The highest version of glibc that its libraries for computing ask for: "2.17".
+  /// The highest version of glibc that its compute libraries require: "2.17".
   std::string glibc_needed = {};
 };
 
-/// A file that has the name of a driver's, and is no ELF file that reads.
+/// A file with the name of a driver file that is no valid ELF file.
 struct DamagedFile {
   std::string path;  ///< on the host
   std::string why;
 };
 
-/// What a machine has; the unit that is cached.
+/// The devices and drivers of a machine; the unit that is cached.
 struct Inventory {
   bool synthetic = false;  ///< read from a tree made for tests
   std::string driver_root = "/";
   Driver driver;
-  std::string nvml;       ///< "ok", "missing", or why it gave nothing
+  std::string nvml;       ///< "ok", "missing", or the reason for its failure
   std::vector<Gpu> gpus;  ///< NVIDIA's by index, then AMD's, then Intel's
   uint32_t left_out =
       0;  ///< GPUs that procfs lists and that are not ours: excluded, or without a node
@@ -151,20 +150,20 @@ struct Inventory {
   std::vector<DamagedFile> damaged;   ///< not in `files`
   std::vector<DeviceGroup> groups;    ///< those that this machine has
   std::vector<ProcText> proc_texts;   ///< of the NVIDIA driver, as it shows them
-  std::vector<std::string> problems;  ///< for people: what was found wrong on the way
+  std::vector<std::string> problems;  ///< for people: problems of the probe
 };
 
-/// What a machine has, and what of it this process can open.
+/// The devices of a machine, and which of them this process can open.
 struct Machine {
   Inventory ours;
-  uint32_t denied = 0;      ///< GPUs, slices and partitions that are not ours
-  Inventory with_denied{};  ///< filled where there are any
+  uint32_t denied = 0;      ///< number of GPUs, slices and partitions that it cannot
+  Inventory with_denied{};  ///< the full inventory, if there are any
 
   const Inventory& all() const { return denied > 0 ? with_denied : ours; }
 };
 
-/// A driver file is one string in the cache, its members between tabs: a start reads some eighty.
-/// Left out are a name that the path ends with and a SONAME that is the name.
+/// A driver file is one string in the cache, its members separated by tabs: a start reads some
+/// eighty. A name that the path ends with, and a SONAME equal to the name, are left out.
 std::string to_json_text(const DriverFile& file);
 Result<DriverFile> from_json_text(std::string_view text, std::type_identity<DriverFile>);
 

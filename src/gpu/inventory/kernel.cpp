@@ -30,8 +30,8 @@ std::map<std::string, uint32_t> parse_majors(std::string_view text) {
 std::string parse_module_version(std::string_view text) {
   std::string_view line = text.substr(0, text.find('\n'));
   if (!line.starts_with("NVRM version:")) return {};
-  // The words before differ ("Kernel Module", "Open Kernel Module for x86_64"): the first that is
-  // made of digits and dots is the version.
+  // The words before differ ("Kernel Module", "Open Kernel Module for x86_64"): the first word of
+  // digits and dots is the version.
   for (std::string_view word : split_blank(line)) {
     bool is_version = word.find('.') != std::string_view::npos &&
                       word.find_first_not_of("0123456789.") == std::string_view::npos;

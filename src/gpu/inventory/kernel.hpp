@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forms of the kernel's files that tell about GPUs.
-// Source: open-gpu-kernel-modules kernel-open/nvidia/nv-procfs.c, nv-caps.c.
+// Parsers for the kernel's files about GPUs. Source: open-gpu-kernel-modules
+// kernel-open/nvidia/nv-procfs.c, nv-caps.c.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,14 @@
 
 namespace berth::gpu {
 
-/// "Label: value" lines, label and value trimmed; the last of equal labels counts.
+/// "Label: value" lines, label and value trimmed; the last of equal labels wins.
 std::map<std::string, std::string> parse_labels(std::string_view text);
 
-/// Majors of character devices by driver name, of the text of /proc/devices.
+/// Majors of character devices by driver name, from the text of /proc/devices.
 std::map<std::string, uint32_t> parse_majors(std::string_view text);
 
-/// Of "NVRM version: … Kernel Module  570.133.20  Sun Mar 23 …"; empty when there is none.
+/// The version in "NVRM version: … Kernel Module  570.133.20  Sun Mar 23 …"; empty if there is
+/// none.
 std::string parse_module_version(std::string_view text);
 
 /// Version of the loaded module: /sys/module/nvidia/version, else /proc/driver/nvidia/version.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What KFD, the kernel's side of ROCm, tells everybody in sysfs of AMD's GPUs.
-// Source: Linux drivers/gpu/drm/amd/amdkfd/kfd_topology.c, kfd_process.c.
+// The world-readable sysfs files of KFD, the kernel's side of ROCm, about AMD's GPUs. Source: Linux
+// drivers/gpu/drm/amd/amdkfd/kfd_topology.c, kfd_process.c.
 #pragma once
 
 #include <cstdint>
@@ -26,23 +26,22 @@ struct KfdNode {
   std::string architecture;  ///< "gfx90a"
 };
 
-/// "key value" lines; what is not a number is left out.
+/// "key value" lines; values that are no numbers are left out.
 std::map<std::string, uint64_t> parse_properties(std::string_view text);
 
-/// Of nodes/<N>/properties; nothing for a processor, which is a node too.
+/// Parses nodes/<N>/properties; nothing for a processor, which is a node too.
 std::optional<KfdNode> parse_kfd_node(std::string_view properties);
 
-/// By the gpu_id by which KFD names them elsewhere. Those that a job's device cgroup hides are
-/// absent.
+/// Keyed by KFD's gpu_id. Nodes that a job's device cgroup hides are missing.
 std::map<uint64_t, KfdNode> read_kfd_nodes(const DriverRoot& root);
 
-/// A process, of the machine's pid namespace, that has queues on a GPU or partition: it computes
-/// there. One that only has memory there may have it for no more than having looked.
+/// A process, of the machine's pid namespace, that has queues on a GPU or partition, i.e. computes
+/// there. Memory alone does not count: a program that only lists the devices may have some.
 struct KfdProcess {
   int64_t pid = 0;
   KfdNode node;
 };
-/// Each once for each node of read_kfd_nodes().
+/// Without duplicates per node of read_kfd_nodes().
 std::vector<KfdProcess> read_kfd_processes(const DriverRoot& root);
 
 }  // namespace berth::gpu

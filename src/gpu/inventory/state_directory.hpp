@@ -6,11 +6,11 @@
 
 namespace berth::gpu {
 
-/// The caller's id outside of the user namespace that it is in; nothing for root of the machine.
+/// The caller's id outside of its user namespace; nothing for root of the machine.
 std::optional<unsigned> calling_user();
 
-/// Where Berth keeps what a reboot may take away: /run/berth for the machine's root, else
-/// `runtime_directory`/berth where that is an absolute path of a directory of ours, else
+/// The directory for Berth's volatile state: /run/berth for the machine's root, else
+/// `runtime_directory`/berth if that is an absolute path of a directory of ours, else
 /// /tmp/berth-<user>.
 std::string state_directory(std::optional<unsigned> user, const std::string& runtime_directory);
 

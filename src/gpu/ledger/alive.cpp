@@ -8,7 +8,7 @@
 namespace berth::gpu {
 namespace {
 
-/// Where hierarchies are mounted: the unified one, and those of v1 that every container is in.
+/// Mount points: of the unified hierarchy, and of those of v1 that every container is in.
 constexpr const char* kHierarchies[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified",
                                         "/sys/fs/cgroup/pids", "/sys/fs/cgroup/devices"};
 
@@ -19,7 +19,7 @@ bool has_ended(pid_t pid) {
   return ended.ok() && *ended;
 }
 
-// What is not the file of a cgroup has no such line.
+// Without this line it is no cgroup file.
 bool is_populated(const std::string& directory) {
   auto events = sys::read_file_if_exists(sys::cwd(), directory + "/cgroup.events", 4096);
   if (events.ok() && *events) return (*events)->find("populated 1") != std::string::npos;
@@ -29,7 +29,7 @@ bool is_populated(const std::string& directory) {
 }
 
 bool has_processes(const std::string& cgroup) {
-  bool own = cgroup.find_first_not_of('/') != std::string::npos;  // the root is everybody's
+  bool own = cgroup.find_first_not_of('/') != std::string::npos;  // the root belongs to all
   if (!own || cgroup.find("..") != std::string::npos) return false;
   for (const char* hierarchy : kHierarchies) {
     if (is_populated(std::string(hierarchy) + "/" + cgroup)) return true;
@@ -40,7 +40,7 @@ bool has_processes(const std::string& cgroup) {
 bool is_first_process_alive(const Life& life) {
   auto pid = static_cast<pid_t>(life.pid);
   auto start_time = sys::process_start_time(pid);
-  // Hidden from us, or gone: the kernel says which.
+  // Hidden from us, or ended: the kernel answers which.
   if (start_time.ok() && *start_time != life.start_time) return false;
   return !has_ended(pid);
 }

@@ -10,7 +10,7 @@
 
 namespace berth::gpu {
 
-/// How processes are named from here.
+/// The namespaces and boot that identify processes from here.
 struct Here {
   std::string boot;
   uint64_t pid_space = 0;
@@ -21,9 +21,9 @@ Result<Here> look_around();
 /// Names process `pid` of this machine. Errors: not_found (it has ended).
 Result<Life> life_of(pid_t pid, std::string cgroup, const Here& here);
 
-/// Whether anything of it is left that may have a GPU open: its first process, which in a pid
-/// namespace is the last one to go, or another one in its cgroup. In doubt (a process that we may
-/// not see, one of another pid namespace) it lives. pidfd_open(2)
+/// Whether a process is left that may have a GPU open: its first process, which in a pid namespace
+/// ends last, or another one in its cgroup. In doubt (a process that we may not see, one of another
+/// pid namespace) it is alive. pidfd_open(2)
 bool is_alive(const Life& life, const Here& here);
 
 }  // namespace berth::gpu

@@ -14,37 +14,38 @@
 
 namespace berth::gpu {
 
-/// Chooses for one container among what others leave; its choose() is what Ledger::take() wants.
+/// Chooses GPUs for one container around the holdings of others; choose() is made for
+/// Ledger::take().
 class Chooser {
  public:
-  /// `beside`: keys that it gets by other ways than the request, CDI names and nodes by hand. The
-  /// inventory outlives this.
+  /// `beside`: keys that it gets by other means than the request: CDI names and nodes by path. The
+  /// inventory has to outlive this.
   Chooser(Request request, const Inventory& inventory, std::vector<std::string> beside)
       : request_(std::move(request)), inventory_(inventory), beside_(std::move(beside)) {}
 
-  /// What it could be given at all. Errors: those of gpu::wanted_of().
+  /// The GPUs that it may get at all. Errors: those of gpu::wanted_of().
   Result<Wanted> wanted() const { return wanted_of(request_, inventory_); }
-  /// Of GPUs that are alike it takes those at these NUMA nodes.
+  /// Among equal GPUs it prefers those at these NUMA nodes.
   void prefer(std::vector<int> nodes) { near_ = std::move(nodes); }
-  /// It has `lease`, and of what it could be given it keeps that.
+  /// It keeps the GPUs of `lease`, as far as it may get them.
   void keep(const HeldLease& lease) {
     own_ = lease.lease().keys;
     own_lease_ = lease.file();
   }
-  /// Whether it makes a difference who else computes, and a driver could tell (Intel's does not):
-  /// there is a choice, or it shares with nobody.
+  /// Whether other computing processes matter, and a driver could name them (Intel's cannot): there
+  /// is a choice, or the container does not share.
   bool minds_others(const Wanted& all) const;
-  /// What these hold counts as taken too.
+  /// Counts the GPUs of these processes as held too.
   void count(Outside outside) { outside_ = std::move(outside); }
-  /// From now on it wants what `other` has, and belongs to its group.
+  /// From now on it requests the GPUs of `other`, and belongs to its group.
   void share(const Lease& other);
   /// Errors: those of gpu::select().
   Result<void> choose(const Holders& holders, Lease& lease);
-  /// Whether there is anything that a lease would be about.
+  /// Whether there is anything to lease.
   bool wants_any() const;
 
   const Request& request() const { return request_; }
-  /// What was chosen last, into the inventory.
+  /// The last choice, pointing into the inventory.
   const std::vector<Selected>& selected() const { return selected_; }
 
  private:
@@ -57,27 +58,27 @@ class Chooser {
   std::vector<std::string> own_;
   std::string own_lease_;
   Outside outside_;
-  std::string group_;  ///< of share(); empty: the lease's own
+  std::string group_;  ///< set by share(); empty: the lease's own
   std::vector<Selected> selected_;
 };
 
-/// A node that a container gets by hand: any name may lead to any device, so its number counts
-/// where it is known.
+/// A node that a container gets by path: any path may lead to any device, so the number counts if
+/// it is known.
 struct GivenNode {
   std::string path;                                     ///< on the host; empty: not known
   std::optional<std::pair<int64_t, int64_t>> number{};  ///< major, minor of a character device
 };
 
-/// Those whose nodes are among `given`: GPUs, and of one that is cut those of its parts that have
-/// all of theirs there.
+/// The GPUs with nodes among `given`; of a GPU that is cut, the parts with all of their nodes
+/// there.
 std::vector<std::string> keys_of_nodes(const std::vector<GivenNode>& given,
                                        const Inventory& inventory);
 
-/// Whether the major number is one that the kernel keeps for GPUs: NVIDIA's, and DRM's.
-/// Linux Documentation/admin-guide/devices.txt
+/// Whether the major number is reserved for GPUs: NVIDIA's, and DRM's. Linux
+/// Documentation/admin-guide/devices.txt
 bool is_gpu_major(int64_t major);
 
-/// key_of() each.
+/// key_of() for each.
 std::vector<std::string> keys_of(const std::vector<Selected>& selected);
 
 }  // namespace berth::gpu

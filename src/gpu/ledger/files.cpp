@@ -16,7 +16,7 @@ Result<sys::Fd> make_record(const sys::Fd& directory, const std::string& name,
   sys::Fd file =
       TRY(sys::open_at(directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
   auto fill = [&]() -> Result<void> {
-    // Before anybody else can open it, and so lock it.
+    // Before other processes can open, and so lock, it.
     TRY(sys::wait_lock(file, sys::LockMode::shared, name));
     TRY(sys::write_all(file, text, name));
     TRY(sys::change_mode(file, 0644, temporary));

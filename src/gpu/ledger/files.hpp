@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of the ledger's files, and how one is made. Inside this folder only.
+// The names of the ledger's files, and how they are made. Only for this folder.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ namespace berth::gpu {
 
 inline constexpr std::string_view kLeasePrefix = "lease-";
 inline constexpr std::string_view kTicketPrefix = "wait-";  ///< and its number
-/// A higher one is nobody's who has counted.
+/// A higher number was not assigned by counting.
 inline constexpr uint64_t kHighestNumber = uint64_t{1} << 53;
-/// Of a file that has not got its name yet; whoever finds one while he has the ledger's lock may
-/// remove it.
+/// Prefix of a file before it gets its final name; a process that finds one while holding the
+/// ledger's lock may remove it.
 inline constexpr std::string_view kNewPrefix = "new-";
 
-/// A file of the ledger whose lock is ours, shared: for as long as it is, or another one's, the
-/// record counts. It appears whole. Errors: exists, io.
+/// Makes a file of the ledger and holds a shared lock on it: the record counts while any process
+/// holds one. It appears atomically. Errors: exists, io.
 Result<sys::Fd> make_record(const sys::Fd& directory, const std::string& name,
                             const std::string& text);
 

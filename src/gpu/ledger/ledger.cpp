@@ -24,20 +24,20 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kLock = "lock";
-/// Whoever has the lock reads some files and writes one.
+/// The lock is held for reading some files and writing one.
 constexpr auto kLockPatience = 10s;
-/// More files than any machine's containers need: somebody fills the ledger.
+/// More files than any machine's containers need: the ledger is being flooded.
 constexpr size_t kMostFiles = 16384;
-/// Of one user: what nobody who means well comes near.
+/// Per user: far beyond honest use.
 constexpr size_t kMostTickets = 512;
-/// Root of outside, and every user without an id here, in a user namespace.
+/// Outside root, and every user without an id here, in a user namespace.
 constexpr uid_t kOverflowUid = 65534;
 
 bool is_root() {
   return sys::effective_uid() == 0 && sys::in_initial_user_namespace();
 }
 
-/// With its lock in it from the first moment on, which nobody can take away then.
+/// With its lock inside from the first moment on, so that no user can remove that.
 Result<void> make_ledger(const std::string& path, mode_t mode, mode_t lock_mode) {
   size_t slash = path.rfind('/');
   std::string parent = slash == 0 ? "/" : path.substr(0, slash);
@@ -54,15 +54,15 @@ Result<void> make_ledger(const std::string& path, mode_t mode, mode_t lock_mode)
 Error somebody_elses(const std::string& path, uid_t owner) {
   return make_error(Kind::denied,
                     fmt::format("use the GPU ledger {}: it is user {}'s", quote(path), owner),
-                    "rm -r " + path + " as root: it is made anew");
+                    "rm -r " + path + " as root: it is created again");
 }
 
 struct Record {
   std::string text;
-  uid_t user = 0;  ///< who wrote it, as the kernel says
+  uid_t user = 0;  ///< the owner, as the kernel says
 };
 
-/// Nothing where it is no record.
+/// Nothing if it is no record.
 Result<std::optional<Record>> read_record(const sys::Fd& file, const std::string& name) {
   struct stat info = TRY(sys::stat_fd(file, name));
   if (!S_ISREG(info.st_mode) || info.st_size > static_cast<off_t>(kRecordSize)) {
@@ -89,9 +89,9 @@ Result<Ledger::Lock> Ledger::lock() const {
   auto pause = 50us;
   while (!TRY(sys::try_lock(file, sys::LockMode::exclusive, path_))) {
     if (std::chrono::steady_clock::now() > end) {
-      return make_error(Kind::busy,
-                        fmt::format("lock the GPU ledger {}: somebody keeps it", quote(path_)),
-                        fmt::format("fuser -v {}/{}", path_, kLock));
+      return make_error(
+          Kind::busy, fmt::format("lock the GPU ledger {}: another process holds it", quote(path_)),
+          fmt::format("fuser -v {}/{}", path_, kLock));
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::microseconds(2ms));
@@ -119,12 +119,12 @@ Result<Ledger> Ledger::open_at(const std::string& path) {
 }
 
 Result<Ledger> Ledger::open(const std::string& path, const std::string& state_dir) {
-  // Its place, in which nobody else can have made it.
+  // Its parent, in which no other user can have made it.
   TRY(sys::open_trusted_directory_if_exists(path.substr(0, path.rfind('/'))));
   bool there = TRY(sys::stat_entry(sys::cwd(), path)).has_value();
   if (!there && is_root()) {
     auto made = make_ledger(path, 01777, 0644);  // to lock a file is to read it
-    // Where not even root can, there are no others to agree with.
+    // If not even root can make one, there are no others to coordinate with.
     bool nobody_can = !made.ok() && made.error().sys_errno == EROFS;
     if (!made.ok() && !nobody_can) {
       return std::move(made).error().with_context("cannot make the GPU ledger " + quote(path));
@@ -142,7 +142,7 @@ Result<Ledger> Ledger::open(const std::string& path, const std::string& state_di
 
 // ---- reading ------------------------------------------------------------------------------------
 
-/// What is in one file, and whether it counts.
+/// Parses the files one by one, and decides whether they count.
 class Reading {
  public:
   Reading(const sys::Fd& directory, const Here& here) : directory_(directory), here_(here) {}
@@ -161,7 +161,7 @@ class Reading {
 
 void Reading::read(const std::string& name) {
   auto file = sys::open_if_exists(directory_, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-  if (!file.ok() || !*file) return;  // nobody but its writer may open it: not a record of ours
+  if (!file.ok() || !*file) return;  // only its owner may open it: not a record of ours
   auto record = read_record(**file, name);
   if (!record.ok() || !*record) return;
   const auto& [text, user] = **record;
@@ -171,7 +171,7 @@ void Reading::read(const std::string& name) {
   if (name.starts_with(kTicketPrefix)) read_ticket(name, text, user, locked);
 }
 
-// Of what is dead somebody else may be the owner, who removes it: until then it is passed over.
+// A dead record of another user is skipped; its owner removes it.
 void Reading::read_lease(const std::string& name, const std::string& text, uid_t user,
                          bool locked) {
   auto lease = parse_lease(text);
@@ -197,7 +197,7 @@ void Reading::read_ticket(const std::string& name, const std::string& text, uid_
 Holders Reading::take() {
   std::sort(found_.queue.begin(), found_.queue.end(),
             [](const KnownTicket& a, const KnownTicket& b) { return a.number < b.number; });
-  // People want to hear of a container, not of what serves it.
+  // Messages should name a container, not the MPS daemon that serves it.
   std::stable_partition(found_.leases.begin(), found_.leases.end(),
                         [](const KnownLease& one) { return one.lease.engine != kMpsEngine; });
   return std::move(found_);
@@ -207,7 +207,7 @@ Result<Holders> Ledger::read(const Here& here) const {
   Reading reading(directory_, here);
   std::vector<std::string> names = TRY(sys::list_directory(directory_, ".", kMostFiles));
   for (const std::string& name : names) {
-    // Whoever made it has not come as far as to give it its name: he had this lock.
+    // Its maker ended before it could rename it: only the lock's holder makes such files.
     if (name.starts_with(kNewPrefix)) ignore(sys::remove_entry(directory_, name));
     if (name.starts_with(kLeasePrefix) || name.starts_with(kTicketPrefix)) reading.read(name);
   }
@@ -249,8 +249,8 @@ Lease HeldLease::now() const {
   return lease.ok() ? *std::move(lease) : lease_;
 }
 
-// A container that could not be ended keeps what it has. By what life the file knows best:
-// berth-runtime has written it there.
+// A container that survived the attempt to end it keeps its GPUs. The file has its latest life,
+// which berth-runtime writes.
 void HeldLease::drop() {
   if (!fd_) return;
   if (before_) {
@@ -260,7 +260,7 @@ void HeldLease::drop() {
   auto here = look_around();
   bool ended = here.ok() && !is_alive(now().life, *here);
   if (ended) {
-    // Who starts the container, and goes on, holds it too.
+    // A process that continues to start the container holds it too.
     auto alone = sys::try_lock(fd_, sys::LockMode::exclusive, file_);
     if (alone.ok() && *alone) ignore(sys::remove_entry(directory_, file_));
   }
@@ -289,8 +289,8 @@ Result<HeldLease> Ledger::take(Lease lease, const Choose& choose) const {
   return write(std::move(lease));
 }
 
-/// Nothing where it is not there, is not ours, or counts no more: others may have been given what
-/// it had.
+/// Nothing if the file is missing, is not ours, or does not count any more: its GPUs may have been
+/// granted to others.
 Result<std::optional<HeldLease>> Ledger::find_held(const std::string& file, const Lease& lease,
                                                    const Here& here) const {
   HeldLease held;
@@ -308,7 +308,7 @@ Result<std::optional<HeldLease>> Ledger::find_held(const std::string& file, cons
   }
   if (free) sys::unlock(*opened);
   if (!TRY(sys::try_lock(*opened, sys::LockMode::shared, file))) {
-    return make_error(Kind::busy, "hold lease " + quote(file) + ": somebody has locked it",
+    return make_error(Kind::busy, "hold lease " + quote(file) + ": another process has locked it",
                       "fuser -v " + path_ + "/" + file);
   }
   held.fd_ = std::move(*opened);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who has which of this machine's GPUs. A directory with a file for each lease and for each who
-// waits; all of them may be any user's. A lease counts as long as somebody who works on its
-// container holds the file's lock, or its container lives: what is written in it is never the truth
-// alone. See docs/decisions/0152.
+// The leases of this machine's GPUs. A directory with a file for each lease and for each waiting
+// request, of any user. A lease counts while a process that works on its container holds the file's
+// lock, or while its container lives: the content of the file alone proves nothing. See
+// docs/decisions/0152.
 #pragma once
 
 #include <sys/types.h>
@@ -22,13 +22,13 @@
 
 namespace berth::gpu {
 
-/// Of the whole machine: root's, for everybody to write to. Where root has made none, a user's
-/// containers are kept apart from each other alone, below his state directory.
+/// The ledger of the whole machine: root's, writable for everybody. If root has not made it, a
+/// ledger below the user's state directory separates the user's own containers only.
 inline constexpr const char* kMachineLedger = "/run/berth-ledger";
 
 struct KnownLease {
   Lease lease;
-  uid_t user = 0;    ///< who wrote it, as the kernel says
+  uid_t user = 0;    ///< the owner, as the kernel says
   std::string file;  ///< its name in the ledger
 };
 
@@ -36,20 +36,21 @@ struct KnownTicket {
   Ticket ticket;
   uid_t user = 0;
   std::string file;
-  uint64_t number = 0;  ///< the lowest is the first in turn
+  uint64_t number = 0;  ///< the lowest is served first
 };
 
-/// All that count, and who waits, the first one first.
+/// All leases that count, and the queue in its order.
 struct Holders {
   std::vector<KnownLease> leases;
   std::vector<KnownTicket> queue;
 };
 
-/// Says what a container gets: fills the keys of its lease, and its group where it shares another
-/// one's. Errors: busy where it is to wait.
+/// Fills in what a container gets: the keys of its lease, and the group if it shares another's.
+/// Errors: busy if it has to wait.
 using Choose = std::function<Result<void>(const Holders& holders, Lease& lease)>;
 
-/// A lease of ours: its lock, and the file, which goes with this object unless it was left.
+/// A lease of ours: its lock, and its file, which is removed with this object unless leave() was
+/// called.
 class HeldLease {
  public:
   HeldLease() = default;
@@ -63,13 +64,13 @@ class HeldLease {
   const std::string& file() const { return file_; }
   std::string path() const { return ledger_ + "/" + file_; }
   bool is_widened() const { return before_.has_value(); }
-  /// Whoever holds the lock, or the container, keeps it from now on.
+  /// Other holders of the lock, or the container, keep it from now on.
   void leave();
 
  private:
   friend class Ledger;
   void drop();
-  /// What the file says now: others of this container write it too.
+  /// The file's present content: other processes of this container write it too.
   Lease now() const;
 
   sys::Fd directory_;
@@ -77,7 +78,7 @@ class HeldLease {
   std::string ledger_;
   std::string file_;
   Lease lease_;
-  std::optional<Lease> before_;  ///< of widen(), until settle()
+  std::optional<Lease> before_;  ///< set by widen(), until settle()
   std::optional<Lease> after_;
 };
 
@@ -85,46 +86,46 @@ class Ledger {
   friend class HeldLease;
 
  public:
-  /// The machine's at `path`, which root makes where it is missing; where it is missing and we are
-  /// not root, the one in `state_dir`, which we make. Errors: denied (it is not root's and not
-  /// ours, or others can replace it), io (a full or read-only file system).
+  /// The machine's ledger at `path`, which root makes when missing; if it is missing and we are not
+  /// root, the one in `state_dir`, which we make. Errors: denied (its owner is neither root nor we,
+  /// or others can replace it), io (a full or read-only file system).
   static Result<Ledger> open(const std::string& path, const std::string& state_dir);
 
   const std::string& path() const { return path_; }
 
-  /// Removes what is dead, as far as we may. Errors: busy (its lock), io.
+  /// Removes dead records where permitted. Errors: busy (its lock), io.
   Result<Holders> look() const;
 
-  /// Lets `choose` say what `lease` gets, while nobody else is given anything, and writes it down.
-  /// Errors: those of `choose`, busy (somebody keeps the ledger's lock), io.
+  /// Calls `choose` to fill `lease` under the ledger's lock, and writes the lease.
+  /// Errors: those of `choose`, busy (the ledger's lock is held), io.
   Result<HeldLease> take(Lease lease, const Choose& choose) const;
 
   struct Patience {
     std::chrono::nanoseconds limit = std::chrono::nanoseconds::max();
-    /// Called once, when it has to wait: with what stands in the way.
+    /// Called once, when it has to wait, with the obstacle.
     std::function<void(const Error&)> waiting = {};
     /// Becomes readable when the caller gives up; -1: never.
     int give_up = -1;
-    /// Called before each look, without the ledger's lock: for what `choose` is to know.
+    /// Called before each try, without the ledger's lock, to collect facts for `choose`.
     std::function<void()> look = {};
   };
-  /// take(), but who is busy waits for his turn: nobody who came later, and wants what `ticket`
-  /// wants, is served before. Errors: those of take(), and busy when the limit is reached,
-  /// interrupted when the caller gives up.
+  /// As take(), but waits in a queue while busy: no later request for what `ticket` wants is served
+  /// before. Errors: those of take(), busy when the limit is reached, interrupted when the caller
+  /// gives up.
   Result<HeldLease> take_in_turn(Lease lease, Ticket ticket, const Choose& choose,
                                  const Patience& patience) const;
 
-  /// The lease in `file`, held by us too, or, where it has been lost, a new one for the same GPUs.
-  /// Errors: busy (somebody else has one of them by now).
+  /// Holds the lease in `file` too, or, if it was lost, takes a new one for the same GPUs.
+  /// Errors: busy (one of them is held by others now).
   Result<HeldLease> hold_again(const std::string& file, const Lease& lease) const;
 
-  /// Writes down the process that the container lives by.
+  /// Records the process on which the container's life depends.
   Result<void> set_life(HeldLease& lease, Life life) const;
-  /// Holds what `choose` says besides what it has, until settle(); this object does that, as
-  /// before, when it goes. `choose` is given all holders, this one too.
+  /// Adds the GPUs that `choose` picks to the lease, until settle(); the destructor settles with
+  /// the old ones. `choose` gets all holders, this one included.
   Result<void> widen(HeldLease& lease, const Choose& choose) const;
   enum class Settle { changed, as_before };
-  /// From now on it has what was chosen, or what it had, alone.
+  /// Keeps only the chosen GPUs, or only the old ones.
   Result<void> settle(HeldLease& lease, Settle how) const;
 
  private:
@@ -143,17 +144,17 @@ class Ledger {
   sys::Fd directory_;
 };
 
-/// Who asks, as the effective user.
+/// The requester, as the effective user.
 struct Asking {
   std::string group;
-  std::vector<std::string> wanted;  ///< keys; of what others wait for these are kept for them last
-  uint64_t number = UINT64_MAX;     ///< in the queue
-  std::string own_lease = {};       ///< the file of what it has already, which it may keep
-  std::vector<Holding> outside = {};  ///< what is held without a lease
+  std::vector<std::string> wanted;    ///< keys; for others in the queue these are reserved last
+  uint64_t number = UINT64_MAX;       ///< in the queue
+  std::string own_lease = {};         ///< the file of the lease it has already, and may keep
+  std::vector<Holding> outside = {};  ///< holdings without a lease
 };
 
-/// What stands in the way: leases, what is held without one, and what is kept for those who wait
-/// before.
+/// The obstacles: leases, holdings without a lease, and reservations for earlier requests in the
+/// queue.
 Occupancy occupancy_of(const Holders& holders, Asking asking);
 
 }  // namespace berth::gpu

@@ -18,7 +18,7 @@
 
 namespace berth::gpu {
 
-/// The file.
+/// The content of the file.
 struct ComputingFile {
   std::string driver_root;
   uint64_t pid_space = 0;
@@ -52,7 +52,7 @@ std::string path_in(const std::string& state_dir) {
   return state_dir + "/gpu/computing.json";
 }
 
-/// Empty: not of `inventory`.
+/// Empty: not in `inventory`.
 std::string key_in(const Inventory& inventory, const KfdNode& node) {
   for (const Gpu& gpu : inventory.gpus) {
     if (gpu.vendor != Vendor::amd || gpu.pci_address != node.pci_address) continue;
@@ -136,7 +136,8 @@ Result<sys::Fd> lock_computing(const std::string& state_dir) {
   auto end = std::chrono::steady_clock::now() + kPatience;
   while (!TRY(sys::try_lock(file, sys::LockMode::exclusive, path))) {
     if (std::chrono::steady_clock::now() > end) {
-      return make_error(Kind::busy, "ask who computes on GPUs: somebody else asks all the time",
+      return make_error(Kind::busy,
+                        "find the processes that use GPUs: another process holds the lock",
                         "fuser -v " + path);
     }
     std::this_thread::sleep_for(kPause);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who computes on a GPU without a lease: programs that nobody started through Berth, as far as the
-// driver tells. They share what they have. See docs/decisions/0155.
+// Processes that compute on a GPU without a lease: started outside of Berth, found through the
+// driver. Their GPUs count as shared. See docs/decisions/0155.
 #pragma once
 
 #include <chrono>
@@ -22,59 +22,59 @@ namespace berth::gpu {
 struct Computing {
   std::string key;  ///< key_of() in gpu/grant/select.hpp
   int64_t pid = 0;
-  uint64_t start_time = 0;  ///< as Life has it; 0: it is hidden from us
+  uint64_t start_time = 0;  ///< as in Life; 0: hidden from us
 
   bool operator==(const Computing&) const = default;
 };
 
-/// So long what NVIDIA's driver told is believed: asking it takes longer than starting a container.
+/// How long an answer of NVIDIA's driver is reused: asking takes longer than starting a container.
 inline constexpr std::chrono::seconds kBelieved{5};
 
-/// Nothing where this is no process: it has ended, or the number is of another pid namespace.
+/// Nothing if this is no process: it has ended, or the number is of another pid namespace.
 std::optional<Computing> computing_now(std::string key, int64_t pid, const SeeProcess& see);
 
-/// Adds who computes on AMD's GPUs of `inventory` at this moment, as the kernel tells everybody: a
-/// few files of its driver root. Of a GPU in partitions those whose partition is known.
+/// Adds the processes that compute on AMD's GPUs of `inventory`, from world-readable kernel files
+/// in its driver root. For a GPU in partitions only those in a known partition.
 void add_amd_computing(const Inventory& inventory, const SeeProcess& see,
                        std::vector<Computing>& all);
 
-/// What the driver was asked: a job may see a part of the machine alone.
+/// The scope of a question to the driver: a job may see only a part of the machine.
 struct Asked {
   std::string driver_root;
   uint64_t pid_space = 0;         ///< inode of the pid namespace that the numbers are of
   std::vector<std::string> gpus;  ///< addresses
 };
-/// NVIDIA's GPUs of `inventory`, asked about from here.
+/// NVIDIA's GPUs of `inventory`, as seen from here.
 Asked asked_of(const Inventory& inventory, const Here& here);
 
-/// Keeps what the driver has just told, in `state_dir`. Errors: io.
+/// Saves the driver's latest answer in `state_dir`. Errors: io.
 Result<void> write_computing(const std::string& state_dir, const Asked& asked,
                              const std::vector<Computing>& processes);
 
-/// What write_computing() has kept of (at least) these GPUs, while it is believed; else, and where
-/// others could have written it, nothing.
+/// The answer that write_computing() saved for (at least) these GPUs, while it is recent;
+/// otherwise, and if others could have written it, nothing.
 std::optional<std::vector<Computing>> read_computing(const std::string& state_dir,
                                                      const Asked& asked);
 
-/// Held by who asks the driver, so that those who want to know at the same moment ask once: they
-/// read then what he has kept. Errors: busy (ten seconds have passed), io.
+/// The lock of the process that asks the driver, so that simultaneous callers ask once: the others
+/// read the saved answer. Errors: busy (ten seconds have passed), io.
 Result<sys::Fd> lock_computing(const std::string& state_dir);
 
-/// Processes that compute, looked at when this was made: choosing, under the ledger's lock, reads
-/// nothing.
+/// Computing processes, examined when this object was made: choosing, under the ledger's lock,
+/// reads nothing.
 class Outside {
  public:
   Outside() = default;
-  /// Of `processes` those that have not ended.
+  /// Keeps those of `processes` that have not ended.
   Outside(const std::vector<Computing>& processes, const ProcessView& view);
 
-  /// One for each GPU or slice that a process computes on which is in the container of none of the
-  /// leases of that GPU.
+  /// One for each GPU or slice with a computing process that is in no container with a lease of
+  /// that GPU.
   std::vector<Holding> holdings(const std::vector<KnownLease>& leases) const;
 
  private:
   std::vector<Computing> processes_;
-  std::map<int64_t, SeenProcess> seen_;  ///< those, and all above them
+  std::map<int64_t, SeenProcess> seen_;  ///< those, and all their ancestors
   uint64_t pid_space_ = 0;
 };
 

@@ -18,14 +18,14 @@ bool is_below(const std::string& path, const std::string& cgroup) {
   return path == cgroup || path.starts_with(cgroup + "/");
 }
 
-/// As /proc/PID/cgroup has it: "/a/b".
+/// In the form of /proc/PID/cgroup: "/a/b".
 std::string normal(const std::string& cgroup) {
   std::string path = "/" + cgroup;
   path.erase(0, path.find_first_not_of('/') - 1);
   return path;
 }
 
-/// Another user can name any cgroup.
+/// Another user could record any cgroup.
 bool is_in_cgroup(const SeenProcess& process, const KnownLease& known) {
   const Life& life = known.lease.life;
   if (known.user != 0 || life.cgroup.find_first_not_of('/') == std::string::npos) return false;
@@ -34,23 +34,23 @@ bool is_in_cgroup(const SeenProcess& process, const KnownLease& known) {
                      [&](const std::string& path) { return is_below(path, cgroup); });
 }
 
-/// Another user can name any process as his container's.
+/// Another user could record any process as the first one of a container.
 bool is_first_process(int64_t pid, const SeenProcess& process, const KnownLease& known,
                       const SeeProcess& see) {
   const Life& life = known.lease.life;
   if (life.pid != pid || life.start_time != process.start_time) return false;
   if (known.user == 0 || process.user == known.user) return true;
-  auto parent = see(process.parent);  // a container of his may run as one of his further ids
+  auto parent = see(process.parent);  // it may run as one of the user's subordinate ids
   return parent && parent->user == known.user;
 }
 
-/// NVIDIA's MPS server has the GPU open for the programs of containers, and is in none of them. A
-/// user who names a process so counts it as his own container's, which takes nothing from others.
+/// NVIDIA's MPS server has the GPU open for the programs of containers, and is in none of them.
+/// Recording a process in this way counts it as the user's own container's, which harms no others.
 bool serves(const SeenProcess& process, const KnownLease& known, const SeeProcess& see) {
   constexpr std::string_view kServer = "nvidia-cuda-mps";  // as far as the kernel keeps the name
   if (!known.lease.mps || !process.command.starts_with(kServer)) return false;
   if (process.user == known.user) return true;
-  auto daemon = see(process.parent);  // a server may run as one of his further ids
+  auto daemon = see(process.parent);  // a server may run as one of the user's subordinate ids
   return daemon && daemon->user == known.user;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose container a process of this machine runs in. See docs/decisions/0154.
+// Finds the container of a process of this machine. See docs/decisions/0154.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace berth::gpu {
 
-/// What is known of a process, of this pid namespace.
+/// Facts about a process of this pid namespace.
 struct SeenProcess {
   int64_t parent = 0;
   uint64_t start_time = 0;  ///< as Life has it
@@ -23,23 +23,23 @@ struct SeenProcess {
 };
 using SeeProcess = std::function<std::optional<SeenProcess>(int64_t pid)>;
 
-/// Of /proc; nothing where it has ended, or is hidden from us.
+/// From /proc; nothing if it has ended, or is hidden from us.
 std::optional<SeenProcess> see_process(int64_t pid);
 
-/// How processes of `pid_space`, the caller's pid namespace, are looked at.
+/// How to examine processes of `pid_space`, the caller's pid namespace.
 struct ProcessView {
   SeeProcess see;
   uint64_t pid_space = 0;
 };
 
-/// The lease of the container that `pid` runs in: the one whose first process is among its
-/// ancestors, or whose cgroup it is in; of an MPS server one that computes through MPS. What a user
-/// writes into his lease is believed of his own processes alone: the first one, or the one that
-/// started it, has to be his. Null: none of them.
+/// The lease of the container of `pid`: its first process is an ancestor of `pid`, or `pid` is in
+/// its cgroup; for an MPS server, a lease that computes through MPS. A user's lease is believed
+/// about that user's own processes only: the first one, or its parent, has to be of the same user.
+/// Null: none of them.
 const KnownLease* lease_of(int64_t pid, const std::vector<const KnownLease*>& leases,
                            const ProcessView& view);
 
-/// Of `leases` those that have `key`, or a part of it, or what it is a part of.
+/// Those of `leases` that have `key`, a part of it, or the GPU that it is a part of.
 std::vector<const KnownLease*> leases_on(std::string_view key,
                                          const std::vector<KnownLease>& leases);
 

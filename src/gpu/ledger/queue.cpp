@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for GPUs. Who waits has a number, and looks again when a file of the ledger goes, or
-// after a while: a container that was killed takes none with it.
+// Waiting for GPUs. A waiting process has a number, and retries when a file of the ledger is
+// removed, and at intervals: a killed container removes no file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,14 +19,14 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-/// So many of the first look at once when something has changed: no machine has GPUs for more.
+/// So many of the first retry at once after a change: no machine has GPUs for more.
 constexpr size_t kAtOnce = 16;
 constexpr std::chrono::milliseconds kLook = 100ms;
 constexpr std::chrono::milliseconds kSeldomLook = 1s;
-/// Numbers that dead files of others may have.
+/// Numbers that others' dead files may occupy.
 constexpr uint64_t kMostTries = 512;
 
-/// A place in the queue: its file, which goes with this object.
+/// A place in the queue: its file is removed with this object.
 class Place {
  public:
   Place() = default;
@@ -39,9 +39,8 @@ class Place {
   explicit operator bool() const { return static_cast<bool>(file_); }
   uint64_t number() const { return number_; }
 
-  /// Behind everybody who is there; while we have the ledger's lock. A number may be that of
-  /// somebody else who was killed, whose file we may not remove; where there is none, none is
-  /// taken.
+  /// Takes the last number, under the ledger's lock. A number may be taken by another user's killed
+  /// process, with a file that we may not remove. If no number is free, takes none.
   Result<void> take(const sys::Fd& directory, const Holders& holders, const Ticket& ticket) {
     const uint64_t last = holders.queue.empty() ? 0 : holders.queue.back().number;
     std::string text = TRY(record_text(ticket));
@@ -69,8 +68,8 @@ bool contains(const std::vector<std::string>& many, const std::string& one) {
   return std::find(many.begin(), many.end(), one) != many.end();
 }
 
-/// What `ticket` could take now, and of it no more than it needs, those that `wanted` has not
-/// first; all of it where that is too little, so that it is not overtaken again and again.
+/// Reserves the GPUs that `waiting` could take now, no more than it needs, first those that are not
+/// in `wanted`; all of them if they are too few, so that it is not overtaken again and again.
 void keep_for(const KnownTicket& waiting, const std::vector<std::string>& wanted,
               Occupancy& occupancy) {
   const Ticket& ticket = waiting.ticket;
@@ -113,7 +112,7 @@ Occupancy occupancy_of(const Holders& holders, Asking asking) {
     }
   }
   for (Holding& one : asking.outside) occupancy.held.push_back(std::move(one));
-  // Its own are nobody's who waits, either.
+  // Its own GPUs are not reserved for waiting requests either.
   const size_t others = occupancy.held.size(), with_own = others + own.size();
   std::move(own.begin(), own.end(), std::back_inserter(occupancy.held));
   for (const KnownTicket& waiting : holders.queue) {
@@ -127,7 +126,7 @@ Occupancy occupancy_of(const Holders& holders, Asking asking) {
 Result<HeldLease> Ledger::take_in_turn(Lease lease, Ticket ticket, const Choose& choose,
                                        const Patience& patience) const {
   const Clock::time_point begun = Clock::now();
-  // Without, because this user has no watch left, it takes a little longer.
+  // Without a watch, when this user has none left, it takes a little longer.
   auto watch = sys::watch_directory(path_);
   sys::Fd changes = watch.ok() ? std::move(*watch) : sys::Fd();
   ticket.since = nanoseconds_since_1970();
@@ -155,13 +154,13 @@ Result<HeldLease> Ledger::take_in_turn(Lease lease, Ticket ticket, const Choose&
     told = true;
     auto left = std::chrono::ceil<std::chrono::milliseconds>(
         std::min<std::chrono::nanoseconds>(patience.limit - waited, 1h));
-    // A change wakes those who may be next.
+    // A change wakes those at the front of the queue.
     bool soon = before < kAtOnce;
     std::vector<pollfd> entries = {{soon ? changes.get() : -1, POLLIN, 0},
                                    {patience.give_up, POLLIN, 0}};
     TRY(sys::poll(entries, std::min(left, soon ? kLook : kSeldomLook)));
     if (entries[1].revents != 0) {
-      return make_error(Kind::interrupted, "wait for GPUs: the caller has given up");
+      return make_error(Kind::interrupted, "wait for GPUs: the caller has ended");
     }
     if (changes) sys::forget_events(changes);
   }

@@ -28,7 +28,7 @@ Result<std::string> text_of(const T& record) {
   return text;
 }
 
-// What we write ourselves has no others.
+// Our own records have no other characters.
 bool is_word(std::string_view text) {
   auto plain = [](char c) { return c >= ' ' && c <= '~'; };
   return text.size() <= kLongestWord && std::all_of(text.begin(), text.end(), plain);
@@ -43,7 +43,7 @@ Result<T> parse(std::string_view text, const char* name) {
   bool fine = is_word(record.container) && is_word(record.name) && is_word(record.group) &&
               !record.group.empty() && record.keys.size() <= kMostKeys;
   for (const std::string& key : record.keys) fine = fine && is_word(key) && !key.empty();
-  if (!fine) return make_error(Kind::corrupt, fmt::format("{}: no words of ours", name));
+  if (!fine) return make_error(Kind::corrupt, fmt::format("{}: not written by Berth", name));
   return record;
 }
 
@@ -62,7 +62,7 @@ Result<Lease> parse_lease(std::string_view text) {
   bool fine = is_word(lease.engine) && is_word(lease.life.boot) && lease.life.pid >= 0 &&
               lease.life.cgroup.size() <= kRecordSize &&
               (!lease.mps || (is_word(lease.mps->share) && !lease.mps->share.empty()));
-  if (!fine) return make_error(Kind::corrupt, "lease: no words of ours");
+  if (!fine) return make_error(Kind::corrupt, "lease: not written by Berth");
   return lease;
 }
 
@@ -71,7 +71,7 @@ Result<Ticket> parse_ticket(std::string_view text) {
 }
 
 std::string user_text(uid_t user) {
-  constexpr uid_t kUnmappedUid = 65534;  // of all who have no id in this user namespace
+  constexpr uid_t kUnmappedUid = 65534;  // of all users without an id in this user namespace
   bool own = user == sys::effective_uid() && !sys::in_initial_user_namespace();
   if (own) return "this user";
   if (user == 0) return "root";

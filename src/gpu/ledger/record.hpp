@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of the ledger: what one says. Any user of the machine can have written it.
+// The content of the ledger's files. Any user of the machine can have written them.
 #pragma once
 
 #include <sys/types.h>
@@ -14,18 +14,18 @@
 
 namespace berth::gpu {
 
-/// A process by what names it for the life of a boot.
+/// A process, identified for the life of a boot.
 struct Life {
   int64_t pid = 0;          ///< 0: none yet
   uint64_t start_time = 0;  ///< field 22 of /proc/PID/stat
   uint64_t pid_space = 0;   ///< inode of the pid namespace that counts so
   std::string boot{};       ///< its id
-  std::string cgroup{};  ///< below the mount point of the unified hierarchy; empty: none of its own
+  std::string cgroup{};  ///< below the unified hierarchy's mount point; empty: no cgroup of its own
 
   bool operator==(const Life&) const = default;
 };
 
-/// The MPS daemon that a container's programs compute through: gpu/mps.
+/// The MPS daemon through which a container's programs compute: gpu/mps.
 struct MpsUse {
   std::string share;                       ///< its name
   std::optional<uint32_t> cores_percent;   ///< of each GPU's multiprocessors, for each program
@@ -34,15 +34,15 @@ struct MpsUse {
   bool operator==(const MpsUse&) const = default;
 };
 
-/// The engine of leases that berth-mps has itself.
+/// The engine of leases that berth-mps itself holds.
 inline constexpr const char* kMpsEngine = "berth-mps";
 
-/// Who has which GPUs.
+/// The GPUs of a container.
 struct Lease {
   std::string container;          ///< its id
   std::string name;               ///< for people; may be empty
-  std::string engine;             ///< who made it: "berth", "berth-runtime" for another engine's
-  std::string group;              ///< the id of the container that the group began with
+  std::string engine;             ///< its maker: "berth", "berth-runtime" for another engine's
+  std::string group;              ///< the id of the container with which the group began
   std::vector<std::string> keys;  ///< key_of() in gpu/grant/select.hpp
   bool exclusive = false;
   int64_t since = 0;  ///< ns since 1970
@@ -52,15 +52,15 @@ struct Lease {
   bool operator==(const Lease&) const = default;
 };
 
-/// What berth writes beside a container's configuration, for whoever makes its process.
+/// A file that berth writes beside a container's configuration, for the maker of its process.
 struct LeaseNote {
   std::string ledger;  ///< the directory
   std::string file;    ///< there
-  Lease lease;         ///< to be taken again should the file be gone
+  Lease lease;         ///< to take again if the file is gone
 };
 inline constexpr const char* kLeaseNote = "gpu-lease.json";  ///< in the bundle
 
-/// Who waits, and for what: `count` of `keys`.
+/// A request in the queue: `count` of `keys`.
 struct Ticket {
   std::string container;
   std::string name;
@@ -73,7 +73,7 @@ struct Ticket {
   bool operator==(const Ticket&) const = default;
 };
 
-/// Every file is of this size, so that it is rewritten in one piece: JSON, and blanks after it.
+/// The size of every file, so that it is rewritten in one write: JSON, padded with blanks.
 inline constexpr size_t kRecordSize = 4096;
 
 /// Errors: usage (more than kRecordSize: too many GPUs, too long a name).

@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kMpsLogs = "/tmp/nvidia-log";
-/// A daemon that starts reads no GPU; its servers do, later.
+/// A starting daemon touches no GPU; its servers do, later.
 constexpr auto kStartPatience = 10s;
 constexpr auto kAskPatience = 5s;
 constexpr auto kEndPatience = 5s;
@@ -80,7 +80,7 @@ Result<void> make_view(const MpsPlace& place) {
   return bind_to(logs, kMpsLogs);
 }
 
-/// Until there are none: what those have started comes to us.
+/// Until none is left: their orphans become our children.
 void kill_children() {
   const std::string list = "/proc/thread-self/children";
   const auto end = Clock::now() + kEndPatience;
@@ -107,12 +107,12 @@ void kill_share(const std::string& share) {
     auto pid = parse_u64(name);
     if (!pid || !bears(name, entry)) continue;
     auto handle = sys::open_pidfd(static_cast<pid_t>(*pid));
-    // The number may be another one's by now.
+    // The pid may be another process's now.
     if (!handle.ok() || !bears(name, entry)) continue;
     sys::Process process(static_cast<pid_t>(*pid), std::move(*handle));
     ignore(process.signal(SIGKILL));
     ignore(sys::await_end(process.pidfd(), kEndPatience));
-    process.release();  // it is nobody's child here
+    process.release();  // it is not our child
   }
 }
 
@@ -154,7 +154,7 @@ Result<void> MpsDaemon::tell_limits() const {
   const MpsLimits& limits = order_.share.limits;
   auto refused = [](const std::string& what, const std::string& said) {
     return make_error(Kind::unsupported,
-                      "NVIDIA's MPS daemon does not take the limit of " + what + ", it says " +
+                      "NVIDIA's MPS daemon does not accept the limit of " + what + ", it says " +
                           quote(last_line(said)),
                       "a newer driver, a MIG slice, or leave it out");
   };
@@ -169,7 +169,7 @@ Result<void> MpsDaemon::tell_limits() const {
   return {};
 }
 
-// Programs need the socket, and the pipe of the log. What changes limits is not among it.
+// Programs need the socket and the pipe of the log. Files that change limits stay hidden.
 Result<void> MpsDaemon::show_pipes() const {
   for (const std::string& name : TRY(sys::list_directory(sys::cwd(), place_.daemon))) {
     const std::string path = place_.daemon + "/" + name;
@@ -221,7 +221,7 @@ void MpsDaemon::end() {
 }
 
 Result<int> guard_share(const sys::SpawnOptions& options) {
-  TRY(sys::become_subreaper());  // a server whose daemon was killed becomes our child
+  TRY(sys::become_subreaper());  // a server becomes our child if its daemon is killed
   sys::Fd signals = TRY(sys::receive_signals({SIGTERM, SIGCHLD}));
   TRY(sys::die_with_parent(SIGTERM));
   sys::Process daemon = TRY(sys::spawn(options));
@@ -249,7 +249,7 @@ Error enter_share(const MpsPlace& place, const std::string& program,
   args.insert(args.end(), words.begin(), words.end());
   std::vector<std::string> env;
   for (char** one = environ; *one != nullptr; ++one) env.emplace_back(*one);
-  // Its path is its name in ps; one below /tmp is hidden by now.
+  // Its path is its name in ps; a path below /tmp is hidden now.
   Error absent = sys::execute(program, args, env);
   if (absent.kind != Kind::not_found) return absent;
   return sys::execute(sys::fd_path(*file), args, env);

@@ -11,24 +11,24 @@
 
 namespace berth::gpu {
 
-/// The variable by which the processes of a share are known: its value is the share's name. The
+/// The variable that identifies the processes of a share: its value is the share's name. The
 /// daemon's servers inherit it.
 inline constexpr const char* kMpsShareVariable = "BERTH_MPS_SHARE";
 
-/// A share's control daemon. It and its servers see the share's directories at kMpsPipes and
-/// /dev/shm, as its containers do, and nothing else of /tmp.
+/// A share's control daemon. In its view, and its servers', the share's directories are at
+/// kMpsPipes and /dev/shm, as in its containers, and /tmp has nothing else.
 class MpsDaemon {
  public:
-  /// `self`: berth-mps, which makes that view; `name`: the share's.
+  /// `self`: berth-mps, which makes that view; `name`: the share's name.
   MpsDaemon(std::string self, std::string name, MpsPlace place, const MpsOrder& order);
 
-  /// Starts it, waits until it answers, tells it the limits, and shows its socket to the share's
-  /// containers then. It and its servers die with this process.
-  /// Errors: unsupported (it ended, or does not take a limit; with its last line), interrupted (it
-  /// does not answer). What is left of one before is killed first.
+  /// Kills remains of an earlier daemon, starts a new one, waits until it answers, sets the limits,
+  /// and then shows its socket to the share's containers. It and its servers die with this process.
+  /// Errors: unsupported (it ended, or refuses a limit; with its last line), interrupted (it does
+  /// not answer).
   Result<void> start();
   const sys::Process& process() const { return process_; }
-  /// Kills it and its servers, and what is left of either.
+  /// Kills it, its servers, and what is left of either.
   void end();
 
  private:
@@ -45,16 +45,16 @@ class MpsDaemon {
   sys::Process process_;
 };
 
-/// Kills what bears the share's name, as far as we may look: what guard_share() could not.
-/// /proc/PID/environ
+/// Kills processes that carry the share's name, as far as we may read it, which guard_share()
+/// missed. /proc/PID/environ
 void kill_share(const std::string& share);
 
-/// What `self` runs as beside the daemon: starts it, and ends when it does or when whoever started
-/// us dies, which ends all of its servers. Gives its status. Errors: io.
+/// The main function of `self` beside the daemon: starts it, and ends when the daemon or our parent
+/// does, which ends all of its servers. Returns the daemon's status. Errors: io.
 Result<int> guard_share(const sys::SpawnOptions& daemon);
 
-/// What `self` runs as: makes the view of MpsDaemon in a mount namespace of its own and executes
-/// `program` with `words`. Returns on failure alone.
+/// Another main function of `self`: makes the view of MpsDaemon in its own mount namespace and
+/// executes `program` with `words`. Returns only on failure.
 Error enter_share(const MpsPlace& place, const std::string& program,
                   const std::vector<std::string>& words);
 

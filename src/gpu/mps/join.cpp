@@ -42,7 +42,7 @@ Result<sys::Fd> lock_shares(const std::string& root) {
   return lock;
 }
 
-/// The lock of the share's keeper; nothing while it lives.
+/// The lock of the share's keeper; nothing while the keeper lives.
 Result<std::optional<sys::Fd>> lock_of_keeper(const MpsPlace& place) {
   const std::string path = place.directory + "/" + kMpsKeeper;
   sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
@@ -56,8 +56,8 @@ Result<void> make_open_directory(const std::string& path) {
   return sys::change_mode(directory, 01777, path);
 }
 
-/// On the file system that the machine has for it: programs may fill it, and it has a size. The
-/// link comes first, so that nothing is made that nobody knows of.
+/// On the machine's file system for shared memory: programs may fill it, and it is bounded. The
+/// link is made first, so that no directory is made that nothing refers to.
 Result<void> make_memory(const MpsPlace& place) {
   if (!TRY(sys::stat_entry(sys::cwd(), place.memory))) {
     const std::string target = std::string(kMpsMemory) + sys::random_hex(16) + "/memory";
@@ -67,14 +67,14 @@ Result<void> make_memory(const MpsPlace& place) {
   const std::string above = memory.substr(0, memory.rfind('/'));
   auto made = TRY(sys::stat_entry(sys::cwd(), above));
   bool ours = !made || (S_ISDIR(made->st_mode) && made->st_uid == sys::effective_uid());
-  if (!ours) return make_error(Kind::denied, quote(above) + " is somebody else's");
+  if (!ours) return make_error(Kind::denied, quote(above) + " belongs to another user");
   TRY(sys::make_directory(sys::cwd(), above, 0700));
   return make_open_directory(memory);
 }
 
 Result<void> make_place(const MpsPlace& place) {
   TRY(sys::make_directories(sys::cwd(), place.directory, 0700));
-  // For programs of other ids in containers; nobody else gets as far as here.
+  // For programs with other ids in containers; other users cannot reach this directory.
   for (const std::string* path : {&place.pipes, &place.daemon, &place.logs}) {
     TRY(sys::make_directory(sys::cwd(), *path, 0700));
     sys::Fd directory = TRY(sys::open_at(sys::cwd(), *path, O_RDONLY | O_DIRECTORY));
@@ -103,7 +103,7 @@ Result<sys::Fd> start_keeper(const std::string& program, const std::string& stat
   return std::move(report.read);
 }
 
-/// Errors: unsupported (what the keeper says), interrupted (it was killed, or takes too long).
+/// Errors: unsupported (the keeper's message), interrupted (it was killed, or takes too long).
 Result<void> hear_keeper(const sys::Fd& report) {
   std::string text;
   std::array<char, 1024> chunk;
@@ -122,7 +122,7 @@ Result<void> hear_keeper(const sys::Fd& report) {
   return make_error(Kind::unsupported, escape_controls(text));
 }
 
-/// Of a keeper whose daemon has died, and is started again.
+/// Waits for a keeper that restarts its dead daemon.
 Result<void> wait_until_ready(const MpsPlace& place) {
   const auto end = Clock::now() + kJoinPatience;
   while (!TRY(sys::stat_entry(sys::cwd(), place.directory + "/" + kMpsReady))) {
@@ -132,7 +132,7 @@ Result<void> wait_until_ready(const MpsPlace& place) {
   return {};
 }
 
-/// Ends a share without a keeper, or gives it a new one where containers are left.
+/// Ends a share without a keeper, or gives it a new one if containers are left.
 Result<void> mend_share(const std::string& state_dir, const std::string& program,
                         const std::string& share, const sys::Fd& shares) {
   const MpsPlace place = place_of(state_dir, share);
@@ -140,10 +140,10 @@ Result<void> mend_share(const std::string& state_dir, const std::string& program
   if (!keeper) return {};
   auto order = TRY(sys::stat_entry(sys::cwd(), place.directory + "/" + kMpsOrder));
   if (!order) {
-    remove_share(place);  // whoever made it did not come so far
+    remove_share(place);  // its maker did not finish
     return {};
   }
-  // One that nobody needs any more ends by itself.
+  // An unused share ends by itself.
   TRY(start_keeper(program, state_dir, share, *keeper, shares));
   return {};
 }
@@ -172,7 +172,7 @@ Result<void> join_share(const std::string& state_dir, const std::string& program
 void mend_shares(const std::string& state_dir, const std::string& program) {
   const std::string root = place_of(state_dir, "").root;
   auto names = sys::list_directory(sys::cwd(), root);
-  if (!names.ok()) return;  // as a rule there is none
+  if (!names.ok()) return;  // usually there is none
   const std::string path = root + "/" + kMpsLock;
   auto shares = sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
   if (!shares.ok()) return;

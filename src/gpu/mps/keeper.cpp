@@ -27,12 +27,12 @@ using namespace std::chrono_literals;
 
 using Clock = std::chrono::steady_clock;
 
-/// Of a container in the making nobody knows a process that could be waited for.
+/// A container in the making has no process yet that could be waited for.
 constexpr std::chrono::milliseconds kSoon = 1s;
 constexpr std::chrono::milliseconds kSeldom = 30s;
-/// Between two looks.
+/// Between two polls.
 constexpr std::chrono::milliseconds kKeeperPause = 200ms;
-/// Before a daemon that died, or did not start, is started again; twice as long each time, until
+/// The pause before a daemon that died, or did not start, is restarted; doubled each time, until
 /// one has lived for a while.
 constexpr std::chrono::milliseconds kShortestRest = 100ms, kLongestRest = 30s;
 constexpr auto kLongLife = 1min;
@@ -48,14 +48,14 @@ class Keeper {
         modes_(place_.root, order_),
         daemon_(self, name, place_, order_) {}
 
-  /// Whether any container computes through this share, or is to; in doubt one does.
+  /// Whether any container computes through this share, or will; true if in doubt.
   bool is_used();
-  /// Whether one of them runs; in doubt one does.
+  /// Whether such a container runs; true if in doubt.
   bool has_running();
   Result<void> start();
-  /// Until the share has ended.
+  /// Runs until the share has ended.
   void stay();
-  /// While the lock of all shares is held.
+  /// Call it under the lock of all shares.
   void end();
 
  private:
@@ -64,7 +64,7 @@ class Keeper {
     sys::Fd handle;  ///< of its first process
   };
 
-  /// What the ledger says, and who was seen before and lives: a ledger may be removed.
+  /// Reads the ledger, and adds users seen before that still live: a ledger may be removed.
   Result<void> look();
   Result<void> hold_gpus();
   Result<void> begin();
@@ -79,7 +79,7 @@ class Keeper {
   MpsOrder order_;
   Modes modes_;
   MpsDaemon daemon_;
-  HeldLease lease_;  ///< of GPUs that nobody but MPS computes on, until they are as they were
+  HeldLease lease_;  ///< of exclusive GPUs, until their compute modes are restored
   std::vector<User> users_;
   bool in_the_making_ = false;  ///< of some no process is known yet
   bool in_doubt_ = false;       ///< the ledger could not be read
@@ -95,7 +95,7 @@ Result<void> Keeper::look() {
   });
   in_doubt_ = true;
   in_the_making_ = false;
-  // Anew each time: root's next container makes a ledger that was removed.
+  // Opened again each time: root's next container makes a removed ledger again.
   Ledger ledger = TRY(Ledger::open(order_.ledger, state_dir_));
   Holders holders = TRY(ledger.look());
   for (const KnownLease& one : holders.leases) {
@@ -125,7 +125,7 @@ bool Keeper::has_running() {
   return in_doubt_ || !users_.empty();
 }
 
-// It lives by its lock: when this process is killed the GPUs are anybody's.
+// The lease depends on its lock: when this process is killed the GPUs are free.
 Result<void> Keeper::hold_gpus() {
   if (!order_.takes || lease_) return {};
   Here here = TRY(look_around());
@@ -167,7 +167,7 @@ bool Keeper::is_running() const {
   return ended.ok() && !*ended;
 }
 
-// Who starts a container takes its lease first and comes for the share then.
+// A process that starts a container takes its lease first, and joins the share then.
 bool Keeper::end_unless_used() {
   const std::string path = place_.root + "/" + kMpsLock;
   auto lock = sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
@@ -184,7 +184,7 @@ void Keeper::end() {
   remove_share(place_);
 }
 
-// While containers are there nothing of the share is given up: they would compute without limits.
+// While containers exist nothing of the share is given up: they would compute without limits.
 void Keeper::start_again() {
   ignore(sys::remove_entry(sys::cwd(), place_.directory + "/" + kMpsReady));
   if (Clock::now() - started_ > kLongLife) rest_ = kShortestRest;
@@ -215,7 +215,7 @@ void Keeper::stay() {
 
 Result<void> keep_share(const std::string& self, const std::string& state_dir,
                         const std::string& name, Handed handed) {
-  // Not to be ended with a terminal, nor for a reader who has gone.
+  // Neither a terminal's end nor a missing reader may end it.
   sys::Fd unread = TRY(sys::receive_signals({SIGHUP, SIGINT, SIGTERM, SIGPIPE}));
   TRY(sys::become_subreaper());  // of a guard that was killed
   Keeper keeper(self, state_dir, name, TRY(read_order(place_of(state_dir, name))));

@@ -15,7 +15,7 @@ namespace {
 constexpr std::chrono::seconds kModePatience{30};
 constexpr size_t kMostNote = 64;
 
-/// Whether another share than that in `directory` has taken `gpu`.
+/// Whether a share other than `own` has taken `gpu`.
 bool is_taken(const std::string& root, const MpsOrder& own, const std::string& gpu) {
   auto names = sys::list_directory(sys::cwd(), root);
   if (!names.ok()) return false;
@@ -41,7 +41,7 @@ Result<Modes::Known> Modes::ask() const {
   for (const Use& use : uses.gpus) known[use.id] = use.compute_mode;
   for (const std::string& gpu : order_.share.gpus) {
     if (!known[gpu].empty()) continue;
-    return make_error(Kind::unsupported, "the driver does not tell the compute mode of " + gpu);
+    return make_error(Kind::unsupported, "the driver does not report the compute mode of " + gpu);
   }
   return known;
 }

@@ -11,19 +11,19 @@
 
 namespace berth::gpu {
 
-/// The compute mode of a share's GPUs, where it takes them: then one process computes there, the
-/// server. What the mode was is written down beside the shares by the first one that takes a GPU.
+/// Sets the compute mode of a share's exclusive GPUs: only one process, the server, computes there
+/// then. The first share that takes a GPU saves its old mode beside the shares.
 class Modes {
  public:
-  /// `root` and `order` outlive this.
+  /// `root` and `order` have to outlive this.
   Modes(std::string root, const MpsOrder& order) : root_(std::move(root)), order_(order) {}
 
-  /// While the lock of all shares is held; more than once is fine. Holds the GPUs' nodes open: the
-  /// driver forgets modes when nobody has a GPU open.
-  /// Errors: unsupported (the driver does not tell the mode, or does not change it).
+  /// Call it under the lock of all shares; repeating it is fine. Holds the GPUs' nodes open: the
+  /// driver forgets modes when no process has a GPU open.
+  /// Errors: unsupported (the driver does not report the mode, or does not change it).
   Result<void> take();
-  /// To what they were, but for those that another share has taken meanwhile. A driver that does
-  /// not do it keeps it.
+  /// Restores the old modes, except of GPUs that another share has taken meanwhile. If the driver
+  /// refuses, the mode stays.
   void give_back();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CDI files ask for by hooks of NVIDIA's that are not run: see gpu/cdi/known_hooks.hpp.
+// Replaces hooks of NVIDIA's in CDI files, which are not run: see gpu/cdi/known_hooks.hpp.
 #pragma once
 
 #include <string>
@@ -14,22 +14,22 @@ namespace berth::gpu {
 struct FinishOptions {
   std::string state_dir;                 ///< as in PlaceOptions
   bool forward_compatibility = true;     ///< the image's compat libraries may be used
-  const Inventory* inventory = nullptr;  ///< null: nothing is known of this machine's GPUs
+  const Inventory* inventory = nullptr;  ///< null: this machine's GPUs are unknown
 };
 
-/// For driver mode `image`: leaves of `edits` what changes nothing of the image's files. True where
-/// that is less, and kNodesAlone worth a warning.
+/// For driver mode `image`: keeps only those of `edits` that change none of the image's files. True
+/// if something was removed that is worth the warning kNodesAlone.
 bool keep_nodes(oci::ContainerEdits& edits);
 inline constexpr const char* kNodesAlone =
-    "driver mode 'image': CDI devices give nodes and variables alone, ignoring their mounts, links "
+    "driver mode 'image': CDI devices give only nodes and variables, ignoring their mounts, links "
     "and hooks";
 
-/// Whether finish_edits() is better with an inventory than without.
+/// Whether finish_edits() profits from an inventory.
 bool wants_inventory(const oci::ContainerEdits& edits);
 
-/// Completes `edits` of CDI files with what takes a look at this machine: the brands of the GPUs
-/// whose compat libraries are asked for, which are taken out where the site does not want them, and
-/// what place_requests() lays out.
+/// Completes `edits` of CDI files with facts about this machine: the brands of the GPUs for
+/// requested compat libraries, which are removed if the site forbids them, and the files of
+/// place_requests().
 /// Errors: io and denied (the state directory).
 Result<void> finish_edits(oci::ContainerEdits& edits, const FinishOptions& options);
 

@@ -108,8 +108,8 @@ Result<void> Placer::open_state() {
   return {};
 }
 
-// The driver's directory: an empty file for each library to be bound over, and the links. A
-// directory of the host, so that not one name has to be made inside of the image.
+// Makes the driver's directory: an empty file for each library to be bound over, and the links. It
+// is a directory of the host, so that no name has to be made inside of the image.
 Result<void> Placer::place_skeleton() {
   std::string content;
   for (const GrantedFile& file : grant_.files) {
@@ -136,7 +136,7 @@ Result<void> Placer::build_skeleton(const sys::Fd& directory) const {
     std::string path = link.path.substr(inside_.size());
     TRY(make_parents(directory, path, made));
     auto linked = sys::make_symlink(link.target, directory, path);
-    // Two libraries may want one development link (libnvidia-nvvm): the first has it.
+    // Two libraries may want one development link (libnvidia-nvvm): the first gets it.
     if (!linked.ok() && linked.error().kind != Kind::exists) return linked;
   }
   return {};
@@ -164,7 +164,7 @@ Result<void> Placer::place_files() {
     bool laid_out = grant_.mode == DriverMode::copy ||
                     (grant_.mode == DriverMode::volume && is_inside(file.container_path));
     if (comes_and_goes(file.kind)) {
-      // Its service may have ended since the machine was looked at.
+      // Its service may have ended since the probe.
       if (!TRY(sys::stat_entry(sys::cwd(), file.host_path))) continue;
     } else {
       if (laid_out) continue;
@@ -183,8 +183,8 @@ void Placer::place_loader_entries() {
   }
 }
 
-// What was not granted is not to be seen either: one directory of ours hides all that the driver
-// shows, and has what the container may see. It is read-only, so nothing can be set through it.
+// The container must not see more than it was granted: one directory of ours covers all of the
+// driver's, with the permitted files. It is read-only, so nothing can be set through it.
 Result<void> Placer::place_procfs() {
   if (grant_.proc.empty() || !TRY(sys::stat_entry(sys::cwd(), kProcDriver))) return {};
   std::string content;
@@ -206,7 +206,7 @@ Result<void> Placer::place_procfs() {
   return {};
 }
 
-// In a user namespace there is nothing but what the host has: nodes are bound.
+// In a user namespace nodes cannot be made, only bound from the host.
 Error cannot_make(const Node& node) {
   return make_error(
       Kind::denied,
@@ -216,7 +216,7 @@ Error cannot_make(const Node& node) {
 
 Result<void> Placer::place_nodes() {
   std::set<uint32_t> groups;
-  // In a user namespace the ids of the host's nodes are not ours to give.
+  // In a user namespace the owners of the host's nodes cannot be set.
   bool ids_are_real = sys::in_initial_user_namespace();
   for (const Node& node : grant_.nodes) {
     if (node.host_path.empty() && !ids_are_real) return cannot_make(node);
@@ -228,7 +228,7 @@ Result<void> Placer::place_nodes() {
     out.file_mode = node.mode;
     bool group_is_known = ids_are_real && node.gid != 0 && node.gid != kOverflowId;
     if (group_is_known) out.gid = node.gid;
-    // A node that only a group may open is of no use without that group.
+    // A node that only a group may open is useless without that group.
     if (group_is_known && (node.mode & 0006) != 0006) groups.insert(node.gid);
     place_.edits.device_nodes.push_back(std::move(out));
   }
@@ -239,8 +239,8 @@ Result<void> Placer::place_nodes() {
   return {};
 }
 
-// Every destination outside of procfs and of the skeleton, which brings its own. Making them in a
-// container's upper directory would copy up /usr, /usr/bin and /etc: milliseconds on a disk.
+// Contains every destination outside of procfs and of the skeleton, which has its own. Making them
+// in a container's upper directory would copy up /usr, /usr/bin and /etc: milliseconds on a disk.
 Result<void> Placer::build_placeholder_layer() {
   std::vector<std::string> paths;
   for (const oci::Mount& mount : place_.edits.mounts) {
@@ -249,7 +249,7 @@ Result<void> Placer::build_placeholder_layer() {
   }
   if (!grant_.loader_entries.empty() && options_.musl) paths.emplace_back(kMuslPath);
   if (paths.empty()) return {};
-  // No mount for each of a volume's programs: links in this layer lead to them.
+  // A volume's programs are not mounted one by one: links in this layer lead to them.
   std::string links;
   for (const GrantedLink& link : grant_.program_links)
     links += "\n" + link.path + "\t" + link.target;
@@ -257,7 +257,7 @@ Result<void> Placer::build_placeholder_layer() {
   for (const GrantedFile& file : grant_.files) {
     if (file.kind == FileKind::directory) directories.insert(file.container_path.substr(1));
   }
-  // A file and a directory of one name are two layers.
+  // A file and a directory of the same name need different layers.
   std::string content = join(paths, "\n") + links;
   for (const std::string& path : directories) content += "\n" + path + "/";
   std::string name = "placeholders-" + key_of_text(content);
@@ -285,7 +285,7 @@ Result<void> Placer::build_placeholder_layer() {
 }  // namespace
 
 void leave_out_denied(Grant& grant) {
-  // These nodes alone have a reason before complete_reasons().
+  // Only these nodes have a reason before complete_reasons().
   for (Reason& reason : grant.reasons) {
     bool there = reason.kind == "node" && reason.given && !reason.host_path.empty();
     if (!there || !sys::is_denied_by_cgroup(reason.host_path)) continue;

@@ -17,8 +17,7 @@ namespace {
 
 constexpr const char* kPrefix = "building-";
 
-// The modes are set, not asked for: every user of a container reads these, and our umask may say
-// 077.
+// The modes are set explicitly: every user of a container reads these, and our umask may be 077.
 Result<void> make_open_directory(const sys::Fd& parent, const std::string& name) {
   TRY(sys::make_directory(parent, name, 0755));
   auto fd = TRY(sys::open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
@@ -33,8 +32,8 @@ std::string key_of_text(std::string_view text) {
 
 Result<void> publish_directory(const sys::Fd& parent, const std::string& name, const Fill& fill) {
   if (TRY(sys::stat_entry(parent, name))) return {};
-  // One builder at a time: what another has left here was left by a kill. A lock belongs to the
-  // open file, so it is one of its own that is closed again.
+  // One builder at a time: leftovers here are those of a killed one. A lock belongs to the open
+  // file description, so this one is opened for it and closed again.
   sys::Fd lock = TRY(sys::open_at(parent, ".", O_RDONLY | O_DIRECTORY));
   TRY(sys::wait_lock(lock, sys::LockMode::exclusive, name));
   for (const std::string& left : TRY(sys::list_directory(parent, "."))) {

@@ -17,7 +17,7 @@ constexpr const char* kRequestParams = "/proc/driver/nvidia/params";
 // NVIDIA's drivers read every file of this directory.
 constexpr const char* kProfile = "/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf";
 
-/// A file of that text; a container that runs keeps the one that it has.
+/// Makes a file with that text; a running container keeps its old one.
 Result<std::string> publish(const std::string& state_dir, const std::string& name,
                             const std::string& text) {
   std::string directory = state_dir + "/gpu";

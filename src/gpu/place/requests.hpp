@@ -10,10 +10,10 @@
 
 namespace berth::gpu {
 
-/// Lays out, as binds of files below `<state_dir>/gpu`, what edits of a CDI file ask for and a
-/// configuration has no member for: parameters of the driver that say ModifyDeviceFiles: 0 (from
-/// `params`, the machine's text; empty: it has none), and the application profile that tells EGL
-/// and Vulkan which GPUs they may see. Clears what it has done.
+/// Makes files below `<state_dir>/gpu`, and binds of them, for requests of a CDI file's edits that
+/// a configuration has no member for: driver parameters with ModifyDeviceFiles: 0 (from `params`,
+/// the machine's text; empty: it has none), and the application profile that restricts EGL and
+/// Vulkan to their GPUs. Clears the requests.
 /// Errors: io, denied (the state directory).
 Result<void> place_requests(oci::ContainerEdits& edits, const std::string& state_dir,
                             const std::string& params);
@@ -21,7 +21,7 @@ Result<void> place_requests(oci::ContainerEdits& edits, const std::string& state
 /// The minors of the nodes /dev/nvidia<minor> among `nodes`, one bit each; those below 64.
 uint64_t minors_of(const std::vector<oci::DeviceNode>& nodes);
 
-/// The application profile with which EGL and Vulkan see the GPUs of these minors alone.
+/// The application profile that restricts EGL and Vulkan to the GPUs of these minors.
 std::string application_profile(uint64_t visible);
 
 }  // namespace berth::gpu

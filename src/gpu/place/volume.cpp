@@ -38,7 +38,7 @@ Result<void> add_file(const GrantedFile& file, const sys::Fd& directory, const s
   auto source = TRY(sys::open_at(sys::cwd(), file.host_path, O_RDONLY | O_NONBLOCK));
   struct stat info = TRY(sys::stat_fd(source, file.host_path));
   if (!S_ISREG(info.st_mode)) {
-    return make_error(Kind::io, "driver file " + quote(file.host_path) + " is no file");
+    return make_error(Kind::io, "driver file " + quote(file.host_path) + " is not a file");
   }
   return copy_file(source, directory, path, info.st_mode & 0555);
 }
@@ -60,7 +60,7 @@ Result<void> fill_volume(const Grant& grant, const sys::Fd& directory) {
   return {};
 }
 
-/// Whether a process that we may look at has something of `name` mounted.
+/// Whether a process that we may examine has something of `name` mounted.
 bool is_mounted(const std::string& name) {
   auto processes = sys::list_directory(sys::cwd(), "/proc");
   if (!processes.ok()) return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's files in one directory, as nvidia-docker 1 and Mesos had them: bin, lib (32-bit) and
+// The driver's files in one directory, as in nvidia-docker 1 and Mesos: bin, lib (32-bit) and
 // lib64.
 #pragma once
 
@@ -11,11 +11,10 @@
 
 namespace berth::gpu {
 
-/// The absolute path of a directory with the grant's files that lie below kDriverDirectory, made
-/// once below `<volume_dir>/nvidia_driver_<version>`: by hard link where that can be, else by copy
-/// (which shares its blocks where the file system can). Volumes of other versions that no process
-/// has mounted are removed when one is made, but for those that `is_kept` speaks for (it may be
-/// empty). Errors: io (no space), denied.
+/// The absolute path of a directory with the grant's files below kDriverDirectory, made once below
+/// `<volume_dir>/nvidia_driver_<version>`: by hard links where possible, else by copies (reflinks
+/// where the file system can). Making one removes volumes of other versions that no process has
+/// mounted, except those that `is_kept` keeps (it may be empty). Errors: io (no space), denied.
 Result<std::string> find_or_make_volume(
     const Grant& grant, const std::string& volume_dir,
     const std::function<bool(const std::string& name)>& is_kept);

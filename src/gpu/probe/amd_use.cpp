@@ -15,7 +15,7 @@
 namespace berth::gpu {
 namespace {
 
-/// 58000 → 58; nothing where that is no 32-bit number.
+/// 58000 → 58; nothing for numbers over 32 bits.
 std::optional<uint32_t> in_thousands(std::optional<uint64_t> value) {
   constexpr uint64_t kThousand = 1000;
   if (!value || *value / kThousand > UINT32_MAX) return std::nullopt;
@@ -45,7 +45,7 @@ class AmdUses {
   std::optional<std::set<uint32_t>> pids_;
 };
 
-// What the kernel refuses (a sensor of a GPU that is off) is absent.
+// A value that the kernel refuses (a sensor of a GPU that is off) is absent.
 std::string AmdUses::text(const std::string& path) const {
   auto found = root_.read_machine(path);
   return found.ok() && *found ? std::string(trim(**found)) : std::string();
@@ -71,7 +71,7 @@ Use AmdUses::use_of(const Gpu& gpu) const {
   auto used = number(base + "/mem_info_vram_used"), total = number(base + "/mem_info_vram_total");
   if (used && total) use.memory = MemoryUse{*used, *total};
   use.processes = processes_on(gpu);
-  // To ask its sensors would wake it.
+  // Reading its sensors would wake it.
   if (text(base + "/power/runtime_status") != "suspended") read_sensors(base, use);
   return use;
 }
@@ -87,14 +87,14 @@ void AmdUses::read_sensors(const std::string& base, Use& use) const {
     auto value = number(hwmon + one);
     return value ? value : number(hwmon + other);
   };
-  // At the edge of the chip; some tell that of the hottest place alone (MI300).
+  // At the edge of the chip; some only have the hottest spot (MI300).
   use.celsius = in_thousands(first_of("/temp1_input", "/temp2_input"));
-  // Microwatts, by the chip's own mean or at this moment.
+  // Microwatts, the chip's average or the present value.
   use.milliwatts = in_thousands(first_of("/power1_average", "/power1_input"));
 }
 
-// KFD makes a file for each process that has opened it and each GPU that this may use; with zero
-// in it where the process does nothing there.
+// KFD makes a file for each process that has opened it and each GPU that the process may use; it
+// contains zero if the process does nothing there.
 std::optional<std::vector<ProcessUse>> AmdUses::processes_on(const Gpu& gpu) const {
   auto ids = nodes_.find(gpu.pci_address);
   if (ids == nodes_.end() || !pids_) return std::nullopt;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How busy AMD's GPUs are, as the kernel tells everybody: without a library, and without a right.
+// The load of AMD's GPUs, from world-readable kernel files: without a library or privileges.
 // Source: Linux Documentation/gpu/amdgpu/driver-misc.rst and thermal.rst,
 // drivers/gpu/drm/amd/amdkfd/kfd_process.c.
 #pragma once
@@ -9,9 +9,9 @@
 
 namespace berth::gpu {
 
-/// Adds the AMD GPUs of `inventory`; nothing is read where there are none. What the kernel does
-/// not tell, or not us, is none. A partition has no figures of its own: what runs on it counts for
-/// its GPU. Processes are those that have memory there through KFD, as all that computes by ROCm.
+/// Adds the AMD GPUs of `inventory`; reads nothing if there are none. Values that the kernel does
+/// not show us are none. A partition has no values of its own: its load counts for its GPU.
+/// Processes are those with memory there through KFD: every ROCm program.
 void add_amd_uses(const Inventory& inventory, Uses& uses);
 
 }  // namespace berth::gpu

@@ -21,8 +21,8 @@ Result<sys::Fd> open_cache_directory(const std::string& state_dir) {
 
 Result<Inventory> probe_and_cache(const sys::Fd& directory, const DriverRoot& root,
                                   const ProbeOptions& options, Log& log) {
-  // NVML may take seconds, in which a driver can be replaced or a slice be made: what was found
-  // then belongs to neither machine. The files of the inventory are only known afterwards.
+  // NVML may take seconds, in which a driver can be replaced or a slice be made: the result would
+  // match neither state. The files of the inventory are only known afterwards.
   std::vector<std::string> known = sentinels_of(root, {});
   std::string before = TRY(fingerprint(root, known));
   auto inventory = TRY(probe(options, log));
@@ -62,8 +62,8 @@ Result<Inventory> cached_inventory(const ProbeOptions& options, Refresh refresh,
     auto cached = TRY(find_cached(*directory, root, options.configured));
     if (cached) return std::move(*cached);
   }
-  // One process probes; those that start at the same moment wait for its result. The deadline of
-  // NVML bounds how long; the lock goes with its owner.
+  // One process probes; those that start at the same moment wait for its result, at most for NVML's
+  // deadline; the kernel drops the lock of a dead owner.
   auto lock = TRY(sys::open_at(*directory, "inventory.lock", O_RDWR | O_CREAT, 0600));
   TRY(sys::wait_lock(lock, sys::LockMode::exclusive, "inventory.lock"));
   if (refresh == Refresh::if_stale) {

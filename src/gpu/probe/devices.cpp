@@ -30,7 +30,7 @@ uint32_t gpu_major(const NodeFinder& nodes) {
   return found.value_or(kDefaultMajor);
 }
 
-// Reads NVIDIA's devices into an Inventory; the members are what several steps need.
+// Reads NVIDIA's devices into an Inventory; the members are shared by several steps.
 class Devices {
  public:
   Devices(const DriverRoot& root, NodeFinder& nodes, Inventory& inventory)
@@ -98,8 +98,8 @@ Result<std::optional<Gpu>> Devices::read_gpu(const std::string& address) {
   return std::optional<Gpu>(std::move(gpu));
 }
 
-// Inside a batch job or a container, procfs still lists every GPU of the machine; the nodes say
-// which are ours. Where no GPU has one yet, root can make them all.
+// Inside a batch job or a container, procfs still lists every GPU of the machine; the nodes show
+// which are ours. If no GPU has one yet, root can make them all.
 void Devices::leave_out_absent_gpus() {
   auto is_absent = [this](const Gpu& gpu) { return nodes_.is_absent(gpu.node); };
   auto& gpus = inventory_.gpus;
@@ -145,7 +145,7 @@ Result<void> Devices::read_slices(Gpu& gpu) {
   return {};
 }
 
-// The access file names the minor; the node itself may not exist before somebody asks for it.
+// The access file names the minor; the node itself may not exist before its first use.
 Result<std::optional<Node>> Devices::capability_node(const std::string& access_path) {
   auto caps_major = nodes_.major_of("nvidia-caps");
   auto text = TRY(root_.read_machine(access_path));
@@ -169,7 +169,7 @@ void Devices::read_control_nodes() {
   } else {
     problem("the module nvidia-uvm is not loaded, CUDA will not start; try: modprobe nvidia-uvm");
   }
-  // Some releases name nvidia-modeset in /proc/devices, others have the node alone.
+  // Some releases list nvidia-modeset in /proc/devices, others only have the node.
   if (nodes_.major_of("nvidia-modeset") || nodes_.find("/dev/nvidia-modeset")) {
     control.push_back(nodes_.expect("/dev/nvidia-modeset", major, kModesetMinor, 0666));
   }

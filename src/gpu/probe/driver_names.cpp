@@ -11,9 +11,9 @@ namespace {
 
 using Version = LibraryName::Version;
 
-// Which program needs which library: libnvidia-container src/nvc_info.c, widened by what newer
-// drivers ship. A list, not "all that carries the version": fewer mounts, and a container without
-// "graphics" has no business with libnvidia-eglcore.
+// Which program needs which library: libnvidia-container src/nvc_info.c, extended by the files of
+// newer drivers. A list, not "all files with the version": fewer mounts, and a container without
+// "graphics" does not need libnvidia-eglcore.
 constexpr std::array kLibraries = {
     LibraryName{"libnvidia-ml", "utility"},
     LibraryName{"libnvidia-cfg", "utility"},
@@ -127,8 +127,7 @@ const std::vector<NamedFile>& socket_names() {
 
 const std::vector<NamedFile>& service_directories() {
   static const std::vector<NamedFile> kDirectories = {
-      {"/tmp/nvidia-mps", "/tmp/nvidia-mps",
-       "compute"},  // where CUDA looks when not told otherwise
+      {"/tmp/nvidia-mps", "/tmp/nvidia-mps", "compute"},  // CUDA's default
   };
   return kDirectories;
 }

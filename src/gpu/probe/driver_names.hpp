@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of NVIDIA's driver: which files there are, where programs expect them, and which
-// capability wants them.
+// The names of NVIDIA's driver: its files, where programs expect them, and the capabilities that
+// need them.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace berth::gpu {
 
 struct LibraryName {
   std::string_view base;          ///< "libcuda", before ".so"
-  std::string_view capabilities;  ///< comma separated: any of these wants it
+  std::string_view capabilities;  ///< comma separated: any of these needs it
   enum class Version {
     driver,  ///< its file name ends with the driver's
-    own,     ///< with one of its own, or the number of its SONAME
+    own,     ///< with a version of its own, or the number of its SONAME
   } version = Version::driver;
-  /// One of the names that Mesa and GLVND use too: the driver's only when it needs libnvidia-glcore
-  /// or libnvidia-eglcore.
+  /// A name that Mesa and GLVND use too: the driver's only if it needs libnvidia-glcore or
+  /// libnvidia-eglcore.
   bool contested = false;
 };
 

@@ -36,7 +36,7 @@ bool is_pci_address(std::string_view name) {
          name.find_first_not_of("0123456789abcdef:.") == std::string_view::npos;
 }
 
-// The nodes that DRM made for one device, of its directory drm/ in sysfs.
+// The DRM nodes of one device, from its directory drm/ in sysfs.
 std::vector<Node> nodes_below(const DriverRoot& root, const NodeFinder& nodes,
                               const std::string& directory) {
   std::vector<Node> out;
@@ -51,7 +51,7 @@ bool is_render_node(const Node& node) {
   return node.path.starts_with("/dev/dri/renderD");
 }
 
-// The GPUs that have a render node, one vendor after the other.
+// The GPUs with a render node, vendor by vendor.
 class DrmDevices {
  public:
   DrmDevices(const DriverRoot& root, const NodeFinder& nodes, Inventory& inventory)
@@ -142,7 +142,7 @@ void DrmDevices::add_amd_facts(const std::string& base, Gpu& gpu) const {
   gpu.memory_bytes = parse_u64(text_of(root_, base + "/mem_info_vram_total"));
   gpu.compute_partition = text_of(root_, base + "/current_compute_partition");
   gpu.memory_partition = text_of(root_, base + "/current_memory_partition");
-  // Of the board, not of the chip: the two of an MI250X have one.
+  // Of the board, not of the chip: both of an MI250X have the same.
   gpu.board = text_of(root_, base + "/serial_number");
   for (const auto& [number, node] : kfd_) {
     if (node.pci_address != gpu.pci_address || node.partition != 0) continue;
@@ -151,8 +151,9 @@ void DrmDevices::add_amd_facts(const std::string& base, Gpu& gpu) const {
   }
 }
 
-// A GPU that is not in the mode SPX is several nodes of KFD at one PCI address, each with nodes in
-// /dev/dri: the first those of the PCI device, the others those of platform devices amdgpu_xcp_<N>.
+// An AMD GPU in another mode than SPX is several KFD nodes at one PCI address, each with nodes in
+// /dev/dri: the first has those of the PCI device, the others those of platform devices
+// amdgpu_xcp_<N>.
 void DrmDevices::add_partitions() {
   for (Gpu& gpu : amd_) {
     std::map<uint32_t, uint32_t> minors;  // of the render nodes, by partition

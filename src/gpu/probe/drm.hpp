@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sysfs tells of a GPU by its PCI address, and the GPUs that have no other interface than
-// DRM's: AMD's (with KFD) and Intel's.
-// Source: Linux Documentation/gpu/amdgpu.
+// Facts in sysfs about a GPU, by its PCI address, and the GPUs with no other interface than DRM:
+// AMD's (with KFD) and Intel's. Source: Linux Documentation/gpu/amdgpu.
 #pragma once
 
 #include <string>
@@ -16,11 +15,10 @@ namespace berth::gpu {
 /// Sorts "0000:1b:00.0" as numbers, so that domains of eight digits come last.
 bool pci_before(const std::string& left, const std::string& right);
 
-/// Fills numa_node, drm_nodes and drm_links of a GPU whose pci_address is set.
+/// Fills numa_node, drm_nodes and drm_links of a GPU with a pci_address.
 void read_pci_facts(const DriverRoot& root, const NodeFinder& nodes, Gpu& gpu);
 
-/// Adds AMD's and Intel's GPUs behind those that are there, amd_control_nodes and
-/// problems. Errors: io.
+/// Adds AMD's and Intel's GPUs behind the present ones, amd_control_nodes and problems. Errors: io.
 Result<void> read_drm_devices(const DriverRoot& root, const NodeFinder& nodes,
                               Inventory& inventory);
 

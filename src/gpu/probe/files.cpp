@@ -32,7 +32,7 @@ constexpr std::array<std::string_view, 4> kModuleRoots = {"/usr/lib64", "/usr/li
                                                           "/usr/X11R6/lib64", "/usr/X11R6/lib"};
 constexpr std::string_view kEverything = "compute,utility,graphics,display,video,ngx,compat32";
 
-// Finds what is no library, most of it by its name in one of a few places.
+// Finds the files other than libraries, most of them by name in one of a few directories.
 class Files {
  public:
   Files(const DriverRoot& root, Inventory& inventory, std::vector<std::string> library_directories,
@@ -75,7 +75,7 @@ class Files {
     }
     return out;
   }
-  /// The first of `directories` that has `file.name` gives it.
+  /// Takes `file` from the first of `directories` that has it.
   void take_first(FileKind kind, const NamedFile& file,
                   const std::vector<std::string>& directories);
   void add(FileKind kind, std::string host_path, std::string_view name, std::string container_path,
@@ -124,12 +124,12 @@ void Files::take_configs() {
   for (const NamedFile& config : config_names()) take_first(FileKind::config, config, directories);
 }
 
-// The X server loads these by paths that its configuration names, which are the host's.
+// The X server loads these by paths in its configuration, which are the host's.
 void Files::take_modules() {
   const std::string& version = inventory_.driver.library_version;
   if (version.empty()) return;
   take_module("nvidia_drv.so", "nvidia_drv.so");
-  // The server asks for the name without the version.
+  // The server loads the name without the version.
   take_module("libglxserver_nvidia.so." + version, "libglxserver_nvidia.so");
 }
 
@@ -148,8 +148,8 @@ void Files::take_module(const std::string& name, const std::string& container_na
   }
 }
 
-// Where the kernel looks for firmware, in its order. In the container below /usr/lib, which is what
-// /lib leads to in nearly every image.
+// The kernel's firmware directories, in its order. In the container below /usr/lib, the target of
+// /lib in nearly every image.
 void Files::take_firmware() {
   const std::string& version = inventory_.driver.module_version;
   if (version.empty()) return;
@@ -195,8 +195,8 @@ void Files::take_sockets() {
   }
 }
 
-// In a directory that everybody may write to, such a name is worth what its owner is: a program
-// must not be led to a stranger's daemon. In a user namespace root and strangers have one id.
+// In a world-writable directory such a name is trusted only if its owner is: a program must not be
+// led to a stranger's daemon. In a user namespace root and strangers have one id.
 void Files::take_service_directories() {
   for (const NamedFile& directory : service_directories()) {
     const std::string path(directory.name);

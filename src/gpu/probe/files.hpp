@@ -12,8 +12,8 @@
 
 namespace berth::gpu {
 
-/// Fills files, driver.library_version and problems. driver.module_version is read: its files are
-/// the ones that count. `of_root` is what services_of_root() said. Errors: as read_libraries().
+/// Fills files, driver.library_version and problems. Reads driver.module_version: only its files
+/// count. `of_root` is the result of services_of_root(). Errors: as read_libraries().
 Result<void> read_driver_files(const DriverRoot& root, const Configured& configured,
                                const std::vector<std::string>& of_root, Inventory& inventory);
 

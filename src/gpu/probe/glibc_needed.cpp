@@ -20,7 +20,7 @@ bool counts(const DriverFile& file) {
                      [](const std::string& one) { return one == "compute" || one == "utility"; });
 }
 
-/// Empty for one that does not read: who found it has said so.
+/// Empty for an unreadable file: its finder has reported it.
 std::string needed_by(const std::string& path) {
   auto file = sys::open_at(sys::cwd(), path, O_RDONLY | O_NONBLOCK);
   if (!file.ok()) return {};

@@ -7,9 +7,8 @@
 
 namespace berth::gpu {
 
-/// The highest version of glibc that the driver's libraries ask for, of those for computing and for
-/// looking after GPUs ("2.17"): where they are bound into an image, its glibc has to be as new.
-/// Empty: there are none, or none of them says.
+/// The highest version of glibc that the driver's libraries for computing and for managing GPUs
+/// require ("2.17"): an image into which they are bound needs that version. Empty: unknown.
 std::string glibc_needed(const Inventory& inventory);
 
 }  // namespace berth::gpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices beside the GPUs: storage, fabric and memory channels.
+// Devices besides the GPUs: storage, fabric and memory channels.
 #pragma once
 
 #include "base/result.hpp"
@@ -9,7 +9,7 @@
 
 namespace berth::gpu {
 
-/// Fills groups: those of which this machine has a node, or for imex the major. Errors: io.
+/// Fills groups: those with a node on this machine, or for imex the major. Errors: io.
 Result<void> read_groups(const DriverRoot& root, const NodeFinder& nodes, Inventory& inventory);
 
 }  // namespace berth::gpu

@@ -34,7 +34,7 @@ std::vector<uint64_t> version_numbers(std::string_view version) {
 }
 
 // The driver has libnvidia-tls for two ABIs; the one with this note is for kernels since 2.3.99,
-// which have the thread register that libc uses.
+// which support the thread register that libc uses.
 bool has_tls_note(const scan::ElfFile& elf) {
   const std::string wanted("\0\0\0\0\2\0\0\0\3\0\0\0\143\0\0\0", 16);
   return std::any_of(elf.notes.begin(), elf.notes.end(), [&](const scan::ElfNote& note) {
@@ -42,7 +42,7 @@ bool has_tls_note(const scan::ElfFile& elf) {
   });
 }
 
-// libGL of Mesa or of GLVND: both are the image's business.
+// libGL of Mesa or GLVND belongs to the image.
 bool is_nvidias_gl(const scan::ElfFile& elf) {
   return std::any_of(elf.needed.begin(), elf.needed.end(), [](const std::string& name) {
     return name.starts_with("libnvidia-glcore.so") || name.starts_with("libnvidia-eglcore.so");
@@ -134,8 +134,8 @@ Result<void> Search::collect_directories() {
   return {};
 }
 
-// Directories that the root's loader finds libcuda or NVML in; where that is a link (Debian's
-// alternatives), the one that it leads to as well.
+// Directories in which the root's loader finds libcuda or NVML; if that is a link (Debian's
+// alternatives), that of its target too.
 Result<void> Search::read_loader_cache() {
   std::string bytes = TRY(root_.read_file("/etc/ld.so.cache", kMaxCacheBytes));
   if (bytes.empty()) return {};
@@ -202,7 +202,7 @@ void Search::collect_candidates(const std::string& directory) {
   }
 }
 
-// The version of the loaded module when its libcuda (or NVML) is there, else the newest on disk.
+// The version of the loaded module if its libcuda (or NVML) exists, else the newest on disk.
 void Search::choose_version() {
   std::string newest;
   for (const Candidate& candidate : candidates_) {
@@ -220,7 +220,7 @@ void Search::choose_version() {
   inventory_.driver.library_version = newest;
 }
 
-// Where there are two, the one without the note is for another thread library.
+// If there are two, the one without the note is for another thread library.
 void Search::keep_one_tls() {
   auto class_with_note = [this](const Candidate& candidate) -> std::optional<scan::ElfClass> {
     if (candidate.library->base != "libnvidia-tls" || !is_of_version(candidate)) return {};
@@ -239,7 +239,7 @@ void Search::keep_one_tls() {
   });
 }
 
-// The first directory wins for each library and class, as it does for the loader.
+// For each library and class the first directory wins, as for the loader.
 void Search::take_libraries() {
   std::set<std::string> directories;  // that hold files of the version
   for (const Candidate& candidate : candidates_) {
@@ -265,7 +265,7 @@ bool Search::take_library(const Candidate& candidate) {
 std::optional<DriverFile> Search::open_library(const Candidate& candidate) {
   auto object = open_candidate(candidate);
   if (!object || object->fit == Fit::foreign) return std::nullopt;
-  // A link by SONAME is not the file: "libnvidia-api.so.1" may be either.
+  // A link named by the SONAME is not the file: "libnvidia-api.so.1" may be either.
   bool is_link = object->host_path.substr(object->host_path.rfind('/') + 1) != candidate.name;
   if (is_link && candidate.library->version == LibraryName::Version::own) return std::nullopt;
   if (candidate.library->contested && !is_nvidias_gl(object->elf)) return std::nullopt;

@@ -22,22 +22,21 @@ struct ElfObject {
   scan::ElfFile elf;
 };
 
-/// The ELF file at `path` below the root; nothing when there is no regular file. One that does not
-/// read goes into `damaged`, once, and is nothing too.
+/// The ELF file at `path` below the root; nothing if it is no regular file. An invalid one is added
+/// to `damaged`, once, and is nothing too.
 std::optional<ElfObject> open_elf(const DriverRoot& root, const std::string& path,
                                   std::vector<DamagedFile>& damaged);
 
-/// Fills files, damaged, driver.library_version and problems; returns the directories that the
-/// driver was found in, below the root. Searched are `configured`, then the directories that the
-/// root's loader cache and ld.so.conf name, then the places of the distributions. Of the versions
-/// found, that of the loaded module wins, else the newest. Errors: corrupt (an endless ld.so.conf),
-/// io.
+/// Fills files, damaged, driver.library_version and problems; returns the directories in which it
+/// found the driver, below the root. Searches `configured`, then the directories of the root's
+/// loader cache and ld.so.conf, then those of the distributions. Of the versions found, that of the
+/// loaded module wins, else the newest. Errors: corrupt (an endless ld.so.conf), io.
 Result<std::vector<std::string>> read_libraries(const DriverRoot& root,
                                                 const std::vector<std::string>& configured,
                                                 Inventory& inventory);
 
-/// The directories below `root` that read_libraries() looks into, in its order, there or not, but
-/// for the configured ones.
+/// The directories below `root` that read_libraries() searches, in its order, existing or not,
+/// without the configured ones.
 Result<std::vector<std::string>> searched_directories(const DriverRoot& root);
 
 }  // namespace berth::gpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device nodes of a machine: those in /dev, and where a tree is synthetic those of its table.
+// Device nodes of a machine: those in /dev, and those in the table of a synthetic tree.
 #pragma once
 
 #include <cstdint>
@@ -22,22 +22,21 @@ Result<std::vector<Node>> parse_node_table(std::string_view text);
 
 class NodeFinder {
  public:
-  /// Reads /proc/devices and the table. `problems` outlives the finder.
+  /// Reads /proc/devices and the table. `problems` has to outlive the finder.
   /// Errors: corrupt (the table), io.
   static Result<NodeFinder> open(const DriverRoot& root, std::vector<std::string>& problems);
 
-  /// Of the driver with this name in /proc/devices.
+  /// The major of the driver with this name in /proc/devices.
   std::optional<uint32_t> major_of(const std::string& driver) const;
 
-  /// The node that must have these numbers: that of /dev when it has them, else one to be made,
-  /// which is_absent() then tells. A node with other numbers is a problem: it would open another
-  /// device.
+  /// The node with these numbers: that of /dev if it has them, else one to be made, for which
+  /// is_absent() holds. A node with other numbers is a problem: it would open another device.
   Node expect(const std::string& path, uint32_t major, uint32_t minor, uint32_t mode);
   bool is_absent(const Node& node) const { return absent_.contains(node.path); }
 
-  /// A node whose numbers only it knows.
+  /// A node with numbers that only the node itself shows.
   std::optional<Node> find(const std::string& path) const;
-  /// Those in `directory` whose name is `prefix` and a number, by that number.
+  /// The nodes in `directory` named `prefix` and a number, ordered by that number.
   Result<std::vector<Node>> find_numbered(const std::string& directory,
                                           std::string_view prefix) const;
 
@@ -55,7 +54,7 @@ class NodeFinder {
 /// "gi7" with prefix "gi" → 7.
 std::optional<uint32_t> numbered(std::string_view name, std::string_view prefix);
 
-/// A number between blanks; nothing for anything else.
+/// A number, with blanks around it; nothing for other text.
 std::optional<uint32_t> parse_u32(std::string_view text);
 
 }  // namespace berth::gpu

@@ -24,7 +24,7 @@ std::string kernel_pci_address(std::string text) {
 
 namespace {
 
-// Why a probe failed: the last line that it printed, or how it ended.
+// Why a probe failed: its last line of output, or its exit status.
 std::string reason_of(const sys::CommandOutput& output) {
   constexpr size_t kMaxReason = 200;
   auto lines = split(trim(output.err), '\n');
@@ -34,7 +34,7 @@ std::string reason_of(const sys::CommandOutput& output) {
   return fmt::format("ended with status {}", output.status.code);
 }
 
-// A vendor's library fills these in; they become names of devices and lines on a terminal.
+// A vendor's library provides these texts; they become device names and terminal output.
 void clean(std::string& text) {
   constexpr size_t kMaxText = 128;
   bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < '\177'; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What berth-gpu-probe prints: the facts that only NVML knows.
+// The output of berth-gpu-probe: facts that only NVML has.
 #pragma once
 
 #include <chrono>
@@ -27,7 +27,7 @@ struct NvmlGpu {
   std::optional<std::string> brand;
   std::optional<std::string> compute_capability;
   std::optional<uint64_t> memory_bytes;
-  std::string board;  ///< empty for a GPU that has its board to itself
+  std::string board;  ///< empty for a GPU that is alone on its board
   std::optional<int> numa_node;
   std::vector<std::string> nvlink_peers;  ///< PCI addresses
   bool mig_mode = false;
@@ -43,8 +43,8 @@ struct NvmlFacts {
 /// "00000000:1B:00.0" → "0000:1b:00.0"; larger domains keep their digits.
 std::string kernel_pci_address(std::string text);
 
-/// Runs `program library` and reads what it prints.
-/// Errors: interrupted (the deadline), unsupported (NVML said no), corrupt (unreadable answer), and
+/// Runs `program library` and parses its output.
+/// Errors: interrupted (the deadline), unsupported (NVML failed), corrupt (unreadable output), and
 /// those of spawn.
 Result<NvmlFacts> ask_nvml(const std::string& program, const std::string& library,
                            std::chrono::milliseconds deadline);

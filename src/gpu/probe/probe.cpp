@@ -87,7 +87,7 @@ void ask_nvml_for_facts(const ProbeOptions& options, Inventory& inventory, Log& 
   log.warn(fmt::format("NVML: {}, using procfs and file names instead", inventory.nvml));
 }
 
-// Why no driver is found where NVIDIA's own tools show GPUs.
+// Why no driver is found although NVIDIA's own tools show GPUs.
 std::string no_driver(const DriverRoot& root) {
   std::string line = "no NVIDIA driver was found on this machine";
   if (root.stat_machine("/dev/dxg")) {
@@ -99,12 +99,12 @@ std::string no_driver(const DriverRoot& root) {
   return line;
 }
 
-// What `berth gpu list` says beside its table.
+// The warnings of `berth gpu list` about versions.
 void judge_versions(const DriverRoot& root, Inventory& inventory) {
   const Driver& driver = inventory.driver;
   auto& problems = inventory.problems;
   if (driver.module_version.empty() && driver.library_version.empty()) {
-    // No NVIDIA driver is a fault only where there is no other GPU either.
+    // A missing NVIDIA driver is a problem only if there is no other GPU either.
     if (inventory.gpus.empty()) problems.push_back(no_driver(root));
   } else if (driver.module_version.empty()) {
     problems.push_back("the NVIDIA kernel module is not loaded; try: modprobe nvidia");
@@ -145,7 +145,7 @@ Result<Inventory> probe(const ProbeOptions& options, Log& log) {
   inventory.driver.glibc_needed = glibc_needed(inventory);
   Driver& driver = inventory.driver;
   bool matching = driver.module_version == driver.library_version;
-  // NVML of another version than the module can only refuse; without a module there is nothing to
+  // NVML of another version than the module can only fail; without a module there is nothing to
   // ask.
   if (!driver.module_version.empty() && matching) {
     ask_nvml_for_facts(options, inventory, log);

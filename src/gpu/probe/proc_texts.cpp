@@ -10,7 +10,7 @@ namespace berth::gpu {
 namespace {
 
 constexpr const char* kProcTexts = "/proc/driver/";
-// A few lines each; but the table of minors has 4300, of which few are taken.
+// A few lines each; but the table of minors has 4300, of which few are used.
 constexpr size_t kMaxText = size_t{64} << 10, kMaxTable = size_t{1} << 20;
 
 class Texts {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NVIDIA's driver shows below /proc/driver, to be shown to containers in part.
-// Source: open-gpu-kernel-modules kernel-open/nvidia/nv-procfs.c, nv-caps.c.
+// The files of NVIDIA's driver below /proc/driver, of which containers see a part. Source:
+// open-gpu-kernel-modules kernel-open/nvidia/nv-procfs.c, nv-caps.c.
 #pragma once
 
 #include <string>
@@ -13,12 +13,12 @@
 
 namespace berth::gpu {
 
-/// The rows of nvidia-caps/mig-minors ("gpu0/gi7/access 66") that concern what `inventory` has,
-/// each as a part of that file with its GPU and slice. The driver's table counts every instance
-/// that there could be; rows of other forms are left out.
+/// The rows of nvidia-caps/mig-minors ("gpu0/gi7/access 66") for devices of `inventory`, each as a
+/// part of that file with its GPU and slice. The driver's table has every possible instance; rows
+/// of other forms are left out.
 std::vector<ProcText> mig_minor_rows(std::string_view table, const Inventory& inventory);
 
-/// Fills proc_texts; gpus must be there. A file that cannot be read is left out. Errors: io.
+/// Fills proc_texts, from gpus. Leaves out unreadable files. Errors: io.
 Result<void> read_proc_texts(const DriverRoot& root, Inventory& inventory);
 
 }  // namespace berth::gpu

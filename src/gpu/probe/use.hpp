@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How busy the GPUs are at this moment, and with whom, whoever tells it. The tables at the end are
-// the form in which berth-gpu-probe --use prints what NVML tells.
+// The load of the GPUs at this moment, and their processes, from any source. The tables at the end
+// define the output of berth-gpu-probe --use, from NVML.
 #pragma once
 
 #include <chrono>
@@ -31,10 +31,10 @@ struct ProcessUse {
   std::optional<uint64_t> used_bytes;
   std::optional<uint32_t> gpu_instance;  ///< with the other: of a slice
   std::optional<uint32_t> compute_instance;
-  bool graphics = false;  ///< it draws and does not compute
+  bool graphics = false;  ///< it draws but does not compute
 };
 
-/// Of one GPU. What nobody tells is none.
+/// The load of one GPU. Unknown values are none.
 struct Use {
   std::string pci_address;               ///< as the kernel writes it
   std::optional<uint32_t> busy_percent;  ///< none for a GPU in MIG mode
@@ -42,12 +42,12 @@ struct Use {
   std::vector<SliceUse> slices;
   std::optional<uint32_t> celsius{};
   std::optional<uint32_t> milliwatts{};
-  std::optional<std::vector<ProcessUse>> processes{};  ///< each once for each slice
-  std::string compute_mode{};                          ///< below; empty: not told
-  std::string id{};                                    ///< "GPU-…"; empty: not told
+  std::optional<std::vector<ProcessUse>> processes{};  ///< without duplicates per slice
+  std::string compute_mode{};                          ///< below; empty: unknown
+  std::string id{};                                    ///< "GPU-…"; empty: unknown
 };
 
-/// Who may compute on a GPU at the same time: "default" all, "exclusive-process" one process,
+/// How many processes may compute on a GPU: "default" any number, "exclusive-process" one,
 /// "prohibited" none.
 inline constexpr const char* kDefaultMode = "default";
 inline constexpr const char* kExclusiveProcess = "exclusive-process";
@@ -57,7 +57,7 @@ struct Uses {
   std::vector<Use> gpus;
 };
 
-/// Runs `program --use library` and reads what it prints.  Errors: as ask_nvml().
+/// Runs `program --use library` and parses its output.  Errors: as ask_nvml().
 Result<Uses> ask_nvml_use(const std::string& program, const std::string& library,
                           std::chrono::milliseconds deadline);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IP addresses, and networks of them. Pure.
+// IP addresses and networks. Pure.
 #pragma once
 
 #include <array>
@@ -18,18 +18,18 @@ struct Address {
   auto operator<=>(const Address&) const = default;
 };
 
-/// "10.1.2.3", "fd00::1"; nothing for other text, zones ("%eth0") among it.
+/// "10.1.2.3", "fd00::1"; nothing for other text, zones ("%eth0") included.
 std::optional<Address> parse_address(std::string_view text);
 
 /// 127.0.0.0/8 and ::1.
 bool is_loopback(const Address& address);
 
-/// What a single machine can choose its addresses from: of IPv6 the network of 64 bits, of IPv4 the
-/// address itself.  Source: RFC 4291 section 2.5.1
+/// The range from which a single machine can choose its addresses: for IPv6 the network of 64 bits,
+/// for IPv4 the address itself.  Source: RFC 4291 section 2.5.1
 Address neighbourhood(const Address& address);
 
-/// All addresses whose first `bits` bits are those of `first`; of IPv4 networks `bits` counts the
-/// 96 bits of the mapping.
+/// All addresses that share the first `bits` bits with `first`; for IPv4 networks `bits` includes
+/// the 96 bits of the mapping.
 struct Network {
   Address first;
   unsigned bits = 128;
@@ -37,16 +37,16 @@ struct Network {
 };
 
 /// "10.1.0.0/16", "fd00::/8", or a single address.
-/// Errors: usage (another form, a length that is none, bits behind the length).
+/// Errors: usage (another form, an invalid length, bits behind the length).
 Result<Network> parse_network(std::string_view text);
 
-/// Where a server listens: "127.0.0.1:5050", "[::1]:5050"; port 0 is any that is free.
+/// A server's listening address: "127.0.0.1:5050", "[::1]:5050"; port 0 is any free one.
 struct Endpoint {
   std::string host;  ///< without brackets
   uint16_t port = 0;
   bool loopback = false;
 };
-/// Errors: usage (no address with a port; names are not looked up).
+/// Errors: usage (not an address with a port; host names are not resolved).
 Result<Endpoint> parse_endpoint(std::string_view text);
 
 }  // namespace berth::hub

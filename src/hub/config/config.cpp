@@ -34,7 +34,7 @@ Error refuse(std::string key, const std::string& what) {
   return make_error(Kind::usage, std::move(key) + ": " + what);
 }
 
-/// "team", "team/app": what names of repositories are made of.
+/// "team", "team/app": the characters of repository names.
 bool is_name(std::string_view text) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyz0123456789";
   constexpr std::string_view kJoints = "._-";
@@ -56,25 +56,25 @@ bool is_pattern(std::string_view text) {
 
 Result<void> check_upstream(const Upstream& upstream, const std::string& key) {
   if (!upstream.prefix.empty() && !is_name(upstream.prefix)) {
-    return refuse(key + ".prefix", quote(upstream.prefix) + " is no beginning of a name");
+    return refuse(key + ".prefix", quote(upstream.prefix) + " is not a prefix of a name");
   }
   if (upstream.registry.empty() || upstream.registry.find('/') != std::string::npos) {
     return refuse(key + ".registry", "expected HOST or HOST:PORT, got " + quote(upstream.registry));
   }
   if (upstream.repositories.empty()) {
-    return refuse(key + ".repositories", "nothing may be served; all of them are [\"*\"]");
+    return refuse(key + ".repositories", "nothing is served; for all repositories, give [\"*\"]");
   }
   for (const std::string& pattern : upstream.repositories) {
     if (is_pattern(pattern)) continue;
     return refuse(key + ".repositories",
-                  quote(pattern) + ": expected a name, a name with '/*' behind it, or '*'");
+                  quote(pattern) + ": expected a name, a name followed by '/*', or '*'");
   }
   return {};
 }
 
 Result<void> check_upstreams(const Config& config) {
   if (config.upstream.empty()) {
-    return make_error(Kind::usage, "upstream: no registry is named",
+    return make_error(Kind::usage, "upstream: no registry is given",
                       "--upstream REGISTRY --repository '*', or [[upstream]] in a --config file");
   }
   std::set<std::string> prefixes;
@@ -82,7 +82,8 @@ Result<void> check_upstreams(const Config& config) {
     const std::string key = fmt::format("upstream[{}]", i);
     TRY(check_upstream(config.upstream[i], key));
     if (!prefixes.insert(config.upstream[i].prefix).second) {
-      return refuse(key + ".prefix", quote(config.upstream[i].prefix) + " is another's too");
+      return refuse(key + ".prefix",
+                    quote(config.upstream[i].prefix) + " is also that of another upstream");
     }
   }
   return {};
@@ -91,7 +92,8 @@ Result<void> check_upstreams(const Config& config) {
 Result<void> check_listen(const Config& config) {
   bool tls = !config.tls_certificate.empty();
   if (tls != !config.tls_key.empty()) {
-    return refuse(tls ? "tls-key" : "tls-certificate", "missing: one goes with the other");
+    return refuse(tls ? "tls-key" : "tls-certificate",
+                  "missing: a certificate and its key are needed together");
   }
   for (const std::string& text : config.listen) {
     Endpoint endpoint = TRY(parse_endpoint(text));
@@ -107,12 +109,12 @@ Result<void> check_listen(const Config& config) {
 Result<void> check_nodes(const Config& config) {
   bool named = !config.login.empty() || !config.address.empty() || !config.usual.empty();
   if (named && config.fleet.empty()) {
-    return refuse("fleet", "missing: profiles are named, and no directory has them");
+    return refuse("fleet", "missing: profiles are used, but no directory of profiles is given");
   }
   for (const AddressNode& one : config.address) TRY_CTX(parse_network(one.network), "address");
   std::set<std::string> names;
   for (const LoginNode& one : config.login) {
-    if (!names.insert(one.name).second) return refuse("login", quote(one.name) + " is there twice");
+    if (!names.insert(one.name).second) return refuse("login", quote(one.name) + " is given twice");
   }
   return {};
 }
@@ -159,8 +161,8 @@ Result<void> check(const Config& config) {
   TRY(check_number("cache-mib", limits.cache_mib, 1, kMostCacheMib));
   size_t most = std::max({config.upstream.size(), config.login.size(), config.address.size()});
   if (most > kMostEntries) {
-    return make_error(
-        Kind::usage, fmt::format("{} entries of a kind; at most {} are taken", most, kMostEntries));
+    return make_error(Kind::usage, fmt::format("{} entries of a kind; at most {} are allowed", most,
+                                               kMostEntries));
   }
   return {};
 }

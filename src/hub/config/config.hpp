@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a hub is told: hub.toml for people, and the same as JSON from `berth hub` to `berth-hub`.
-// docs/hub.md
+// The configuration of a hub: hub.toml for people, and the same as JSON from `berth hub` to
+// `berth-hub`. docs/hub.md
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@
 
 namespace berth::hub {
 
-/// What is served of one registry.
+/// The served part of one registry.
 struct Upstream {
-  std::string prefix;    ///< of names at the hub; empty: the registry's own names
+  std::string prefix;    ///< of names at the hub; empty: the registry's own
   std::string registry;  ///< "docker.io", "registry.example.org:5000"
   /// Repositories at the registry: "team/app", "team/*" (all below), "*" (all).
   std::vector<std::string> repositories;
 };
 
-/// The node of a client that logs in by a name.
+/// The node of a client that logs in with a name.
 struct LoginNode {
   std::string name;
   std::string profile;
 };
 
-/// The node of a client that calls from an address.
+/// The node of a client at an address.
 struct AddressNode {
   std::string network;  ///< "10.1.0.0/16"
   std::string profile;
@@ -37,7 +37,7 @@ struct AddressNode {
 
 enum class Blobs {
   pass,      ///< through the hub
-  redirect,  ///< from where the registry has them, where that needs no credentials
+  redirect,  ///< from the registry's own location, if it needs no credentials
 };
 std::string to_json_text(Blobs blobs);
 Result<Blobs> from_json_text(std::string_view text, std::type_identity<Blobs>);
@@ -46,7 +46,7 @@ enum class LogForm { text, json };
 std::string to_json_text(LogForm form);
 Result<LogForm> from_json_text(std::string_view text, std::type_identity<LogForm>);
 
-/// How registries are reached, as the flags of pull say it.
+/// How registries are reached, named as pull's flags.
 struct Access {
   std::string tls_ca;
   std::vector<std::string> insecure_registries;
@@ -55,21 +55,22 @@ struct Access {
 
 struct Limits {
   uint32_t connections = 512;
-  /// 0: as many as there may be at all. An address has the same part of all threads.
+  /// 0: no limit but that of all connections. The same fraction of all threads belongs to an
+  /// address.
   std::optional<uint32_t> connections_per_address;
-  uint32_t transfers = 64;  ///< blobs on their way at the same time
+  uint32_t transfers = 64;  ///< concurrent transfers of blobs
   uint32_t cache_mib = 16;  ///< of manifests
 };
 
 struct Config {
   std::vector<std::string> listen;  ///< "127.0.0.1:5050"; empty: that
-  std::string tls_certificate;      ///< PEM file: the certificate, then those above it
+  std::string tls_certificate;      ///< PEM file: the certificate, then its issuers
   std::string tls_key;
   std::string htpasswd;
-  bool plain_passwords = false;  ///< passwords may come without TLS, from behind a proxy
+  bool plain_passwords = false;  ///< accept passwords without TLS, from behind a proxy
   std::string fleet;             ///< directory of profiles
-  std::string usual;             ///< profile of clients that name none; empty: the index as it is
-  std::optional<match::UserLand> user_land;  ///< none: as the policy's driver mode
+  std::string usual;             ///< profile of other clients; empty: they get the index unchanged
+  std::optional<match::UserLand> user_land;  ///< none: by the policy's driver mode
   Blobs blobs = Blobs::pass;
   LogForm log = LogForm::text;
   std::vector<Upstream> upstream;
@@ -79,11 +80,11 @@ struct Config {
   Limits limits;
 };
 
-/// What the command line of `berth hub` says.
+/// The flags of `berth hub`.
 struct Flags {
-  std::vector<std::string> listen;  ///< in the place of the file's
+  std::vector<std::string> listen;  ///< replaces the file's
   std::optional<std::string> upstream;
-  std::vector<std::string> repositories;  ///< of `upstream`, which has no prefix
+  std::vector<std::string> repositories;  ///< of `upstream`, which has no prefix then
   std::optional<std::string> fleet;
   std::optional<std::string> usual;  ///< profile of clients that name none
   std::optional<std::string> htpasswd;
@@ -92,36 +93,36 @@ struct Flags {
   std::optional<std::string> blobs;  ///< "pass", "redirect"
   std::optional<std::string> log;    ///< "text", "json"
   std::optional<std::string> tls_ca;
-  std::vector<std::string> insecure_registries;  ///< beside the file's
+  std::vector<std::string> insecure_registries;  ///< in addition to the file's
 };
 
-/// What `berth hub` hands to `berth-hub`: all that files say which only the engine reads.
+/// The order of `berth hub` for `berth-hub`: everything from files that only the engine reads.
 struct Order {
   Config config;
-  std::string file;                          ///< that `config` was read from; empty: none
-  Flags flags;                               ///< which are in `config` already
-  std::optional<match::UserLand> user_land;  ///< where the file says none
-  bool fetch_facts = true;                   ///< those that are published beside images
-  bool signed_only = false;                  ///< of these, only what one of `keys` has signed
+  std::string file;                          ///< the source of `config`; empty: none
+  Flags flags;                               ///< already applied to `config`
+  std::optional<match::UserLand> user_land;  ///< if the file has none
+  bool fetch_facts = true;                   ///< facts published beside images
+  bool signed_only = false;                  ///< only facts signed by one of `keys`
   std::vector<std::string> keys;             ///< public keys, PEM
-  bool check = false;                        ///< ends before it serves
+  bool check = false;                        ///< end before serving
 };
 
 inline constexpr size_t kMaxConfig = size_t{1} << 20;
 inline constexpr std::string_view kUsualListen = "127.0.0.1:5050";
 
-/// hub.toml; `document` names it in errors.
-/// Errors: corrupt (no TOML), usage (an unknown key with the nearest, a value that is none).
+/// Parses hub.toml; `document` names it in errors.
+/// Errors: corrupt (invalid TOML), usage (an unknown key with the nearest, an invalid value).
 Result<Config> read_config(std::string_view text, std::string_view document);
 
-/// What the types alone cannot say; files are not looked at.
+/// Checks what types cannot express; opens no files.
 /// Errors: usage, as "upstream[0].registry: …".
 Result<void> check(const Config& config);
 
-/// How many connections the clients of one address may have: what is said, else a quarter of all.
+/// The limit of connections from one address: as configured, else a quarter of all.
 uint32_t connections_per_address(const Limits& limits);
 
-/// Whether one of an upstream's patterns has `repository`.
+/// Whether one of an upstream's patterns matches `repository`.
 bool serves(const Upstream& upstream, std::string_view repository);
 
 template <class V>

@@ -15,8 +15,7 @@ Result<void> add_flags(Config& config, const Flags& flags) {
   if (flags.upstream) {
     config.upstream.push_back({"", *flags.upstream, flags.repositories});
   } else if (!flags.repositories.empty()) {
-    return make_error(Kind::usage, "'--repository' says what is served of an '--upstream'",
-                      "--upstream REGISTRY");
+    return make_error(Kind::usage, "'--repository' needs '--upstream'", "--upstream REGISTRY");
   }
   replace(config.fleet, flags.fleet);
   replace(config.usual, flags.usual);
@@ -45,7 +44,7 @@ std::vector<std::string> keep_fixed(const Config& running, Config& next) {
   keep("listen", running.listen, next.listen);
   keep("log", running.log, next.log);
   keep("limits.connections", running.limits.connections, next.limits.connections);
-  // As a number, for a quarter of another number of connections is the same key.
+  // As a number: a quarter of another total is the same key.
   uint32_t of_one = connections_per_address(next.limits);
   keep("limits.connections-per-address", connections_per_address(running.limits), of_one);
   next.limits.connections_per_address = running.limits.connections_per_address;

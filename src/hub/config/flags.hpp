@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the flags of `berth hub` say, which wins over the file's each time that is read. Pure.
+// The flags of `berth hub`, which override the file each time it is read. Pure.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,12 @@
 
 namespace berth::hub {
 
-/// Puts them over a file's.
-/// Errors: usage (`repositories` without `upstream`), corrupt (no such way, no such form).
+/// Applies them to a file's values.
+/// Errors: usage (`repositories` without `upstream`), corrupt (an unknown way or form).
 Result<void> add_flags(Config& config, const Flags& flags);
 
-/// Takes into `next` what a hub that serves cannot change, from `running`, and gives the keys whose
-/// values were others: "listen", "limits.transfers".
+/// Keeps in `next` the values of `running` that a serving hub cannot change, and returns their keys
+/// if they differed: "listen", "limits.transfers".
 std::vector<std::string> keep_fixed(const Config& running, Config& next);
 
 }  // namespace berth::hub

@@ -50,8 +50,8 @@ std::vector<std::string> forwarded_by_us(const Leases& leases) {
   return words_of_file(leases, kForwardingFile);
 }
 
-/// Answers come in where the host's routes go out; those interfaces have to forward. Only they do,
-/// and the rules let nothing else through those that did not before.
+/// Answers arrive on the interfaces of the host's routes; those have to forward. Only they do, and
+/// the rules let nothing else through those that did not before.
 Result<void> switch_forwarding_on(const Leases& leases, sys::NetLinks& links,
                                   const Bridge& bridge) {
   std::set<uint32_t> used;
@@ -71,7 +71,7 @@ Result<void> switch_forwarding_on(const Leases& leases, sys::NetLinks& links,
 
 void switch_forwarding_off(const Leases& leases) {
   for (const std::string& name : forwarded_by_us(leases)) {
-    ignore(set_switch(switch_path("ipv4", name, "forwarding"), "0"));  // it may have gone
+    ignore(set_switch(switch_path("ipv4", name, "forwarding"), "0"));  // it may be gone
   }
   ignore(sys::remove_entry(leases.fd(), kForwardingFile));
 }
@@ -87,8 +87,8 @@ std::vector<Subnet> taken_subnets(const std::vector<sys::Route>& routes, uint32_
   return taken;
 }
 
-/// The bridge as it is now. One without its address, or with another than `wanted`, goes: its maker
-/// was killed, or another network had its name.
+/// The present bridge. One without its address, or with another than `wanted`, is removed: its
+/// maker was killed, or another network had its name.
 Result<std::optional<Bridge>> find_bridge(sys::NetLinks& links, const Names& names,
                                           std::optional<Ipv4> wanted) {
   auto index = TRY(links.find(names.bridge));
@@ -106,17 +106,17 @@ Result<std::optional<Bridge>> find_bridge(sys::NetLinks& links, const Names& nam
   return std::optional<Bridge>();
 }
 
-/// Of the bridge that has no name: a free one.
+/// For the unnamed bridge: a free subnet.
 Result<Bridge> choose_place(sys::NetLinks& links, const Names& names) {
   uint32_t turn = 0;
   for (unsigned char c : names.bridge.substr(6)) turn = turn * 31 + c;  // "berth0": no turn
   auto subnet = choose_subnet(taken_subnets(TRY(links.routes()), 0), turn);
   if (subnet) return Bridge{0, *subnet, subnet->base + 1};
-  return make_error(Kind::unsupported, "find a private subnet that no route of this host has",
+  return make_error(Kind::unsupported, "find a private subnet that overlaps no route of this host",
                     kNoBridge);
 }
 
-/// Of a network with a name: its own, unless the host has got a way to it meanwhile.
+/// For a named network: its own subnet, unless the host has got a route to it meanwhile.
 Result<Bridge> place_of(sys::NetLinks& links, const Attachment& wanted) {
   auto subnet = parse_subnet(wanted.subnet);
   auto gateway = parse_ipv4(wanted.gateway);
@@ -128,7 +128,7 @@ Result<Bridge> place_of(sys::NetLinks& links, const Attachment& wanted) {
     return make_error(Kind::busy,
                       "network " + quote(wanted.name) + ": this host has a route to " +
                           taken.text() + ", which overlaps " + subnet->text(),
-                      "berth network rm " + wanted.name + ", and create it anew");
+                      "berth network rm " + wanted.name + ", and create it again");
   }
   return Bridge{0, *subnet, *gateway};
 }
@@ -139,7 +139,7 @@ Result<void> make_bridge(sys::NetLinks& links, const Names& names, Bridge& bridg
   auto index = TRY(links.find(names.bridge));
   if (!index) return make_error(Kind::interrupted, "make bridge " + quote(names.bridge));
   bridge.index = *index;
-  // Before an address lets anything in. Router advertisements of a container are no news to us.
+  // Before an address lets anything in. The host must ignore router advertisements of containers.
   ignore(set_switch(switch_path("ipv6", names.bridge, "disable_ipv6"), "1"));  // no IPv6: fine
   TRY(set_switch(switch_path("ipv4", names.bridge, "forwarding"), "1"));
   TRY(links.raise(bridge.index));
@@ -186,8 +186,7 @@ Result<Bridge> open_bridge(const Leases& leases, sys::NetLinks& links, const Nam
 
 // ---- chains of others ---------------------------------------------------------------------------
 
-/// Those that are asked about forwarded packets, with their rules; `dropping`: only those by
-/// policy.
+/// Chains that see forwarded packets, with their rules; `dropping`: only those that drop by policy.
 Result<std::vector<ForwardChain>> list_others(const std::string& bridge, bool dropping) {
   std::string listing;
   for (const ForwardChain& chain : forward_chains(TRY(list_chains()), bridge)) {
@@ -197,13 +196,13 @@ Result<std::vector<ForwardChain>> list_others(const std::string& bridge, bool dr
   return forward_chains(listing, bridge);
 }
 
-/// Docker and ufw drop what is forwarded unless a rule accepts it.
+/// Docker and ufw drop forwarded packets unless a rule accepts them.
 Result<void> pass_others(const std::string& bridge) {
   std::string rules = let_pass(TRY(list_others(bridge, true)), bridge);
   return rules.empty() ? Result<void>() : apply_rules(rules);
 }
 
-/// What cannot be removed names a bridge that is gone, and decides nothing.
+/// A rule that cannot be removed names a missing bridge, and has no effect.
 void leave_others(const std::string& bridge) {
   auto chains = list_others(bridge, false);
   if (!chains.ok()) return;
@@ -214,7 +213,7 @@ void leave_others(const std::string& bridge) {
 // ---- rules --------------------------------------------------------------------------------------
 
 /// The bridge may carry addresses of this host's loopback only while a port is published there: the
-/// rules keep containers from sending to them, and rules are gone when a firewall is loaded anew
+/// rules keep containers from sending to them, but a reload of the firewall removes rules
 /// (CVE-2020-8558).
 Result<void> switch_loopback(const Names& names, const std::vector<Lease>& current) {
   bool wanted = std::any_of(current.begin(), current.end(), [](const Lease& lease) {
@@ -226,7 +225,7 @@ Result<void> switch_loopback(const Names& names, const std::vector<Lease>& curre
   return set_switch(switch_path("ipv4", names.bridge, "route_localnet"), wanted ? "1" : "0");
 }
 
-/// All tables at once: each lets through what is for the bridges of the others.
+/// All tables at once: each accepts packets for the bridges of the others.
 Result<void> set_packet_rules(const Leases& leases, const std::vector<Used>& networks) {
   std::string rules, bridge_rules;
   std::vector<std::string> forwarded = forwarded_by_us(leases);
@@ -235,16 +234,16 @@ Result<void> set_packet_rules(const Leases& leases, const std::vector<Used>& net
     rules += TRY(make_rules(inputs));
     bridge_rules += TRY(make_bridge_rules(inputs));
   }
-  // Together, because the kernel lets us wait once for each time that something is replaced.
+  // Together, because the kernel makes us wait once for each replacement.
   auto both = apply_rules(rules + bridge_rules);
   if (both.ok() || both.error().kind == Kind::denied) return both;
-  // A kernel without filters for bridges: the containers trust one another, as with docker.
+  // A kernel without bridge filters: the containers trust one another, as in docker.
   return apply_rules(rules);
 }
 
 Result<void> set_rules(const Leases& leases, const std::vector<Used>& networks) {
   TRY(set_packet_rules(leases, networks));
-  // Not before the rules hold.
+  // Only after the rules are active.
   for (const Used& one : networks) TRY(switch_loopback(one.names, one.leases));
   return {};
 }
@@ -254,8 +253,8 @@ Result<void> remove_link(sys::NetLinks& links, const std::string& name) {
   return index ? links.remove(*index) : Result<void>();
 }
 
-/// Interfaces of containers that ended without us go with their namespaces; not so where a process
-/// holds one open.
+/// Removes interfaces of containers that ended without us. They disappear with their namespaces,
+/// unless a process holds one open.
 Result<void> remove_strays(sys::NetLinks& links, const Names& names,
                            const std::vector<Lease>& current) {
   for (const sys::LinkName& link : TRY(links.links())) {
@@ -276,7 +275,7 @@ Result<void> remove_network(sys::NetLinks& links, const Names& names) {
   return {};
 }
 
-/// Bridges of networks that have no containers any more.
+/// Removes bridges of networks without containers.
 Result<void> remove_unused(const Leases& leases, sys::NetLinks& links,
                            const std::vector<Used>& networks) {
   auto is_used = [&](const Names& names) {
@@ -318,8 +317,8 @@ Result<void> plug_in(sys::NetLinks& links, const sys::Fd& space, const Bridge& b
   auto inside = TRY(sys::NetLinks::open_in(space, kItsSpace));
   auto index = TRY(inside.find(endpoint.inside));
   if (!index) return make_error(Kind::interrupted, "find " + quote(endpoint.inside));
-  // Before it is up: it would give itself an address by which neighbours pass all that we keep
-  // apart.
+  // Before it is up: otherwise it gets a link-local address through which neighbours circumvent all
+  // separation.
   const std::string no_ipv6 = switch_path("ipv6", endpoint.inside, "disable_ipv6");
   auto file = sys::open_in_net_space(space, kItsSpace, no_ipv6, O_WRONLY);
   if (file.ok()) ignore(sys::write_all(*file, "1", no_ipv6));  // no IPv6 in this kernel: fine
@@ -332,7 +331,7 @@ Result<void> plug_in(sys::NetLinks& links, const sys::Fd& space, const Bridge& b
   return inside.raise(*index);
 }
 
-/// By the endpoint that leads out, if one does.
+/// Through the endpoint with a way out, if there is one.
 Result<void> add_way_out(const sys::Fd& space, const std::vector<Endpoint>& endpoints) {
   const Endpoint* out = way_out(endpoints);
   if (out == nullptr) return {};
@@ -343,18 +342,18 @@ Result<void> add_way_out(const sys::Fd& space, const std::vector<Endpoint>& endp
   return inside.add_default_route(*index, bytes_of(*gateway));
 }
 
-/// All that a container has, after its bridges were lost.
+/// Restores everything of a container, after its bridges were lost.
 Result<void> plug_in_again(sys::NetLinks& links, const sys::Fd& space,
                            const std::map<std::string, Bridge>& bridges, const Lease& lease) {
   auto inside = TRY(sys::NetLinks::open_in(space, kItsSpace));
   for (const Endpoint& one : lease.endpoints) {
-    TRY(remove_link(inside, one.inside));  // the old one takes its time to go
+    TRY(remove_link(inside, one.inside));  // the old one is removed asynchronously
     TRY(plug_in(links, space, bridges.at(one.network), one));
   }
   return add_way_out(space, lease.endpoints);
 }
 
-/// Those of the host, as far as another machine can ask them: systemd-resolved has its real ones in
+/// The host's nameservers that are reachable from elsewhere: systemd-resolved has the real ones in
 /// a file of its own.
 Result<std::vector<std::string>> nameservers() {
   for (const char* path : {"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"}) {
@@ -405,7 +404,7 @@ std::string free_name(const std::vector<Endpoint>& endpoints) {
   }
 }
 
-/// Adds what `lease` gets of one network, which is in none of `current`, and gives the bridge.
+/// Adds an endpoint of one network, not in any of `current`, to `lease`, and returns the bridge.
 Result<Bridge> join_network(const Leases& leases, sys::NetLinks& links,
                             const std::vector<Lease>& current, const Attachment& wanted,
                             Lease& lease) {
@@ -433,10 +432,11 @@ Result<Bridge> join_network(const Leases& leases, sys::NetLinks& links,
   return bridge;
 }
 
-/// Those of the host's firewall that have to let a network through.
+/// Makes the chains of the host's firewall accept a network's packets.
 Result<void> pass_all(const std::vector<Used>& networks) {
   for (const Used& one : networks) {
-    if (!one.internal) TRY_CTX(pass_others(one.names.bridge), "cannot pass the host's firewall");
+    if (!one.internal)
+      TRY_CTX(pass_others(one.names.bridge), "cannot allow the networks in the host's firewall");
   }
   return {};
 }
@@ -452,7 +452,7 @@ Result<void> tidy_bridge(Leases& leases, const std::vector<Lease>& current) {
     return {};
   }
   for (Used& one : networks) TRY(remove_strays(links, one.names, one.leases));
-  // A bridge that is gone is made anew by the next container that attaches.
+  // The next attaching container makes a missing bridge again.
   std::vector<Used> there;
   for (Used& one : networks) {
     if (TRY(links.find(one.names.bridge))) there.push_back(std::move(one));
@@ -472,7 +472,7 @@ Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd
   for (const Attachment& one : wanted) {
     bridges.push_back(TRY(join_network(leases, links, current, one, lease)));
   }
-  // In a holder's namespace both are settled before it is entered.
+  // In a holder's namespace both are settled before entering it.
   if (lease.outside.empty()) {
     lease.nameservers = TRY(nameservers());
     if (way_out(lease.endpoints) != nullptr) {
@@ -480,7 +480,7 @@ Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd
     }
   }
   show_endpoint(lease);
-  // The lease comes first: what is made for it can then be found by whoever is next.
+  // The lease first: the next process can then find what belongs to it.
   TRY(leases.write(lease));
   undo.add([&] { ignore(leases.remove(lease.id)); });
   std::vector<Lease> all = current;
@@ -492,7 +492,7 @@ Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd
     TRY_CTX(plug_in(links, space, bridges[i], lease.endpoints[i]),
             "cannot give the container a network interface");
   }
-  TRY_CTX(add_way_out(space, lease.endpoints), "cannot give the container a way out");
+  TRY_CTX(add_way_out(space, lease.endpoints), "cannot give the container a route to the outside");
   undo.commit();
   return {};
 }
@@ -575,7 +575,7 @@ Result<void> disconnect_bridge(Leases& leases, const std::string& network, const
   TRY(leases.write(lease));
   std::vector<Lease> all = TRY(leases.sweep());
   TRY(tidy_bridge(leases, all));
-  // The route of the one before has gone with its interface.
+  // The previous interface has taken its route with it.
   if (was_way_out) TRY(add_way_out(space, lease.endpoints));
   std::set<std::string> told = networks_of(lease);
   told.insert(network);

@@ -8,29 +8,29 @@
 #include "network/request.hpp"
 #include "network/rules.hpp"
 
-/// What the leases say of each network. Pure.
+/// What the leases contain about each network. Pure.
 namespace berth::network {
 
-/// Whether it is the id of a network: it is made into names of interfaces and tables.
+/// Whether it is a valid id of a network: it becomes part of interface and table names.
 bool is_id(const std::string& id);
 
-/// The bridge and tables of the network with this id, or, for "", of the bridge without a name that
+/// The bridge and tables of the network with this id, or, for "", of the unnamed bridge that
 /// belongs to the leases in `directory`.
 Names names_of(const std::string& directory, const std::string& network);
 
-/// Of a lease of a Berth that knew one bridge alone, too; none with a network of a user.
+/// Also for leases of older versions, which had one bridge; none for a user-mode network.
 std::vector<Endpoint> endpoints_of(const Lease& lease);
 
-/// The one that leads out and has the published ports; null where none does.
+/// The endpoint with a way out and the published ports; null without one.
 const Endpoint* way_out(const std::vector<Endpoint>& endpoints);
 
-/// Puts what others read of a lease in the place of what is true no more.
+/// Updates the members of a lease that others read.
 void show_endpoint(Lease& lease);
 
-/// Published ports as the holder's namespace sees them.
+/// Published ports as seen in the holder's namespace.
 std::vector<Published> inner_ports(const std::vector<Published>& ports);
 
-/// A network that has containers, with its leases as RuleInputs wants them.
+/// A network with containers, with its leases in the form of RuleInputs.
 struct Used {
   Names names;
   Subnet subnet;

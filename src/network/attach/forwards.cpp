@@ -32,7 +32,7 @@ template <class V>
 void fields(V& v, ForwardList& l) {
   v.optional("entries", l.entries);
 }
-/// slirp4netns 1.2 answers with the list alone, its manual has it in "return".
+/// slirp4netns 1.2 answers with the bare list; according to its manual it is in "return".
 struct ListAnswer {
   ForwardList wrapped;
   std::vector<Forward> entries;

@@ -9,9 +9,9 @@
 
 namespace berth::network {
 
-/// Makes slirp4netns, which listens at `socket_path`, lead the host's ports of `wanted` to their
-/// inner ports, as far as that works, and no others. Errors: the first one: busy (a port), io (it
-/// does not answer).
+/// Makes slirp4netns, which listens at `socket_path`, forward the host's ports of `wanted` to their
+/// inner ports, where possible, and no others. Errors: the first one: busy (a port), io (it does
+/// not answer).
 Result<void> forward_by_slirp(const std::string& socket_path, const std::vector<Published>& wanted);
 
 }  // namespace berth::network

@@ -26,7 +26,7 @@ constexpr size_t kMaxOutput = size_t{64} << 10;
 constexpr size_t kMaxAnswer = size_t{16} << 20;  // all ports
 
 Error helper_error(const std::string& program, std::string_view said) {
-  // The last line says why; those before are what it has done.
+  // The last line has the reason; those before report progress.
   auto lines = split(trim(said), '\n');
   std::string reason = escape_controls(trim(lines.back()));
   return make_error(
@@ -39,7 +39,7 @@ std::vector<std::string> pasta_words(const HelperCall& call, const std::string& 
                                      const std::string& pid_file) {
   std::vector<std::string> words = {
       "pasta", "--quiet", "--config-net",
-      // What listens on loopback of the host is the host's own business, and so is the container's.
+      // The host's loopback services stay private to it, and the container's to the container.
       "--no-map-gw", "--tcp-ns", "none", "--udp-ns", "none", "--ns-ifname", call.interface,
       "--address", text_of(call.subnet.base + kHelperInside), "--netmask",
       std::to_string(call.subnet.prefix_length), "--gateway",
@@ -56,7 +56,7 @@ std::vector<std::string> pasta_words(const HelperCall& call, const std::string& 
   }
   bool has_udp = false;
   bool has_tcp = false;
-  // One by one: of a range it takes what it can get, and is content.
+  // One by one: for a range it takes the free ports and reports no error.
   for (const Published& port : call.ports) {
     bool is_udp = port.protocol == "udp";
     (is_udp ? has_udp : has_tcp) = true;
@@ -71,8 +71,8 @@ std::vector<std::string> pasta_words(const HelperCall& call, const std::string& 
   return words;
 }
 
-/// A network namespace as a file, until this object goes: pasta closes what it inherits since 2024,
-/// and before it opens a namespace it drops the rights to look into the process that has it.
+/// A path of a network namespace, while this object exists: pasta closes inherited descriptors
+/// since 2024, and before it opens a namespace it drops the rights to examine the process in it.
 class NamedSpace {
  public:
   static Result<NamedSpace> make(const Leases& leases, const std::string& name,
@@ -136,14 +136,14 @@ Result<std::string> await_ready(const sys::Fd& ready, const sys::Fd& said, sys::
     std::vector<pollfd> entries = {
         {ready.get(), POLLIN, 0}, {said.get(), POLLIN, 0}, {process.pidfd().get(), POLLIN, 0}};
     if (left.count() <= 0 || TRY(sys::poll(entries, left)) == 0) {
-      return make_error(Kind::interrupted, "start " + quote(program) + ": it takes too long");
+      return make_error(Kind::interrupted, "start " + quote(program) + ": timed out");
     }
     if (entries[1].revents & POLLIN) {
       size_t count = TRY(sys::read_some(said, part, "the words of slirp4netns"));
       if (words.size() < kMaxOutput) words.append(part.data(), count);
       continue;
     }
-    // "1" when all is there; nothing when it has ended.
+    // "1" when it is ready; nothing when it has ended.
     if (entries[0].revents & POLLIN && TRY(sys::read_some(ready, part, "its word")) > 0) {
       return words;
     }
@@ -151,7 +151,7 @@ Result<std::string> await_ready(const sys::Fd& ready, const sys::Fd& said, sys::
   }
 }
 
-/// Of an interface; empty: it has none.
+/// Of an interface; empty: none.
 Result<std::string> first_address(sys::NetLinks& links, uint32_t index, sys::IpVersion version) {
   for (const sys::LinkAddress& one : TRY(links.addresses(index))) {
     auto address = from_bytes(one.local);
@@ -173,7 +173,8 @@ Result<Host> look_at_host(std::vector<Subnet> taken) {
   }
   auto subnet = choose_small_subnet(taken);
   if (!subnet) {
-    return make_error(Kind::unsupported, "find a private subnet that no route of this host has",
+    return make_error(Kind::unsupported,
+                      "find a private subnet that overlaps no route of this host",
                       "--network none or host");
   }
   Host host{*subnet, std::nullopt, ""};
@@ -252,7 +253,7 @@ Result<sys::Process> start_slirp(const Leases& leases, const HelperCall& call,
   spawn.program = call.program;
   spawn.args = {"slirp4netns", "--configure", "--mtu=65520", "--disable-host-loopback",
                 "--enable-sandbox", "--enable-seccomp", "--cidr=" + call.subnet.text(),
-                // A socket's address holds 107 bytes: by the working directory.
+                // A socket's address has at most 107 bytes: relative to the working directory.
                 "--api-socket=" + socket_name, "--ready-fd=" + std::to_string(ready.write.get()),
                 "--netns-type=path"};
   if (!call.mac.empty()) spawn.args.push_back("--macaddress=" + call.mac);
@@ -274,7 +275,7 @@ Result<sys::Process> start_slirp(const Leases& leases, const HelperCall& call,
     TRY(publish_by_slirp(path, port, port.container_port));
   }
   if (call.stays) undo.commit();
-  return process;  // else nobody has more to say to the socket, so it goes too
+  return process;  // otherwise the socket is not needed any more and is removed too
 }
 
 }  // namespace berth::network

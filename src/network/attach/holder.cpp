@@ -50,7 +50,7 @@ Result<ino_t> own_user_namespace() {
   return TRY(sys::stat_fd(own, "our own user namespace")).st_ino;
 }
 
-/// That of a process which was `process` when it was opened.
+/// The user namespace of `process`, checked to be that process when it was opened.
 Result<sys::Fd> open_user_namespace(const ProcessName& process) {
   std::string path = "/proc/" + std::to_string(process.pid) + "/ns/user";
   sys::Fd space = TRY(sys::open_at(sys::cwd(), path, O_RDONLY));
@@ -61,8 +61,8 @@ Result<sys::Fd> open_user_namespace(const ProcessName& process) {
 Error in_another_namespace() {
   return make_error(Kind::denied,
                     "give the container its networks: others in them are in another user namespace",
-                    "without --pid, --ipc or --network of a container outside of them, and either "
-                    "always or never by unshare");
+                    "no --pid, --ipc or --network of a container outside of them, and run all of "
+                    "them either with or without 'berth unshare'");
 }
 
 Result<void> check_own(const Holder& holder) {
@@ -76,7 +76,7 @@ Result<void> check_own(const Holder& holder) {
   return {};
 }
 
-/// What a holder that starts says: that it is there, or why not.
+/// Waits for the report of a starting holder: ready, or an error.
 Result<void> await_word(const sys::Fd& said) {
   std::string words;
   std::array<char, 4096> part{};
@@ -86,7 +86,7 @@ Result<void> await_word(const sys::Fd& said) {
         deadline - std::chrono::steady_clock::now());
     std::vector<pollfd> entries = {{said.get(), POLLIN, 0}};
     if (left.count() <= 0 || TRY(sys::poll(entries, left)) == 0) {
-      return make_error(Kind::interrupted, "start the holder of the networks: it takes too long");
+      return make_error(Kind::interrupted, "start the holder of the networks: timed out");
     }
     size_t count = TRY(sys::read_some(said, part, "the words of the holder"));
     if (count == 0) break;
@@ -102,7 +102,7 @@ Result<void> await_word(const sys::Fd& said) {
 Result<void> start_holder(const Leases& leases, const Request& request) {
   sys::Pipe said = TRY(sys::make_pipe());
   sys::Fd null = TRY(sys::open_at(sys::cwd(), "/dev/null", O_RDWR));
-  Request told;  // of what is no business of its
+  Request told;  // without what does not concern it
   told.mode = request.mode;
   told.program = request.program;
   told.outside = request.outside;
@@ -161,7 +161,7 @@ Result<void> start_outside(const Leases& leases, Held& held) {
   return {};
 }
 
-/// The record as it was left, of whatever boot; none: there is none.
+/// The record as it is, of any boot; none: it does not exist.
 Result<std::optional<Holder>> read_record(const Leases& leases) {
   auto text = TRY(sys::read_file_if_exists(leases.fd(), kHolderFile, kMaxRecord));
   if (!text) return std::optional<Holder>();
@@ -175,7 +175,7 @@ void end_helper_of(const Holder& holder) {
   end_helper(helped);
 }
 
-/// pasta does not end with a holder that was killed.
+/// pasta survives a killed holder.
 Result<void> end_helper_before(const Leases& leases) {
   auto before = read_record(leases);
   if (!before.ok() && before.error().kind != Kind::corrupt) return std::move(before).error();
@@ -211,8 +211,8 @@ Result<Held> start_holding(const Leases& leases, const Request& request) {
   return std::move(recorded).error();
 }
 
-/// The oldest process in our user namespace or below it but for ourselves and the helper: that of
-/// another one cannot be opened. Zombies are none.
+/// The oldest other process in our user namespace or below it, except the helper: namespaces of
+/// others cannot be opened. Zombies do not count.
 Result<sys::Fd> find_neighbour(const Held& held) {
   std::set<std::pair<uint64_t, int>> found;
   for (const std::string& name : TRY(sys::list_directory(sys::cwd(), "/proc"))) {
@@ -233,8 +233,8 @@ Result<sys::Fd> find_neighbour(const Held& held) {
   return sys::Fd();
 }
 
-/// A handle of a process that needs the holder: a container with a lease, or any other process in
-/// its user namespace. Empty: there is none.
+/// A handle of a process that needs the holder: of a container with a lease, or any other process
+/// in its user namespace. Empty: there is none.
 Result<sys::Fd> find_user(Leases& leases, const Held& held, const Request& request) {
   std::vector<Lease> current = TRY(leases.sweep());
   // Closes the ports of containers that were killed.
@@ -257,7 +257,7 @@ Result<void> wait_for(const std::string& directory, Held& held, const sys::Fd& u
       if (entries[0].revents != 0) return {};
       if (entries[1].revents == 0) continue;
     }
-    // It was killed. What is published is published again; not faster than it can fail.
+    // It was killed. Publishes the ports again; with a pause, as it may fail repeatedly.
     held.slirp = sys::Process();
     if (TRY(sys::await_end(user, kHelperPause))) return {};
     Leases leases = TRY(Leases::open(directory));
@@ -268,7 +268,7 @@ Result<void> wait_for(const std::string& directory, Held& held, const sys::Fd& u
 
 void end_holding(const Leases& leases, Held& held) {
   auto recorded = read_record(leases);
-  // Else they are another holder's by now.
+  // Otherwise they belong to another holder now.
   if (!recorded.ok() || (*recorded && (*recorded)->process == held.holder.process)) {
     ignore(sys::remove_entry(leases.fd(), kHolderFile));
     ignore(sys::remove_entry(leases.fd(), slirp_socket(kHolderName)));
@@ -276,13 +276,13 @@ void end_holding(const Leases& leases, Held& held) {
   end_helper_of(held.holder);
 }
 
-/// Finds a process that needs the holder and waits for its end. False: there is none, and the
-/// helper and the record are removed.
+/// Finds a process that needs the holder and waits for its end. False: there was none, and the
+/// helper and the record have been removed.
 Result<bool> hold_once(const Leases& files, const std::string& directory, Held& held,
                        const Request& request) {
   sys::Fd user;
   {
-    // Nobody joins us between the look and the end.
+    // No process joins us between the check and the end.
     sys::Fd lock = TRY(sys::open_at(files.fd(), kHolderLock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
     TRY(sys::wait_lock(lock, sys::LockMode::exclusive, kHolderLock));
     Leases leases = TRY(Leases::open(directory));
@@ -307,7 +307,7 @@ Result<std::optional<Holder>> find_holder(const Leases& leases) {
 
 Result<Provided> provide_holder(const Leases& leases, const Request& request) {
   auto there = find_holder(leases);
-  // A record that nobody can read names no holder; whatever else fails may hide one.
+  // An unreadable record names no holder; other failures may hide one.
   if (!there.ok() && there.error().kind != Kind::corrupt) return std::move(there).error();
   if (there.ok() && *there) {
     TRY(check_own(**there));
@@ -353,7 +353,7 @@ Result<void> add_ports(const Leases& leases, const Holder& holder,
   }
   if (ports.empty()) return {};
   return make_error(Kind::unsupported,
-                    "publish a port of a container in a network with a name: pasta cannot",
+                    "publish a port of a container in a named network: pasta cannot do it",
                     sys::how_to_install("slirp4netns"));
 }
 
@@ -378,17 +378,18 @@ Result<void> hold(const std::string& directory, const Request& request) {
     return {};
   }
   {
-    // A caller that has gone is no reason to leave pasta behind. Not inherited: pasta minds.
+    // A caller that has disconnected must not make us leave pasta behind. Only here: pasta must not
+    // inherit the ignored signal.
     sys::IgnoredSignal gone(SIGPIPE);
     ignore(sys::write_all(out, kReady, "the caller"));
   }
   out.reset();
-  // A machine may have no memory or no descriptors left for a while, and containers are in there.
+  // A machine may lack memory or descriptors for a while, and containers depend on the holder.
   int failures = 0;
   while (failures < kMostFailures) {
     auto goes_on = hold_once(files, directory, *held, request);
     if (goes_on.ok() && !*goes_on) return {};
-    if (!goes_on.ok() && goes_on.error().kind == Kind::not_found) break;  // the directory has gone
+    if (!goes_on.ok() && goes_on.error().kind == Kind::not_found) break;  // the directory is gone
     failures = goes_on.ok() ? 0 : failures + 1;
     if (failures > 0) std::this_thread::sleep_for(kHelperPause);
   }

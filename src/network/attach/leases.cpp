@@ -18,7 +18,7 @@ constexpr size_t kMaxLease = size_t{16} << 20;  // a range of all ports
 constexpr const char* kLockFile = "lock";
 constexpr std::string_view kSuffix = ".json";
 
-/// An id is made into names of files.
+/// An id becomes part of file names.
 Result<void> check_id(const std::string& id) {
   if (!id.empty() && id.size() <= 255 && id[0] != '.' && id.find('/') == id.npos) return {};
   return make_error(Kind::usage, "container id " + quote(id) + ": it cannot name a file");
@@ -38,7 +38,7 @@ bool lives(const ProcessName& process) {
 void end_helper(const Lease& lease) {
   if (!lease.helper) return;
   auto handle = sys::open_pidfd(lease.helper->pid);
-  // Looked at after the handle is ours: it may have been another process's number by then.
+  // Checked after the handle is ours: before, the pid could pass to another process.
   if (!handle.ok() || !lives(*lease.helper)) return;
   sys::Process helper(lease.helper->pid, std::move(*handle));
   for (int signal : {SIGTERM, SIGKILL}) {
@@ -46,7 +46,7 @@ void end_helper(const Lease& lease) {
     auto ended = sys::await_end(helper.pidfd(), std::chrono::seconds(1));
     if (!ended.ok() || *ended) break;
   }
-  helper.release();  // not a child of ours
+  helper.release();  // not our child
 }
 
 Result<Leases> Leases::unlocked(const std::string& directory) {
@@ -71,7 +71,7 @@ Result<std::vector<Lease>> Leases::sweep() {
   for (const std::string& name : TRY(sys::list_directory(directory_, "."))) {
     if (!name.ends_with(kSuffix)) continue;
     auto lease = find(name.substr(0, name.size() - kSuffix.size()));
-    // One that was cut off when its writer was killed is nobody's.
+    // A truncated lease, of a killed writer, is void.
     bool readable = lease.ok() && *lease;
     bool current = readable && (*lease)->boot_id == boot;
     if (current && lives((*lease)->holder)) {

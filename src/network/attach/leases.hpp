@@ -11,26 +11,25 @@
 
 namespace berth::network {
 
-/// The process that is `pid` now. Errors: not_found.
+/// The present process `pid`. Errors: not_found.
 Result<ProcessName> name_process(int pid);
-/// Whether that one lives, and not another one of the same number.
+/// Whether exactly that process lives, not another one with its pid.
 bool lives(const ProcessName& process);
 
-/// The leases of one state directory, and the lock that a process holds while it changes the
-/// network. The directory is its user's alone.
+/// The leases of one state directory, and the lock of a process that changes the network. The
+/// directory belongs to one user.
 class Leases {
  public:
-  /// Makes the directory and waits for the lock, which goes with this object.
+  /// Makes the directory and waits for the lock, which the destructor releases.
   static Result<Leases> open(const std::string& directory);
 
-  /// Opens the directory without taking the lock: the caller has it already, or needs none.
+  /// Opens the directory without the lock: the caller has it already, or needs none.
   static Result<Leases> unlocked(const std::string& directory);
 
   const sys::Fd& fd() const { return directory_; }
   const std::string& path() const { return path_; }
 
-  /// All whose containers live. The files of others, and what is none, are removed: their helpers
-  /// end first.
+  /// The leases of living containers. Removes the other files, after ending their helpers.
   Result<std::vector<Lease>> sweep();
   Result<std::optional<Lease>> find(const std::string& id) const;
   Result<void> write(const Lease& lease) const;
@@ -42,7 +41,7 @@ class Leases {
   sys::Fd lock_;
 };
 
-/// Ends the helper of `lease`, if it has one that lives, and waits for its end.
+/// Ends the helper of `lease`, if it has a living one, and waits for its end.
 void end_helper(const Lease& lease);
 
 }  // namespace berth::network

@@ -11,7 +11,7 @@
 namespace berth::network {
 namespace {
 
-/// What it prints.
+/// Runs commands and returns the output.
 Result<std::string> run(const std::string& words, const std::string& what) {
   std::unique_ptr<nft_ctx, void (*)(nft_ctx*)> context(nft_ctx_new(NFT_CTX_DEFAULT), nft_ctx_free);
   if (context == nullptr) return make_error(Kind::busy, "open libnftables");

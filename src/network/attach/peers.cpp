@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: root, or root of the user's namespace. Hostile: what a container's root has written into
-// its /etc/hosts.
+// Runs as: root, or root of the user's namespace. Hostile: the container's /etc/hosts, which its
+// root may write.
 #include "network/attach/peers.hpp"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kMaxHosts = size_t{4} << 20;  // bytes of a hosts file that are read
 
 Result<void> rewrite(const std::string& path, const std::string& lines) {
-  // Not by way of a link or a pipe that waits for a writer.
+  // Neither through a link nor to a pipe that waits for a writer.
   sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   struct stat info = TRY(sys::stat_fd(file, path));
   if (!S_ISREG(info.st_mode)) return make_error(Kind::usage, "rewrite " + path + ": no file");

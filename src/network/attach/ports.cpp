@@ -19,7 +19,7 @@ constexpr unsigned kFreePorts = 65536 - kFirstFree;
 constexpr const char* kAnyAddress = "0.0.0.0";
 constexpr const char* kAnyAddress6 = "::";
 
-/// What is taken, by protocol and port: an address of its own, or all of them.
+/// Used ports, by protocol and port: at one address, or at all of them.
 class Taken {
  public:
   explicit Taken(const std::vector<Lease>& leases) {
@@ -30,7 +30,7 @@ class Taken {
   void add(const Published& port, const std::string& id) {
     ports_.emplace(port.protocol, port.host_port, port.host_address, id);
   }
-  /// The id of the container that has it.
+  /// The id of the container that uses it.
   const std::string* holder(const Published& wanted) const {
     auto at = ports_.lower_bound({wanted.protocol, wanted.host_port, "", ""});
     for (; at != ports_.end(); ++at) {
@@ -86,7 +86,7 @@ unsigned random_start() {
   return value;
 }
 
-/// The first free one of `count` ports from `first` on, beginning at the `start`th.
+/// Takes the first free one of `count` ports from `first` on, beginning at the `start`th.
 Result<void> take_any(Published& port, unsigned first, unsigned count, unsigned start,
                       const Taken& taken) {
   std::optional<Error> last;

@@ -8,10 +8,10 @@
 
 namespace berth::network {
 
-/// A port of the host for each that is asked for: none that a container of `leases` has, and none
-/// that somebody listens on now. "Any" is one of 49153 to 65535, as with docker.
-/// Errors: busy (a port in use; names the container that has it, if one does), denied (a low port
-/// and an ordinary user), not_found (an address that this machine has not).
+/// A port of the host for each requested one, used by no container of `leases` and no listening
+/// process. "Any" is one of 49153 to 65535, as in docker.
+/// Errors: busy (a port in use; names the container, if it is one), denied (a low port and an
+/// ordinary user), not_found (an address that this machine does not have).
 Result<std::vector<Published>> settle_ports(const std::vector<Publish>& wanted,
                                             const std::vector<Lease>& leases);
 

@@ -64,7 +64,7 @@ Result<std::vector<Lease>> others_than(Leases& leases, const std::string& id) {
   return all;
 }
 
-/// Where the holder has ended, so have bridges and ports.
+/// If the holder has ended, bridges and ports are gone.
 Result<void> detach_inside(Leases& leases, const Lease& lease) {
   auto holder = TRY(find_holder(leases));
   std::vector<Lease> left = TRY(others_than(leases, lease.id));
@@ -78,7 +78,7 @@ Result<void> detach_inside(Leases& leases, const Lease& lease) {
   return closed;
 }
 
-/// Publishes ports of the host that lead to the bridges of an ordinary user.
+/// Publishes host ports for the bridges of an ordinary user.
 Result<std::vector<Published>> open_ports(const Leases& leases, const Holder& holder,
                                           const std::vector<Publish>& asked,
                                           const std::vector<Lease>& current) {
@@ -88,13 +88,12 @@ Result<std::vector<Published>> open_ports(const Leases& leases, const Holder& ho
   return ports;
 }
 
-/// What an ordinary user's container gets before the bridges are made: all that is asked of the
-/// host.
+/// The part of an ordinary user's network that needs the host's namespace, before the bridges.
 Result<void> prepare_inside(Leases& leases, const Holder& holder, const Request& request,
                             Lease& lease) {
   lease.outside = request.outside;
   std::vector<Lease> current = TRY(leases.sweep());
-  // Those of containers that were killed are free again. What others cannot have is their business.
+  // Frees ports of killed containers. Ports that others cannot get are no error here.
   ignore(forward_ports(leases, holder, current));
   lease.host = holder.host;
   auto subnet = parse_subnet(holder.subnet);
@@ -102,13 +101,13 @@ Result<void> prepare_inside(Leases& leases, const Holder& holder, const Request&
   bool leads_out =
       request.networks.empty() || std::any_of(request.networks.begin(), request.networks.end(),
                                               [](const Attachment& one) { return !one.internal; });
-  // Before the bridges, because it may fail: what comes in early finds nobody yet.
+  // Before the bridges, because it may fail: an early connection finds no listener yet.
   if (leads_out) lease.ports = TRY(open_ports(leases, holder, request.ports, current));
   return enter_space(holder);
 }
 
-/// Gives those of `current` that ran with another holder, which was killed, what they had. Where it
-/// is cut off, the next call does it.
+/// Restores the network of those of `current` that lost their holder. If this is interrupted, the
+/// next call continues.
 Result<void> restore(Leases& leases, const std::vector<Lease>& current) {
   std::vector<Placed> containers;
   for (const Lease& lease : current) {
@@ -123,7 +122,7 @@ Result<void> restore(Leases& leases, const std::vector<Lease>& current) {
   return sys::remove_entry(leases.fd(), kUnrestored);
 }
 
-/// Whether containers run that lack what another holder had.
+/// Whether running containers still lack what their old holder had.
 Result<bool> must_restore(const Leases& leases, const Provided& provided) {
   return provided.is_new || TRY(sys::stat_entry(leases.fd(), kUnrestored)).has_value();
 }
@@ -153,7 +152,7 @@ Result<void> detach(Leases& leases, const std::string& id) {
   return lease->outside.empty() ? detach_bridge(leases, *lease) : detach_inside(leases, *lease);
 }
 
-/// A container that runs, with its namespace.
+/// A running container with its namespace.
 struct Live {
   Lease lease;
   sys::Fd space;
@@ -166,22 +165,22 @@ Result<Live> find_live(const Leases& leases, const std::string& id) {
                                            "network");
   }
   sys::Fd space = TRY(open_space(lease->holder.pid));
-  // Looked at after the handle is ours: it may have been another process's number by then.
+  // Checked after the handle is ours: before, the pid could pass to another process.
   if (lives(lease->holder)) return Live{std::move(*lease), std::move(space)};
   return make_error(Kind::not_found, "container " + quote(id.substr(0, 12)) + " has ended");
 }
 
-/// What a container of the same id that was killed has left.
+/// Removes leftovers of a killed container with the same id.
 Result<void> forget(Leases& leases, const std::string& id) {
   auto lease = TRY(leases.find(id));
-  // Its interfaces and ports are in nobody's lease then, and go when this one's come; its namespace
-  // is not entered, because of what is still to be asked of the host.
+  // Its interfaces and ports belong to no lease then, and the new container's attach removes them;
+  // its namespace is not entered yet, because more host facts are needed.
   if (lease && !lease->outside.empty()) return leases.remove(id);
   return detach(leases, id);
 }
 
-/// Finds the process that holds the network namespace in which the bridges of a running container
-/// are; nothing where they are in the host's own.
+/// Finds the process that holds the network namespace with the bridges of a running container;
+/// nothing if they are in the host's own.
 Result<std::optional<Holder>> holder_of(const Leases& leases, const Lease& lease) {
   std::optional<Holder> holder;
   if (lease.outside.empty()) return holder;
@@ -258,7 +257,7 @@ Result<void> connect(const std::string& directory, const std::string& id,
   auto holder = TRY(holder_of(leases, lease));
   std::vector<Lease> current = TRY(leases.sweep());
   Rollback undo;
-  // The ports that were asked for, where nothing has led out before.
+  // The requested ports, if the container had no way out before.
   std::vector<Published> ports;
   if (!wanted.internal && way_out(endpoints_of(lease)) == nullptr) {
     undo.add([&] {
@@ -280,7 +279,7 @@ Result<void> disconnect(const std::string& directory, const std::string& id,
   auto holder = TRY(holder_of(leases, live.lease));
   if (holder) TRY(enter_space(*holder));
   TRY(disconnect_bridge(leases, network, live.space, live.lease));
-  // Closes the ports of a container that nothing leads out of any more.
+  // Closes the ports of a container that has no way out any more.
   if (!holder) return {};
   std::vector<Lease> current = TRY(leases.sweep());
   ignore(forward_ports(leases, *holder, current));
@@ -288,7 +287,7 @@ Result<void> disconnect(const std::string& directory, const std::string& id,
 }
 
 Result<void> detach(const std::string& directory, const std::string& id) {
-  // Most have none, and whoever never had one has no directory.
+  // Most containers have none, and a user without networks has no directory.
   if (!TRY(sys::stat_entry(sys::cwd(), directory))) return {};
   Leases leases = TRY(Leases::open(directory));
   return detach(leases, id);

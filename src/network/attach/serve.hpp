@@ -9,8 +9,7 @@
 
 namespace berth::network {
 
-/// The container that a hook is called for: of the state on its standard input (runtime.md
-/// "State").
+/// The container of a hook call, from the state on its standard input (runtime.md "State").
 struct HookState {
   std::string id;
   int pid = 0;  ///< 0 after the end
@@ -23,25 +22,25 @@ void fields(V& v, HookState& s) {
 /// Errors: corrupt.
 Result<HookState> parse_state(std::string_view text);
 
-/// Makes the holder of an ordinary user's networks where there is none (holder.hpp).
+/// Makes the holder of an ordinary user's networks if there is none (holder.hpp).
 Result<void> provide(const std::string& directory, const Request& request);
 
-/// Gives the container of `state` the network of `request`, writes its lease into `directory` and
-/// its files of names. What it had before is detached first. On failure it has none.
+/// Connects the container of `state` to the network of `request`, writes its lease into `directory`
+/// and its files of names. Detaches an old network first. On failure it has none.
 /// Errors: usage (a container that shares our network), and those of attach_bridge() and
 /// attach_user_mode().
 Result<void> attach(const std::string& directory, const HookState& state, const Request& request);
 
-/// Puts the running container `id`, which is on a bridge, into one more network.
+/// Connects the running container `id`, which is on a bridge, to one more network.
 /// Errors: not_found (it has no bridge now), exists (it is in that one), those of connect_bridge().
 Result<void> connect(const std::string& directory, const std::string& id, const Attachment& wanted);
-/// Disconnects the running container `id` from the network with the id `network`. One that it is
-/// not in is no error.
+/// Disconnects the running container `id` from the network with the id `network`. No error if it is
+/// not in it.
 /// Errors: not_found, those of disconnect_bridge().
 Result<void> disconnect(const std::string& directory, const std::string& id,
                         const std::string& network);
 
-/// Takes back what container `id` has; one that has nothing is fine.
+/// Removes the network of container `id`; none is fine.
 Result<void> detach(const std::string& directory, const std::string& id);
 
 }  // namespace berth::network

@@ -5,10 +5,10 @@
 
 #include "base/result.hpp"
 
-/// Switches of the kernel, of the network namespace that this process is in. sysctl(8)
+/// Sysctls of this process's network namespace. sysctl(8)
 namespace berth::network {
 
-/// Of one interface; `family`: "ipv4" or "ipv6".
+/// The path for one interface; `family`: "ipv4" or "ipv6".
 std::string switch_path(const char* family, const std::string& interface, const char* name);
 
 /// Errors: not_found, denied.

@@ -37,7 +37,7 @@ Result<void> start_keeper(const Leases& leases, const Lease& lease) {
   return {};
 }
 
-/// Ports at addresses of IPv6 need a container that has one.
+/// Ports at IPv6 addresses need a container with an IPv6 address.
 Result<void> check_ipv6(const std::vector<Published>& ports, bool has_it) {
   for (const Published& port : ports) {
     if (has_it || !is_ipv6(port.host_address)) continue;
@@ -51,7 +51,7 @@ Result<void> check_ipv6(const std::vector<Published>& ports, bool has_it) {
   return {};
 }
 
-/// Whether a file of the kernel about the network namespace of `pid` has a line with this word.
+/// Whether a kernel file about the network namespace of `pid` has a line with this word.
 Result<bool> has_line_with(int pid, const char* file, std::string_view word) {
   std::string path = "/proc/" + std::to_string(pid) + "/net/" + file;
   // A kernel without IPv6 has no such file.
@@ -64,7 +64,7 @@ Result<bool> has_line_with(int pid, const char* file, std::string_view word) {
   return false;
 }
 
-/// pasta passes a question on to a nameserver of the host of the same version of IP.
+/// pasta forwards a query to a nameserver of the host of the same IP version.
 Result<void> choose_nameservers(const HelperCall& call, bool has_four, Lease& lease) {
   auto of = [](const char* file) -> Result<std::vector<std::string>> {
     auto text = TRY(sys::read_file_if_exists(sys::cwd(), file, kMaxResolver));
@@ -84,11 +84,10 @@ Result<void> choose_nameservers(const HelperCall& call, bool has_four, Lease& le
   return {};
 }
 
-/// What pasta has given the container: of a version of IP in which nothing leads out of this
-/// machine, nothing.
+/// Records the addresses that pasta gave the container; none for an IP version without a route to
+/// other machines.
 Result<void> note_addresses(const HelperCall& call, Lease& lease) {
-  // proc_pid_net(5): routes of IPv4 with the interface, and addresses of IPv6 in hexadecimal
-  // digits.
+  // proc_pid_net(5): IPv4 routes with their interface, and IPv6 addresses in hexadecimal digits.
   std::string inside = address_in(*call.prefix, kHelperInside6);
   bool has_four = TRY(has_line_with(lease.holder.pid, "route", call.interface));
   bool has_six = TRY(has_line_with(lease.holder.pid, "if_inet6", to_hex(inside)));
@@ -106,8 +105,8 @@ Result<void> note_addresses(const HelperCall& call, Lease& lease) {
   return {};
 }
 
-/// Starts it without IPv6 where it fails with it: a pasta of 2025 does in a container that has IPv6
-/// switched off (--sysctl net.ipv6.conf.all.disable_ipv6=1).
+/// Starts it without IPv6 if it fails with it: a pasta of 2025 does in a container with IPv6
+/// disabled (--sysctl net.ipv6.conf.all.disable_ipv6=1).
 Result<ProcessName> start_with_or_without_ipv6(const Leases& leases, HelperCall& call,
                                                const sys::Fd& space) {
   auto started = start_pasta(leases, call, space);
@@ -171,7 +170,7 @@ Result<void> keep_until_end(const std::string& directory, const std::string& id)
   }
   Leases leases = TRY(Leases::open(directory));
   auto now = TRY(leases.find(id));
-  // A container that was started again has a lease of the same name.
+  // A restarted container has a lease of the same name.
   if (!now || now->holder != lease->holder) return {};
   return detach_user_mode(leases, *now);
 }

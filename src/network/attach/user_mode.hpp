@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network of an ordinary user: pasta(1) or slirp4netns(1), a program for each container that
-// makes connections of the host out of packets of the container.
+// The network of an ordinary user: pasta(1) or slirp4netns(1), a program per container that turns
+// its packets into connections of the host.
 #pragma once
 
 #include "base/result.hpp"
@@ -10,17 +10,17 @@
 
 namespace berth::network {
 
-/// Starts the helper for `space`, with the ports that it publishes. `lease` comes with id, mode and
-/// holder, and gets the rest. On failure nothing of it stays.
-/// Errors: busy (a port), denied, io with the helper's own words.
+/// Starts the helper for `space`, with its published ports. `lease` comes with id, mode and holder,
+/// and gets the rest. On failure nothing of it stays.
+/// Errors: busy (a port), denied, io with the helper's own message.
 Result<void> attach_user_mode(Leases& leases, const Request& request, const sys::Fd& space,
                               Lease& lease);
 
 /// Ends the helper of `lease` and removes the lease.
 Result<void> detach_user_mode(Leases& leases, const Lease& lease);
 
-/// Waits until the container of lease `id` has ended, then detaches it: nothing else tells the
-/// helper, which holds the container's network namespace open.
+/// Waits until the container of lease `id` has ended, then detaches it: the helper, which holds the
+/// container's network namespace open, does not notice by itself.
 Result<void> keep_until_end(const std::string& directory, const std::string& id);
 
 }  // namespace berth::network

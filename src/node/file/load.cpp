@@ -22,7 +22,7 @@ constexpr size_t kMaxFleet = 100'000;
 constexpr std::array<std::pair<std::string_view, Form>, 2> kEndings = {
     {{".json", Form::json}, {".toml", Form::toml}}};
 
-/// Of a document whose other members may be of another form.
+/// Only the version: the other members may have another form.
 struct VersionAlone {
   uint32_t version = kProfileVersion;
 };
@@ -42,8 +42,8 @@ json::Value& member_of(json::Value& value, const std::string& name) {
 Result<json::Value> parse_toml(std::string_view text, std::string_view document) {
   std::vector<policy::TomlEntry> entries = TRY(policy::parse_toml(text, document));
   if (entries.size() > kMaxEntries) {
-    return make_error(Kind::corrupt, fmt::format("{}: more than {} entries, which no node has",
-                                                 document, kMaxEntries));
+    return make_error(Kind::corrupt,
+                      fmt::format("{}: more than {} entries", document, kMaxEntries));
   }
   json::Value out = json::Object{};
   for (policy::TomlEntry& entry : entries) {
@@ -113,8 +113,7 @@ Result<std::vector<Profile>> load_fleet(const std::string& directory) {
   std::vector<std::string> names = TRY(sys::list_directory(sys::cwd(), directory, kMaxFleet));
   std::erase_if(names, [](const std::string& name) { return !is_profile_name(name); });
   if (names.empty()) {
-    return make_error(Kind::not_found,
-                      fmt::format("{}: no profile of a node in it", quote(directory)),
+    return make_error(Kind::not_found, fmt::format("{}: no node profile in it", quote(directory)),
                       "berth node save " + directory + "/NAME.json");
   }
   std::vector<Profile> fleet;
@@ -127,7 +126,7 @@ Result<std::vector<Profile>> load_fleet(const std::string& directory) {
       std::adjacent_find(fleet.begin(), fleet.end(),
                          [](const Profile& a, const Profile& b) { return a.name == b.name; });
   if (twice != fleet.end()) {
-    return make_error(Kind::exists, fmt::format("{}: two profiles of the name {}", quote(directory),
+    return make_error(Kind::exists, fmt::format("{}: two profiles are named {}", quote(directory),
                                                 quote(twice->name)));
   }
   return fleet;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles in files, which people write too.
+// Profiles in files, which may be handwritten.
 #pragma once
 
 #include <string>
@@ -11,23 +11,24 @@
 
 namespace berth::node {
 
-/// How a profile is written down.
+/// The format of a profile.
 enum class Form { json, toml };
 
-/// Of a file's ending: ".json" or ".toml".  Errors: usage.
+/// By a file's extension: ".json" or ".toml".  Errors: usage.
 Result<Form> form_of(const std::string& path);
 
-/// A profile as it is written, checked but nothing filled in: what a file says is not what follows.
-/// `document` names it in errors. Unknown members are ignored.
-/// Errors: corrupt (no JSON or TOML, a wrong type, what check() refuses), unsupported (of a later
-/// version).
+/// Parses a profile and checks it, but fills nothing in: the file's content stays apart from what
+/// follows from it. `document` names it in errors. Ignores unknown members.
+/// Errors: corrupt (invalid JSON or TOML, a wrong type, a fault found by check()), unsupported (of
+/// a later version).
 Result<Profile> read_written(std::string_view text, Form form, std::string_view document);
 
 /// The profile of a text, complete.  Errors: those of read_written().
 Result<Profile> read_profile(std::string_view text, Form form, std::string_view document);
 
-/// The profile in a file of at most 1 MiB; its name is the file's without the ending.
-/// Errors: usage (another ending), not_found, denied, and those of read_profile(), with the path.
+/// The profile in a file of at most 1 MiB; its name is the file's without the extension.
+/// Errors: usage (another extension), not_found, denied, and those of read_profile(), with the
+/// path.
 Result<Profile> load_profile(const std::string& path);
 
 /// The text and form of a file, for read_written().  Errors: as load_profile().
@@ -37,16 +38,16 @@ struct ProfileText {
 };
 Result<ProfileText> read_text(const std::string& path);
 
-/// All profiles of a directory, by name: its files that end in .json or .toml, but hidden ones.
-/// Errors: not_found (no directory, or no profile in it), exists (two of one name), and those of
-/// load_profile(), of the first file that has one.
+/// All profiles of a directory, by name: its .json and .toml files, except hidden ones.
+/// Errors: not_found (no directory, or no profile in it), exists (two with one name), and those of
+/// load_profile(), for the first faulty file.
 Result<std::vector<Profile>> load_fleet(const std::string& directory);
 
-/// A profile as a file has it. TOML leaves out what is empty.
+/// The text of a profile file. TOML omits empty members.
 std::string write_profile(const Profile& profile, Form form);
 
-/// Writes it in one go: a reader sees the old file or the new one.
-/// Errors: usage (another ending), denied, io.
+/// Writes it atomically: a reader sees the old file or the new one.
+/// Errors: usage (another extension), denied, io.
 Result<void> save_profile(const Profile& profile, const std::string& path);
 
 }  // namespace berth::node

@@ -15,8 +15,8 @@ std::string name_of(const std::string& link) {
   return link.substr(link.rfind('/') + 1);
 }
 
-/// By driver where that says more than the link does. Source: the kernel's drivers/infiniband/hw;
-/// ABI/stable/sysfs-class-infiniband (link_layer, node_type).
+/// By driver where that is more specific than the link layer. Source: the kernel's
+/// drivers/infiniband/hw; ABI/stable/sysfs-class-infiniband (link_layer, node_type).
 std::string fabric_of(const gpu::DriverRoot& root, const std::string& device) {
   std::string base = std::string(kDevices) + "/" + device;
   std::string driver = name_of(root.link_machine(base + "/device/driver"));

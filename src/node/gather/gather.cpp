@@ -30,7 +30,7 @@ constexpr const char* kArchitecture = "riscv64";
 #error "say what images for this machine are called"
 #endif
 
-// The first processor of the largest has some three kilobytes.
+// The first processor of the largest machine takes some three kilobytes.
 constexpr size_t kMaxCpuinfo = size_t{64} << 10;
 
 NodeDriver driver_of(const gpu::Driver& driver) {
@@ -50,7 +50,7 @@ std::string start_of(const gpu::DriverRoot& root, const std::string& path, size_
   if (!found || !S_ISREG(found->info.st_mode)) return {};
   auto file = sys::open_at(sys::cwd(), sys::fd_path(found->fd), O_RDONLY | O_NONBLOCK);
   if (!file.ok()) return {};
-  // Of procfs and sysfs no size is known before.
+  // Files of procfs and sysfs do not report their size.
   auto size = static_cast<size_t>(found->info.st_size);
   auto text = sys::read_at(*file, 0, size == 0 ? max_bytes : std::min(size, max_bytes), path);
   return text.ok() ? std::move(*text) : std::string();
@@ -62,7 +62,7 @@ Profile gather(const gpu::DriverRoot& root, const gpu::Inventory& inventory) {
     auto opened = gpu::DriverRoot::open("/");
     if (opened.ok()) machine = std::move(*opened);
   }
-  // Where the tree lacks `path`, it says nothing of what is told there.
+  // A tree without `path` does not describe that part.
   auto root_with = [&](const char* path) -> const gpu::DriverRoot& {
     return machine && !root.stat_machine(path) ? *machine : root;
   };

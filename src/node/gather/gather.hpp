@@ -7,10 +7,10 @@
 
 namespace berth::node {
 
-/// The profile of this machine. What cannot be read is left empty, which is what nobody knows.
-/// Where `root` is a synthetic tree, it stands for the machine: GPUs and fabric are the tree's
-/// alone, and so is what else it has; of the CPU, the kernel, libc and MPI that it lacks the
-/// machine's is taken. `inventory` was read from `root`.
+/// The profile of this machine. Unreadable values stay empty, i.e. unknown. A synthetic tree `root`
+/// stands for the machine: GPUs and fabric are only the tree's, and so are the other parts that it
+/// has; CPU, kernel, libc and MPI that it lacks are the machine's. `inventory` was read from
+/// `root`.
 Profile gather(const gpu::DriverRoot& root, const gpu::Inventory& inventory);
 
 }  // namespace berth::node

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of the host's own programs containers meet: libc, MPI, ROCm.
+// The host's libc, MPI and ROCm.
 #include <algorithm>
 #include <array>
 
@@ -20,9 +20,9 @@ constexpr uint16_t kMachine = scan::kMachineX86_64;
 #elif defined(__aarch64__)
 constexpr uint16_t kMachine = scan::kMachineAarch64;
 #else
-constexpr uint16_t kMachine = 0;  // whose libraries all caches call alike
+constexpr uint16_t kMachine = 0;  // the flag for this architecture's libraries, equal in all caches
 #endif
-// Where no cache tells.
+// Used if there is no cache.
 constexpr std::array<const char*, 3> kLibc = {"/lib64/libc.so.6", "/usr/lib64/libc.so.6",
                                               "/usr/lib/libc.so.6"};
 

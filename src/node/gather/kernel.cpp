@@ -48,7 +48,7 @@ class Machine {
     return false;
   }
 
-  /// A switch that is not there does not forbid.
+  /// A missing sysctl does not forbid.
   bool gives_user_namespaces() const {
     std::string most = text("/proc/sys/user/max_user_namespaces");
     return !most.empty() && most != "0" &&
@@ -56,7 +56,8 @@ class Machine {
            text("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") != "1";
   }
 
-  /// Mainline since 5.11. Only a mount would show it, and that needs a namespace of our own.
+  /// In the mainline since 5.11. Only a mount would prove it, and that needs a namespace of our
+  /// own.
   bool mounts_overlay_for_users() const {
     auto parts = split(kernel_.release, '.');
     if (parts.size() < 2) return false;

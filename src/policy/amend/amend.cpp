@@ -56,7 +56,7 @@ Strings parts_of(std::string_view path) {
   return out;
 }
 
-/// One configuration on its way.
+/// Amends one configuration.
 class Amender {
  public:
   Amender(const Effects& effects, const std::function<bool(const std::string&)>& is_there,
@@ -89,7 +89,7 @@ class Amender {
   std::map<std::string, bool> ours_;  ///< places that rules have filled, and whether by force
 };
 
-// Before what lies below it, or it would hide that.
+// Before mounts below it, which it would hide otherwise.
 void Amender::place(const Given& given, oci::Mount mount) {
   auto& mounts = spec_.mounts;
   auto same = [&](const oci::Mount& one) { return one.destination == mount.destination; };
@@ -121,7 +121,7 @@ Result<void> Amender::add_mount(const Given& given) {
     } else if (known) {
       propagation = option;
     } else if (option != "rw") {
-      return wrong(given, "mount", "option " + quote(option) + " is for berth run alone");
+      return wrong(given, "mount", "option " + quote(option) + " is only for berth run");
     }
   }
   std::string source(parts[0]);
@@ -158,7 +158,7 @@ Result<void> Amender::add_tmpfs(const Given& given) {
   return {};
 }
 
-// At the front: whoever reads a variable that dockerd has appended finds it at the end.
+// In front: readers of a variable that dockerd has appended search at the end.
 void Amender::add_variables() {
   Strings& env = spec_.process->env;
   Strings front;
@@ -181,7 +181,7 @@ void Amender::add_variables() {
   env.insert(env.begin(), front.begin(), front.end());
 }
 
-/// What is there counts, or the lower of both where the site's is the most.
+/// An existing value counts, or the lower of both if the site's is a maximum.
 template <class T>
 void limit(T most, bool forced, std::optional<T>& out) {
   bool free = !out || *out <= 0;
@@ -200,7 +200,7 @@ Result<void> Amender::add_limits() {
   return {};
 }
 
-/// Takes a file of cgroup v2 out of `unified`, whose values are written last and would count.
+/// Removes a cgroup v2 file from `unified`: its values are written last and would override.
 std::optional<std::string> Amender::take_unified(const char* file) {
   auto& unified = spec_.linux_.resources->unified;
   auto found = unified.find(file);
@@ -210,7 +210,7 @@ std::optional<std::string> Amender::take_unified(const char* file) {
   return value;
 }
 
-/// As much swap as memory at most, which is what docker gives: who says nothing has no limit of it.
+/// At most as much swap as memory, docker's default: without a value swap is unlimited.
 void Amender::limit_swap(int64_t memory_bytes) {
   auto& memory = *spec_.linux_.resources->memory;
   auto alone = parse_bytes(take_unified("memory.swap.max").value_or(""));
@@ -272,7 +272,7 @@ void Amender::limit_pids(const Given& given) {
   pids = oci::Pids{*value};
 }
 
-// Every engine gives a size, so only the most of it is the site's to say.
+// Every engine sets a size, so only the site's maximum matters.
 Result<void> Amender::set_shm_size(const Given& given) {
   auto most = parse_bytes(given.text);
   if (!most) return wrong(given, "shm-size", "expected a size such as 2g");
@@ -280,7 +280,7 @@ Result<void> Amender::set_shm_size(const Given& given) {
   for (oci::Mount& mount : spec_.mounts) {
     bool shm = mount.type == "tmpfs" && parts_of(mount.destination) == Strings{"dev", "shm"};
     if (!shm) continue;
-    // 0 is no limit, and so is a percentage to whoever does not know the machine's memory.
+    // 0 is no limit, and so is a percentage, as the machine's memory is unknown here.
     uint64_t size = *most;
     for (const std::string& option : mount.options) {
       if (option.starts_with("size=")) {
@@ -311,7 +311,7 @@ Result<void> Amender::add_ulimit(const Given& given) {
   for (char c : given.text.substr(0, equals)) {
     rlimit.type += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   }
-  // -1 is no limit, and the largest number is how the kernel writes that.
+  // -1 means no limit, which the kernel writes as the largest number.
   rlimit.soft = static_cast<uint64_t>(*soft);
   rlimit.hard = static_cast<uint64_t>(*hard);
   auto& rlimits = spec_.process->rlimits;
@@ -342,7 +342,7 @@ Result<Lookups> Amender::run() {
     (given.text.starts_with('/') ? out.nodes : out.cdi_names).push_back(given);
   }
   bool by_variable = effects_.gpus && effects_.gpus->text.starts_with("env:");
-  // Whose variable it is cannot be told.
+  // The origin of the variable is unknown.
   if (!by_variable) out.gpus = effects_.gpus;
   return out;
 }
@@ -353,7 +353,7 @@ Facts facts_of(const oci::Spec& spec, const std::vector<std::string>& caller) {
   Facts facts;
   facts.of_config = true;
   facts.labels = spec.annotations;
-  // Where this is, whatever its value, an image may have written all of them: docs/decisions/0083.
+  // If this key exists, with any value, an image may have written all of them: docs/decisions/0083.
   bool told = !oci::may_be_images(spec.annotations);
   auto name = spec.annotations.find("io.kubernetes.cri.image-name");
   if (told && name != spec.annotations.end()) facts.image = spellings_of(name->second);

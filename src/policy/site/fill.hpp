@@ -12,12 +12,12 @@
 
 namespace berth::policy {
 
-/// {"gpu": {"environment": …}}: the document as if the entry stood alone.
+/// {"gpu": {"environment": …}}: the document with only this entry.
 json::Value alone(const TomlEntry& entry);
 
-/// Fills `out` with one entry, so that every fault has its line and one fault hides no other.
-/// `under` is the table that it stands in, where its path does not say that.
-/// Gives usage: an unknown key with the nearest, a value that is none; "policy.toml:3: …".
+/// Fills `out` with one entry, so that every fault has its line and no fault hides another. `under`
+/// is the table of the entry, if its path does not contain that. Returns usage errors: an unknown
+/// key with the nearest, an invalid value; "policy.toml:3: …".
 template <class T>
 std::optional<Error> fill_entry(const TomlEntry& entry, std::string_view document, T& out,
                                 std::string_view under = {}) {

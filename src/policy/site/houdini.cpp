@@ -29,7 +29,7 @@ bool is_letter(char c) {
   return is_first(c) || (c >= '0' && c <= '9');
 }
 
-/// Where "NAME=" begins in `text` at `at`, after blanks; nothing where another thing does.
+/// Where "NAME=" begins in `text` at `at`, after blanks; nothing for other text.
 std::optional<size_t> name_at(std::string_view text, size_t at) {
   while (at < text.size() && (text[at] == ' ' || text[at] == '\t')) ++at;
   size_t end = at;
@@ -55,7 +55,7 @@ std::string without_quotes(std::string_view value) {
   return std::string(quoted ? value.substr(1, value.size() - 2) : value);
 }
 
-/// {"default.mounts": "…"}; of one key the last counts.
+/// {"default.mounts": "…"}; of duplicate keys the last counts.
 using Keys = std::map<std::string, std::string>;
 
 struct Ini {
@@ -103,7 +103,7 @@ std::string list(const Strings& words) {
 }
 
 std::string table(const std::vector<std::pair<std::string, std::string>>& values) {
-  // A name that comes twice would be no TOML; the last one counts.
+  // Duplicate names would be invalid TOML; the last one counts.
   std::map<std::string, std::string> once;
   for (const auto& [name, value] : values) once[name] = value;
   Strings parts;
@@ -117,7 +117,7 @@ bool is_true(const std::string& value) {
   return std::find(kTrue.begin(), kTrue.end(), value) != kTrue.end();
 }
 
-/// "houdini": there without a value, or "true".
+/// "houdini": present without a value, or "true".
 Strings label_conditions(const std::string& name) {
   return {name + "=true", name + "="};
 }
@@ -219,7 +219,7 @@ void Houdini::add_environment(const std::string& key, const std::string& force_k
   if (!text) return;
   auto values = split_environment(*text);
   if (values.empty()) return comment(key + ": no NAME=VALUE in " + quote(*text));
-  // What [default] has set, [gpu] leaves unless it is told to force it.
+  // [gpu] keeps values of [default] unless it forces its own.
   if (!force)
     std::erase_if(values, [&](const auto& one) { return variables_.contains(one.first); });
   for (const auto& one : values) variables_.insert(one.first);
@@ -247,7 +247,7 @@ void Houdini::add_removal() {
   std::string asks = "label = " + list(label_conditions(label));
   if (triggers_.empty()) with_label.push_back(asks);
   for (const std::string& trigger : triggers_) {
-    // Conditions of one key are alternatives, so a label and a label cannot stand in one set.
+    // Conditions with one key are alternatives, so two labels cannot be in one set.
     if (!trigger.starts_with("label")) with_label.push_back(trigger + ", " + asks);
   }
   if (!triggers_.empty()) {
@@ -404,7 +404,7 @@ Result<std::string> import_houdini(std::string_view text, std::string_view docum
   if (text.size() > kMaxBytes) {
     return make_error(Kind::corrupt, fmt::format("{}: longer than 1 MiB", document));
   }
-  // An INI file may have any bytes, TOML has UTF-8 alone.
+  // An INI file may have any bytes, TOML only UTF-8.
   json::Value clean = json::reparse(json::dump(json::Value(text)));
   Ini ini = TRY(parse(*clean.string(), document));
   return Houdini(std::move(ini), document).run();

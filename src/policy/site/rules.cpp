@@ -21,7 +21,7 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, N>& wor
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// A text where a list may stand is a list of one.
+/// A text instead of a list is a list of one.
 void make_list(json::Value& value) {
   if (value.string() != nullptr) value = json::Array{value};
 }
@@ -32,7 +32,7 @@ TomlEntry below(TomlEntry entry) {
   return entry;
 }
 
-/// One rule on its way.
+/// Parses one rule.
 class RuleReader {
  public:
   RuleReader(std::string_view document, ReadRule& rule, std::vector<Error>& faults)
@@ -179,7 +179,7 @@ void read_rules(const TomlEntry& entry, std::string_view document, std::vector<R
     size_t before = faults.size();
     RuleReader reader(document, rule, faults);
     for (const TomlEntry& one : entry.tables[i]) reader.take(one);
-    // A condition that could not be read would look as if there were none.
+    // An unreadable condition would otherwise count as none.
     if (faults.size() == before) reader.check_all();
   }
 }

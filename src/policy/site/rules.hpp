@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people write: [[rule]] in policy.d/*.toml and policy.toml.
+// Parses handwritten rules: [[rule]] in policy.d/*.toml and policy.toml.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ namespace berth::policy {
 
 inline constexpr const char* kRuleDirectory = "policy.d";
 
-/// A rule as it was read. A fault of one of its keys is told with the line of that.
+/// A parsed rule. Faults of its keys are reported with their lines.
 struct ReadRule {
   PlacedRule placed;
   std::map<std::string, uint32_t> lines;  ///< {"mounts": 4, "when.user": 3}
 };
 
-/// "policy.toml:4: mounts: …" of a fault that was found in a rule after it was read.
+/// "policy.toml:4: mounts: …" for a fault found in a parsed rule.
 Error fault_at(const ReadRule& rule, std::string_view document, const std::string& key,
                Error fault);
 
-/// Reads the entry "rule": each of its tables is one rule. What is wrong goes to `faults`, usage
+/// Parses the entry "rule": each of its tables is one rule. Appends faults to `faults`, as usage
 /// errors with their lines.
 void read_rules(const TomlEntry& entry, std::string_view document, std::vector<ReadRule>& rules,
                 std::vector<Error>& faults);

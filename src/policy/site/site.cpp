@@ -15,7 +15,7 @@ void take(const TomlEntry& entry, std::string_view document, SiteKeys keys, Site
   if (keys == SiteKeys::rules) {
     file.faults.push_back(
         make_error(Kind::usage,
-                   fmt::format("{}:{}: {}: only [[rule]] stands in {}", document, entry.line,
+                   fmt::format("{}:{}: {}: only [[rule]] is allowed in {}", document, entry.line,
                                escape_controls(key_of(entry)), kRuleDirectory),
                    kSourceName));
     return;
@@ -27,7 +27,7 @@ void take(const TomlEntry& entry, std::string_view document, SiteKeys keys, Site
   }
 }
 
-// "gpu.always: …" is given its line.
+// Adds the line to faults such as "gpu.always: …".
 void check_values(std::string_view document, SiteFile& file) {
   auto checked = check(file.compiled.policy);
   if (checked.ok()) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people write: policy.toml, and rules in policy.d.
+// Parses handwritten policy: policy.toml, and rules in policy.d.
 #pragma once
 
 #include <string_view>
@@ -13,22 +13,22 @@ namespace berth::policy {
 
 inline constexpr const char* kSourceName = "policy.toml";
 
-/// A text as read: the policy it makes and all that is wrong with it.
+/// A parsed text: the resulting policy and all faults.
 struct SiteFile {
   Compiled compiled;            ///< with its rules
   std::vector<ReadRule> rules;  ///< the same, with their lines
-  /// usage: an unknown key with the nearest, a value that is none; each begins "policy.toml:3: ".
+  /// usage: an unknown key with the nearest, an invalid value; each begins "policy.toml:3: ".
   std::vector<Error> faults;
 };
 
-/// Which keys a text may have.
+/// The keys that a text may have.
 enum class SiteKeys {
   all,
-  rules,  ///< [[rule]] alone: a file of policy.d
+  rules,  ///< only [[rule]]: a file of policy.d
 };
 
-/// `document` names the text in errors, and becomes the source of what is compiled.
-/// Errors: corrupt (no TOML).
+/// `document` names the text in errors, and becomes the source of the compiled policy.
+/// Errors: corrupt (invalid TOML).
 Result<SiteFile> read_site(std::string_view text, std::string_view document,
                            SiteKeys keys = SiteKeys::all);
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-// Some malformed documents break what toml++ 3.3 believes of itself, which release builds would
-// take for granted: that is an error like others.
+// Some malformed documents violate assertions of toml++ 3.3, on which release builds would rely:
+// they become ordinary errors.
 namespace berth::policy {
 [[noreturn]] static void not_toml() {
   throw std::runtime_error("not a TOML document");
@@ -32,8 +32,8 @@ Error too_deep(std::string_view document, uint32_t line) {
   return make_error(Kind::corrupt, fmt::format("{}:{}: nested too deep", document, line));
 }
 
-// toml++ bounds how deep values are nested but not dotted keys, each of which is a table in a
-// table, and takes those apart by recursion. No line of keys and paths has that many.
+// toml++ limits the nesting of values but not dotted keys, each of which is a table in a table, and
+// destroys those by recursion. No line of keys and paths has that many.
 Result<void> check_dots(std::string_view text, std::string_view document) {
   int64_t dots = 0;
   uint32_t number = 0;
@@ -66,7 +66,7 @@ Result<json::Value> value_of(const toml::node& node, std::string_view document, 
     }
     return json::Value(std::move(out));
   }
-  return make_error(Kind::corrupt, fmt::format("{}:{}: a date or time means nothing here", document,
+  return make_error(Kind::corrupt, fmt::format("{}:{}: dates and times are not allowed", document,
                                                node.source().begin.line));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TOML into JSON's values, with the line of each. toml++ is used here alone, and what it throws
-// stops here.
+// TOML as JSON values, with the line of each. Only this file uses toml++, and catches its
+// exceptions.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,25 @@
 
 namespace berth::policy {
 
-/// One "key = value", its tables before its name.
+/// One "key = value", with the path of its tables.
 struct TomlEntry {
   std::vector<std::string> path;  ///< {"gpu", "environment"}
   uint32_t line = 0;
   json::Value value;                         ///< an object only for a table without entries
-  std::vector<uint32_t> element_lines = {};  ///< of an array: where each of its values begins
-  /// Of an array of nothing but tables, "[[rule]]": the entries of each, named within it.
+  std::vector<uint32_t> element_lines = {};  ///< of an array: the lines of its elements
+  /// Of an array of tables, "[[rule]]": the entries of each, with paths inside it.
   std::vector<std::vector<TomlEntry>> tables = {};
 };
 
 /// The name of an entry: "gpu.environment".
 std::string key_of(const TomlEntry& entry);
 
-/// The entries of a document of at most 1 MiB in the order of its lines; `document` names it in
-/// errors: "policy.toml:3: …". Dates and times are their text.
-/// Errors: corrupt (no TOML, nested too deep).  https://toml.io/en/v1.0.0
+/// The entries of a document of at most 1 MiB, in the order of its lines; `document` names it in
+/// errors: "policy.toml:3: …". Dates and times become text.
+/// Errors: corrupt (invalid TOML, nested too deep).  https://toml.io/en/v1.0.0
 Result<std::vector<TomlEntry>> parse_toml(std::string_view text, std::string_view document);
 
-/// "text" between quotes, as TOML writes it.
+/// `text` as a quoted TOML string.
 std::string toml_string(std::string_view text);
 
 }  // namespace berth::policy

@@ -14,14 +14,13 @@ bool is_ascii(char c) {
   return static_cast<unsigned char>(c) < 0x80;
 }
 
-/// The number of a letter, and how many bytes it has.
+/// A letter's code point, and its number of bytes.
 struct Letter {
   uint32_t number = 0;
   size_t bytes = 0;
 };
 
-/// The letter that `text` begins with; one of no bytes where that is no UTF-8, which toml++
-/// refuses.
+/// The letter at the front of `text`; zero bytes for invalid UTF-8, which toml++ refuses.
 Letter letter_at(std::string_view text) {
   auto first = static_cast<unsigned char>(text.front());
   size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
@@ -35,8 +34,8 @@ Letter letter_at(std::string_view text) {
   return {number, bytes};
 }
 
-/// Goes through the document once. Of its mistakes it says those alone that toml++ cannot say: up
-/// to the first mistake that it finds, both take the same for a text.
+/// Scans the document once. Reports only the faults that toml++ cannot: up to the first fault that
+/// it finds, both agree on what is a string.
 class Speller {
  public:
   Speller(std::string_view text, std::string_view document) : rest_(text), document_(document) {}
@@ -71,7 +70,7 @@ class Speller {
                       fmt::format("{}:{}: a letter that is not ASCII {}", document_, line_, how));
   }
 
-  /// One in quotes of the kind `c`, up to its end or to that of its line.
+  /// Scans a string in quotes of the kind `c`, up to its end or the end of its line.
   Result<void> text(char c) {
     std::string mark(rest_.starts_with(std::string(3, c)) ? 3 : 1, c);
     bool has_lines = mark.size() == 3;
@@ -79,7 +78,7 @@ class Speller {
     while (!rest_.empty()) {
       if (rest_.starts_with(mark)) {
         take(mark.size());
-        // Up to two more belong to a text of three.
+        // Up to two more quotes belong to a string in triple quotes.
         for (int i = 0; has_lines && i < 2 && rest_.starts_with(c); ++i) take(1);
         return {};
       }

@@ -8,11 +8,11 @@
 
 namespace berth::policy {
 
-/// The document as toml++ can read it, with the same lines. Its table of white space calls
-/// unreachable what most letters beyond ASCII would reach (U+00A1 to U+0499 among them). They are
-/// asked about in two places: outside of texts and comments, where TOML 1.0 has none of them, and
-/// behind a backslash that ends a line of a text, where the letter is written as its escape here.
-/// Pure. Errors: corrupt (a letter where TOML has none, by document and line).
+/// The document in a form that toml++ can read, with the same lines. Its table of white space marks
+/// as unreachable the case of most letters beyond ASCII (e.g. U+00A1 to U+0499). It is used in two
+/// places: outside of strings and comments, where TOML 1.0 allows none of them, and behind a
+/// backslash at the end of a string's line, where this function escapes the letter. Pure. Errors:
+/// corrupt (a letter where TOML allows none, by document and line).
 Result<std::string> spell_letters(std::string_view text, std::string_view document);
 
 }  // namespace berth::policy

@@ -14,8 +14,8 @@
 namespace berth::policy {
 namespace {
 
-/// Why a key of the toolkit has no equivalent. The first whose name the key is, or begins with
-/// where the name ends in a dot.
+/// Why a key of the toolkit has no equivalent. The first entry applies that equals the key, or,
+/// ending in a dot, is a prefix of it.
 struct Nothing {
   std::string_view key;
   std::string_view why;

@@ -8,9 +8,9 @@
 
 namespace berth::policy {
 
-/// The policy.toml that does what NVIDIA's toolkit does with this config.toml: a line for each key
-/// that has an equivalent, and a comment that says why for each that has none.
-/// Errors: corrupt (no TOML; a value of the wrong type).
+/// Converts the config.toml of NVIDIA's toolkit to a policy.toml with the same effect: a line for
+/// each key with an equivalent, and a comment with the reason for each without.
+/// Errors: corrupt (invalid TOML; a value of the wrong type).
 Result<std::string> import_toolkit(std::string_view text, std::string_view document);
 
 }  // namespace berth::policy

@@ -19,7 +19,7 @@ namespace berth::runtime {
 
 struct CgroupWrite;
 
-/// The directory that holds all containers where the caller names no other place.
+/// The directory that holds all containers when the caller names no other.
 inline constexpr std::string_view kCommonCgroup = "berth";
 
 /// One mounted cgroup hierarchy.
@@ -34,7 +34,7 @@ struct CgroupHierarchy {
 };
 
 /// How this machine's cgroups are mounted. A controller is set through the hierarchy that has it:
-/// on a hybrid machine that is v1 for most and v2 for the rest.
+/// on a hybrid machine v1 for most, v2 for the rest.
 struct CgroupLayout {
   enum class Kind { none, legacy, hybrid, unified };
   std::vector<CgroupHierarchy> hierarchies;
@@ -44,34 +44,34 @@ struct CgroupLayout {
   const CgroupHierarchy* find(std::string_view controller) const;
 };
 
-/// The layout in the texts of /proc/self/mountinfo and /proc/self/cgroup; controllers of a v2
-/// hierarchy are left empty. Pure. Lines that make no sense are skipped.
+/// Parses /proc/self/mountinfo and /proc/self/cgroup; the controllers of a v2 hierarchy stay empty.
+/// Pure. Skips malformed lines.
 CgroupLayout parse_cgroup_layout(std::string_view mountinfo, std::string_view self_cgroup);
 
-/// Where paths begin in the hierarchies where that is not the mount, by mount point.
+/// Where containers' paths begin, by mount point; only hierarchies in which that is not the mount.
 using CgroupStarts = std::map<std::string, std::string>;
 
 /// The caller's own cgroups; hierarchies where it is at the top are left out. Pure.
 CgroupStarts own_cgroups(const CgroupLayout& layout);
 
-/// Lets the paths of containers begin there. Pure.
+/// Makes the paths of containers begin at `starts`. Pure.
 void begin_at(const CgroupStarts& starts, CgroupLayout& layout);
 
 /// Reads the layout of this machine; no cgroup at all is Kind::none, not an error.
 Result<CgroupLayout> detect_cgroup_layout();
 
-/// A limit that was asked for and does not hold, e.g. {"memory.limit", "no permission for
+/// A requested limit that could not be set, e.g. {"memory.limit", "no permission for
 /// '/sys/fs/cgroup/memory'"}. The caller decides whether that is an error or a warning.
 struct UnmetLimit {
   std::string name;  ///< the member of linux.resources: "memory.limit", "devices"
   std::string reason;
 };
 
-/// What an unmet limit means. Root of the machine can set every limit that there is: one that does
-/// not hold is a container that is less confined than it was promised; but that many kernels count
-/// no swap, which is a warning, as docker has it. Others have what was delegated to them and get a
-/// warning, or an error with `strictly`; in a user namespace there are no nodes but those that were
-/// bound, and so none about devices.
+/// Turns an unmet limit into a warning or an error. Root of the machine can set every limit, so for
+/// root it is an error: the container would be less confined than promised. The exception is swap,
+/// which many kernels do not count: a warning, as in docker. Other users can set only what was
+/// delegated to them: a warning, or an error with `strictly`. In a user namespace an unmet
+/// "devices" is ignored: the container has no device nodes but those that were bound.
 /// Errors: unsupported (for root; for everybody when it is one of linux.resources.unified, where
 /// "The runtime MUST generate an error when the configuration refers to a cgroup controller that is
 /// not present or that cannot be enabled": runtime-spec config-linux.md).
@@ -80,56 +80,58 @@ Result<void> judge(const UnmetLimit& unmet, Unmet strictly, Log& log);
 
 /// The directories of one container, one per hierarchy that it uses.
 ///
-/// Which hierarchies: all of them where the container is shown its cgroups, as under runc and crun;
-/// else those that a limit is asked for, and the v2 hierarchy always, because it places the process
-/// without a migration (CLONE_INTO_CGROUP), kills it at once (cgroup.kill), freezes it and takes
-/// device rules as a BPF program; v1 devices only where that is not possible; on a machine without
-/// v2 also the v1 freezer. docs/decisions/0081 has the costs.
+/// Which hierarchies: all of them where the container's cgroups are mounted inside it, as under
+/// runc and crun. Otherwise those that a limit needs, and always v2, because it places the process
+/// without a migration (CLONE_INTO_CGROUP), kills at once (cgroup.kill), freezes, and takes device
+/// rules as a BPF program. v1 devices only where v2 cannot enforce them; the v1 freezer on a
+/// machine without v2. docs/decisions/0081 has the costs.
 ///
 /// Paths: a cgroupsPath, absolute or relative, starts at the mount. Where the caller may not write
-/// there, a v2 directory is made beside the caller's own cgroup instead, or below it where that is
-/// all that was delegated (a service with Delegate=, a container): the processes in it move into a
-/// child "berth-callers", because a cgroup with processes cannot have controlled children. Where a
-/// hierarchy has a `start`, paths begin there and nowhere else. A directory "berth" between mount
-/// and container is made when missing and goes with its last child.
+/// there, a v2 directory is made beside the caller's own cgroup, or below it if only that was
+/// delegated (a service with Delegate=, a container): then the processes in it move into a child
+/// "berth-callers", because a cgroup with processes cannot have controlled children. Where a
+/// hierarchy has a `start`, paths begin only there. A directory "berth" between mount and container
+/// is made when missing and removed with its last child.
 ///
-/// What cannot be made for lack of permission is not an error: it shows in unmet() when a limit was
-/// asked for. Everything else that fails leaves no directory behind.
+/// A directory that cannot be made for lack of permission is not an error: the limits that needed
+/// it are in unmet(). After every other failure no directory is left.
 class CgroupSet {
  public:
   CgroupSet() = default;
   CgroupSet(CgroupSet&&) noexcept = default;
   CgroupSet& operator=(CgroupSet&&) noexcept = default;
 
-  /// Makes the directories and applies `resources`, all but the devices; nobody is inside yet.
+  /// Makes the directories and applies `resources` except the devices; no process is inside yet.
   /// Errors: usage (a path with ".." or NUL), corrupt (an invalid value, by its JSON path), exists
   /// (a directory that has processes), io (the kernel refuses a value; names its JSON path, the
   /// file and the value).
-  /// `without_cpu`: all, but not cgroup v1's cpu unless it is asked for. Where the kernel counts
-  /// real-time by groups, a process in a new one has none to use (sched-rt-group.rst).
+  /// `without_cpu`: all hierarchies except cgroup v1's cpu, unless a limit needs that. Where the
+  /// kernel schedules real-time tasks by group, a new group has no real-time budget
+  /// (sched-rt-group.rst).
   enum class Which { needed, all, without_cpu };
   static Result<CgroupSet> create(const CgroupLayout& layout, const std::string& path,
                                   const oci::Resources& resources, Which which = Which::needed);
 
-  /// Lets the processes inside use no devices but those that `rules` allow, and the default ones.
-  /// On the v2 directory this counts at once, also for processes inside; else a v1 directory is
-  /// made at `path`, the one given to create(), that processes have to be added to. Gives the
+  /// Restricts the processes inside to the devices that `rules` allow, and the default ones. On the
+  /// v2 directory this takes effect at once, also for processes inside; otherwise a v1 directory is
+  /// made at `path`, the one given to create(), and processes have to be added to it. Returns the
   /// reason when the rules cannot be enforced here. Errors: as create().
   Result<std::optional<UnmetLimit>> restrict_devices(const CgroupLayout& layout,
                                                      const std::string& path,
                                                      const std::vector<oci::DeviceRule>& rules);
 
-  /// Gives the v2 directory to user `uid`: itself, and the files with which cgroups are made in it
-  /// and processes moved between them. Limits stay ours, and so does v1, which cannot be delegated.
+  /// Delegates the v2 directory to user `uid`: chowns it and the files that make cgroups in it and
+  /// move processes between them. Limits stay ours, and so does v1, which cannot be delegated.
   /// Errors: denied (a user that is not mapped, or no CAP_CHOWN).
   /// Source: cgroup-v2.rst "Delegation", /sys/kernel/cgroup/delegate.
   Result<void> give_to(uint32_t uid) const;
 
-  /// The directories of a container that was created before; those that are gone are left out.
+  /// The directories of a container that was created before; missing ones are left out.
   static Result<CgroupSet> open(const CgroupLayout& layout, const std::string& path);
 
-  /// The directories `path` below these, that of `controller` alone ("": all that have it); the
-  /// others as they are. Errors: usage (".."), not_found (no such directory, or controller).
+  /// The directories `path` below these: that of `controller` alone ("": all hierarchies that have
+  /// it); the other hierarchies unchanged. Errors: usage (".."), not_found (no such directory, or
+  /// controller).
   Result<CgroupSet> below(std::string_view controller, const std::string& path) const;
 
   /// Limits that could not be set; empty when all hold.
@@ -144,9 +146,9 @@ class CgroupSet {
   /// Whether that directory is one of v2.
   bool is_v2(std::string_view controller) const;
 
-  /// One file of each v1 directory. A process with a single thread that writes "0" to them is
-  /// moved there at once; for every other move the kernel waits until no process of the machine
-  /// forks or ends: for an RCU grace period.
+  /// An open tasks file of each v1 directory. A single-threaded process that writes "0" to it moves
+  /// there at once; for every other move the kernel waits for an RCU grace period, until no process
+  /// of the machine forks or ends.
   /// Errors: denied (a directory that is not ours), not_found.  Source: cgroup_procs_write_start()
   Result<std::vector<sys::Fd>> open_tasks_files() const;
 
@@ -158,11 +160,11 @@ class CgroupSet {
   /// Moves `pid` into the v2 directory, where there is one. Errors: as add().
   Result<void> add_to_unified(pid_t pid) const;
 
-  /// Applies `resources`, device rules included, to a container with processes; only members that
-  /// are present change. A hierarchy that a limit needs and the container is not in gets a
-  /// directory at `path`, the one given to create(), with all processes moved into it. `accept` is
-  /// asked about every unmet limit, and its error fails the update. On failure values are as they
-  /// were, but for those that are set by device. Errors: as create(); busy
+  /// Applies `resources`, device rules included, to a container with processes; changes only the
+  /// members that are present. Where a limit needs a hierarchy that the container is not in, it
+  /// makes a directory at `path`, the one given to create(), and moves all processes into it. Calls
+  /// `accept` for every unmet limit; its error fails the update. On failure the old values are
+  /// restored, except those that are set per device. Errors: as create(); busy
   /// (memory.checkBeforeUpdate, and more is in use), not_found (all processes have ended); those of
   /// `accept`.
   using Accept = std::function<Result<void>(const UnmetLimit&)>;
@@ -177,17 +179,17 @@ class CgroupSet {
   /// Whether freeze() has stopped them; false where there is no freezer.
   Result<bool> is_frozen() const;
 
-  /// Sends `signal` to all processes, in child cgroups too; none escapes by forking where there is
-  /// a freezer. Errors: io (the list cannot be read).
+  /// Sends `signal` to all processes, in child cgroups too; with a freezer none escapes by forking.
+  /// Errors: io (the list cannot be read).
   Result<void> signal_all(int signal) const;
 
-  /// Thaws whatever is frozen in v1, child cgroups that the container has frozen itself too: its
-  /// processes do not die before, nor does the first one of its pid namespace.
+  /// Thaws every frozen v1 cgroup, child cgroups that the container froze itself included: frozen
+  /// processes do not die, nor does the first process of their pid namespace.
   void thaw_below() const;
 
-  /// Takes `pids` out of v1 freezers that somebody else has stopped, a batch system or an
-  /// administrator, and puts them beside the caller: they have been sent SIGKILL, and a frozen
-  /// process does not die. Other processes of those freezers stay stopped.
+  /// Moves `pids` out of v1 freezers that others have frozen (a batch system, an administrator)
+  /// into the caller's cgroup: they have been sent SIGKILL, and a frozen process does not die.
+  /// Other processes of those freezers stay frozen.
   static void leave_frozen(const std::vector<pid_t>& pids);
 
   /// Sends SIGKILL to all processes, in child cgroups too. They may still be dying at return.
@@ -197,8 +199,8 @@ class CgroupSet {
   Result<std::vector<pid_t>> processes() const;
 
   /// Kills the processes that are still inside and removes the directories, children first, waiting
-  /// up to 2 s for dying processes. Those that are gone already are fine; all are tried, the first
-  /// error is returned.
+  /// up to 2 s for dying processes. Missing directories are no error. Tries all of them and returns
+  /// the first error.
   Result<void> remove();
 
   bool empty() const { return directories_.empty(); }
@@ -213,7 +215,7 @@ class CgroupSet {
   };
   friend class CgroupMaker;
 
-  /// Those that somebody has put into a v1 directory and into no other.
+  /// Kills the processes that were moved into a v1 directory and into no other.
   void kill_in_v1() const;
   static Result<void> move(pid_t pid, const Directory& directory);
   const Directory* find(std::string_view controller) const;

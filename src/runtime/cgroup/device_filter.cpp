@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kAnyAccess = BPF_DEVCG_ACC_MKNOD | BPF_DEVCG_ACC_READ | BPF_DEVCG_ACC_WRITE;
 
-/// A rule after its texts have been read.
+/// A rule with parsed texts.
 struct Rule {
   bool allow = false;
   int type = 0;  ///< BPF_DEVCG_DEV_*, 0 for both
@@ -112,7 +112,7 @@ void answer(Program& program, bool allowed) {
   program.push_back({BPF_JMP | BPF_EXIT, 0, 0, 0, 0});
 }
 
-/// Lets the branches of the rule that starts at `first` lead to what follows it.
+/// Points the branches of the rule that starts at `first` behind it.
 void skip_to_end(Program& program, size_t first) {
   for (size_t at = first; at < program.size(); ++at) {
     if (BPF_CLASS(program[at].code) != BPF_JMP32) continue;
@@ -120,9 +120,9 @@ void skip_to_end(Program& program, size_t first) {
   }
 }
 
-/// `kWanted` holds the accesses that no later rule of the list has decided. An allowing rule takes
-/// its own away and is content when none is left; a denying one ends it when one of its is among
-/// them.
+/// `kWanted` holds the accesses that no later rule of the list has decided. An allowing rule
+/// removes its own from it and answers yes when none is left; a denying rule answers no when one of
+/// its own is among them.
 void append_rule(Program& program, const Rule& rule) {
   size_t first = program.size();
   if (rule.type != 0) program.push_back(branch(BPF_JNE, kType, rule.type));
@@ -142,17 +142,17 @@ void append_rule(Program& program, const Rule& rule) {
 
 // ---- lists that only allow ----------------------------------------------------------------------
 
-// Nearly every list is one: nothing is allowed, then some devices are. The order of such rules is
-// of no account, so they are sorted, and the program never compares what it knows already: the
-// kernel's verifier walks it once, while it walks append_rule()'s many times (1 ms for 11 rules).
+// Nearly every list is an allow list: nothing is allowed, then some devices are. The order of such
+// rules does not matter, so they are sorted, and the program compares nothing twice: the kernel's
+// verifier walks it once, but append_rule()'s many times (1 ms for 11 rules).
 
-/// The devices of one type that may be used in every way.
+/// The devices of one type that are allowed in every way.
 struct AllowedDevices {
   int access = 0;  ///< what is allowed with any device of this type
   std::map<int, std::set<std::optional<int>>> minors;  ///< by major; no number is any minor
 };
 
-/// By BPF_DEVCG_DEV_*. Nothing for rules that do not fit this form.
+/// By BPF_DEVCG_DEV_*. Nothing for rules of another form.
 using AllowList = std::map<int, AllowedDevices>;
 
 std::optional<AllowList> as_allow_list(std::span<const Rule> rules) {
@@ -176,7 +176,7 @@ std::optional<AllowList> as_allow_list(std::span<const Rule> rules) {
   return list;
 }
 
-/// Writes a program whose branches lead to one of two ends.
+/// Writes a program that ends in one of two answers.
 class AllowListWriter {
  public:
   explicit AllowListWriter(Program& program) : program_(program) {}
@@ -192,7 +192,7 @@ class AllowListWriter {
     }
     land(denied_);
     answer(program_, false);
-    if (allowed_.empty()) return;  // the kernel refuses what cannot be reached
+    if (allowed_.empty()) return;  // the kernel refuses unreachable code
     land(allowed_);
     answer(program_, true);
   }
@@ -216,7 +216,7 @@ class AllowListWriter {
     program_.push_back({BPF_JMP | BPF_JA, 0, 0, 0, 0});
     return program_.size() - 1;
   }
-  /// Lets these jumps lead to what is written next.
+  /// Points these jumps at the next instruction.
   void land(const std::vector<size_t>& jumps) {
     for (size_t at : jumps) program_[at].off = static_cast<int16_t>(program_.size() - at - 1);
   }
@@ -228,7 +228,7 @@ class AllowListWriter {
 
 // ---- bpf(2) -------------------------------------------------------------------------------------
 
-/// Kernels from 6.17 on write members that our headers do not have yet, whatever size we name.
+/// Kernels from 6.17 on write members that our headers lack, whatever size we pass.
 struct Attributes {
   bpf_attr known;
   std::array<char, 256> room;
@@ -258,7 +258,7 @@ Result<sys::Fd> load_program(std::span<const bpf_insn> program) {
   attributes.known.insn_cnt = static_cast<uint32_t>(program.size());
   attributes.known.license = reinterpret_cast<uint64_t>(kLicence);
   long fd = -1;
-  // EAGAIN: a signal arrived while the verifier worked.
+  // EAGAIN: a signal arrived while the verifier ran.
   for (int attempt = 0; attempt < 30; ++attempt) {
     fd = bpf(BPF_PROG_LOAD, attributes);
     if (fd >= 0 || errno != EAGAIN) break;
@@ -283,7 +283,7 @@ Result<std::vector<sys::Fd>> attached_programs(const sys::Fd& cgroup) {
     long fd = bpf(BPF_PROG_GET_FD_BY_ID, by_id);
     if (fd >= 0) {
       programs.emplace_back(static_cast<int>(fd));
-    } else if (errno != ENOENT) {  // gone meanwhile
+    } else if (errno != ENOENT) {  // detached meanwhile
       return refused(errno, "open a device filter");
     }
   }
@@ -348,8 +348,8 @@ Result<std::vector<bpf_insn>> compile_device_filter(std::span<const oci::DeviceR
     AllowListWriter(program).write(*list);
     return program;
   }
-  // Backwards, because the last rule wins. The kernel refuses a program with unreachable parts, so
-  // nothing may follow what always answers.
+  // Backwards, because the last rule wins. The kernel refuses unreachable code, so nothing may
+  // follow a rule that always answers.
   for (auto rule = all.rbegin(); rule != last; ++rule) append_rule(program, *rule);
   answer(program, !denies);
   return program;
@@ -370,7 +370,7 @@ Result<std::vector<std::pair<std::string, std::string>>> device_lines(
     if ((rule.access & BPF_DEVCG_ACC_READ) != 0) rest += "r";
     if ((rule.access & BPF_DEVCG_ACC_WRITE) != 0) rest += "w";
     if ((rule.access & BPF_DEVCG_ACC_MKNOD) != 0) rest += "m";
-    // In these files "a" means everything, whatever follows it.
+    // In these files "a" means everything, ignoring the rest.
     if (rule.type != BPF_DEVCG_DEV_BLOCK) lines.emplace_back(file, "c" + rest);
     if (rule.type != BPF_DEVCG_DEV_CHAR) lines.emplace_back(file, "b" + rest);
   }
@@ -379,7 +379,8 @@ Result<std::vector<std::pair<std::string, std::string>>> device_lines(
 
 Result<void> attach_device_filter(const sys::Fd& cgroup, std::span<const bpf_insn> program) {
   auto loaded = TRY(load_program(program));
-  // Somebody else may change the list between our two calls; twenty times is somebody at work.
+  // Another process may change the list between our two calls; one that does so twenty times will
+  // not stop.
   for (int attempt = 0; attempt < 20; ++attempt) {
     auto old = TRY(attached_programs(cgroup));
     bool done = TRY(attach(cgroup, loaded, old.size() == 1 ? old.data() : nullptr));

@@ -13,8 +13,8 @@
 
 namespace berth::runtime {
 
-/// `rules` followed by what every container may use, whatever its rules say: making any node (using
-/// it is another matter), and null, zero, full, random, urandom, tty, console, ptmx and pts.
+/// `rules` followed by those that every container gets: mknod of any node (its use is decided
+/// separately), and null, zero, full, random, urandom, tty, console, ptmx and pts.
 std::vector<oci::DeviceRule> with_default_devices(const std::vector<oci::DeviceRule>& rules);
 
 /// Builds the BPF_PROG_TYPE_CGROUP_DEVICE program of `rules`. Each of read, write and mknod is
@@ -28,8 +28,8 @@ Result<std::vector<bpf_insn>> compile_device_filter(std::span<const oci::DeviceR
 Result<std::vector<std::pair<std::string, std::string>>> device_lines(
     std::span<const oci::DeviceRule> rules);
 
-/// Makes `program` the only device program of the cgroup v2 directory `cgroup`. There is no moment
-/// at which less is forbidden than before or after.
+/// Makes `program` the only device program of the cgroup v2 directory `cgroup`. At no moment is
+/// less forbidden than both before and after.
 /// Errors: denied (no CAP_BPF or CAP_SYS_ADMIN in the initial user namespace), unsupported.  bpf(2)
 Result<void> attach_device_filter(const sys::Fd& cgroup, std::span<const bpf_insn> program);
 

@@ -34,9 +34,9 @@ namespace {
 
 Result<void> append_own_processes(const sys::Fd& directory, std::vector<pid_t>& pids) {
   auto text = sys::read_file_if_exists(directory, "cgroup.procs");
-  // The processes of a threaded cgroup are listed at the root of its domain alone. cgroup-v2.rst
+  // The processes of a threaded cgroup are only listed at the root of its domain. cgroup-v2.rst
   if (!text.ok() && text.error().sys_errno == EOPNOTSUPP) text = std::string();
-  // It may go while we look.
+  // The cgroup may be removed while we read.
   if (!text.ok() && text.error().sys_errno == ENODEV) text = std::string();
   std::string lines = TRY(std::move(text)).value_or("");
   for (std::string_view line : split_blank(lines)) {

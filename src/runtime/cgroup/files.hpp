@@ -17,15 +17,14 @@ namespace berth::runtime {
 Result<void> write_cgroup_file(const sys::Fd& directory, const std::string& name,
                                const std::string& value);
 
-/// Whether this errno says that a place is not ours: EACCES, EPERM, EROFS.
+/// Whether this errno means missing permission: EACCES, EPERM, EROFS.
 bool is_permission(int code);
 
 /// Names of the cgroups in the cgroup `directory`; none when it cannot be read.
 std::vector<std::string> child_cgroups(const sys::Fd& directory);
 
-/// Calls `visit` with `directory` and every cgroup below it, however deep: a container may have
-/// made more levels than we may have descriptors, or frames on the stack. Ends with its first
-/// error.
+/// Calls `visit` with `directory` and every cgroup below it, at any depth: a container may make
+/// more levels than we have descriptors or stack frames. Stops at the first error.
 Result<void> visit_cgroups(const sys::Fd& directory,
                            const std::function<Result<void>(const sys::Fd&)>& visit);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime. Capabilities held: those of the caller; none is used. Hostile input: the
-// texts come from the kernel; mount points in them may be chosen by whoever made the mounts.
+// texts come from the kernel; the mount points in them were chosen by the process that mounted.
 #include <algorithm>
 #include <map>
 
@@ -29,7 +29,7 @@ std::map<std::string, std::string, std::less<>> own_paths(std::string_view self_
   return paths;
 }
 
-/// Where `own` is below a mount that shows the hierarchy from `root` on.
+/// The path of `own` below a mount that shows the hierarchy from `root` on.
 std::string below_root(const std::string& own, const std::string& root) {
   if (own.starts_with("/..")) return "/";  // outside of our cgroup namespace
   if (root == "/") return own;
@@ -95,7 +95,7 @@ CgroupLayout parse_cgroup_layout(std::string_view mountinfo, std::string_view se
     }
     auto path = own.find(key);
     hierarchy.own = path == own.end() ? "/" : below_root(path->second, root);
-    // The same hierarchy may be mounted again elsewhere: the first one is the system's.
+    // The same hierarchy may be mounted again elsewhere: the first mount is the system's.
     bool known = hierarchy.version == Version::v2 ? layout.unified() != nullptr
                                                   : layout.find(key) != nullptr;
     if (!known) layout.hierarchies.push_back(std::move(hierarchy));

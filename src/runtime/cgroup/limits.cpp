@@ -65,7 +65,7 @@ Result<void> check_memory(const oci::Memory& memory) {
   int64_t limit = memory.limit.value_or(0);
   int64_t swap = memory.swap.value_or(0);
   if (limit > 0 && swap > 0 && swap < limit) {
-    return invalid("memory.swap", "it is memory and swap together, and below memory.limit");
+    return invalid("memory.swap", "it counts memory and swap together, and is below memory.limit");
   }
   return {};
 }
@@ -114,7 +114,7 @@ class Writes {
       add(std::move(limit), std::move(controller), std::move(file), std::to_string(value));
     }
   }
-  /// Zero is as good as absent.
+  /// Zero counts as absent.
   template <class Value>
   void add_if(std::string limit, std::string controller, std::string file,
               const std::optional<Value>& value) {
@@ -127,7 +127,7 @@ class Writes {
   std::vector<CgroupWrite> list_;
 };
 
-/// Zero takes back what an update has allowed; where there is no such file (Linux < 5.14) it holds
+/// Zero undoes what an update has allowed; without the file (Linux < 5.14) there is no burst
 /// anyway.
 void add_burst(Writes& writes, std::string file, const std::optional<uint64_t>& burst) {
   if (!burst) return;
@@ -135,7 +135,7 @@ void add_burst(Writes& writes, std::string file, const std::optional<uint64_t>& 
   if (*burst == 0) writes.last().absent = CgroupWrite::Absent::ignore;
 }
 
-/// Reserved pages are counted apart since Linux 5.7; without that the use is limited alone.
+/// Reserved pages are limited separately since Linux 5.7; before that only their use is.
 void add_hugepages(Writes& writes, const oci::Resources& resources, const std::string& reserved,
                    const std::string& used) {
   for (const auto& limit : resources.hugepage_limits) {
@@ -167,7 +167,7 @@ void add_memory_v1(Writes& writes, const oci::Memory& memory) {
   writes.add_if("memory.reservation", "memory", "memory.soft_limit_in_bytes", memory.reservation);
   writes.add_if("memory.swap", "memory", "memory.memsw.limit_in_bytes", memory.swap);
   if (is_unlimited && memory.swap.value_or(0) == 0) {
-    // Memory without a limit cannot have memory and swap with one.
+    // Without a memory limit there cannot be a limit of memory and swap.
     writes.add("memory.limit", "memory", "memory.memsw.limit_in_bytes", -1);
     writes.last().absent = Absent::ignore;
   }
@@ -240,13 +240,13 @@ Result<void> add_memory_v2(Writes& writes, const oci::Memory& memory) {
   int64_t swap = memory.swap.value_or(0);
   if (limit != 0) writes.add("memory.limit", "memory", "memory.max", number_or_max(limit));
   if (swap > 0 && limit == 0) {
-    return invalid("memory.swap", "it is memory and swap together, and needs a memory.limit");
+    return invalid("memory.swap", "it counts memory and swap together, and needs a memory.limit");
   }
   if (swap != 0) {
-    // Without a limit of the memory there is nothing to take off.
+    // Without a memory limit there is nothing to subtract.
     int64_t alone = swap > 0 && limit > 0 ? swap - limit : swap;
     writes.add("memory.swap", "memory", "memory.swap.max", number_or_max(alone));
-    // A kernel without swap has no such file, and keeps to both of these.
+    // A kernel without swap has no such file, and both values hold there.
     if (alone <= 0) writes.last().absent = Absent::ignore;
   } else if (limit == -1) {
     writes.add("memory.limit", "memory", "memory.swap.max", std::string("max"));
@@ -273,7 +273,7 @@ void add_cpu_v2(Writes& writes, const oci::Cpu& cpu) {
   if (cpu.idle) writes.add("cpu.idle", "cpu", "cpu.idle", *cpu.idle);
 }
 
-/// The scheduler BFQ takes the weight as it is, io.weight has a range of 1 to 10000.
+/// The scheduler BFQ takes the weight unchanged; io.weight has a range of 1 to 10000.
 void add_weight_v2(Writes& writes, const std::string& limit, const std::string& device,
                    uint32_t weight) {
   writes.add(limit, "io", "io.bfq.weight", device + std::to_string(weight));
@@ -292,7 +292,7 @@ void add_block_io_v2(Writes& writes, const oci::BlockIo& block_io) {
   auto add_rates = [&](const std::vector<oci::DeviceRate>& rates, const std::string& limit,
                        const std::string& key) {
     for (const auto& rate : rates) {
-      // In v1 zero takes the limit away.
+      // In v1 zero removes the limit.
       std::string value = rate.rate == 0 ? "max" : std::to_string(rate.rate);
       writes.add("blockIO." + limit, "io", "io.max",
                  device_name(rate.major, rate.minor) + " " + key + "=" + value);

@@ -16,7 +16,7 @@ struct CgroupWrite {
   std::string controller;  ///< "memory"
   std::string file;        ///< "memory.max"
   std::string value;
-  /// What to write where `file` is not there; no name: nothing.
+  /// What to write where `file` does not exist; no name: nothing.
   struct Instead {
     std::string file;
     std::string value;
@@ -24,21 +24,21 @@ struct CgroupWrite {
   enum class Absent { unmet, ignore } absent = Absent::unmet;  ///< what a missing file means
 };
 
-/// Looks for what can be known to be wrong without asking the kernel.
+/// Finds errors that show without asking the kernel.
 /// Errors: corrupt (by its JSON path: a number out of range, memory.swap below memory.limit, a
 /// text that would lead a file name out of the directory).
 Result<void> check_resources(const oci::Resources& resources);
 
-/// What `resources`, checked, asks for (but for devices) in the files of cgroup v1, in the order of
-/// writing. Zero means "not set" as in runc, whose callers fill members with it, but for pids.limit
-/// and cpu.idle. memory.kernel, kernelTCP and useHierarchy are no limits any more.
+/// The writes to cgroup v1 files for `resources`, checked, in order; not the devices. Zero means
+/// "not set", as in runc: its callers fill members with it; not for pids.limit and cpu.idle.
+/// memory.kernel, kernelTCP and useHierarchy no longer limit anything.
 std::vector<CgroupWrite> v1_writes(const oci::Resources& resources);
 
 /// The same for cgroup v2. Errors: corrupt (memory.swap without memory.limit).
 /// Source: the conversions of crun and runc: shares to weight by the curve that keeps 1024 at 100.
 Result<std::vector<CgroupWrite>> v2_writes(const oci::Resources& resources);
 
-/// Whether it holds without a cgroup too, as pids.limit of -1.
+/// Whether the write only lifts a limit, and so holds without a cgroup too, as pids.limit of -1.
 bool lifts_limit(const CgroupWrite& write);
 
 /// cpu.weight for cpu.shares: 2 → 1, 1024 → 100, 262144 → 10000.

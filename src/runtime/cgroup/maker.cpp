@@ -29,13 +29,13 @@ bool has_controller(const CgroupHierarchy& hierarchy, std::string_view controlle
   return std::find(names.begin(), names.end(), controller) != names.end();
 }
 
-/// The directory that we are in.
+/// Our own cgroup's directory.
 std::string own_directory(const CgroupHierarchy& hierarchy) {
   return hierarchy.own == "/" ? hierarchy.mount : hierarchy.mount + hierarchy.own;
 }
 
-/// The directories below which a container's directory may be: the mount, the one beside ourselves,
-/// and the one that we are in.
+/// The possible parents of a container's directory: the mount, our own cgroup's parent, and our own
+/// cgroup.
 std::vector<std::string> bases(const CgroupHierarchy& hierarchy) {
   if (!hierarchy.start.empty()) return {hierarchy.mount + hierarchy.start};
   std::vector<std::string> found{hierarchy.mount};
@@ -47,7 +47,7 @@ std::vector<std::string> bases(const CgroupHierarchy& hierarchy) {
   return found;
 }
 
-/// The lines of one file after the other; both are kept open, because there are a dozen of them.
+/// Writes the lines to the two files; both stay open, because there are a dozen lines.
 Result<void> write_device_lines(const sys::Fd& directory,
                                 const std::vector<std::pair<std::string, std::string>>& lines) {
   sys::Fd allow = TRY(sys::open_at(directory, "devices.allow", O_WRONLY));
@@ -73,19 +73,18 @@ Result<void> inherit_cpuset(const sys::Fd& parent, const sys::Fd& directory) {
   return {};
 }
 
-/// Whether a directory cannot be made for a reason that is the machine's: the place is not ours, or
-/// the mount is hidden. A parent that is gone is another matter: it went with its last child.
+/// Whether a directory cannot be made because of the machine: no permission, or a hidden mount. A
+/// missing parent does not count: it was removed with its last child.
 bool is_out_of_reach(const Error& error, size_t depth) {
   return is_permission(error.sys_errno) || (error.sys_errno == ENOENT && depth == 0);
 }
 
-/// Whether a limit on the container can be told from its absence: an allow-all list cannot.
+/// Whether the rules restrict anything: a list that allows all does not.
 bool restricts(const std::vector<oci::DeviceRule>& rules) {
   return std::any_of(rules.begin(), rules.end(), [](const auto& rule) { return !rule.allow; });
 }
 
-/// Whether processes of the cgroup `directory` would stand still, by its own freezer or by one
-/// above.
+/// Whether processes of the cgroup `directory` would be frozen, by its own freezer or by one above.
 Result<bool> is_frozen_cgroup(const sys::Fd& directory, const CgroupHierarchy& hierarchy) {
   bool is_v2 = hierarchy.version == Version::v2;
   if (!is_v2 && !has_controller(hierarchy, "freezer")) return false;
@@ -100,14 +99,14 @@ std::string why_no_permission(const CgroupLayout& layout, const CgroupHierarchy&
   std::string why = "no permission for '" + hierarchy.mount + "'";
   if (!hierarchy.start.empty()) return why + ", where the limits of a batch job are its system's";
   if (sys::in_initial_user_namespace() && sys::effective_uid() == 0) return why;
-  if (hierarchy.version == Version::v1) return why + ", as cgroup v1 is root's alone";
+  if (hierarchy.version == Version::v1) return why + ", because only root can use cgroup v1";
   auto systemd = sys::stat_entry(sys::cwd(), "/run/systemd/system");
   bool is_systemds = layout.kind() == CgroupLayout::Kind::unified && systemd.ok() && *systemd;
   if (!is_systemds || user_manager()) return why;
   return why + ", and no systemd of this user runs that makes cgroups; try: loginctl enable-linger";
 }
 
-/// Why no hierarchy takes `write`.
+/// Why no hierarchy could take `write`.
 std::string why_left(const CgroupLayout& layout, const CgroupWrite& write) {
   const auto* home = layout.find(write.controller);
   if (write.controller.empty()) return "no cgroup v2";
@@ -128,7 +127,7 @@ void make_room(const sys::Fd& directory, const CgroupHierarchy& hierarchy,
   if (!sys::make_directory(directory, kLeaf).ok()) return;
   auto leaf = sys::open_at(directory, kLeaf, O_RDONLY | O_DIRECTORY);
   if (!leaf.ok()) return;
-  // They may fork meanwhile.
+  // The processes may fork meanwhile.
   for (bool moved = true; moved;) {
     moved = false;
     auto inside = sys::read_file_if_exists(directory, "cgroup.procs");
@@ -146,7 +145,7 @@ void enable_controllers(const sys::Fd& directory, const std::set<std::string>& c
     all += name;
   }
   if (all.empty() || write_cgroup_file(directory, "cgroup.subtree_control", all).ok()) return;
-  // One that is refused makes the kernel refuse the whole line.
+  // One controller that the kernel refuses makes it refuse the whole line.
   for (const auto& name : controllers) {
     ignore(write_cgroup_file(directory, "cgroup.subtree_control", "+" + name));
   }
@@ -171,8 +170,8 @@ Result<std::string> parse_cgroup_path(const std::string& path) {
   return name;
 }
 
-/// Drops the warning about swap where the memory limit does not hold either: one line is enough,
-/// and the swap limit may be a default that nobody asked for.
+/// Drops the warning about swap when the memory limit is unmet too: one line is enough, and the
+/// swap limit may be a default that the user did not ask for.
 void say_memory_once(std::vector<UnmetLimit>& unmet) {
   auto is = [](std::string_view name) {
     return [name](const UnmetLimit& one) { return one.name == name; };
@@ -239,8 +238,8 @@ void CgroupMaker::lacks(const CgroupShare& share, const std::string& reason) {
   say_memory_once(made_.unmet_);
 }
 
-/// Whether `resources` has a member for a controller of `hierarchy`, if only an empty one: Docker
-/// writes them all, and reads the use of each from the files of its controller.
+/// Whether `resources` has a member for a controller of `hierarchy`, even an empty one: Docker
+/// writes them all, and reads usage from the files of each controller.
 bool is_named(const CgroupHierarchy& hierarchy, const oci::Resources& resources) {
   std::set<std::string_view> named;
   if (resources.memory) named.insert("memory");
@@ -257,7 +256,7 @@ bool CgroupMaker::is_needed(const CgroupShare& share, const oci::Resources& reso
   return layout_.unified() == nullptr && share.hierarchy == layout_.find("freezer");
 }
 
-/// False when it was there already.
+/// False when it existed already.
 Result<bool> CgroupMaker::make_one(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) == 0) {
     undo_.add([path] { ::rmdir(path.c_str()); });
@@ -300,7 +299,7 @@ Result<bool> CgroupMaker::make_directory(const CgroupHierarchy& hierarchy, const
     if (!inside.empty()) {
       return make_error(Kind::exists, "make cgroup " + quote(path) + ": it has processes");
     }
-    // A process would stand still from its birth on, and we would wait for it.
+    // A process would be frozen from its birth on, and we would wait for it.
     bool may_be_frozen = !is_new || parts.size() > 1;
     if (may_be_frozen && TRY(is_frozen_cgroup(directory, hierarchy))) {
       return make_error(Kind::busy, "make cgroup " + quote(path) + ": it is frozen");
@@ -329,14 +328,14 @@ Result<void> CgroupMaker::make_share(const CgroupShare& share) {
   return made_.apply(made_.directories_.back(), share.writes);
 }
 
-/// By a BPF program on the v2 directory, into which the process is born.
+/// By a BPF program on the v2 directory in which the process is born.
 Result<void> CgroupMaker::filter_devices(const std::vector<oci::DeviceRule>& rules) {
   const auto* v2 = made_.find_unified();
   if (v2 == nullptr) return make_error(Kind::unsupported, "find a cgroup for the rules");
   return attach_device_filter(v2->fd, TRY(compile_device_filter(rules)));
 }
 
-/// By the v1 files, into whose directory the process has to migrate.
+/// Through the v1 files: the process has to migrate into their directory.
 Result<void> CgroupMaker::list_devices(const std::vector<oci::DeviceRule>& rules) {
   const auto* hierarchy = layout_.find("devices");
   if (hierarchy == nullptr || hierarchy->version != Version::v1) {
@@ -384,7 +383,7 @@ Result<void> CgroupMaker::make(const oci::Resources& resources, CgroupSet::Which
 Result<CgroupSet> CgroupSet::create(const CgroupLayout& layout, const std::string& path,
                                     const oci::Resources& resources, Which which) {
   std::string name = TRY(parse_cgroup_path(path));
-  // The common parent may go, with the last of its other containers, between two calls of ours.
+  // The common parent may be removed, with its last other container, between two of our calls.
   for (int attempt = 0;; ++attempt) {
     CgroupSet made;
     auto result = CgroupMaker(layout, name, made).make(resources, which);

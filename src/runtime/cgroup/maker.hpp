@@ -22,30 +22,29 @@ struct CgroupShare {
 /// "berth/c1" for "/berth/c1". Errors: usage ("..", NUL, nothing).
 Result<std::string> parse_cgroup_path(const std::string& path);
 
-/// Deals what `resources`, checked, ask for to the hierarchies that have the controllers; what none
-/// has is appended to `unmet`. Errors: as v2_writes().
+/// Distributes what `resources`, checked, asks for to the hierarchies that have the controllers;
+/// appends what no hierarchy has to `unmet`. Errors: as v2_writes().
 Result<std::vector<CgroupShare>> deal(const CgroupLayout& layout, const oci::Resources& resources,
                                       std::vector<UnmetLimit>& unmet);
 
-/// Where `directory`, which is `path`, is the one that we are in: moves the processes that are in
-/// it into a child of it, because they forbid its other children controllers (cgroup-v2.rst "No
-/// Internal Process Constraint"). The root of the hierarchy has no such rule, and no type. What
-/// cannot be moved stays.
+/// If `directory`, at `path`, is our own cgroup, moves its processes into a child, because their
+/// presence forbids controllers for other children (cgroup-v2.rst "No Internal Process
+/// Constraint"). The root of the hierarchy has no such rule, and no cgroup.type. Processes that
+/// cannot be moved stay.
 void make_room(const sys::Fd& directory, const CgroupHierarchy& hierarchy, const std::string& path);
 
-/// Lets the children of `directory` have `controllers`. What cannot be had shows when the files of
-/// the controller are missing.
+/// Enables `controllers` for the children of `directory`. No error for one that cannot be enabled:
+/// its files are missing then.
 void enable_controllers(const sys::Fd& directory, const std::set<std::string>& controllers);
 
-/// Makes or changes one directory after the other, and takes all back unless the last step
-/// succeeds.
+/// Makes or changes the directories one by one, and undoes all of it unless commit() is called.
 class CgroupMaker {
  public:
   CgroupMaker(const CgroupLayout& layout, std::string name, CgroupSet& made)
       : layout_(layout), name_(std::move(name)), made_(made) {}
 
   Result<void> make(const oci::Resources& resources, CgroupSet::Which which);
-  /// Nothing when the rules hold. To be followed by commit().
+  /// Nothing when the rules are enforced. commit() has to follow.
   Result<std::optional<UnmetLimit>> restrict_devices(const std::vector<oci::DeviceRule>& rules);
   /// As make(), with the container inside.
   Result<void> update(const oci::Resources& resources, const CgroupSet::Accept& accept);

@@ -41,7 +41,7 @@ void pause_for(std::chrono::microseconds time) {
   nanosleep(&request, nullptr);
 }
 
-/// How long removing may take: each cgroup its time, and all of them together.
+/// How long removing may take: a limit per cgroup, and one for all of them.
 class Patience {
  public:
   void has_progress() { step_ = std::min(Clock::now() + kRemovePatience, end_); }
@@ -52,7 +52,7 @@ class Patience {
   Clock::time_point step_ = Clock::now() + kRemovePatience;
 };
 
-/// Removes the children of `directory`; the name of one that stays.
+/// Removes the children of `directory`; returns the name of one that stays.
 std::optional<std::string> remove_children(const sys::Fd& directory, Patience& patience) {
   std::optional<std::string> stays;
   for (auto& name : child_cgroups(directory)) {
@@ -65,8 +65,8 @@ std::optional<std::string> remove_children(const sys::Fd& directory, Patience& p
   return stays;
 }
 
-/// Removes all that is below `here`, which a container has made: more levels than a path or a
-/// process can hold. `end` is called each time that somebody is found inside.
+/// Removes all cgroups below `here`. The container made them: there may be more levels than a path
+/// or a process can hold. Calls `end` whenever a process is found inside.
 void remove_below(sys::Fd here, Patience& patience, const std::function<void()>& end) {
   auto wait = std::chrono::microseconds(50);
   for (size_t depth = 0; !patience.is_over();) {
@@ -98,19 +98,19 @@ Result<void> remove_directory(const std::string& path, const std::function<void(
   }
 }
 
-/// Lets go of the common parent when this was its last container.
+/// Removes the common parent if this was its last container.
 void remove_common_parent(const std::string& path) {
   std::string parent = path.substr(0, path.rfind('/'));
   if (parent.ends_with("/" + std::string(kCommonCgroup))) ::rmdir(parent.c_str());
 }
 
-/// The files of a freezer, which v1 and v2 have in different words.
+/// The files of a freezer, which differ between v1 and v2.
 struct Freezer {
   const sys::Fd* directory;
   std::string wish;  ///< takes freeze or thaw
   std::string freeze;
   std::string thaw;
-  std::string report;  ///< says what is
+  std::string report;  ///< holds the present state
   std::string frozen;
   std::string thawed;
 };
@@ -126,12 +126,12 @@ Result<void> set_and_wait(const Freezer& freezer, const std::string& value,
                           const std::string& expected) {
   auto deadline = Clock::now() + kFreezePatience;
   for (auto wait = std::chrono::microseconds(50);; wait = longer(wait)) {
-    // Written again each time: v1 gives up on processes that fork meanwhile.
+    // Written again in each round: v1 gives up on processes that fork meanwhile.
     TRY(write_cgroup_file(*freezer.directory, freezer.wish, value));
     auto text = TRY(sys::read_file(*freezer.directory, freezer.report));
     if (text.find(expected) != std::string::npos) return {};
     if (Clock::now() > deadline) {
-      return make_error(Kind::interrupted, "freeze: it takes more than 10 s");
+      return make_error(Kind::interrupted, "freeze: not done after 10 s");
     }
     pause_for(wait);
   }
@@ -148,13 +148,13 @@ Result<void> CgroupSet::give_to(uint32_t uid) const {
   const auto* directory = find_unified();
   if (directory == nullptr) return {};
   auto listed = TRY(sys::read_file_if_exists(sys::cwd(), "/sys/kernel/cgroup/delegate", 4096));
-  // COMPAT(4.15): the list of those days.
+  // COMPAT(4.15): the list that those kernels have.
   std::string names = listed.value_or("cgroup.procs cgroup.threads cgroup.subtree_control");
   TRY(sys::change_owner(directory->fd, uid, sys::kSameGroup, directory->path));
   for (std::string_view name : split_blank(names)) {
     std::string file(name);
     auto held = sys::hold_entry(directory->fd, file);
-    // Some belong to controllers that are not here.
+    // Some belong to missing controllers.
     if (!held.ok() && held.error().kind == Kind::not_found) continue;
     sys::Fd entry = TRY(std::move(held));
     TRY(sys::change_owner(entry, uid, sys::kSameGroup, file));
@@ -163,14 +163,14 @@ Result<void> CgroupSet::give_to(uint32_t uid) const {
 }
 
 Result<std::vector<pid_t>> CgroupSet::processes() const {
-  // All hierarchies hold the same ones, but for a directory that an update had made when it was
-  // killed, and that is empty.
+  // All hierarchies hold the same processes. The exception is an empty directory that a killed
+  // update left.
   std::vector<pid_t> all;
   std::set<pid_t> seen;
   for (const auto& directory : directories_) {
     std::vector<pid_t> pids;
     TRY(append_processes(directory.fd, pids));
-    // Zero is one of another pid namespace, and stands for several.
+    // Zero stands for processes of other pid namespaces, possibly several.
     std::erase_if(pids, [&](pid_t pid) { return !seen.insert(pid).second; });
     all.insert(all.end(), pids.begin(), pids.end());
   }
@@ -190,7 +190,7 @@ Result<void> CgroupSet::freeze(Freeze state) const {
   }
   auto frozen = set_and_wait(freezer, freezer.freeze, freezer.frozen);
   if (frozen.ok()) return {};
-  // Half frozen is the worst state: nobody could end it.
+  // Half frozen is the worst state: no process of it could be ended.
   ignore(write_cgroup_file(directory->fd, freezer.wish, freezer.thaw));
   return std::move(frozen).error().with_context("cannot stop " + quote(directory->path));
 }
@@ -200,7 +200,7 @@ Result<bool> CgroupSet::is_frozen() const {
   if (directory == nullptr) return false;
   Freezer freezer = freezer_of(directory->fd, directory->version);
   auto text = sys::read_file_if_exists(directory->fd, freezer.wish);
-  // The last process has gone, and the directory with it.
+  // The last process has ended, and the directory is gone.
   if (!text.ok() && text.error().sys_errno == ENODEV) return false;
   const std::string said = TRY(std::move(text)).value_or("");
   std::string_view wish = trim(said);
@@ -208,12 +208,13 @@ Result<bool> CgroupSet::is_frozen() const {
 }
 
 Result<void> CgroupSet::signal_all(int signal) const {
-  // Nobody may fork while we go through the list, and what was frozen stays so.
+  // The freeze keeps processes from forking while we signal them; what was frozen stays frozen.
   bool thaw = !TRY(is_frozen()) && find_freezer() != nullptr && freeze(Freeze::freeze).ok();
   auto pids = processes();
   if (pids.ok()) {
     for (pid_t pid : *pids) {
-      // Zero is one of another pid namespace, and to kill(2) our own process group.
+      // Zero is a process of another pid namespace; for kill(2) it would mean our own process
+      // group.
       if (pid > 0) ignore(sys::send_signal(pid, signal));  // it may have ended
     }
   }
@@ -226,7 +227,7 @@ void CgroupSet::thaw_below() const {
   const auto* freezer = find_freezer();
   if (freezer == nullptr || freezer->version == Version::v2) return;
   ignore(visit_cgroups(freezer->fd, [](const sys::Fd& one) {
-    ignore(write_cgroup_file(one, "freezer.state", "THAWED"));  // it may have gone
+    ignore(write_cgroup_file(one, "freezer.state", "THAWED"));  // it may be gone
     return Result<void>();
   }));
 }
@@ -239,7 +240,7 @@ void CgroupSet::leave_frozen(const std::vector<pid_t>& pids) {
   const CgroupHierarchy* ours = layout->find("freezer");
   if (ours == nullptr || ours->version == Version::v2) return;
   for (pid_t pid : pids) {
-    // It may end at any moment.
+    // The process may end at any moment.
     auto text = sys::read_file(sys::cwd(), "/proc/" + std::to_string(pid) + "/cgroup", kLongest);
     if (!text.ok()) continue;
     CgroupLayout there = parse_cgroup_layout(*mounts, *text);
@@ -257,7 +258,7 @@ void CgroupSet::kill_in_v1() const {
   for (const Directory& directory : directories_) {
     if (directory.version == Version::v2) continue;
     ignore(visit_cgroups(directory.fd, [&](const sys::Fd& one) {
-      ignore(append_processes(one, pids));  // it may have gone
+      ignore(append_processes(one, pids));  // it may be gone
       return Result<void>();
     }));
   }
@@ -289,7 +290,7 @@ Result<void> CgroupSet::remove() {
   // A container ends with its pid namespace; without one, processes may have outlived the first.
   bool killed = false;
   auto end = [&] {
-    if (!std::exchange(killed, true)) ignore(kill_all());  // whoever stays, rmdir tells
+    if (!std::exchange(killed, true)) ignore(kill_all());  // rmdir reports processes that survive
   };
   for (const auto& directory : directories_) {
     auto removed = remove_directory(directory.path, end);

@@ -73,7 +73,7 @@ void add_quota(std::vector<Property>& properties, std::string_view value) {
   uint64_t per_second = UINT64_MAX;
   if (*quota < UINT64_MAX / kMicrosecond) {
     per_second = *quota * kMicrosecond / *period;
-    // systemd keeps whole percents and cuts the rest off, which may leave nothing.
+    // systemd rounds down to whole percents, possibly to zero.
     per_second = (per_second + kPercent - 1) / kPercent * kPercent;
   }
   properties.push_back(number("CPUQuotaPerSecUSec", per_second));
@@ -88,7 +88,7 @@ const std::map<std::string_view, const char*> kNumbers{
     {"cpu.weight", "CPUWeight"}, {"io.weight", "IOWeight"},
 };
 
-/// systemd knows no other place for the weight of BFQ.
+/// systemd has no property for io.bfq.weight, only IOWeight for io.weight.
 void add_property(std::vector<Property>& properties, CgroupWrite write) {
   if (write.instead.file == "io.weight") {
     write.file = write.instead.file;
@@ -117,7 +117,7 @@ std::optional<std::string> node_of(std::string_view line) {
   return "/dev/" + kind + "/" + std::string(words[1]);
 }
 
-/// False when the rules cannot be declared; then systemd is told to have none.
+/// False when the rules cannot be declared; then systemd is set to enforce none.
 Result<bool> add_devices(std::vector<Property>& properties,
                          const std::vector<oci::DeviceRule>& rules,
                          const std::vector<plan::HostNode>& nodes) {
@@ -148,7 +148,7 @@ Result<scope::Answer> ask(scope::Request request) {
   return answer;
 }
 
-/// The user's id outside of our user namespace, where his manager runs.
+/// The user's id outside of our user namespace, where the user's manager runs.
 std::optional<uint32_t> outer_uid() {
   uint32_t uid = sys::effective_uid();
   if (sys::in_initial_user_namespace()) return uid;
@@ -186,7 +186,7 @@ Result<std::vector<Property>> scope_limits(const oci::Resources& resources) {
 Result<std::optional<std::vector<scope::Device>>> scope_devices(
     const std::vector<oci::DeviceRule>& rules) {
   std::vector<scope::Device> devices;
-  bool is_list = true;  // what no rule names is denied
+  bool is_list = true;  // devices that no rule names are denied
   for (const auto& [file, line] : TRY(device_lines(with_default_devices(rules)))) {
     if (line == "a") {
       is_list = file == "devices.deny";
@@ -227,7 +227,7 @@ Result<StartedScope> start_scope(const plan::MakeCgroup& wanted, pid_t pid, cons
       text("Slice", wanted.scope->slice),
       flag("Delegate", true),
       flag("DefaultDependencies", false),
-      // A container that was killed must not stay as a failed unit that takes its name.
+      // A killed container must not leave a failed unit that occupies its name.
       text("CollectMode", "inactive-or-failed"),
       flag("CPUAccounting", true),
       flag("MemoryAccounting", true),
@@ -236,7 +236,7 @@ Result<StartedScope> start_scope(const plan::MakeCgroup& wanted, pid_t pid, cons
       number("TimeoutStopUSec", kGrace),
   };
   StartedScope started;
-  // A user's manager has no right to load a filter, and does not say so.
+  // A user's manager may not load a filter, and does not report that.
   if (!wanted.scope->user) {
     started.declares_devices =
         TRY(add_devices(request.properties, wanted.resources.devices, wanted.nodes));
@@ -256,7 +256,7 @@ Result<void> attach_to_scope(const std::string& unit, bool user, pid_t pid) {
 Result<void> update_scope(const std::string& unit, bool user, const oci::Resources& resources) {
   scope::Request request{.verb = "update", .user = user, .unit = unit};
   oci::Resources told = resources;
-  // Swap alone is relative to a limit that systemd knows and we do not.
+  // Without a memory limit, swap is relative to a limit that systemd knows and we do not.
   if (told.memory && told.memory->limit.value_or(0) == 0) told.memory->swap.reset();
   request.properties = TRY(scope_limits(told));
   if (!resources.devices.empty() && !user) {

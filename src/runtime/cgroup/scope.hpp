@@ -16,24 +16,24 @@
 
 namespace berth::runtime {
 
-/// What `resources` asks for, but for the devices, as properties of a unit. What systemd has no
-/// property for is left out: the caller writes all limits into the directory as well. Pure.
-/// Errors: those of v2_writes(). Source: systemd.resource-control(5).
+/// `resources` without the devices, as properties of a unit. Limits without a property in systemd
+/// are left out: the caller writes all limits into the directory as well. Pure. Errors: those of
+/// v2_writes(). Source: systemd.resource-control(5).
 Result<std::vector<scope::Property>> scope_limits(const oci::Resources& resources);
 
-/// `rules` as the list of what is allowed, which is all that systemd can be told; nothing when they
-/// are not one (the last rule for everything allows it, or a rule after it denies). Pure.
+/// `rules` as a list of allowed devices, the only form that systemd takes; nothing when they are no
+/// such list (the last rule for everything allows it, or a rule after it denies). Pure.
 /// Errors: corrupt (as compile_device_filter()).
 Result<std::optional<std::vector<scope::Device>>> scope_devices(
     const std::vector<oci::DeviceRule>& rules);
 
-/// Adds the host's own names of those devices in `list` that `nodes` has one for: below version 240
-/// systemd looks for /dev/char/195:0 as a file, which nobody makes for NVIDIA's devices. A name
-/// counts where it is that very device, and no link to it.
+/// Adds the host's own paths for those devices in `list` that `nodes` has one for: below version
+/// 240 systemd looks for /dev/char/195:0 as a file, which does not exist for NVIDIA's devices. A
+/// path counts if it is that very device, not a link to it.
 void add_names(std::vector<scope::Device>& list, const std::vector<plan::HostNode>& nodes);
 
 /// The directory of the user's own manager, "/run/user/1000", by XDG_RUNTIME_DIR or the user's
-/// number; nothing where none listens there. Source: systemd's user-runtime-dir@.service.
+/// number; nothing if no manager listens there. Source: systemd's user-runtime-dir@.service.
 std::optional<std::string> user_manager();
 
 /// A scope that systemd has made.
@@ -42,21 +42,20 @@ struct StartedScope {
   bool declares_devices = false;  ///< systemd enforces the device rules, now and after a reload
 };
 
-/// Lets systemd make the scope of `wanted` around the process `pid` and move it there, in all
+/// Makes systemd create the scope of `wanted` around the process `pid` and move it there, in all
 /// hierarchies.
 /// Errors: not_found (no berth-scope), exists (the unit), denied, interrupted (the process ended,
-/// systemd does not answer), those of the functions above. Nothing is left after one.
+/// systemd does not answer), those of the functions above. Nothing is left after an error.
 Result<StartedScope> start_scope(const plan::MakeCgroup& wanted, pid_t pid, const std::string& id);
 
-/// Lets systemd move a process into the scope, also from where the caller may not: a user's manager
-/// has the machine's one do it.
+/// Makes systemd move a process into the scope, even from a cgroup where the caller may not: a
+/// user's manager asks the machine's.
 Result<void> attach_to_scope(const std::string& unit, bool user, pid_t pid);
 
 /// Tells systemd about new limits, so that a reload does not bring back the old ones.
 Result<void> update_scope(const std::string& unit, bool user, const oci::Resources& resources);
 
-/// Kills what is left in the scope and waits until systemd has let go of it; one that is gone is
-/// fine.
+/// Kills what is left in the scope and waits until systemd has removed it; a missing scope is fine.
 Result<void> stop_scope(const std::string& unit, bool user);
 
 }  // namespace berth::runtime

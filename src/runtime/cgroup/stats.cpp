@@ -16,7 +16,7 @@ using Counters = std::vector<std::pair<std::string, uint64_t>>;
 constexpr uint64_t kNanosecond = 1'000'000'000;
 constexpr size_t kMostNumbers = 8192;
 
-/// One directory of the container, empty where it has none.
+/// One directory of the container, empty if it has none.
 class Source {
  public:
   explicit Source(const sys::Fd* directory) : directory_(directory) {}
@@ -35,7 +35,7 @@ class Source {
     if (trim(value) == "max") return UINT64_MAX;
     return parse_u64(trim(value));
   }
-  /// As number(), and signed: cpuset.sched_relax_domain_level.
+  /// As number(), but signed: cpuset.sched_relax_domain_level.
   std::optional<int64_t> signed_number(const std::string& file) const {
     return parse_i64(trim(text(file)));
   }

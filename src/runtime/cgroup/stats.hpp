@@ -14,18 +14,17 @@
 namespace berth::runtime {
 
 /// What the kernel has counted for a container, with the members that runc's `events` prints: cpu,
-/// cpuset, memory, pids, blkio, hugetlb, intel_rdt, network_interfaces. A member that nobody
-/// counts, because the container is not in that hierarchy, is missing; processor time is always
-/// known from cgroup v2 where there is one. Source: opencontainers/runc types/events.go;
-/// cgroup-v1/*.rst, cgroup-v2.rst.
+/// cpuset, memory, pids, blkio, hugetlb, intel_rdt, network_interfaces. A member is missing if the
+/// container is not in the hierarchy that counts it; cgroup v2, where mounted, always counts
+/// processor time. Source: opencontainers/runc types/events.go; cgroup-v1/*.rst, cgroup-v2.rst.
 json::Object stats_of(const CgroupSet& cgroups);
 
-/// How many of its processes the kernel has killed for want of memory; nothing where its memory is
-/// not counted, as it is for one that has no limit on cgroup v1.
+/// How many of its processes the OOM killer has killed; nothing if its memory is not counted, as
+/// without a limit on cgroup v1.
 /// Source: cgroup-v2.rst "memory.events"; cgroup-v1/memory.rst "OOM Control".
 std::optional<uint64_t> oom_kills(const CgroupSet& cgroups);
 
-// The readers of the kernel's tables; pure. Lines that make no sense are skipped.
+// The readers of the kernel's tables; pure. Malformed lines are skipped.
 
 /// "key value" lines: memory.stat, cpu.stat.
 std::vector<std::pair<std::string, uint64_t>> read_counters(std::string_view text);

@@ -28,7 +28,7 @@ std::set<std::string> controllers_of(const CgroupShare& share) {
   return controllers;
 }
 
-/// A value that can be written back: one word or number, as most files have.
+/// A value that can be written back: one word or number, as in most files.
 std::optional<std::string> plain_value(const sys::Fd& directory, const std::string& file) {
   auto text = sys::read_file_if_exists(directory, file, 4096);
   if (!text.ok() || !*text) return std::nullopt;
@@ -37,13 +37,13 @@ std::optional<std::string> plain_value(const sys::Fd& directory, const std::stri
   return is_table || value.empty() ? std::nullopt : std::optional(value);
 }
 
-/// The number in a file; nothing for "max" and where there is none.
+/// The number in a file; nothing for "max" or a missing file.
 std::optional<int64_t> number_in(const sys::Fd& directory, const std::string& file) {
   auto value = plain_value(directory, file);
   return value ? parse_i64(split_blank(*value).front()) : std::nullopt;
 }
 
-/// Why `write` has no file, or none that is ours, in a directory that we have.
+/// Why `write` finds no file, or none that we may write, in `directory`.
 std::string why_no_file(const std::string& directory, const CgroupWrite& write) {
   size_t manager = directory.find("/user@");
   if (manager == std::string::npos) return "no '" + directory + "/" + write.file + "'";
@@ -53,7 +53,7 @@ std::string why_no_file(const std::string& directory, const CgroupWrite& write) 
          "[Service] Delegate=cpu cpuset io memory pids";
 }
 
-/// Where `pid` is in `hierarchy`, which is somewhere below its mount.
+/// The cgroup of `pid` in `hierarchy`, somewhere below its mount.
 std::optional<std::string> place_of(pid_t pid, const CgroupHierarchy& hierarchy) {
   auto mounts = sys::read_file(sys::cwd(), "/proc/self/mountinfo");
   auto own = sys::read_file(sys::cwd(), "/proc/" + std::to_string(pid) + "/cgroup");
@@ -66,9 +66,9 @@ std::optional<std::string> place_of(pid_t pid, const CgroupHierarchy& hierarchy)
 
 }  // namespace
 
-// A file that is not there, or not ours to write, is an unmet limit; a value that the kernel
-// refuses is an error. Values that depend on one another (memory and memory with swap, runtime and
-// period) are tried again after the others. All are tried: runtime-spec config-linux.md "Unified".
+// A missing or unwritable file is an unmet limit; a value that the kernel refuses is an error.
+// Values that depend on one another (memory and memory with swap, runtime and period) are retried
+// after the others. All are tried: runtime-spec config-linux.md "Unified".
 Result<void> CgroupSet::apply(const Directory& directory, const std::vector<CgroupWrite>& writes) {
   auto write_one = [&](const CgroupWrite& write) {
     auto written = write_cgroup_file(directory.fd, write.file, write.value);
@@ -129,7 +129,7 @@ Result<void> CgroupMaker::update(const oci::Resources& resources, const CgroupSe
   for (const auto& unmet : made_.unmet_) TRY(accept(unmet));
   if (!resources.devices.empty()) {
     auto rules = resources.devices;
-    // The files of v1 add to what there is.
+    // Writes to the v1 files add to the present list.
     rules.insert(rules.begin(), {false, "a", {}, {}, "rwm"});
     auto unmet = TRY(restrict_devices(rules));
     if (unmet) {
@@ -137,7 +137,7 @@ Result<void> CgroupMaker::update(const oci::Resources& resources, const CgroupSe
       TRY(accept(made_.unmet_.back()));
     }
   }
-  // Also where no directory is new: a limit counts for those who are inside.
+  // Even if no directory is new: a limit holds only for processes that are inside.
   if (!made_.directories_.empty()) TRY(populate(before));
   undo_.commit();
   return {};
@@ -193,7 +193,7 @@ Result<void> CgroupMaker::populate(size_t before) {
     more = false;
     std::vector<pid_t> all = TRY(made_.processes());
     if (all.empty() && made_.directories_.size() == before) return {};
-    // Who removes the container now does not know of a new directory.
+    // The process that removes the container now does not know of the new directory.
     if (all.empty()) return make_error(Kind::not_found, "container not running: it has no process");
     for (const auto& directory : made_.directories_) {
       std::vector<pid_t> inside;
@@ -244,7 +244,7 @@ Result<void> CgroupMaker::check_use(const oci::Resources& resources) const {
   return {};
 }
 
-/// Two members of the spec that are one value in v2: the half that is not given is the present one.
+/// Two members of the spec are one value in v2: the half that is missing is read from the cgroup.
 Result<oci::Resources> CgroupMaker::complete(oci::Resources resources) const {
   const auto* memory = made_.find("memory");
   bool is_relative = resources.memory && resources.memory->swap.value_or(0) > 0 &&

@@ -12,7 +12,7 @@ namespace berth::runtime {
 struct CgroupView {
   std::string path;
   std::string name;  ///< below the container's /sys/fs/cgroup; empty: it is the whole mount
-  /// Links to it, as distributions have them beside a hierarchy of several controllers: "cpu" and
+  /// Links to it, which distributions make beside a hierarchy of several controllers: "cpu" and
   /// "cpuacct" beside "cpu,cpuacct".
   std::vector<std::string> links{};
 };

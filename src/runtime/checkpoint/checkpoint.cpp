@@ -21,7 +21,7 @@
 namespace berth::runtime {
 namespace {
 
-// Memory is written at the speed of a disk, or to a page server at that of a network.
+// Memory is written at the speed of a disk, or of the network to a page server.
 constexpr std::chrono::hours kLongestDump{24};
 constexpr int kStandardStreams = 3;
 
@@ -38,7 +38,7 @@ std::string field_of(std::string_view text, std::string_view name) {
   return {};
 }
 
-/// "pipe:[123]" of a descriptor, and how it is open. An empty name: it is gone.
+/// "pipe:[123]" of a descriptor, and its open mode. An empty name: it is closed.
 struct Descriptor {
   std::string name;
   uint64_t access = 0;  ///< O_RDONLY, O_WRONLY or O_RDWR
@@ -70,7 +70,7 @@ bool ends_outside(const Descriptor& pipe, const std::vector<pid_t>& processes) {
   return true;
 }
 
-/// One checkpoint on its way; the order is checkpoint().
+/// Makes one checkpoint; the order of the steps is in checkpoint().
 class Dump {
  public:
   Dump(const Store& store, const CheckpointRequest& request, Found found)
@@ -133,7 +133,7 @@ Result<void> Dump::add_namespaces() {
   const auto* spawn = plan::find<plan::Spawn>(plan_);
   bool has_network =
       std::find(spawn->created.begin(), spawn->created.end(), "network") != spawn->created.end();
-  // Interfaces and routes are the business of whoever made them, as in runc.
+  // The creator of the network restores interfaces and routes, as in runc.
   if (has_network) append_checkpoint(words_, {"--empty-ns", "net"});
   for (const auto& space : TRY(outside_namespaces(plan_))) {
     if (space.key.empty()) continue;
@@ -147,7 +147,7 @@ Result<void> Dump::add_namespaces() {
 
 Result<std::string> Dump::key_of(const sys::Fd& root, const MountLine& mount) const {
   auto place = sys::open_in_root(root, mount.point, O_PATH | O_NOFOLLOW);
-  // Another mount covers it: its name is as good as any.
+  // If another mount covers it, its old name will do.
   if (!place.ok()) return mount.point;
   bool covered = TRY(sys::is_device(*place, "c", 1, 3, mount.point));
   return covered ? std::string(kNullKey) : mount.point;
@@ -210,14 +210,14 @@ Result<void> Dump::prepare() {
   words_ = criu_command(program, verb(), directories_, request_.criu);
   append_checkpoint(words_, {"--tree", process(), "--root", found_.state.rootfs});
   if (request_.leave_running) words_.emplace_back("--leave-running");
-  // The one that CgroupSet::freeze() thaws.
+  // The freezer that CgroupSet::freeze() thaws.
   const sys::Fd* freezer = found_.cgroups.directory("");
   if (freezer == nullptr) freezer = found_.cgroups.directory("freezer");
   if (freezer != nullptr) {
     append_checkpoint(words_,
                       {"--freeze-cgroup", TRY(sys::read_link(sys::cwd(), sys::fd_path(*freezer)))});
   }
-  // libnftables is a part of criu, iptables a package of its own.
+  // libnftables is part of criu, iptables is a separate package.
   if (!has_iptables()) append_checkpoint(words_, {"--network-lock", "nftables"});
   TRY(add_pages());
   TRY(add_namespaces());
@@ -233,7 +233,7 @@ Result<void> Dump::run() {
   options.args = words_;
   options.env = criu_environment();
   options.working_directory = "/";
-  // It lets go of the container by itself when it fails, but not when it is killed.
+  // criu thaws the container itself when it fails, but not when it is killed.
   options.die_with_parent = false;
   if (request_.status_fd) options.keep = {static_cast<int>(*request_.status_fd)};
   auto output = TRY(sys::run_command(std::move(options), "", kLongestDump));

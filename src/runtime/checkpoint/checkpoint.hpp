@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime. Capabilities: the caller's. Hostile: the container's processes; what the
-// kernel says of their descriptors and mounts is passed to criu as words.
+// kernel says about their descriptors and mounts is passed to criu as arguments.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@
 
 namespace berth::runtime {
 
-/// What is asked for with checkpoint.
+/// The arguments of checkpoint.
 struct CheckpointRequest {
   std::string id;
   CriuOptions criu;
-  std::string parent_path;  ///< images of the pre-dump before, relative to those that are made
+  std::string parent_path;  ///< images of the previous pre-dump, relative to the new ones
   std::string page_server;  ///< "ADDRESS:PORT"
   std::optional<uint64_t> status_fd;
   bool leave_running = false;
-  bool pre_dump = false;  ///< only memory, and the container goes on
+  bool pre_dump = false;  ///< only memory, and the container continues
 };
 
-/// Writes the processes of a running or paused container into image files and ends it, unless it is
-/// to be left running. On failure the container goes on as it was.
+/// Writes the processes of a running or paused container into image files, and ends it unless it is
+/// to be left running. On failure the container continues as before.
 /// Errors: usage (its status, a flag), unsupported (find_criu(), check_restorable()), io (criu's
 /// own reasons).
 Result<void> checkpoint(const Store& store, const CheckpointRequest& request, Log& log);

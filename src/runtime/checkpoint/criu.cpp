@@ -46,7 +46,7 @@ Result<void> check(const std::string& program) {
   options.working_directory = "/";
   auto output = TRY(sys::run_command(std::move(options), "", kCheckTime));
   if (output.status.shell_code() == 0) return {};
-  // The first is the cause, those behind it what came of that.
+  // The first is the cause, the others are its consequences.
   auto errors = errors_of(output.out + output.err);
   std::string reason = errors.empty() ? std::string(trim(output.err)) : errors.front();
   return make_error(
@@ -75,7 +75,7 @@ bool has_iptables() {
 }
 
 Result<std::string> find_criu() {
-  // Not through PATH: it runs with all that its caller may do.
+  // Not through PATH: it runs with all rights of its caller.
   constexpr std::array<const char*, 4> kPlaces = {"/usr/local/sbin/criu", "/usr/sbin/criu",
                                                   "/usr/bin/criu", "/sbin/criu"};
   for (const char* place : kPlaces) {

@@ -16,7 +16,7 @@
 /// CRIU as a program: docs/decisions/0076.
 namespace berth::runtime {
 
-/// What checkpoint and restore are both asked for, as runc's flags have it.
+/// Options that checkpoint and restore share, named as in runc.
 struct CriuOptions {
   std::string image_path;  ///< empty: "checkpoint" in the working directory
   std::string work_path;   ///< for logs and statistics; empty: the images' directory
@@ -31,14 +31,14 @@ struct CriuOptions {
   std::string manage_cgroups_mode = "soft";
 };
 
-/// The criu of this machine, which its own check says can work here.
-/// Errors: unsupported (there is none, or the first reason that its check gives).
+/// The criu of this machine, if its own check says that it can work here.
+/// Errors: unsupported (no criu, or the first reason that its check prints).
 Result<std::string> find_criu();
 
 /// The environment of criu: it starts iptables and tar.
 std::vector<std::string> criu_environment();
 
-/// Whether criu finds the program that it locks a network with unless told otherwise.
+/// Whether criu finds iptables, its default program to lock a network.
 bool has_iptables();
 
 /// Absolute directories, so that criu can run in "/".
@@ -47,20 +47,19 @@ struct CriuDirectories {
   std::string work;
 };
 enum class MakeImages { no, yes };
-/// Makes those that are missing, that of the images only when told to. Errors: not_found, denied.
+/// Makes missing directories; that of the images only if `make` says so. Errors: not_found, denied.
 Result<CriuDirectories> open_criu_directories(const CriuOptions& options, MakeImages make);
 
-/// "criu VERB" with what both verbs have: directories, log and flags.
+/// "criu VERB" with the arguments that both verbs share: directories, log and flags.
 std::vector<std::string> criu_command(const std::string& program, const std::string& verb,
                                       const CriuDirectories& directories,
                                       const CriuOptions& options);
 
-/// Why criu failed: what its log calls errors, the last three of them. `printed` stands in for a
-/// log that was never made.
+/// Why criu failed: the last three errors of its log. `printed` is used when there is no log.
 Error criu_error(const CriuDirectories& directories, const std::string& verb,
                  const sys::ExitStatus& status, std::string_view printed);
 
-/// A namespace that lies outside of the container's images, because it was joined by its path.
+/// A namespace that is not part of the container's images, because the container joined it by path.
 struct OutsideNamespace {
   std::string type;  ///< "net"
   std::string key;   ///< "extRootNetNS", as runc has it

@@ -55,8 +55,8 @@ bool is_tmpfs_at_or_above(const plan::Plan& plan, const std::string& path) {
   });
 }
 
-/// The root file system as criu wants it, in a mount namespace that ends with criu: a mount of its
-/// own, with every place to mount on.
+/// The root file system in the form that criu needs, in a mount namespace that ends with criu: a
+/// mount of its own, with all mount points.
 class Root {
  public:
   static Result<Root> make(const std::string& rootfs, const plan::Plan& plan,
@@ -75,9 +75,9 @@ class Root {
 
   const std::string& path() const { return path_; }
 
-  /// What the host has at the place `key` of the container, on which nothing of the config is
-  /// mounted: below the source of the mount around it, or in the root. Whoever writes there may
-  /// have put a link in its place, which leads nowhere else.
+  /// The host's file for the container's path `key`, on which the config mounts nothing: below the
+  /// source of the mount around it, or in the root. A process that can write there may have put a
+  /// link in its place; the link cannot lead elsewhere.
   Result<sys::Fd> find(const std::string& key) const {
     const std::pair<const std::string, std::string>* nearest = nullptr;
     for (const auto& entry : sources_) {  // sorted: a longer one comes later
@@ -91,7 +91,7 @@ class Root {
   const std::map<std::string, std::string>& sources() const { return sources_; }
 
  private:
-  // Where they follow the host's mounts they are binds of the directories that the images name.
+  // If they follow the host's mounts they are binds of the directories named in the images.
   Result<void> add_cgroups(const plan::Plan& plan, const CgroupStarts& starts,
                            const std::string& cgroup) {
     const auto* mount = plan::find<plan::MountCgroups>(plan);
@@ -140,12 +140,12 @@ class Root {
   std::map<std::string, std::string> sources_;  ///< by the place in the container
 };
 
-/// Mounts for criu, which finds them by path, in a directory that nobody else can change. They end
-/// with criu's mount namespace.
+/// Mounts for criu, which finds them by path, in a directory that no other process can change. They
+/// end with criu's mount namespace.
 class Views {
  public:
-  /// Hides what lies in `directory`, which others cannot rename; by its path, since the handle may
-  /// be of another mount namespace.
+  /// Hides the content of `directory`, which others cannot rename; by its path, since the handle
+  /// may be of another mount namespace.
   static Result<Views> make(const sys::Fd& directory) {
     Views views;
     views.path_ = TRY(sys::read_link(sys::cwd(), sys::fd_path(directory)));
@@ -154,7 +154,7 @@ class Views {
     return views;
   }
 
-  /// The path at which `shown` is seen with all that is mounted in it.
+  /// The path that shows `shown` with everything mounted in it.
   Result<std::string> add(const sys::Fd& shown) {
     std::string name = std::to_string(count_++);
     struct stat info = TRY(sys::stat_fd(shown, name));
@@ -174,7 +174,7 @@ class Views {
   size_t count_ = 0;
 };
 
-/// criu, and what it is told: the words that need the root's mounts are made in the child.
+/// criu and its arguments: those that need the root's mounts are made in the child.
 class CriuRestore final : public Reviver {
  public:
   CriuRestore(const RestoreRequest& request, Detach detach) : request_(request), detach_(detach) {}
@@ -217,12 +217,12 @@ Result<void> CriuRestore::read() {
     auto parts = split(key, '/');
     bool climbs = std::find(parts.begin(), parts.end(), "..") != parts.end();
     if (key.starts_with("/") && !climbs) continue;
-    return make_error(Kind::corrupt,
-                      std::string(kOutsideMountsFile) + ": " + quote(key) + " is no place");
+    return make_error(Kind::corrupt, std::string(kOutsideMountsFile) + ": " + quote(key) +
+                                         " is not a mount point");
   }
   words_ = criu_command(program, "restore", directories_, request_.criu);
   append_restore(words_, {"--restore-detached", "--evasive-devices"});
-  // As our child, so that we can wait for its end. Otherwise whoever adopts it does.
+  // As our child, so that we can wait for its end; otherwise its new parent does.
   if (detach_ == Detach::no) words_.emplace_back("--restore-sibling");
   if (!request_.lsm_profile.empty())
     append_restore(words_, {"--lsm-profile", request_.lsm_profile});
@@ -233,18 +233,18 @@ Result<void> CriuRestore::read() {
     const auto* hooks = std::get_if<plan::RunHooks>(&step);
     bool early =
         hooks != nullptr && (hooks->stage == "prestart" || hooks->stage == "createRuntime");
-    // Whatever they set up for the processes is there before those go on.
+    // What the hooks set up for the processes exists before the processes continue.
     if (early && !hooks->hooks.empty()) leave_stopped_ = true;
   }
   if (leave_stopped_) words_.emplace_back("--leave-stopped");
   return {};
 }
 
-// criu's own place is where the container's processes are to be: it was put there.
+// The container's processes belong into criu's own cgroup: criu was moved there for that.
 Result<void> CriuRestore::add_cgroups() {
   std::string own = TRY(sys::read_file(sys::cwd(), "/proc/self/cgroup", 65536));
   for (std::string_view line : split(trim(own), '\n')) {
-    // "9:cpu,cpuacct:/a", and "0::/a" for v2, which stands for all that are not named.
+    // "9:cpu,cpuacct:/a", and "0::/a" for v2, which covers all that are not named.
     size_t first = line.find(':');
     size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
     if (second == std::string_view::npos) continue;
@@ -332,7 +332,7 @@ Result<Child> CriuRestore::prepare(const Launched& launched, int cgroup) {
   if (child.pid == 0) {
     ours.reset();
     Channel channel(std::move(theirs));
-    // Nobody is left to tell when that fails.
+    // If that fails, no process is left to report to.
     ignore(channel.send(to_report(become_criu(channel, launched), Stage::engine)));
     ::_exit(1);
   }
@@ -341,8 +341,8 @@ Result<Child> CriuRestore::prepare(const Launched& launched, int cgroup) {
                .in_cgroup = in_cgroup};
 }
 
-// A process that was run in the foreground gets SIGKILL when its parent ends, and criu has brought
-// that back too.
+// A process of a foreground run gets SIGKILL when its parent ends, and criu restores that setting
+// too.
 Result<void> CriuRestore::check_alive(pid_t pid) const {
   auto status = sys::read_file(sys::cwd(), "/proc/" + std::to_string(pid) + "/status", 65536);
   bool dies = !status.ok();
@@ -350,7 +350,7 @@ Result<void> CriuRestore::check_alive(pid_t pid) const {
        status.ok() ? split(*status, '\n') : std::vector<std::string_view>()) {
     if (line.starts_with("State:")) dies = dies || line.find("(zombie)") != std::string_view::npos;
     if (!line.starts_with("ShdPnd:")) continue;
-    // Sixteen hexadecimal digits; SIGKILL is bit 8, the lowest of the third from the end.
+    // Sixteen hexadecimal digits; SIGKILL is bit 8, the lowest bit of the third digit from the end.
     std::string_view digits = trim(line.substr(7));
     if (digits.size() < 3) continue;
     char third = digits[digits.size() - 3];
@@ -358,8 +358,8 @@ Result<void> CriuRestore::check_alive(pid_t pid) const {
   }
   if (!dies) return {};
   return make_error(Kind::interrupted,
-                    "restore the container: its first process has ended with criu; one that was "
-                    "run in the foreground lives no longer than who restores it",
+                    "restore the container: its first process has ended with criu; a container "
+                    "that ran in the foreground ends with the process that restores it",
                     "berth-runtime restore without --detach");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime, and a child of it that becomes criu. Capabilities: the caller's. Hostile:
-// the root file system, in which the places of mounts are made by handle; the image is trusted.
+// the root file system, in which mount points are made by handle; the image is trusted.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace berth::runtime {
 
-/// What is asked for with restore.
+/// The arguments of restore.
 struct RestoreRequest {
   LaunchRequest launch;
   CriuOptions criu;
@@ -21,9 +21,9 @@ struct RestoreRequest {
   std::string lsm_mount_context;  ///< in place of the one in the images
 };
 
-/// Makes a container whose processes come out of the images of a checkpoint; its config, root file
-/// system and limits are those of the bundle. In the foreground it stays until the end, removes the
-/// container and gives its exit status, detached it gives 0. On failure nothing of it is left.
+/// Makes a container from the images of a checkpoint; its config, root file system and limits are
+/// those of the bundle. In the foreground it stays until the end, removes the container and returns
+/// its exit status; detached it returns 0. On failure nothing of it is left.
 /// Errors: unsupported (find_criu(), check_restorable()), io (criu's own reasons), exists.
 Result<int> restore(const Store& store, RestoreRequest request, Detach detach, Report& report,
                     Log& log);

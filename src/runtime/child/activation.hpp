@@ -15,11 +15,12 @@ struct Activation {
   std::string names{};  ///< LISTEN_FDNAMES
 };
 
-/// What `environment`, our own, says. LISTEN_PID of another process says that they are not for us;
-/// none at all is taken as crun takes it: they are.
+/// Reads the LISTEN_* variables of `environment`, our own. A LISTEN_PID of another process means
+/// that the sockets are not for us; without LISTEN_PID they are, as under crun.
 Activation read_activation(const std::vector<std::string>& environment);
 
-/// Tells a program that this process becomes of them; what `env` says of others goes.
+/// Sets the LISTEN_* variables in `env` for the program that this process becomes; removes the old
+/// ones.
 void add_activation(const Activation& activation, std::vector<std::string>& env);
 
 }  // namespace berth::runtime

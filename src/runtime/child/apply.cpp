@@ -66,14 +66,13 @@ Result<void> refuse_directory(int number, const char* stream) {
   sys::Fd fd(number);
   auto info = sys::stat_fd(fd, stream);
   fd.release();
-  if (!info.ok() || !S_ISDIR(info->st_mode)) return {};  // one that is closed harms nobody
+  if (!info.ok() || !S_ISDIR(info->st_mode)) return {};  // a closed one is harmless
   return make_error(Kind::usage, std::string(stream) + " is a directory of the host");
 }
 
 // From here on the kernel resolves paths that the image chose: its program, that program's "#!"
 // line and ELF interpreter. No descriptor may be left through which /proc/self/fd/N leads to a
-// directory of the host (CVE-2024-21626); that they close on exec is too late. Sockets lead
-// nowhere.
+// directory of the host (CVE-2024-21626); close on exec would be too late. Sockets lead nowhere.
 Result<void> close_host_descriptors(Inside& inside) {
   inside.root.reset();
   inside.parents = Parents();
@@ -88,7 +87,7 @@ Result<void> close_host_descriptors(Inside& inside) {
   return sys::close_all_from(
       3 + static_cast<unsigned>(inside.prepared.preserve_fds),
       {inside.channel.fd().get(), inside.prepared.start_socket.get(), inside.terminal.get(),
-       // Regular files, closed before the image's program is looked for.
+       // Regular files, which are closed before the image's program is looked up.
        loader.image_cache.get(), loader.image_path.get(), loader.cache.get(), loader.path.get(),
        loader.configuration.get(), loader.original.get(), loader.kept.get()});
 }
@@ -115,7 +114,7 @@ Result<void> enter_root_for_good(Inside& inside, const plan::EnterRoot& step) {
   return close_host_descriptors(inside);
 }
 
-/// A path may lead to the namespace of the caller, whose settings are the machine's.
+/// A path may lead to the caller's own namespace, with the machine's settings.
 Result<void> check_not_shared(const Inside& inside, const std::string& space,
                               const std::string& member) {
   if (!inside.shared.contains(space)) return {};
@@ -155,7 +154,7 @@ Result<void> fork_again(Inside& inside, uint64_t namespaces) {
   ::_exit(told.ok() ? 0 : kEngineFailed);
 }
 
-/// In a user namespace that was just entered: files made from here on belong to its root.
+/// In a user namespace that was just entered: new files belong to its root from here on.
 Result<void> be_root(const plan::Plan& plan) {
   const auto* identity = plan::find<plan::SetIdentity>(plan);
   bool keep = identity != nullptr && identity->keep_groups;
@@ -179,7 +178,7 @@ Result<void> set_sysctl(Inside& inside, const plan::SetSysctl& step) {
   TRY(check_not_shared(inside, step.space, "linux.sysctl: " + quote(step.key)));
   std::string path = "/proc/sys/" + step.key;
   std::replace(path.begin() + 10, path.end(), '.', '/');
-  // Through the host's procfs: the file belongs to the namespaces of whoever opens it.
+  // Through the host's procfs: the file belongs to the namespaces of the process that opens it.
   sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
   return sys::write_all(file, step.value, path);
 }
@@ -199,7 +198,7 @@ Result<void> set_oom_score(const plan::SetOomScore& step) {
   return sys::write_all(file, std::to_string(step.score), "/proc/self/oom_score_adj");
 }
 
-/// Of a hook that runs inside: the environment of the container's program.
+/// For a hook that runs inside: the environment of the container's program.
 Result<HookPlace> place_inside(const plan::Plan& plan, Inside& inside) {
   HookPlace place;
   if (const auto* program = plan::find<plan::Execute>(plan)) place.env = program->env;
@@ -222,7 +221,8 @@ Result<void> call_hooks(const plan::Plan& plan, Inside& inside, const plan::RunH
     return run_hooks(step.stage, step.hooks, public_state(state, "created"),
                      TRY(place_inside(plan, inside)));
   }
-  // In the root, whose files such hooks name without a slash in front, as under runc.
+  // The working directory is the root: such hooks name its files without a leading slash, as under
+  // runc.
   std::string directory = inside.root ? sys::fd_path(inside.root) : state.bundle;
   return run_hooks(step.stage, step.hooks, public_state(state, "creating"), {directory, true});
 }
@@ -239,8 +239,8 @@ Result<void> join_container(const plan::Plan& plan, Inside& inside,
                             const plan::JoinContainer& step) {
   const Joined& joined = *inside.prepared.joined;
   // The container sees this process once it is in its pid namespace. Until then it stays outside,
-  // and has nothing of the host any more when it comes: neither a root nor a descriptor, which
-  // CAP_SYS_PTRACE in the container could reach through (CVE-2016-9962).
+  // and when it enters it holds neither a root nor a descriptor of the host, which CAP_SYS_PTRACE
+  // in the container could reach through (CVE-2016-9962).
   TRY(sys::forbid_tracing());
   if (joined.namespaces != 0) {
     TRY(sys::setns(joined.first_process, joined.namespaces, "of the container"));
@@ -257,7 +257,7 @@ Result<void> join_container(const plan::Plan& plan, Inside& inside,
 Result<void> make_keyring() {
   auto made = sys::make_session_keyring();
   if (made.ok()) return made;
-  // Where we may not use keys at all, neither may the container.
+  // If we may not use keys at all, the container may not either.
   bool none = made.error().sys_errno == ENOSYS || made.error().sys_errno == EPERM;
   if (none) return {};
   Error error = std::move(made).error();
@@ -270,31 +270,31 @@ Result<void> set_affinity(const plan::SetAffinity& step) {
   return {};
 }
 
-/// The one place where steps are carried out. The sentence above each case says why a caller
-/// without rights on the host may ask for it.
+/// The only place that executes steps. The sentence above each case says why a caller without
+/// rights on the host may ask for it.
 Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step& step) {
   return std::visit(
       Overload{
-          // The parent's own.
+          // Done by the parent.
           [&](const plan::MakeCgroup&) { return Result<void>(); },
-          // Joining needs the rights over the namespace, which the kernel checks.
+          // Joining needs rights over the namespace, which the kernel checks.
           [&](const plan::Spawn& s) { return enter_namespaces(plan, inside, s); },
           // The kernel checks the rights over each namespace; what comes next is bounded by the
           // container's config.
           [&](const plan::JoinContainer& s) { return join_container(plan, inside, s); },
-          // The namespace is new and the container's.
+          // The namespace is new and belongs to the container.
           [&](const plan::EnterTimeNamespace& s) { return enter_time_namespace(inside, s); },
-          // The parent's own; the child never sees it.
+          // Done by the parent; the child never sees it.
           [&](const plan::JoinResctrl&) { return Result<void>(); },
-          // The kernel decides who may change to which label.
+          // The kernel checks the change of label.
           [&](const plan::SetLabels& s) { return set_labels(s); },
-          // Better ones than one has need CAP_SYS_NICE.
+          // Better values than the present ones need CAP_SYS_NICE.
           [&](const plan::SetScheduler& s) { return set_scheduler(s); },
-          // Better ones than one has need CAP_SYS_NICE or CAP_SYS_ADMIN.
+          // Better values than the present ones need CAP_SYS_NICE or CAP_SYS_ADMIN.
           [&](const plan::SetIoPriority& s) { return set_io_priority(s); },
           // Within the nodes of the cpuset.
           [&](const plan::SetMemoryPolicy& s) { return set_memory_policy(s); },
-          // Concerns this process alone.
+          // Affects only this process.
           [&](const plan::SetPersonality& s) { return set_personality(s); },
           // Within the processors of the cpuset.
           [&](const plan::SetAffinity& s) { return set_affinity(s); },
@@ -302,31 +302,31 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::ResetAffinity& s) { return reset_affinity(s); },
           // Within the cpuset, as any program may for itself.
           [&](const plan::PreferPlace& s) { return prefer_place(s); },
-          // Takes away.
+          // Only removes.
           [&](const plan::MakeKeyring&) { return make_keyring(); },
           // Only this mount namespace changes.
           [&](const plan::IsolateMounts&) { return isolate_mounts(); },
-          // Shows what the process behind the caller already lies in.
+          // Shows only the cgroup that the process behind the caller is in already.
           [&](const plan::EnterCgroupNamespace&) {
             return sys::unshare(CLONE_NEWCGROUP, "cgroup namespace");
           },
-          // The layers are opened with the rights of the caller.
+          // The layers are opened with the caller's rights.
           [&](const plan::MountOverlayRoot& s) { return mount_overlay_root(inside, s); },
-          // The same, and nothing is written.
+          // The same, read-only.
           [&](const plan::MountLayers& s) { return mount_layers(inside, s); },
-          // A view of a directory that the caller can reach.
+          // A view of a directory that is accessible to the caller.
           [&](const plan::BindRoot& s) { return bind_root(inside, s); },
           // The kernel decides which types this user namespace may mount.
           [&](const plan::MountFilesystem& s) { return mount_file_system(inside, s); },
-          // A view of a file that the caller can reach; restrictions of its mount stay.
+          // A view of a file that is accessible to the caller; restrictions of its mount stay.
           [&](const plan::MountBind& s) { return mount_bind(inside, s); },
-          // The kernel decides whose mount and whose file system it is.
+          // The kernel checks the rights over the mount and its file system.
           [&](const plan::ChangeMount& s) { return change_mount(inside, s); },
-          // The container's own directories and no others.
+          // Only the container's own directories.
           [&](const plan::MountCgroups& s) { return mount_cgroups(inside, s); },
           // Making a node needs CAP_MKNOD of the machine; the device cgroup limits its use.
           [&](const plan::MakeNode& s) { return make_node(inside, s); },
-          // A view of a node that the caller can reach, checked to be the device it should be.
+          // A view of a node that is accessible to the caller, checked to be the expected device.
           [&](const plan::BindNode& s) { return bind_node(inside, s); },
           // A name inside the root.
           [&](const plan::MakeLink& s) { return make_link(inside, s); },
@@ -338,56 +338,56 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::FillLoaderFiles& s) { return fill_loader_files(inside, s); },
           // A terminal of the container's own devpts.
           [&](const plan::MakeConsole& s) { return make_console(inside, s); },
-          // Takes away.
+          // Only removes.
           [&](const plan::MaskPaths& s) { return mask_paths(inside, s); },
-          // Takes away.
+          // Only removes.
           [&](const plan::MakeReadonly& s) { return make_readonly(inside, s); },
           // The parent's own, with the caller's rights; what follows may name the interfaces.
           [&](const plan::MoveInterfaces&) { return Result<void>(); },
-          // The network namespace is new and the container's.
+          // The network namespace is new and belongs to the container.
           [&](const plan::RaiseLoopback&) { return sys::raise_loopback(); },
-          // plan::make() let through only keys of the container's namespaces.
+          // plan::make() accepted only keys of the container's namespaces.
           [&](const plan::SetSysctl& s) { return set_sysctl(inside, s); },
-          // The uts namespace is the container's.
+          // The UTS namespace belongs to the container.
           [&](const plan::SetHostname& s) { return set_hostname(inside, s); },
-          // The uts namespace is the container's.
+          // The UTS namespace belongs to the container.
           [&](const plan::SetDomainname& s) { return set_domainname(inside, s); },
-          // The kernel lets nobody lower it below what they have without CAP_SYS_RESOURCE.
+          // The kernel refuses a lower score without CAP_SYS_RESOURCE.
           [&](const plan::SetOomScore& s) { return set_oom_score(s); },
           // Hooks are the caller's programs with the caller's rights.
           [&](const plan::RunHooks& s) { return call_hooks(plan, inside, s); },
-          // Nothing of the host is left in reach.
+          // Nothing of the host stays within reach.
           [&](const plan::EnterRoot& s) { return enter_root_for_good(inside, s); },
-          // A directory that the caller can reach; nothing is mounted.
+          // A directory that is accessible to the caller; nothing is mounted.
           [&](const plan::EnterSharedRoot& s) { return enter_shared_root(inside, s); },
-          // The kernel lets nobody raise a hard limit without CAP_SYS_RESOURCE.
+          // The kernel refuses a higher hard limit without CAP_SYS_RESOURCE.
           [&](const plan::SetRlimit& s) {
             return sys::set_rlimit(s.resource, s.soft, s.hard, s.type);
           },
-          // Takes away.
+          // Only removes.
           [&](const plan::LimitCapabilities& s) { return sys::limit_bounding_set(s.bounding); },
           // A directory inside the root, opened by handle.
           [&](const plan::EnterDirectory& s) { return enter_directory(inside, s); },
-          // Ids of this user namespace, and read back.
+          // Ids of this user namespace, read back after the change.
           [&](const plan::SetIdentity& s) {
             return set_identity(inside, s, *plan::find<plan::EnterDirectory>(plan));
           },
           // Only capabilities that this process has already.
           [&](const plan::SetCapabilities& s) { return set_capabilities(s); },
-          // Concerns this process alone.
+          // Affects only this process.
           [&](const plan::SetUmask& s) {
             sys::set_umask(s.mask);
             return Result<void>();
           },
-          // Takes away.
+          // Only removes.
           [&](const plan::ForbidNewPrivileges&) { return sys::forbid_new_privileges(); },
-          // Takes away.
+          // Only removes.
           [&](const plan::LoadSeccomp&) { return load_filter(inside); },
-          // Looks at files with the rights of the container's user.
+          // Examines files with the rights of the container's user.
           [&](const plan::FindProgram& s) { return find_program(inside, s); },
           // Reads a file of the root with the rights of the container's user.
           [&](const plan::FindHome& s) { return find_home(inside, s); },
-          // Waits for somebody who can reach the state directory.
+          // Waits for a process that can reach the state directory.
           [&](const plan::AwaitStart&) { return await_start(inside); },
           // Both wait for berth-runtime alone.
           [&](const plan::AwaitCgroup&) { return await_cgroup(inside); },
@@ -405,7 +405,7 @@ int exit_code(const Error& error, Stage stage) {
 
 [[noreturn]] void fail(Inside& inside, const Error& error, Stage stage) {
   const Channel& listener = inside.ready ? inside.starter : inside.channel;
-  ignore(listener.send(to_report(error, stage)));  // nobody there: nobody to tell
+  ignore(listener.send(to_report(error, stage)));  // the other end may be closed
   ::_exit(exit_code(error, stage));
 }
 
@@ -426,12 +426,11 @@ void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel,
   sys::reset_signals();
   ignore(sys::die_with_parent(SIGKILL));  // cannot fail for a valid signal
   sys::set_umask(0);
-  // A new process leads no group, so it cannot fail. One that will make another needs none: a
-  // session costs a scheduling group of the kernel's.
+  // A new process leads no group, so it cannot fail. One that will make another process needs no
+  // session: it would cost a scheduling group in the kernel.
   bool forks_again = prepared.joined && prepared.joined->forks_again();
   if (!forks_again) ignore(sys::new_session());
-  // What the caller has left open is not the container's; all that we open is closed on exec
-  // anyway.
+  // What the caller has left open is not the container's; what we open ourselves is CLOEXEC.
   auto closed = sys::close_on_exec_from(3 + static_cast<unsigned>(prepared.preserve_fds));
   if (!closed.ok()) fail(inside, closed.error(), Stage::engine);
   for (const auto& step : plan.steps) {

@@ -14,7 +14,8 @@
 namespace berth::runtime {
 namespace {
 
-// A container once had another file mounted over these, and the label went there (CVE-2019-16884).
+// Runtimes once wrote labels into a file that the container had mounted over these
+// (CVE-2019-16884).
 Result<sys::Fd> open_of_procfs(const std::string& path) {
   sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
   if (TRY(sys::file_system_type(file, path)) != PROC_SUPER_MAGIC) {
@@ -31,11 +32,11 @@ Result<void> write_label(const std::string& path, const std::string& text) {
 Result<void> set_apparmor(const std::string& profile) {
   std::string text = "exec " + profile;
   auto written = write_label("/proc/self/attr/apparmor/exec", text);
-  // COMPAT(5.8): delete when that is our baseline. The file was shared by all modules.
+  // COMPAT(5.8): delete when that is our baseline. Before it all security modules share this file.
   if (!written.ok() && written.error().kind == Kind::not_found) {
     written = write_label("/proc/self/attr/exec", text);
   }
-  // The file is there: what the kernel did not find is the profile.
+  // The file exists: ENOENT is about the profile.
   if (!written.ok() && written.error().kind == Kind::not_found) {
     return make_error(Kind::not_found, "AppArmor profile " + quote(profile) + " is not loaded");
   }
@@ -58,7 +59,7 @@ Result<void> enter_time_namespace(Inside& inside, const plan::EnterTimeNamespace
     TRY_CTX(sys::write_all(file, text, path), "cannot shift the clocks");
   }
   inside.time_offsets.reset();
-  // Until here it is only for children, and its clocks could be set.
+  // So far it is only for children, and its clocks can still be set.
   std::string own = "/proc/self/ns/time_for_children";
   sys::Fd space = TRY(sys::open_at(sys::cwd(), own, O_RDONLY));
   return sys::setns(space, CLONE_NEWTIME, own);
@@ -109,8 +110,8 @@ Result<void> prefer_place(const plan::PreferPlace& step) {
   if (!step.processors.empty()) ignore(sys::set_affinity(step.processors));
   auto policy = sys::memory_policy();
   if (step.memory_nodes.empty() || !policy.ok() || *policy != MPOL_DEFAULT) return {};
-  // Linux 5.15 knows the one for several. Before it memory is best left to come from where each
-  // process runs: one of them for all would be far for the others.
+  // MPOL_PREFERRED_MANY needs Linux 5.15. Before it the default, local allocation, is better than
+  // one preferred node, which would be far for the processes of the others.
   int mode = step.memory_nodes.size() == 1 ? MPOL_PREFERRED : MPOL_PREFERRED_MANY;
   ignore(sys::set_memory_policy(mode, step.memory_nodes));
   return {};

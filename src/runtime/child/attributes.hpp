@@ -19,8 +19,8 @@ Result<void> set_labels(const plan::SetLabels& step);
 Result<void> set_scheduler(const plan::SetScheduler& step);
 Result<void> set_io_priority(const plan::SetIoPriority& step);
 Result<void> set_memory_policy(const plan::SetMemoryPolicy& step);
-/// Never fails: what the kernel refuses is left out, and so is memory where the caller has a
-/// policy of his own.
+/// Never fails: what the kernel refuses is skipped, and memory is left alone where the caller has
+/// set a memory policy.
 Result<void> prefer_place(const plan::PreferPlace& step);
 /// Never fails: what the kernel refuses stays as it is.
 Result<void> reset_affinity(const plan::ResetAffinity& step);

@@ -39,7 +39,7 @@ struct Born {
 Result<Born> bear(uint64_t flags, int cgroup) {
   auto cloned = sys::clone3(flags, cgroup);
   bool in_cgroup = cloned.ok() && cgroup >= 0;
-  // A kernel before 5.7, or a place that is not ours to start in: move it there afterwards.
+  // A kernel before 5.7, or a cgroup in which we may not start processes: move it afterwards.
   if (!cloned.ok() && cgroup >= 0) cloned = sys::clone3(flags, -1);
   if (!cloned.ok()) return std::move(cloned).error();
   return Born{std::move(*cloned), in_cgroup};
@@ -91,7 +91,7 @@ Result<Child> make_child_in(const plan::Plan& plan, Prepared& prepared, const pl
       apply(plan, prepared, Channel(std::move(theirs)),
             tasks_files.ok() ? std::move(*tasks_files) : std::vector<sys::Fd>());
     }
-    // Its parent is ours, and its number is of our pid namespace, in which we still are.
+    // It is our child, with a number in our pid namespace, which we are still in.
     auto sent = born.ok() ? teller.send(Message::born, born->in_cgroup ? kInCgroup : "",
                                         born->process.pid, born->process.pidfd)
                           : teller.send(to_report(born.error(), Stage::engine));
@@ -132,7 +132,7 @@ Result<void> await_second_fork(Child& child) {
     auto incoming = TRY(child.channel.receive());
     if (!incoming) return make_error(Kind::interrupted, "join the container: it has ended");
     if (incoming->report.message == Message::born) {
-      // It ends having told us, and is waited for when there is time.
+      // It has reported and ends; it is reaped later.
       child.first_born = std::move(child.process);
       child.process =
           sys::Process(static_cast<pid_t>(incoming->report.number), std::move(incoming->passed));
@@ -166,7 +166,7 @@ Result<void> give_rights(const plan::Plan& plan, const Prepared& prepared,
 
 Result<void> prepare_filter(const plan::Plan& plan, Prepared& prepared) {
   const auto* seccomp = plan::find<plan::LoadSeccomp>(plan);
-  // The child does not wait for a program that there is not.
+  // Without a filter the child does not wait for a program.
   if (seccomp == nullptr) return give_rights(plan, prepared, {});
   if (needs_listener(seccomp->profile) && seccomp->profile.listener_path.empty()) {
     return make_error(Kind::usage, "config.json: linux.seccomp.listenerPath: missing");
@@ -188,7 +188,7 @@ Result<FilterSize> write_filter(const plan::Plan& plan, const Prepared& prepared
 }
 
 void tell_confined(const Channel& channel, FilterSize filter) {
-  // It may have failed already; who attends to it hears why.
+  // It may have failed already; its report says why.
   ignore(channel.send(Message::confined, {}, filter.instructions));
 }
 

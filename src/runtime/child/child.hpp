@@ -21,10 +21,10 @@ namespace berth::runtime {
 struct Child {
   sys::Process process;
   Channel channel{sys::Fd()};
-  bool in_cgroup = false;     ///< it was born in the v2 directory
-  bool moves_itself = false;  ///< into those of v1, before all else
-  sys::Process first_born{};  ///< what was cloned, where that made `process` in its place
-  /// What `process` said before we had heard of it.
+  bool in_cgroup = false;     ///< CLONE_INTO_CGROUP put it into the v2 directory
+  bool moves_itself = false;  ///< into the v1 cgroups, before all else
+  sys::Process first_born{};  ///< the cloned process, if `process` is another one that it made
+  /// What `process` said before we knew of it.
   std::deque<Channel::Incoming> early{};
 
   /// The next message, or nothing when the other end is closed. Errors: as Channel::receive().
@@ -32,47 +32,48 @@ struct Child {
 };
 
 /// Makes the process, which goes through the steps from Spawn or JoinContainer on. `namespaces` are
-/// CLONE_NEW*; to be born in the v2 directory of `cgroups` is only a wish, and so is that the child
-/// moves itself into those of v1: add_to_cgroups() does what is left.
+/// CLONE_NEW*. CLONE_INTO_CGROUP into the v2 directory of `cgroups`, and the child's own move into
+/// those of v1, are best effort: add_to_cgroups() does the rest.
 Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint64_t namespaces,
                          const CgroupSet& cgroups);
 
-/// The same in the birth place of `spawn`, where it has one (is_born_into_others()): by a process
-/// that enters it, makes the child as one of ours, and ends. So this process stays where it is, and
-/// hooks run outside of the container's pid namespace.
+/// The same for a `spawn` with a birth place (is_born_into_others()): a helper process enters it,
+/// makes the child as our child, and ends. So this process stays in its own namespaces, and hooks
+/// run outside of the container's pid namespace.
 /// Errors: not_found, denied (a namespace), interrupted.
 Result<Child> make_child_in(const plan::Plan& plan, Prepared& prepared, const plan::Spawn& spawn,
                             uint64_t namespaces, const CgroupSet& cgroups);
 
-/// Moves the child's process, `child.process`, where it is not yet. Errors: as CgroupSet::add().
+/// Moves `child.process` into the cgroups that it is not in yet. Errors: as CgroupSet::add().
 Result<void> add_to_cgroups(const Child& child, const CgroupSet& cgroups);
 
-/// Where the child joins a namespace that counts for its children only, it makes another in its
-/// place: waits to hear of that. The new one may be faster than the news: what it says meanwhile is
-/// kept for receive(). Errors: interrupted (both have ended; why is what receive() gives).
+/// A child that joins a namespace which affects only its children makes another process in its
+/// place; waits for the news of that. The new process may be faster than the news: what it says
+/// meanwhile is kept for receive(). Errors: interrupted (both have ended; receive() has the
+/// reason).
 Result<void> await_second_fork(Child& child);
 
-/// Makes room in `prepared` for the seccomp program that the plan asks for.
+/// Reserves room in `prepared` for the seccomp program of the plan.
 /// Errors: corrupt, unsupported (a flag that is unknown).
 Result<void> prepare_filter(const plan::Plan& plan, Prepared& prepared);
 struct FilterSize {
   int64_t instructions = 0;  ///< none: the plan asks for no filter
 };
-/// Compiles it into that room, which the child sees. Errors: corrupt (the profile).
+/// Compiles the program into that room, which the child shares. Errors: corrupt (the profile).
 Result<FilterSize> write_filter(const plan::Plan& plan, const Prepared& prepared);
-/// Tells the child that it is where it belongs, and its filter there.
+/// Tells the child that its cgroups and its filter are ready.
 void tell_confined(const Channel& channel, FilterSize filter);
 
-/// Places the child and hears it out. When it has ended before it was placed, its own report is the
-/// reason, and that it cannot be found any more only a consequence.
+/// Calls `place`, then `attend`. When the child ended before it was placed, its own report is the
+/// error: that `place` does not find it is only a consequence.
 Result<void> settle(const Child& child, const std::function<Result<void>()>& place,
                     const std::function<Result<void>()>& attend);
 
-// What stands beside a descriptor on its way, as runc has it.
+// The name that accompanies a passed descriptor, as in runc.
 inline constexpr std::string_view kConsoleName = "/dev/ptmx";
 inline constexpr std::string_view kPidfdName = "pidfd";
 
-/// Sends a descriptor to the socket at `path`, with a name as runc's protocol wants it.
+/// Sends a descriptor to the socket at `path`, with a name as runc's protocol requires.
 Result<void> hand_over(const std::string& path, const sys::Fd& passed, std::string_view name);
 
 }  // namespace berth::runtime

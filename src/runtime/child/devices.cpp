@@ -27,8 +27,8 @@ mode_t type_bits(const std::string& type) {
 
 Result<void> make(Inside& inside, const plan::MakeNode& step) {
   Parents::Place parent = TRY(inside.parents.open(inside.root, inside.own_dev, step.path));
-  // In a volume a node would be everybody's on the host, under no device cgroup; one that is there
-  // will do.
+  // In a volume, host processes outside the device cgroup could use a new node; one that exists
+  // there is accepted.
   auto made = parent.is_own
                   ? sys::make_node(parent.directory, parent.name, type_bits(step.type) | step.mode,
                                    step.major, step.minor)
@@ -39,7 +39,7 @@ Result<void> make(Inside& inside, const plan::MakeNode& step) {
     // the requested device, the runtime MUST generate an error."
     sys::Fd there = TRY(sys::open_at(parent.directory, parent.name, O_PATH | O_NOFOLLOW));
     if (TRY(sys::is_device(there, step.type, step.major, step.minor, step.path))) return {};
-    return make_error(Kind::exists, "another file is in its place");
+    return make_error(Kind::exists, "there is another file at this path");
   }
   TRY(std::move(made));
   if (step.uid == 0 && step.gid == 0) return {};
@@ -48,7 +48,7 @@ Result<void> make(Inside& inside, const plan::MakeNode& step) {
   return sys::change_owner(node, step.uid, step.gid, step.path);
 }
 
-// A place for a bind under its own name: a link that the image left there is not followed.
+// A target for a bind under its own name: a link in the image is not followed.
 Result<sys::Fd> open_place(Inside& inside, const std::string& path) {
   Parents::Place parent = TRY(inside.parents.open(inside.root, inside.own_dev, path));
   auto made =
@@ -58,12 +58,12 @@ Result<sys::Fd> open_place(Inside& inside, const std::string& path) {
   sys::Fd place = TRY(sys::open_at(parent.directory, parent.name, O_PATH | O_NOFOLLOW));
   struct stat info = TRY(sys::stat_fd(place, path));
   if (S_ISLNK(info.st_mode) || S_ISDIR(info.st_mode)) {
-    return make_error(Kind::exists, "another file is in its place");
+    return make_error(Kind::exists, "there is another file at this path");
   }
   return place;
 }
 
-// The parent's view where the container's user namespace keeps us from the node's directory.
+// The parent's view, if the container's user namespace keeps us from the node's directory.
 const sys::Fd* take_held(Inside& inside) {
   const auto& held = inside.prepared.held_sources;
   const sys::Fd* node = held ? &held->nodes[inside.nodes_taken++] : nullptr;
@@ -75,7 +75,7 @@ Result<void> bind(Inside& inside, const plan::BindNode& step) {
   auto opened = sys::open_at(sys::cwd(), step.source, O_PATH);
   bool is_denied = !opened.ok() && opened.error().kind == Kind::denied && held != nullptr;
   sys::Fd source = TRY(is_denied ? sys::duplicate(*held) : std::move(opened));
-  // The name is the host's, but what it is may have changed since the grant was decided.
+  // The path is the host's, but its device may have changed since the grant was decided.
   if (!TRY(sys::is_device(source, step.type, step.major, step.minor, step.source))) {
     return make_error(Kind::denied,
                       quote(step.source) + " is not " + number(step.type, step.major, step.minor));
@@ -95,8 +95,8 @@ Result<void> bind(Inside& inside, const plan::BindNode& step) {
 }
 
 Result<sys::Fd> open_console(Inside& inside, const plan::MakeConsole& step) {
-  // Opening a device may already do something, and the container's rules for devices may not hold
-  // yet: first looked at, then opened.
+  // Opening a device may have effects, and the container's device rules may not be active yet:
+  // checked first, then opened.
   sys::Fd found = TRY(sys::open_in_root(inside.root, "/dev/pts/ptmx", O_PATH));
   if (!TRY(sys::is_device(found, "c", 5, 2, "/dev/pts/ptmx"))) {
     return make_error(Kind::denied, "'/dev/pts/ptmx' is not the terminal multiplexer");
@@ -124,20 +124,20 @@ Result<void> console(Inside& inside, const plan::MakeConsole& step) {
 
 Result<void> replace(Inside& inside, const plan::ReplaceLink& step) {
   Parents::Place parent = TRY(inside.parents.open(inside.root, inside.own_dev, step.path));
-  // Who wrote the configuration's annotations may not be who wrote its mounts.
+  // The author of the configuration's annotations may not be the author of its mounts.
   if (!parent.is_own) return lies_in_another_mount(step.path);
   const auto& [directory, name, is_own] = parent;
   auto made = sys::make_symlink(step.text, directory, name);
   if (made.ok() || made.error().kind != Kind::exists) return made;
   auto there = TRY(sys::stat_entry(directory, name));
   if (there && S_ISDIR(there->st_mode)) {
-    return make_error(Kind::exists, "a directory is in its place");
+    return make_error(Kind::exists, "there is a directory at this path");
   }
   if (there && S_ISLNK(there->st_mode)) {
     auto text = sys::read_link(directory, name);
     if (text.ok() && *text == step.text) return {};
   }
-  // In one step, as ln(1) -sf does: who shares the root sees one or the other.
+  // Atomic, unlike ln(1) -sf: a process that shares the root sees the old link or the new one.
   std::string other = ".link-" + sys::random_hex(16);
   TRY(sys::make_symlink(step.text, directory, other));
   auto renamed = sys::rename(directory, other, directory, name);
@@ -166,7 +166,7 @@ Result<void> make_link(Inside& inside, const plan::MakeLink& step) {
   if (!made.ok() && made.error().kind != Kind::exists) {
     return std::move(made).error().with_context(context);
   }
-  return {};  // what the image has in its place is its own affair
+  return {};  // whatever the image has there stays
 }
 
 Result<void> replace_link(Inside& inside, const plan::ReplaceLink& step) {

@@ -60,7 +60,7 @@ Result<void> apply_map(const sys::Fd& mount, const std::string& what, const plan
   return mapped.ok() ? std::move(mapped) : explain(mapped.error(), what, map);
 }
 
-/// Something below the root of another process, which is in another mount namespace.
+/// A path below the root of another process, in another mount namespace.
 struct Elsewhere {
   std::string process;  ///< "/proc/7"
   std::string path;     ///< "/dev/shm", in its root
@@ -82,8 +82,8 @@ Result<sys::Fd> take_view(const Elsewhere& place, const sys::Fd& space, bool rec
   return std::move(TRY(make_view(source, recursive, place.path)).detached);
 }
 
-// The kernel gives a view of a mount to those alone who are in its mount namespace: a child goes
-// there, follows no link out of that root, and hands back what it found.
+// The kernel allows a view of a mount only to processes in its mount namespace: a child enters it,
+// follows no link out of that root, and passes back what it found.
 Result<sys::Fd> view_of_other(const Elsewhere& place, bool recursive) {
   sys::Fd space = TRY(sys::open_at(sys::cwd(), place.process + "/ns/mnt", O_RDONLY));
   auto [ours, theirs] = TRY(sys::socket_pair());
@@ -111,19 +111,19 @@ Result<sys::Fd> make(const plan::MountBind& step) {
   if (!view.ok() && step.id_map) return explain(view.error(), step.source, *step.id_map);
   sys::Fd mount = std::move(TRY(std::move(view)).detached);
   if (!mount) {
-    // The old ways of mounting cannot keep a mount out of sight.
+    // The old mount calls cannot make a detached mount.
     return make_error(Kind::unsupported,
                       "hold a mount of " + quote(step.source) + ": needs Linux 5.2");
   }
   if (step.id_map) TRY(apply_map(mount, step.source, *step.id_map));
   if (step.peer) return mount;
-  // As all that the container's mount namespace has of the host.
+  // As everything that the container's mount namespace has of the host.
   TRY(sys::mount_setattr(mount, 0, 0, propagation_flag(plan::Propagation::slave),
                          sys::Recursive::yes, step.source));
   return mount;
 }
 
-/// Whether a device of the host holds the file system: another source is a mere name.
+/// Whether a device of the host holds the file system: other sources are mere names.
 bool is_on_device(const std::string& source) {
   auto found = sys::open_at(sys::cwd(), source, O_PATH);
   if (!found.ok()) return false;
@@ -148,7 +148,7 @@ bool is_early(const plan::MountBind& step) {
 }
 
 bool is_early(const plan::MountFilesystem& step) {
-  // These show the namespaces of whoever makes them: the parent's are the host's.
+  // These show the namespaces of the process that mounts them: the parent's are the host's.
   bool shows_maker = step.type == "proc" || step.type == "sysfs" || step.type == "mqueue";
   return step.id_map.has_value() || (step.source.starts_with("/") && !shows_maker);
 }

@@ -13,9 +13,9 @@
 
 namespace berth::runtime {
 
-/// Takes descriptor `number` of the child, its seccomp listener, to the agent at
+/// Passes descriptor `number` of the child, its seccomp listener, to the agent at
 /// linux.seccomp.listenerPath, together with the state of the container (`status` in it), and lets
-/// the child go on. Errors: not_found, denied, io (nobody listens there).
+/// the child continue. Errors: not_found, denied, io (no agent listens there).
 /// Source: runtime-spec config-linux.md "The Container Process State", seccomp_unotify(2).
 Result<void> pass_listener(const plan::LoadSeccomp& step, const State& state,
                            std::string_view status, const Child& child, int64_t number);

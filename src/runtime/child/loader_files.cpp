@@ -44,8 +44,8 @@ Result<StateFile> make_file(const sys::Fd& entry, const std::string& name) {
   file.writable = TRY(sys::open_at(entry, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
   TRY(sys::change_mode(file.writable, 0644, name));  // our umask may say 077
   file.path = TRY(sys::read_link(sys::cwd(), sys::fd_path(file.writable)));
-  // The child's user namespace may not let it reach our state directory. Where we may not take a
-  // view (an ordinary user), or the kernel cannot, the directory is the child's own.
+  // The child's user namespace may not let it reach our state directory. Without a view (an
+  // ordinary user, or an old kernel) the child owns the directory.
   auto view = make_view(file.writable, false, name);
   if (view.ok()) file.mount = std::move(view->detached);
   return file;
@@ -57,8 +57,8 @@ bool is_of_root(const sys::Fd& root, const sys::Fd& place, const std::string& pa
   return ours.ok() && its.ok() && *ours == *its;
 }
 
-// In a volume only the file that is there under this very name counts: a link, the image's or the
-// volume's, would name any file of the volume, and we can reach those that its owner has shut off.
+// In a volume only a file under this very name counts: a link could name any file of the volume,
+// and we can reach files that the volume's owner has closed to others.
 Result<void> check_of_image(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
   if (is_of_root(root, place, path)) return {};
   size_t slash = path.rfind('/');
@@ -68,11 +68,11 @@ Result<void> check_of_image(const sys::Fd& root, const sys::Fd& place, const std
     struct stat found = TRY(sys::stat_fd(place, path));
     if (exact && exact->st_dev == found.st_dev && exact->st_ino == found.st_ino) return {};
   }
-  return make_error(Kind::denied, "a link leads " + quote(path) + " to another mount");
+  return make_error(Kind::denied, "a symbolic link leads " + quote(path) + " to another mount");
 }
 
-// We may read more than the container's user: what is not for everybody is not for its loader
-// either.
+// We may read more than the container's user: a file that is not world-readable is not for its
+// loader either.
 sys::Fd open_for_all(const sys::Fd& root, const std::string& path, int64_t max_bytes) {
   auto place = sys::open_in_root(root, path, O_PATH);
   if (!place.ok() || !refuse_kernel_target(*place, path).ok()) return {};
@@ -103,8 +103,8 @@ Result<void> cover(Inside& inside, const StateFile& file, const std::string& pat
   return {};
 }
 
-// The image's bytes, as far as they are there. It is the container's own file: that it changes or
-// cannot be read harms nobody else.
+// The image's bytes, as far as they can be read. It is the container's own file: a change or an
+// error harms only the container.
 std::string content(const sys::Fd& file, int64_t max_bytes) {
   constexpr const char* kName = "the image's loader file";
   if (!file) return {};
@@ -127,7 +127,7 @@ std::string musl_path(const std::vector<scan::LoaderEntry>& entries, std::string
   return join(directories, "\n") + "\n" + (image.empty() ? std::string(kMuslDefault) : image);
 }
 
-// Whatever is wrong with the package, the driver's own libraries are there.
+// If the package is unusable in any way, the driver's own libraries remain.
 void add_compat(const oci::CompatRequest& request, std::vector<scan::LoaderEntry>& entries) {
   auto look = scan::find_compat(OwnRoot(), request.container_root, kMachine);
   if (!look.ok() || !look->package) return;
@@ -149,8 +149,8 @@ Result<void> note_made(const Inside& inside, const std::string& path) {
   return sys::write_all(inside.prepared.loader_made, path + "\n", path);
 }
 
-// For linkers alone, and for a loader that has lost its cache: what the image has comes first, and
-// a root that cannot be changed is none the worse.
+// The links serve linkers, and loaders that have lost their cache: the image's own files win, and a
+// root that cannot be changed does without.
 Result<void> make_links(const Inside& inside) {
   for (const scan::LibraryLink& link : inside.prepared.loader_links) {
     size_t slash = link.path.rfind('/');
@@ -164,8 +164,8 @@ Result<void> make_links(const Inside& inside) {
 }
 
 /// A new file in the place of the image's cache, with the same bytes until it is filled, so that a
-/// start that fails takes nothing away. Nothing where the root has a link, a device, a mount or a
-/// file that we do not read there, or cannot be written to.
+/// failed start loses nothing. Nothing if the root has a link, a device, a mount or an unreadable
+/// file there, or is not writable.
 Result<sys::Fd> put_cache(const Inside& inside, const sys::Fd& image) {
   auto directory = open_target(inside.root, "/etc", TargetType::directory, MakeIn::mount_of_root);
   if (!directory.ok() || !is_of_root(inside.root, *directory, "/etc")) return sys::Fd();
@@ -200,14 +200,14 @@ Result<void> make_main_configuration(const Inside& inside) {
   return sys::write_all(*made, scan::kMainConfigurationText, scan::kMainConfiguration);
 }
 
-// What ldconfig is to find is told in a file of its own name, which nobody replaces.
+// A file with its own name, which no package replaces, tells ldconfig the directories.
 Result<void> cover_configuration(Inside& inside) {
   const StateFile& file = inside.prepared.loader_configuration;
   TRY(make_main_configuration(inside));
   bool is_new = !sys::open_in_root(inside.root, scan::kLoaderConfiguration, O_PATH).ok();
   auto covered = cover(inside, file, scan::kLoaderConfiguration);
-  // A volume of the user's is there, and ldconfig goes by that; or no directory, which it passes
-  // over.
+  // A user's volume is there, and ldconfig uses that; or the directory is missing, and ldconfig
+  // skips it.
   bool has_no_place = !covered.ok() && (covered.error().kind == Kind::denied ||
                                         covered.error().sys_errno == ENOTDIR);
   if (has_no_place) return {};
@@ -274,7 +274,7 @@ Result<void> fill_loader_files(Inside& inside, const plan::FillLoaderFiles& step
   std::string image = content(loader.image_cache, kMaxCache);
   sys::IgnoredSignal limit(SIGXFSZ);
   std::string merged = scan::merged_loader_cache(image, added);
-  // First what is needed to take it back.
+  // First save what is needed to undo it.
   if (loader.original) {
     // What an earlier start has left, after a crash of the machine, is not the image's.
     std::string original = scan::loader_cache_without(image, added);
@@ -282,7 +282,7 @@ Result<void> fill_loader_files(Inside& inside, const plan::FillLoaderFiles& step
     TRY_CTX(sys::write_all(loader.kept, merged, kCachePath), context);
   }
   if (loader.cache_in_root) {
-    // Before the first byte is another: no limit and no full disk is met in the middle.
+    // Before the first byte is changed: neither a limit nor a full disk can interrupt the writing.
     TRY_CTX(sys::reserve(loader.cache, merged.size(), kCachePath), context);
   }
   TRY_CTX(sys::write_all(loader.cache, merged, kCachePath), context);

@@ -16,15 +16,14 @@ namespace berth::runtime {
 /// Errors: io.
 Result<void> make_loader_files(const plan::Plan& plan, const sys::Fd& entry, Prepared& prepared);
 
-/// Puts the container's cache into its root, with the image's bytes; where that has no place for
-/// it, and where the step says so, lays a file of the state over the image's. Errors: denied (a
+/// Puts the container's cache, with the image's bytes, into its root; where that has no place for
+/// it, and where the step says so, mounts a file of the state over the image's. Errors: denied (a
 /// link into the kernel's file systems or to another mount where a file would have to be made),
 /// exists and usage (no file), io.
 Result<void> place_loader_files(Inside& inside, const plan::PlaceLoaderFiles& step);
 
-/// Writes what was placed, and lets go of all handles. What the image has is taken if it is a whole
-/// cache of a sane size, else it counts as none; so does a compat package. Errors: io (the limit
-/// for file sizes).
+/// Writes the placed files and closes all handles. The image's cache is used if it is whole and of
+/// a sane size, else ignored; likewise a compat package. Errors: io (the limit for file sizes).
 Result<void> fill_loader_files(Inside& inside, const plan::FillLoaderFiles& step);
 
 }  // namespace berth::runtime

@@ -48,7 +48,7 @@ Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path
 
 namespace {
 
-// Without a handle of the result, which nobody needs: a container has a dozen of these.
+// Without a handle of the result, which is not needed: a container has a dozen of these.
 Result<void> bind_over(const sys::Fd& source, const sys::Fd& target, const std::string& path) {
   NewMount view = TRY(make_view(source, false, path));
   if (view.detached) {
@@ -65,8 +65,8 @@ Result<void> mask_file(Inside& inside, const sys::Fd& target, const std::string&
   if (!TRY(sys::is_device(host, "c", 1, 3, "/dev/null"))) {
     return make_error(Kind::denied, "'/dev/null' of the host is not the null device");
   }
-  // Root in the container owns that inode: on a read-only mount it is read and written as before,
-  // but its mode, owner and times stay the host's. The others are views of this mount.
+  // Root in the container owns that inode: a read-only mount still allows reads and writes of the
+  // device, but its mode, owner and times stay the host's. The others are views of this mount.
   plan::MountAttributes attributes;
   attributes.set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
   NewMount view = TRY(make_view(host, false, path));
@@ -76,7 +76,7 @@ Result<void> mask_file(Inside& inside, const sys::Fd& target, const std::string&
 
 Result<void> mask_directory(Inside& inside, const sys::Fd& target, const std::string& path) {
   if (inside.empty_tree) return bind_over(inside.empty_tree, target, path);
-  // One for all: each tmpfs of its own costs a super block at start and at the end.
+  // One for all: each separate tmpfs costs a superblock at start and at the end.
   NewMount empty =
       TRY(make_file_system("tmpfs", "tmpfs", {"size=4k", "nr_inodes=2", "mode=755"}, kHarmless));
   plan::MountAttributes harmless;
@@ -89,9 +89,9 @@ void remember_view(Inside& inside, const std::string& path, sys::Fd mount) {
   if (path == "/proc" || path == "/sys") inside.kernel_views.emplace_back(path, std::move(mount));
 }
 
-// Below /proc and /sys by the handle of what was mounted there: whoever can write to the image may
-// have exchanged the directory's name since, and a path that is missing is not restricted
-// (CVE-2019-19921, CVE-2023-28642).
+// Below /proc and /sys through the handle of the mount there: a process that can write to the image
+// may have replaced the directory since; a missing path is not restricted (CVE-2019-19921,
+// CVE-2023-28642).
 Result<sys::Fd> open_restricted(const Inside& inside, const std::string& path) {
   const auto& views = inside.kernel_views;
   for (auto view = views.rbegin(); view != views.rend(); ++view) {
@@ -133,8 +133,8 @@ Result<NewMount> make_or_take(Inside& inside, const plan::MountFilesystem& step,
   return make_file_system(step.type, step.source, data, attributes);
 }
 
-// The kernel refuses a new procfs in a user namespace if mounts hide a part of the procfs that is
-// there: the new one would show that part (mount_too_revealing() in fs/namespace.c).
+// The kernel refuses a new procfs in a user namespace if mounts cover a part of the existing
+// procfs: the new one would show that part (mount_too_revealing() in fs/namespace.c).
 Error explain_covered(Error error, const std::string& type) {
   if (error.sys_errno != EPERM || type != "proc") return error;
   return std::move(error).with_hint(
@@ -147,8 +147,8 @@ bool says(const std::vector<std::string>& data, std::string_view key) {
                      [&](const std::string& option) { return option.starts_with(key); });
 }
 
-// A tmpfs looks like the directory that it hides unless its options say otherwise, as under runc:
-// the kernel's default, writable for everybody, is for /tmp.
+// A tmpfs gets the mode of the directory that it hides unless its options name one, as under runc:
+// the kernel's default, world-writable, is for /tmp.
 void keep_mode(const sys::Fd& root, const std::string& target, std::vector<std::string>& data) {
   if (says(data, "mode=")) return;
   auto there = sys::open_in_root(root, target, O_PATH | O_DIRECTORY);
@@ -188,7 +188,7 @@ Result<NewMount> view_of_source(Inside& inside, const plan::MountBind& step) {
   return view;
 }
 
-// What is missing is made as what the source is.
+// A missing target is made with the type of the source.
 Result<sys::Fd> open_bind_target(const sys::Fd& root, const NewMount& view,
                                  const plan::MountBind& step) {
   auto found = sys::open_in_root(root, step.target, O_PATH | (step.links.target ? O_NOFOLLOW : 0));
@@ -201,7 +201,7 @@ Result<sys::Fd> open_bind_target(const sys::Fd& root, const NewMount& view,
                      S_ISDIR(info.st_mode) ? TargetType::directory : TargetType::file);
 }
 
-/// Makes the link that the source is. One that is there already will do.
+/// Copies the link that the source is. An existing one is accepted.
 Result<void> copy_link(const Inside& inside, const plan::MountBind& step, const std::string& text) {
   Parents parents;
   Parents::Place parent = TRY(parents.open(inside.root, inside.own_dev, step.target));
@@ -305,14 +305,14 @@ Result<void> mount_file_system(Inside& inside, const plan::MountFilesystem& step
     filled = TRY(sys::mount_id(mount.detached, step.target));
   }
   sys::Fd attached = TRY_CTX(attach(std::move(mount), target, attributes, step.target), context);
-  // An old kernel has made it in its place.
+  // An old kernel has mounted it directly on the target.
   if (step.copy_up && TRY(sys::mount_id(attached, step.target)) != filled) {
     TRY_CTX(copy_up(target, attached, step), context);
   }
   if (attributes.set != step.attributes.set) {
     TRY_CTX(set_attributes(attached, read_only(), step.target), context);
   }
-  // A devtmpfs is the machine's own, wherever it is mounted.
+  // A devtmpfs belongs to the machine, wherever it is mounted.
   if (step.target == "/dev") inside.own_dev.reset();
   if (step.target == "/dev" && step.type == "tmpfs") {
     inside.own_dev = TRY(sys::duplicate(attached));
@@ -376,7 +376,7 @@ Result<void> mount_cgroups(Inside& inside, const plan::MountCgroups& step) {
         .with_context(context);
   }
   // Only the container's own directories appear; without any (no permission for cgroups) an empty
-  // directory hides the machine's.
+  // directory covers the machine's.
   plan::MountAttributes harmless;
   harmless.set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
   NewMount tmpfs =
@@ -422,17 +422,17 @@ Result<void> make_readonly(Inside& inside, const plan::MakeReadonly& step) {
 namespace {
 
 // Without pivot_root(2) the host's mounts stay behind the container's root. A procfs or sysfs among
-// them, which nothing masks, lets a user namespace inside mount one more of its kind, as open as it
-// (the kernel's mount_too_revealing()): with /proc/sysrq-trigger and the machine's settings.
+// them, without masks, would let a user namespace inside mount another one, as unrestricted (the
+// kernel's mount_too_revealing()): with /proc/sysrq-trigger and the machine's settings.
 Result<void> let_go_of_kernel_views(const sys::Fd& root) {
   std::string own = TRY(sys::read_link(sys::cwd(), sys::fd_path(root)));
   auto mounts = TRY(sys::mount_sources());
-  std::reverse(mounts.begin(), mounts.end());  // what lies on others is later in the table
+  std::reverse(mounts.begin(), mounts.end());  // mounts on top of others come later in the table
   for (const auto& [point, type, source] : mounts) {
     if (type != "proc" && type != "sysfs") continue;
     if (own == "/" || point == own || point.starts_with(own + "/")) continue;
     if (sys::detach(point).ok()) continue;
-    // Locked, in another user namespace. What is covered counts no more than what is gone.
+    // Locked in another user namespace. Covering it hides it as well as unmounting.
     constexpr unsigned long kEmpty = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
     TRY(sys::mount("tmpfs", point, "tmpfs", kEmpty, "size=4k"));
   }
@@ -448,7 +448,7 @@ Result<void> move_root(Inside& inside) {
 
 Result<void> enter_root(Inside& inside, const plan::EnterRoot& step) {
   if (!step.directory.empty()) {
-    // Where it cannot be made, whoever enters it says why.
+    // If it cannot be made, entering it reports why.
     ignore(open_target(inside.root, step.directory, TargetType::directory, MakeIn::mount_of_root));
   }
   if (step.readonly) TRY(set_attributes(inside.root, read_only(), "/"));
@@ -463,7 +463,7 @@ Result<void> enter_root(Inside& inside, const plan::EnterRoot& step) {
     unsigned long recursive = step.propagation->recursive ? MS_REC : 0;
     TRY(sys::mount("", "/", "", propagation_flag(step.propagation->type) | recursive, ""));
   }
-  // From here on processes of a joined pid namespace could look at this one.
+  // From here on processes of a joined pid namespace could trace this one.
   return sys::forbid_tracing();
 }
 

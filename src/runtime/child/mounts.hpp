@@ -8,8 +8,8 @@
 
 namespace berth::runtime {
 
-/// A link in the image may lead a mount onto procfs, sysfs or a cgroup, where the file would stand
-/// in for one that privileged processes believe. Errors: denied.
+/// Refuses a target in procfs, sysfs or a cgroup file system: a link in the image may lead there,
+/// where the mounted file would stand in for one that privileged processes trust. Errors: denied.
 Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path);
 
 // One function per step of plan/plan.hpp. Errors name the target: "cannot mount 'proc' at '/proc'".

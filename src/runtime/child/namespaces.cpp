@@ -76,8 +76,9 @@ enum class Joins { parent, parent_if_permitted, child };
 
 Joins who_joins(const plan::Spawn& spawn, const oci::Namespace& space) {
   if (space.type == "mount" || space.type == "user") return Joins::child;
-  // The child has a right to those that the user namespace owns which it joins, and to no others;
-  // its caller may have one to all. It is born once more, so that a pid namespace counts.
+  // The child may join namespaces owned by the user namespace that it joins, and no others; its
+  // caller may be permitted to join all. It is born once more, so that a pid namespace takes
+  // effect.
   if (joins_user_namespace(spawn)) return Joins::parent_if_permitted;
   return space.type == "pid" || creates(spawn, "user") ? Joins::parent : Joins::child;
 }

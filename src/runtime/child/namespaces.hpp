@@ -16,17 +16,17 @@
 
 namespace berth::runtime {
 
-/// CLONE_NEW* of the new namespaces that the process is born into. Not of the cgroup namespace: its
-/// root is where the process is when it is made, so the process makes it later.
+/// CLONE_NEW* of the new namespaces that the process is born into. Not the cgroup namespace: its
+/// root is the cgroup of the process at that moment, so the process makes it later.
 uint64_t created_namespaces(const plan::Spawn& spawn);
 /// CLONE_NEW* of those that it makes itself as soon as it is root of another user namespace: the
-/// message queues of an IPC namespace, the root of its mqueue, belong to whoever makes it.
+/// root of the mqueue file system of an IPC namespace belongs to its creator.
 uint64_t late_namespaces(const plan::Spawn& spawn);
 /// Whether the process gets another user namespace than its caller's, new or joined.
 bool changes_user_namespace(const plan::Spawn& spawn);
 
-/// What is made in a user namespace belongs to it, and its root has rights over no other: where one
-/// is joined, the new namespaces come after it, with a second birth.
+/// Whether it joins a user namespace. Namespaces made there belong to it, and its root has rights
+/// over no others: so the new ones are made after joining, with a second birth.
 bool joins_user_namespace(const plan::Spawn& spawn);
 
 /// "net" for "network": its file in /proc/PID/ns.
@@ -35,18 +35,17 @@ std::string namespace_file(const std::string& type);
 int namespace_flag(std::string_view type);
 /// Whether the namespace open as `fd` is the one that this process is in already.
 Result<bool> is_own_namespace(const sys::Fd& fd, const oci::Namespace& space);
-/// What the child, which joins the others itself, has to know of those that it was born into.
+/// The namespaces that the child was born into; it joins the others itself.
 struct BornInto {
   std::set<std::string> types;
-  std::set<std::string> shared;  ///< of these, those that are the caller's own
+  std::set<std::string> shared;  ///< those of `types` that are the caller's own
 };
 
-/// Whether the process has to be born into namespaces that there are already: into a pid namespace,
-/// which counts for children only, and, where it gets another user namespace, into all that root of
-/// it may not join.
+/// Whether the process has to be born into existing namespaces: into a pid namespace, which affects
+/// only children, and, if it gets another user namespace, into all that root of it may not join.
 bool is_born_into_others(const plan::Spawn& spawn);
-/// Enters them with this process, which is to make the other one and to end: the way back needs
-/// rights over the namespace that it comes from, which an ordinary user has not.
+/// Enters them with this process, which then makes the other one and ends: returning needs rights
+/// over the old namespace, which an ordinary user lacks.
 /// Errors: not_found, denied.
 Result<BornInto> enter_birth_place(const plan::Spawn& spawn);
 

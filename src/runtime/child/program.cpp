@@ -22,8 +22,8 @@
 namespace berth::runtime {
 namespace {
 
-// By handle from the root: a cwd of "/proc/self/fd/7" would otherwise be a way to a directory of
-// the host that some descriptor still names (CVE-2024-21626).
+// Through a handle from the root: a cwd of "/proc/self/fd/7" could otherwise lead to a directory of
+// the host that some descriptor still refers to (CVE-2024-21626).
 Result<void> enter(const plan::EnterDirectory& step, MakeIn where) {
   sys::Fd root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
   bool makes = step.missing == plan::Missing::made;
@@ -37,7 +37,7 @@ Result<void> enter(const plan::EnterDirectory& step, MakeIn where) {
   return sys::change_directory(found, step.path);
 }
 
-// Pipes are the container's alone, and what it was given to write to is meant for it.
+// A pipe belongs to the container alone, and so does a regular file opened for writing.
 bool is_for_container(const Inside& inside, const sys::Fd& stream) {
   constexpr const char* kName = "standard stream";
   if (inside.terminal) return true;
@@ -48,12 +48,12 @@ bool is_for_container(const Inside& inside, const sys::Fd& stream) {
   return info.ok() && S_ISREG(info->st_mode) && mode.ok() && *mode != O_RDONLY;
 }
 
-// So that a program may open its own /dev/stdout, as under runc and crun. A file that it reads, a
-// terminal and any other device of the host keep their owner.
+// So that a program may open its own /dev/stdout, as under runc and crun. Files that it reads,
+// terminals and other devices of the host keep their owner.
 void own_standard_streams(const Inside& inside, uid_t uid, gid_t gid) {
   for (int number = 0; number <= 2; ++number) {
     sys::Fd stream(number);
-    // Where that is refused it stays as it was.
+    // If chown is refused, the owner stays.
     if (is_for_container(inside, stream)) {
       // A terminal keeps the group of all terminals.
       gid_t group = inside.terminal ? sys::kSameGroup : gid;
@@ -66,8 +66,8 @@ void own_standard_streams(const Inside& inside, uid_t uid, gid_t gid) {
 }  // namespace
 
 Result<void> enter_directory(Inside& inside, const plan::EnterDirectory& step) {
-  if (step.path == "/") return {};  // whoever enters the root is there
-  // A volume is not ours to make anything in: the container's user does, or is refused.
+  if (step.path == "/") return {};  // entering the root ends there
+  // We must not make directories in a volume: the container's user does, or is refused.
   auto entered = enter(step, MakeIn::mount_of_root);
   if (!entered.ok() && entered.error().kind == Kind::denied) {
     inside.directory_denied = true;
@@ -83,7 +83,8 @@ Result<void> set_identity(Inside& inside, const plan::SetIdentity& step,
   TRY(sys::keep_capabilities());
   TRY(step.keep_groups ? sys::set_ids(step.uid, step.gid)
                        : sys::set_identity(step.uid, step.gid, step.groups));
-  // The change of identity took it back, and the parent may have died meanwhile: the channel tells.
+  // The change of identity cleared it, and the parent may have died meanwhile: the channel shows
+  // that.
   bool tied = inside.prepared.die_with_parent || inside.prepared.start_socket;
   TRY(sys::die_with_parent(tied ? SIGKILL : 0));
   if (sys::peer_is_gone(inside.channel.fd())) {
@@ -96,8 +97,8 @@ Result<void> set_identity(Inside& inside, const plan::SetIdentity& step,
 }
 
 Result<void> set_capabilities(const plan::SetCapabilities& step) {
-  // Only what this process has can be given; runtime-spec config.md "process.capabilities": a
-  // capability that cannot be granted should not be an error.
+  // Only capabilities of this process can be passed on; runtime-spec config.md
+  // "process.capabilities": a capability that cannot be granted should not be an error.
   sys::CapabilitySets own = TRY(sys::capabilities());
   sys::CapabilitySets sets;
   sets.permitted = step.permitted & own.permitted;
@@ -137,7 +138,7 @@ Result<void> find_home(Inside& inside, const plan::FindHome& step) {
 
 Result<void> await_start(Inside& inside) {
   TRY(sys::die_with_parent(0));
-  // What `kill` sends to a container that is not started ends it, as under runc.
+  // A signal from `kill` ends a container that is not started, as under runc.
   sys::end_on_signals();
   TRY(inside.channel.send(Message::ready));
   inside.ready = true;

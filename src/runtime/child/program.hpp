@@ -10,8 +10,8 @@ namespace berth::runtime {
 
 // One function per step of plan/plan.hpp.
 
-/// Opens the working directory inside the root, made when missing, and enters it. Where only the
-/// container's user may, it is tried again by set_identity().
+/// Opens the working directory inside the root, made when missing, and enters it. If only the
+/// container's user may, set_identity() tries again.
 Result<void> enter_directory(Inside& inside, const plan::EnterDirectory& step);
 Result<void> set_identity(Inside& inside, const plan::SetIdentity& step,
                           const plan::EnterDirectory& directory);
@@ -22,13 +22,13 @@ Result<void> set_capabilities(const plan::SetCapabilities& step);
 /// directory).
 Result<void> find_program(Inside& inside, const plan::FindProgram& step);
 
-/// Keeps the home of the user in `inside`: "/" where /etc/passwd does not say, "/root" for root.
+/// Keeps the home of the user in `inside`: from /etc/passwd, else "/", or "/root" for root.
 Result<void> find_home(Inside& inside, const plan::FindHome& step);
 
-/// Tells the parent that all is done and waits for `start`.
+/// Tells the parent that it is ready and waits for `start`.
 Result<void> await_start(Inside& inside);
 
-/// Becomes the container's program; returns only to say why not.
+/// Executes the container's program; returns only on failure.
 Error execute(Inside& inside, const plan::Execute& step);
 
 }  // namespace berth::runtime

@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMaxOption = 255;  // of fsconfig(2)
 
-// May stay where they are locked: the mount is more confined than was asked for.
+// May stay if they are locked: the mount is then more confined than requested.
 constexpr uint64_t kRestrictions =
     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODIRATIME;
 
@@ -33,7 +33,7 @@ Result<sys::Fd> make_detached(const std::string& type, const std::string& source
                               const std::vector<std::string>& data, uint64_t attributes) {
   sys::Fd context = TRY(sys::fsopen(type));
   if (!source.empty()) TRY(sys::fsconfig_string(context, "source", source));
-  // A device that cannot be written is only opened for reading alone.
+  // A read-only device can only be opened for reading.
   if ((attributes & MOUNT_ATTR_RDONLY) && source.starts_with("/")) {
     TRY(sys::fsconfig_flag(context, "ro"));
   }
@@ -52,8 +52,8 @@ std::set<uint64_t> mount_ids(const std::vector<sys::MountEntry>& table) {
   return ids;
 }
 
-// The mount on `place` that is in the table since `before`. Others may have come to us from the
-// host meanwhile.
+// The mount on `place` that is in the mount table and not in `before`. The host may have propagated
+// others to us meanwhile.
 Result<sys::Fd> find_new_mount(const std::set<uint64_t>& before, const sys::Fd& place,
                                const std::string& name) {
   uint64_t parent = TRY(sys::mount_id(place, name));
@@ -66,8 +66,8 @@ Result<sys::Fd> find_new_mount(const std::set<uint64_t>& before, const sys::Fd& 
   return make_error(Kind::busy, "find the mount at " + quote(name));
 }
 
-// COMPAT(5.2): delete when that is our baseline. Made in its place, which is named by its handle;
-// what has appeared there is looked up in the table of mounts, not by a path of the image.
+// COMPAT(5.2): delete when that is our baseline. Mounts directly on the target, which is named by
+// its handle; the new mount is found in the mount table, not by a path of the image.
 Result<sys::Fd> mount_in_place(NewMount mount, const sys::Fd& target, uint64_t attributes,
                                const std::string& name) {
   std::set<uint64_t> before = mount_ids(TRY(sys::mount_table()));
@@ -98,7 +98,7 @@ Result<void> remount_below(const sys::Fd& mount, uint64_t set, uint64_t clear,
                            const std::string& name) {
   std::set<uint64_t> above{TRY(sys::mount_id(mount, name))};
   std::vector<sys::MountEntry> table = TRY(sys::mount_table());
-  // A mount stands behind its parent in the table.
+  // In the table a mount follows its parent.
   for (const auto& entry : table) {
     if (!above.contains(entry.parent)) continue;
     above.insert(entry.id);
@@ -124,8 +124,8 @@ Result<void> remount(const sys::Fd& mount, const plan::MountAttributes& attribut
                     propagation_flag(attributes.propagation->type) | recursive, "");
 }
 
-// What the kernel has locked because the mount was given to this user namespace from outside is
-// taken back only by who locked it. runc keeps such restrictions too.
+// A namespace cannot clear what the kernel locked because the mount came from a more privileged
+// one. runc keeps such restrictions too.
 Result<void> change(const sys::Fd& mount, uint64_t set, uint64_t clear, sys::Recursive recursive,
                     const std::string& name) {
   if (set == 0 && clear == 0) return {};
@@ -224,7 +224,7 @@ Result<NewMount> make_file_system(const std::string& type, const std::string& so
   mount.type = type;
   mount.source = source;
   mount.data = data;
-  // A long option (the layers of an overlay) fits mount(2) alone.
+  // Only mount(2) takes a long option (the layers of an overlay).
   if (!std::all_of(data.begin(), data.end(), fits_fsconfig)) return mount;
   auto made = make_detached(type, source, data, attributes);
   if (made.ok()) {

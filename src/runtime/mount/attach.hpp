@@ -14,15 +14,15 @@
 
 namespace berth::runtime {
 
-/// A mount that lies in no tree yet. Where the kernel has no detached mounts (Linux < 5.2)
-/// `detached` is empty, and attach() makes it in its place from what the other members say.
+/// A mount that is not attached to a tree yet. Where the kernel has no detached mounts (Linux <
+/// 5.2), `detached` is empty and attach() mounts directly on the target from the other members.
 struct NewMount {
   sys::Fd detached{};
   std::string type{};  ///< of a new file system; empty: a view of what is mounted
   std::string source{};
   std::vector<std::string> data{};  ///< "size=1k", "sync": the file system's options
-  const sys::Fd* viewed = nullptr;  ///< what a view is of; has to outlive attach()
-  std::string path{};      ///< or: what a view is of, opened only by a kernel that needs it
+  const sys::Fd* viewed = nullptr;  ///< the source of a view; has to outlive attach()
+  std::string path{};      ///< or: the source of a view, opened only where the kernel needs it
   bool recursive = false;  ///< a view with all that is mounted below
 };
 
@@ -33,26 +33,27 @@ struct NewMount {
 Result<NewMount> make_file_system(const std::string& type, const std::string& source,
                                   const std::vector<std::string>& data, uint64_t attributes);
 
-/// A view of the file or directory that `from` is open at. One of a tree that this user namespace
-/// may not take apart is of the whole tree.
+/// A view of the file or directory that `from` is open at. It is recursive where this user
+/// namespace may not take the tree apart.
 Result<NewMount> make_view(const sys::Fd& from, bool recursive, const std::string& name);
 
 /// A view of what `path` of the host leads to.
 Result<NewMount> make_view_of(const std::string& path, bool recursive);
 
-/// Puts `mount` over what `target` is open at, with `attributes`, and gives a handle of it. It is
-/// seen with these attributes only, but for kernels without mount_setattr (Linux < 5.12).
+/// Attaches `mount` on what `target` is open at, with `attributes`, and returns a handle of it. It
+/// is never visible without these attributes, except on kernels without mount_setattr (Linux <
+/// 5.12).
 /// Errors: usage (a directory over a file, or the reverse), denied (an attribute that is locked).
 Result<sys::Fd> attach(NewMount mount, const sys::Fd& target,
                        const plan::MountAttributes& attributes, const std::string& name);
 
-/// Changes the attributes of what is mounted. A restriction other than "read-only" that this user
-/// namespace may not take away stays.
+/// Changes the attributes of a mount. A restriction other than "read-only" that this user namespace
+/// may not clear stays.
 /// Errors: io with EINVAL (nothing is mounted there), denied (a locked "read-only").
 Result<void> set_attributes(const sys::Fd& mount, const plan::MountAttributes& attributes,
                             const std::string& name);
 
-/// The words of `data` that mount(2) takes as flags, as MS_*; they are removed from it.
+/// Removes the words of `data` that mount(2) takes as flags, and returns them as MS_*.
 unsigned long take_mount_flags(std::vector<std::string>& data);
 
 /// mount(2)'s spelling of MOUNT_ATTR_*.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: none is used. Hostile: the texts come from the kernel;
-// the process that made the mounts chose the mount points in them.
+// Runs as: berth-runtime. Capabilities: none is used. Hostile: the texts come from the kernel; the
+// mount points in them were chosen by the process that mounted.
 #pragma once
 
 #include <string>
@@ -11,27 +11,27 @@
 
 namespace berth::runtime {
 
-/// Undoes the way in which the kernel writes names into tables: \040 for a blank and so on. Pure.
+/// Decodes the escapes of mount tables: \040 for a blank and so on. Pure.
 std::string unescape_mount_path(std::string_view text);
 
 /// One line of /proc/PID/mountinfo. proc(5)
 struct MountLine {
   std::string id;      ///< a number
   std::string device;  ///< "253:1" of the super block
-  std::string root;    ///< which directory of the file system
-  std::string point;   ///< where, as the process sees it
+  std::string root;    ///< the directory of the file system that is mounted
+  std::string point;   ///< the mount point, as the process sees it
   std::string type;
-  bool follows = false;  ///< what is mounted below its like elsewhere appears here: a slave
+  bool follows = false;  ///< a slave: it receives mounts from its master
 };
-/// Lines that make no sense are skipped. Pure.
+/// Skips malformed lines. Pure.
 std::vector<MountLine> parse_mount_table(std::string_view mountinfo);
 /// `process` is a number or "self". Errors: not_found (it has ended).
 Result<std::vector<MountLine>> mount_table(const std::string& process);
 
-/// Those of a container's mounts that show something from outside of it: a file system that is
-/// mounted on the host too, but for what the container's root shows already, and but for the
-/// kernel's own, of which there may be only one, unless they follow the host's; and everything at
-/// or below `bound`, the places that its config binds something to. Pure.
+/// The container's mounts that show something from outside of it: file systems that are mounted on
+/// the host too, and everything at or below `bound`, the places that its config binds something to.
+/// Not counted: file systems that the container's root shows already, and the kernel's own, of
+/// which there may be only one instance, unless they follow the host's. Pure.
 std::vector<MountLine> outside_mounts(const std::vector<MountLine>& container,
                                       const std::vector<MountLine>& host,
                                       const std::vector<std::string>& bound);

@@ -36,7 +36,7 @@ Result<void> check_same_mount(const sys::Fd& place, const sys::Fd& root, const s
   return lies_in_another_mount(path);
 }
 
-// Neither a link nor somebody who renames directories meanwhile can lead out of `root`.
+// Neither a link nor a process that renames directories meanwhile can lead out of `root`.
 Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, TargetType type,
                              MakeIn where) {
   sys::RootWalk walk = TRY(sys::RootWalk::begin(root, path));
@@ -49,10 +49,10 @@ Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, Targe
           TRY(make_missing(walk.directory(), *name, last ? type : TargetType::directory));
       walk.enter(std::move(made));
     } else if (S_ISLNK(entry->st_mode)) {
-      // The text of a magic link says where something is outside; here it would be read as a path.
+      // The text of a magic link names a place outside; here it would be taken for a path.
       auto file_system = TRY(sys::file_system_type(walk.directory(), path));
       if (file_system == PROC_SUPER_MAGIC) {
-        return make_error(Kind::denied, "open " + quote(path) + ": no place to make anything in");
+        return make_error(Kind::denied, "open " + quote(path) + ": nothing can be created there");
       }
       TRY(walk.follow(*name));
     } else {
@@ -64,7 +64,7 @@ Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, Targe
   return std::move(walk).directory();
 }
 
-// The usual case of it, in three steps: only the last name is missing.
+// The usual case, in three steps: only the last name is missing.
 Result<sys::Fd> make_last(const sys::Fd& root, const std::string& path, TargetType type,
                           MakeIn where) {
   size_t slash = path.rfind('/');
@@ -75,7 +75,7 @@ Result<sys::Fd> make_last(const sys::Fd& root, const std::string& path, TargetTy
   sys::Fd parent =
       TRY(sys::open_in_root(root, slash == 0 ? "/" : path.substr(0, slash), O_PATH | O_DIRECTORY));
   if (where == MakeIn::mount_of_root) TRY(check_same_mount(parent, root, path));
-  // Fails where a link leads nowhere: what it names is to be made then.
+  // Fails at a dangling link: then its target is made.
   return make_missing(parent, name, type);
 }
 
@@ -128,8 +128,8 @@ Result<Parents::Place> Parents::open(const sys::Fd& root, const sys::Fd& own_dev
 }
 
 Error lies_in_another_mount(const std::string& path) {
-  return make_error(Kind::denied, "make " + quote(path) + ": it lies in another mount",
-                    "create it in what is mounted there, or mount that elsewhere");
+  return make_error(Kind::denied, "make " + quote(path) + ": it is in another mount",
+                    "create it in the mounted file system, or mount that elsewhere");
 }
 
 }  // namespace berth::runtime

@@ -13,29 +13,29 @@ namespace berth::runtime {
 enum class TargetType { directory, file };
 enum class MakeIn { any_mount, mount_of_root };
 
-/// Opens `path` of the container as a place to mount on, made (with its parents) when missing.
-/// Links are followed inside `root` only, a dangling one to where it points.
-/// Errors: not_found never; denied (also: it would have to be made in a mount that was not to be
-/// changed), io (a read-only file system), exists (a race with another).
+/// Opens `path` of the container as a mount point, made (with its parents) when missing. Links are
+/// followed inside `root` only, a dangling one to its target.
+/// Errors: not_found never; denied (also: it would have to be made in a mount that must not be
+/// changed), io (a read-only file system), exists (a race with another process).
 Result<sys::Fd> open_target(const sys::Fd& root, const std::string& path, TargetType type,
                             MakeIn where = MakeIn::any_mount);
 
-/// The same for a place that must be a real directory under its own name.
+/// The same for a mount point that must be a real directory under its own name.
 /// Errors: also denied (a symbolic link, or no directory).
 Result<sys::Fd> open_exact_target(const sys::Fd& root, const std::string& path);
 
-/// The directories in which nodes and links are made. It remembers the last one: eleven of them lie
-/// in /dev, and nothing is mounted while they are made.
+/// The directories in which nodes and links are made. Remembers the last one: eleven of them are in
+/// /dev, and nothing is mounted in between.
 class Parents {
  public:
   struct Place {
     const sys::Fd& directory;  ///< until the next call
     std::string name;
-    /// Not a volume, what lies in which is not the container's.
+    /// Not a volume: its content is not the container's.
     bool is_own = false;
   };
-  /// The directory of `path`, made when missing, but not in a volume. Own are the mount of `root`
-  /// and `own_dev`, if there is one, which is what lies at /dev.
+  /// The directory of `path`, made when missing, except in a volume. The container's own are the
+  /// mount of `root` and `own_dev`, the mount at /dev if there is one.
   /// Errors: usage (a path that ends in ".." or is the root), denied (missing in a volume).
   Result<Place> open(const sys::Fd& root, const sys::Fd& own_dev, const std::string& path);
 
@@ -45,7 +45,7 @@ class Parents {
   bool is_own_ = false;
 };
 
-/// The error of what would have to be made elsewhere.
+/// The error for a file that would have to be made in another mount.
 Error lies_in_another_mount(const std::string& path);
 
 }  // namespace berth::runtime

@@ -13,7 +13,7 @@ namespace berth::runtime {
 namespace {
 
 constexpr size_t kLongestJump = 255;
-// A RET further away than this is not worth going back to: reaching it may take a jump of its own.
+// A RET further away than this is not reused: reaching it may take a jump of its own.
 constexpr size_t kNearGive = 200;
 
 uint32_t low_half(uint64_t value) {
@@ -36,7 +36,8 @@ uint8_t FilterBuilder::distance(Label target) const {
   return static_cast<uint8_t>(between);
 }
 
-/// `target`, or a jump to it, reachable by a conditional jump after some more instructions.
+/// Returns `target`, or a jump to it that a conditional jump can reach after some more
+/// instructions.
 FilterBuilder::Label FilterBuilder::near(Label target, size_t instructions_before_use) {
   size_t between = reversed_.size() - target - 1;
   if (between + instructions_before_use <= kLongestJump) return target;

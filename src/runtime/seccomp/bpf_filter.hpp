@@ -31,14 +31,14 @@ struct Condition {
 };
 
 /// Writes a classic BPF program over struct seccomp_data from its end to its beginning: jumps go
-/// forward only, so all their targets are known when they are written. A jump that is longer than
-/// the 255 instructions of a conditional jump goes through an unconditional one.
+/// forward only, so every target is known when a jump is written. A jump longer than the 255
+/// instructions of a conditional jump goes through an unconditional one.
 class FilterBuilder {
  public:
-  /// A place that has been written: control may be sent there.
+  /// An instruction that is already written and can be jumped to.
   using Label = size_t;
 
-  /// Ends the program with `action` (SECCOMP_RET_*); one that is near is used again.
+  /// Ends the program with `action` (SECCOMP_RET_*); reuses such an end if one is near.
   Label give(uint32_t action);
 
   /// Loads the 32-bit word at `offset` of seccomp_data, then goes to `next`.

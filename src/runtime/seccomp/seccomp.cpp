@@ -29,11 +29,11 @@ constexpr uint32_t kX32Bit = 0x40000000;
 constexpr uint32_t kArmPrivate = 0x0f0000;
 constexpr uint32_t kArmPrivateEnd = 0x0f0800;
 
-// The newest call that Debian 12's libseccomp (2.5.4) knows: futex_requeue.
+// The newest call in Debian 12's libseccomp (2.5.4): futex_requeue.
 constexpr uint32_t kNewestOfLibseccomp = 456;
 
-// Calls that libseccomp may not know yet; it is asked first. Their numbers are those of all
-// architectures, as from 424 on.
+// Calls that libseccomp may not know yet; it is asked first. From 424 on numbers are the same on
+// all architectures.
 struct NewCall {
   std::string_view name;
   uint32_t number;
@@ -51,7 +51,7 @@ constexpr NewCall kNewCalls[] = {
 struct Architecture {
   std::string_view name;
   uint32_t token;  ///< libseccomp's
-  uint32_t audit;  ///< what the kernel shows in seccomp_data.arch
+  uint32_t audit;  ///< the value of seccomp_data.arch
 };
 constexpr Architecture kArchitectures[] = {
     {"SCMP_ARCH_X86_64", SCMP_ARCH_X86_64, AUDIT_ARCH_X86_64},
@@ -61,8 +61,8 @@ constexpr Architecture kArchitectures[] = {
     {"SCMP_ARCH_ARM", SCMP_ARCH_ARM, AUDIT_ARCH_ARM},
 };
 
-// Names that the runtime-spec has, of machines that Berth does not run on: no call can arrive from
-// them, so they are skipped.
+// Names in the runtime-spec for machines on which Berth does not run: no call can come from them,
+// so they are skipped.
 constexpr std::string_view kOtherArchitectures[] = {
     "SCMP_ARCH_LOONGARCH64", "SCMP_ARCH_M68K",     "SCMP_ARCH_MIPS",     "SCMP_ARCH_MIPS64",
     "SCMP_ARCH_MIPS64N32",   "SCMP_ARCH_MIPSEL",   "SCMP_ARCH_MIPSEL64", "SCMP_ARCH_MIPSEL64N32",
@@ -131,7 +131,7 @@ std::optional<uint32_t> parse_action(const std::string& text, std::optional<uint
   return known | std::min<uint32_t>(errno_ret.value_or(EPERM), SECCOMP_RET_DATA);
 }
 
-/// One entry of `syscalls` after its texts have been read.
+/// One entry of `syscalls`, with parsed texts.
 struct SeccompRule {
   const std::vector<std::string>* names;
   std::vector<Condition> conditions;
@@ -153,8 +153,8 @@ Result<std::vector<Condition>> parse_conditions(const oci::SeccompSyscall& entry
   return conditions;
 }
 
-/// Of an entry that names one argument twice each condition is a rule of its own, as under runc and
-/// crun: profiles list what an argument may be that way, or may not. Else all have to hold.
+/// If an entry names one argument twice, each condition is a rule of its own, as under runc and
+/// crun: profiles list allowed or forbidden values that way. Otherwise all have to hold.
 bool are_alternatives(const std::vector<Condition>& conditions) {
   std::array<bool, 6> seen{};
   return std::any_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
@@ -169,7 +169,7 @@ Result<std::vector<SeccompRule>> parse_rules(const oci::Seccomp& profile) {
     const auto& entry = profile.syscalls[i];
     auto action = parse_action(entry.action, entry.errno_ret);
     if (!action) return unknown(entry_path(i) + ".action", "action", entry.action);
-    // The runtime hands the listener over with the filter already on; it would wait for itself.
+    // The runtime passes the listener on with the filter already active; it would wait for itself.
     bool has_write =
         std::find(entry.names.begin(), entry.names.end(), "write") != entry.names.end();
     if (*action == SECCOMP_RET_USER_NOTIF && has_write) {
@@ -188,7 +188,7 @@ Result<std::vector<SeccompRule>> parse_rules(const oci::Seccomp& profile) {
   return rules;
 }
 
-/// The profile's architectures, each once; the native one where there are none.
+/// The profile's architectures without duplicates; the native one if there are none.
 Result<std::vector<Architecture>> parse_architectures(const std::vector<std::string>& names) {
   std::vector<Architecture> found;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -223,7 +223,7 @@ constexpr uint32_t kSocketcall = 102;
 constexpr uint32_t kIpc = 117;
 struct Multiplexed {
   std::string_view name;
-  uint32_t direct;  ///< 0: there is none
+  uint32_t direct;  ///< 0: none
   uint32_t entry;
   uint32_t selector;  ///< first argument of `entry`
 };
@@ -282,7 +282,7 @@ struct Interval {
   Decision decision;
 };
 
-/// One rule as it applies to one call number.
+/// A rule that applies to one call number.
 struct Use {
   uint32_t number = 0;
   uint32_t order = 0;  ///< place of the rule in the profile
@@ -308,7 +308,7 @@ class Compiler {
 
   std::vector<SeccompRule> rules_;
   uint32_t default_action_;
-  std::vector<Use> uses_;  ///< of the section that is being written, sorted
+  std::vector<Use> uses_;  ///< of the current section, sorted
   FilterBuilder builder_;
 };
 
@@ -320,7 +320,7 @@ const Multiplexed* find_multiplexed(const std::string& name) {
 }
 
 /// A rule with conditions on a call's arguments cannot see them through socketcall or ipc, where
-/// they lie in memory. Such a rule then allows nothing, and forbids always.
+/// they are in memory. Such a rule then allows nothing, and forbids always.
 void Compiler::collect_multiplexed(const Multiplexed& call, uint32_t order) {
   if (call.direct != 0) uses_.push_back({call.direct, order, nullptr});
   uint32_t action = rules_[order].action;
@@ -388,7 +388,7 @@ Decision Compiler::decide(size_t first, size_t end) const {
   return decision;
 }
 
-/// Lays the calls that have rules over `background` and joins neighbours with the same decision.
+/// Overlays `background` with the calls that have rules, and joins neighbours with equal decisions.
 std::vector<Interval> Compiler::intervals(std::vector<Interval> background) const {
   std::vector<Interval> joined;
   auto add = [&](uint32_t start, const Decision& decision) {
@@ -442,7 +442,7 @@ FilterBuilder::Label Compiler::write_search(const Interval* begin, const Interva
 }
 
 Result<std::vector<sock_filter>> Compiler::compile(const std::vector<Architecture>& architectures) {
-  // The native architecture is written last, so that it is asked for first.
+  // The native architecture is written last, so that it is checked first.
   constexpr uint32_t kSections[] = {AUDIT_ARCH_ARM, AUDIT_ARCH_I386, AUDIT_ARCH_AARCH64,
                                     AUDIT_ARCH_X86_64};
   auto entry = builder_.give(SECCOMP_RET_KILL_PROCESS);
@@ -501,7 +501,7 @@ Result<void> check_calls(const oci::Seccomp& profile) {
 }
 
 bool needs_listener(const oci::Seccomp& profile) {
-  if (!profile.listener_path.empty()) return true;  // somebody waits for it
+  if (!profile.listener_path.empty()) return true;  // the agent waits for it
   return std::any_of(profile.syscalls.begin(), profile.syscalls.end(),
                      [](const auto& entry) { return entry.action == "SCMP_ACT_NOTIFY"; });
 }
@@ -544,7 +544,7 @@ SeccompWords seccomp_words() {
   for (std::string_view name : kOtherArchitectures) words.architectures.emplace_back(name);
   for (const auto& [name, flag] : kFlags) {
     words.known_flags.emplace_back(name);
-    // The kernel looks at the flags first, and finds no program then.
+    // The kernel checks the flags first, and then finds no program.
     long answer = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flag, nullptr);
     if (answer != 0 && errno == EFAULT) words.supported_flags.emplace_back(name);
   }

@@ -13,14 +13,14 @@
 
 namespace berth::runtime {
 
-/// What the kernel takes at most (BPF_MAXINSNS).
+/// The kernel's limit (BPF_MAXINSNS).
 constexpr size_t kMaxSeccompInstructions = 4096;
 
 /// Compiles `profile` into a classic BPF program for seccomp(2): one section per architecture, in
 /// each a binary search over ranges of call numbers that share a decision.
-/// - The rules of one call are tried in the order of the profile, the first whose conditions all
-///   hold decides; the conditions of one rule are ANDed. (libseccomp lets a rule without conditions
-///   win over any other; profiles in use do not contain both with different actions.)
+/// - The rules of one call are tried in the order of the profile, the first with all its
+///   conditions true decides; the conditions of one rule are ANDed. (libseccomp lets a rule without
+///   conditions win over any other; profiles in use do not contain both with different actions.)
 /// - Names that an architecture does not have are skipped there, as every runtime does.
 /// - With an ERRNO default, numbers newer than any that the profile or libseccomp names give
 ///   ENOSYS, so that a libc newer than the profile falls back.
@@ -44,11 +44,11 @@ struct SeccompWords {
   std::vector<std::string> supported_flags;  ///< by this kernel
 };
 SeccompWords seccomp_words();
-/// Of the library that knows the names of the calls: "2.5.4".
+/// The version of the library that knows the names of the calls: "2.5.4".
 std::string libseccomp_version();
 
-/// True when some action of `profile` is NOTIFY, or somebody waits at listenerPath: then a listener
-/// has to be asked for.
+/// Whether the filter needs a listener: some action of `profile` is NOTIFY, or it has a
+/// listenerPath.
 bool needs_listener(const oci::Seccomp& profile);
 
 /// The SECCOMP_FILTER_FLAG_* bits of `profile.flags`, and NEW_LISTENER when it needs one.

@@ -28,7 +28,7 @@ std::string status_word(pid_t pid, std::string_view name) {
   return "";
 }
 
-/// The processes in the pid namespace of `first`; that one alone where it is ours too.
+/// The processes in the pid namespace of `first`; only that one if we are in it too.
 Result<std::vector<pid_t>> pid_namespace_members(pid_t first) {
   auto theirs = pid_namespace(std::to_string(first));
   std::string ours = TRY(pid_namespace("self"));
@@ -78,7 +78,7 @@ Result<Found> find(const Store& store, const std::string& id) {
   State state = TRY(entry.read());
   CgroupSet cgroups = TRY(cgroups_of(state));
   Status status = entry.status(state);
-  // The freezer itself is asked: who thaws the container by other means is not contradicted.
+  // Asks the freezer itself: the container may have been thawed by other means.
   bool can_pause = status == Status::running || status == Status::created;
   if (can_pause && TRY(cgroups.is_frozen())) status = Status::paused;
   return Found{std::move(entry), std::move(state), std::move(cgroups), status};
@@ -99,7 +99,7 @@ bool outlives_first_process(const Found& found) {
     auto left = found.cgroups.processes();
     return left.ok() && !left->empty();
   }
-  // Its number in each pid namespace that it is in, the innermost last.
+  // Its pid in each of its pid namespaces, the innermost last.
   std::string number = status_word(found.state.pid, "NSpid:");
   return !number.empty() && number != "1";
 }
@@ -112,7 +112,7 @@ Result<bool> shares_pid_namespace(const Found& found) {
   for (pid_t pid : TRY(pid_namespace_members(found.state.pid))) {
     auto parents = pid_namespace(status_word(pid, "PPid:"));
     if (pid == found.state.pid || (parents.ok() && *parents == *space)) continue;
-    // Its parent is outside: it came by 'exec', which joins all namespaces, or is another
+    // Its parent is outside: it came by 'exec', which joins all namespaces, or belongs to another
     // container.
     auto theirs = mount_namespace(pid);
     if (theirs.ok() && *theirs != *mounts) return true;
@@ -131,7 +131,7 @@ Result<std::vector<pid_t>> shown_processes_of(const Found& found) {
   auto theirs = pid_namespace(std::to_string(found.state.pid));
   std::string ours = TRY(pid_namespace("self"));
   if (!theirs.ok() || *theirs == ours) return processes;
-  // No process of the container gets out of its pid namespace.
+  // No process of the container can leave its pid namespace.
   std::erase_if(processes, [&](pid_t pid) {
     auto space = pid_namespace(std::to_string(pid));
     return space.ok() && *space == ours;

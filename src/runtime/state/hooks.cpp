@@ -13,7 +13,7 @@
 namespace berth::runtime {
 namespace {
 
-// A hook without a timeout may take its time, but not for ever: nobody would learn why.
+// A hook without a timeout may take long, but not for ever: no error would say why.
 constexpr std::chrono::seconds kLongestHook{600};
 constexpr size_t kMaxOutput = size_t{64} << 10;
 
@@ -29,8 +29,8 @@ Result<void> run_hook(const std::string& stage, const oci::Hook& hook, const std
   sys::SpawnOptions options;
   options.program = hook.path;
   options.args = hook.args.empty() ? std::vector<std::string>{hook.path} : hook.args;
-  // On the host never that of the container, which an image writes: a hook that inherits LD_PRELOAD
-  // from there is the image's (CVE-2025-23266).
+  // On the host, never the container's environment, which an image writes: through LD_PRELOAD the
+  // image would control the hook (CVE-2025-23266).
   options.env = hook.env;
   if (!hook.env && !place.inherits) options.env = place.env;
   bool entered =

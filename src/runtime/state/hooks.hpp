@@ -14,31 +14,31 @@
 
 namespace berth::runtime {
 
-/// What a hook finds around it, beside its own `env`.
+/// The surroundings of a hook, besides its own `env`.
 struct HookPlace {
   std::string directory = "/";  ///< its working directory, or "/" where it cannot be entered
-  /// A hook without `env` gets the environment of this process. The caller of berth-runtime sets
-  /// that one; no image can.
+  /// A hook without `env` inherits the environment of this process. The caller of berth-runtime
+  /// sets that; no image can.
   bool inherits = false;
-  std::vector<std::string> env{};  ///< what it has without both: the container's, inside of it
-  // Files that what it prints is added to, made with mode 0600; empty: none.
+  std::vector<std::string> env{};  ///< its environment without both: inside, the container's
+  // Files to which its output is appended, made with mode 0600; empty: none.
   std::string output_file{};
   std::string error_file{};
 };
 
-/// Of the hooks that run on the host, with the files that the annotations run.oci.hooks.stdout and
-/// run.oci.hooks.stderr name, as under crun. They are not looked at where an engine may have taken
-/// them from the image (docs/decisions/0083).
+/// The place of hooks that run on the host, with the files that the annotations
+/// run.oci.hooks.stdout and run.oci.hooks.stderr name, as under crun. The annotations are ignored
+/// where an engine may have copied them from the image (docs/decisions/0083).
 HookPlace place_on_host(const State& state);
 
-/// Runs `hooks` one after the other, each with the state on its standard input. Stops at the first
-/// that fails.
+/// Runs `hooks` one by one, each with the state on its standard input. Stops at the first failure.
 /// Errors: denied (it ended with another status than 0), interrupted (its timeout), not_found.
 /// Source: runtime-spec config.md "POSIX-platform Hooks", runtime.md "Lifecycle".
 Result<void> run_hooks(const std::string& stage, const std::vector<oci::Hook>& hooks,
                        const std::string& state, const HookPlace& place);
 
-/// The same where a failure is only told ("MUST log a warning and ... continue"): poststop.
+/// The same for poststop, where a failure is only a warning ("MUST log a warning and ...
+/// continue").
 void run_all_hooks(const std::string& stage, const std::vector<oci::Hook>& hooks,
                    const std::string& state, const HookPlace& place, Log& log);
 

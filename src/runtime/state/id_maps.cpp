@@ -31,7 +31,8 @@ Result<void> write_existing(const std::string& path, const std::string& text) {
   return sys::write_all(file, text, path);
 }
 
-/// Whether whoever made the namespace may write this map: his own id and no other.
+/// Whether the creator of the namespace may write this map without privileges: its own id and no
+/// other.
 bool is_id_alone(const std::vector<oci::IdMapping>& map, uint32_t id) {
   return map.size() == 1 && map[0].host_id == id && map[0].size == 1;
 }

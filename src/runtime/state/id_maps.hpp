@@ -17,7 +17,7 @@ namespace berth::runtime {
 Result<void> write_id_maps(pid_t pid, const std::vector<oci::IdMapping>& uids,
                            const std::vector<oci::IdMapping>& gids);
 
-/// A user namespace with these maps and nobody in it; it goes with the handle and what uses it.
+/// A user namespace with these maps and no process; the kernel frees it with its last reference.
 Result<sys::Fd> make_user_namespace(const std::vector<oci::IdMapping>& uids,
                                     const std::vector<oci::IdMapping>& gids);
 

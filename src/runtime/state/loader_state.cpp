@@ -25,7 +25,7 @@ namespace {
 
 constexpr size_t kMaxLines = size_t{4} << 20;
 
-/// A directory of the root itself; nothing where there is none, or where something is mounted.
+/// A directory of the root itself; nothing if it is missing or a mount point.
 std::optional<sys::Fd> own_directory(const sys::Fd& root, const std::string& path) {
   auto directory = sys::open_in_root(root, path, O_PATH | O_DIRECTORY);
   if (!directory.ok()) return std::nullopt;
@@ -49,7 +49,7 @@ bool is_shared(const Store& store, const State& state) {
   return false;
 }
 
-/// Removes what still is as it was made: a link to its library, a file of just these bytes.
+/// Removes what is still as it was made: a link to its library, a file with just these bytes.
 void remove_made(const sys::Fd& root, const std::string& path,
                  const std::vector<scan::LibraryLink>& links) {
   size_t slash = path.rfind('/');
@@ -72,7 +72,7 @@ void remove_made(const sys::Fd& root, const std::string& path,
   if (text.ok() && *text == bytes) ignore(sys::remove_entry(*directory, name));
 }
 
-/// Takes back the cache that was put into the root. `was_there`: the root had one before.
+/// Takes the cache out of the root again. `was_there`: the root had one before.
 Result<void> take_back_cache(const sys::Fd& root, const sys::Fd& entry, bool was_there,
                              const std::vector<scan::LoaderEntry>& added) {
   auto directory = own_directory(root, "/etc");
@@ -82,13 +82,13 @@ Result<void> take_back_cache(const sys::Fd& root, const sys::Fd& entry, bool was
   std::string now = TRY(sys::read_all(*file, kCachePath, static_cast<size_t>(kMaxCache)));
   std::string kept = TRY(sys::read_file(entry, kKeptCache, static_cast<size_t>(2 * kMaxCache)));
   std::string original = TRY(sys::read_file(entry, kOriginalCache, static_cast<size_t>(kMaxCache)));
-  // Empty too: a start that failed before it was filled.
+  // Also an empty one: the start failed before it was filled.
   if (now == kept || now.empty()) {
     if (!was_there) return sys::remove_entry(*directory, "ld.so.cache");
     if (now == kept) TRY(replace_cache(*directory, original));
     return {};
   }
-  // The container's own ldconfig has made it.
+  // The container's own ldconfig has written it.
   auto without =
       TRY(sys::rewrite_confined(now, static_cast<size_t>(kMaxCache),
                                 [&](std::string_view bytes) -> std::optional<std::string> {
@@ -108,7 +108,7 @@ Result<sys::Fd> replace_cache(const sys::Fd& etc, std::string_view bytes) {
   std::string other = ".ld.so.cache-" + sys::random_hex(8);
   auto file = TRY(sys::open_at(etc, other, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
   auto replaced = [&]() -> Result<void> {
-    // At the end we are root of the machine, and the container may have a root of its own.
+    // At the end we are root of the machine, while the container may have had another root.
     if (old && S_ISREG(old->st_mode)) {
       ignore(sys::change_owner(file, old->st_uid, old->st_gid, name));  // an id without a mapping
     }

@@ -70,13 +70,13 @@ Result<void> move_one(Spaces& spaces, const plan::MovedInterface& one) {
   auto index = TRY(spaces.here.find(one.from));
   if (!index) return make_error(Kind::not_found, "no such interface");
   auto addresses = TRY(spaces.here.addresses(*index));
-  // Under a name that nobody has: its own may be taken there, and its number may change.
+  // Under an unused name: its own may be taken there, and its index may change.
   std::string passing = "b" + sys::random_hex(6);
   TRY(spaces.here.move(*index, spaces.containers, passing));
   auto moved = TRY(spaces.there.find(passing));
   if (!moved) return make_error(Kind::busy, "find it after its move");
   auto settled = settle(spaces.there, *moved, one.to, addresses);
-  // The first reason counts, whatever comes of giving it back.
+  // The first error counts, whatever happens when moving it back.
   if (!settled.ok()) ignore(give_back(spaces, *moved, one, addresses));
   return settled;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime, while the container's process waits. Capabilities: the caller's, of which
 // CAP_NET_ADMIN over both network namespaces is needed. Hostile: nothing; names come from the
-// config, and nobody of the container's runs yet.
+// config, and no process of the container runs yet.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@ namespace berth::runtime {
 
 /// Moves interfaces of this network namespace into that of process `pid`, or of `joined`, where it
 /// is one with a path: under their new names, with their permanent global addresses, and up. One
-/// that cannot be settled there is given back.
+/// that cannot be configured there is moved back.
 /// Errors: not_found (no such interface), exists (its new name), usage (the namespace is our own),
 /// denied; each names the interface.
 Result<void> move_interfaces(const plan::MoveInterfaces& step, const plan::Spawn& spawn, pid_t pid);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMostNames = 4096;
 
-// Looked at before it is opened, and again after: opening a device may do something.
+// Checked before it is opened, and again after: opening a device may have effects.
 std::optional<sys::Fd> open_regular(const std::string& path) {
   auto place = sys::open_at(sys::cwd(), path, O_PATH | O_NOFOLLOW);
   if (!place.ok()) return {};

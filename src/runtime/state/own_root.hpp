@@ -7,10 +7,10 @@
 
 namespace berth::runtime {
 
-/// The root of the calling process, for scan/. Nothing but regular files is opened.
+/// The root of the calling process, for scan/. Opens only regular files.
 class OwnRoot : public scan::Tree {
  public:
-  /// A link is nothing here: what NVIDIA's packages are told by is a file.
+  /// Links do not count: NVIDIA's packages are recognised by a regular file.
   Result<std::optional<File>> find_file(const std::string& path) const override;
   Result<std::vector<std::string>> list(const std::string& path) const override;
   Result<std::string> read(const File& file, uint64_t offset, size_t length) const override;

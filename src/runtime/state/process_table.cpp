@@ -11,7 +11,7 @@
 namespace berth::runtime {
 namespace {
 
-// Not through PATH: what is executed is not for the environment to choose.
+// Not through PATH: the environment must not choose what is executed.
 constexpr const char* kPrograms[] = {"/bin/ps", "/usr/bin/ps"};
 constexpr std::chrono::seconds kTablePatience{60};
 
@@ -36,8 +36,8 @@ Result<std::string> list_all(const std::vector<pid_t>& processes,
     options.env.emplace();
     return sys::run_command(options, "", kTablePatience);
   };
-  // Without a choice of processes, such as -e, ps shows those of its own terminal. It refuses some
-  // choices beside -q, and then they are the user's.
+  // Without a selection such as -e, ps shows the processes of its own terminal. It refuses some
+  // selections beside -q; then the user's is used.
   if (!words.empty() && !processes.empty()) {
     sys::CommandOutput printed = TRY(print({"-q", list_text(processes)}));
     if (printed.status.shell_code() == 0) return std::move(printed.out);

@@ -12,11 +12,11 @@
 
 namespace berth::runtime {
 
-/// The lines of `table` whose column PID names one of `processes`, below its heading. Pure.
+/// The heading of `table`, and its lines with one of `processes` in the column PID. Pure.
 /// Errors: usage (no such column).
 Result<std::string> rows_of(const std::string& table, const std::vector<pid_t>& processes);
 
-/// What the host's ps prints of `processes` when called with `words`, "-ef" when there are none.
+/// The output of the host's ps about `processes`, called with `words`, "-ef" when there are none.
 /// Errors: not_found (no ps), usage (ps refuses the words, or its output has no column PID).
 Result<std::string> process_table(const std::vector<pid_t>& processes,
                                   const std::vector<std::string>& words);

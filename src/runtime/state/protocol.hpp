@@ -13,26 +13,26 @@
 
 namespace berth::runtime {
 
-/// All that berth-runtime and the container's first process say to each other.
+/// The messages between berth-runtime and the container's first process.
 enum class Message : uint32_t {
   // to the child
   ids_mapped,     ///< the maps of its user namespace are written
   cgroup_joined,  ///< it is in its cgroups (in `text`, if systemd did it); `number`: its pid
   confined,       ///< its device rules hold; `number` instructions of seccomp are in the buffer
-  hooks_done,     ///< the hooks it asked for have ended well
+  hooks_done,     ///< the hooks it asked for have succeeded
   // to the parent
   hooks_due,  ///< run the hooks of stage `text`
   console,    ///< the terminal's master comes along
-  born,       ///< exec's process is another one than was cloned; its pidfd comes along
-  listener,   ///< the seccomp listener is descriptor `number`; an empty message says it is taken
+  born,       ///< exec's process is another than the cloned one; its pidfd comes along
+  listener,   ///< the seccomp listener is descriptor `number`; an empty message acknowledges it
   ready,      ///< everything is done but the program; waits for `start`
   failed,     ///< the report says why
 };
 
-/// Which exit code a failure deserves: that of the engine or that of the command.
+/// Which exit code a failure gets: the engine's or the command's.
 enum class Stage : uint32_t { engine, command };
 
-/// An Error in a fixed size, so that a child can tell it in one write.
+/// An Error in a fixed size, so that a child can send it in one write.
 struct ChildReport {
   Message message = Message::failed;
   Stage stage = Stage::engine;
@@ -43,12 +43,12 @@ struct ChildReport {
   char hint[128] = {};
 };
 
-/// The error as a report: its contexts and its text joined, cut where they do not fit.
+/// Converts an error into a report: contexts and text joined, truncated to fit.
 ChildReport to_report(const Error& error, Stage stage);
-/// What to_report() was given, its contexts now part of the text.
+/// Converts back; the contexts are part of the text now.
 Error to_error(const ChildReport& report);
 
-/// One end of the talk.
+/// One end of the connection.
 class Channel {
  public:
   explicit Channel(sys::Fd fd) : fd_(std::move(fd)) {}
@@ -65,13 +65,13 @@ class Channel {
   Result<std::optional<Incoming>> receive() const;
   /// Waits for `wanted`. Errors: interrupted (the other side has ended), bug (another message).
   Result<ChildReport> expect(Message wanted) const;
-  /// The same with what came along. Errors: the same.
+  /// The same with the passed descriptor. Errors: the same.
   Result<Incoming> expect_passed(Message wanted) const;
 
-  /// Says that the seccomp listener is open as `listener`, and waits until it has been taken. With
-  /// write(2) and read(2) alone: the filter that it belongs to holds already.
+  /// Announces `listener`, the descriptor of the seccomp listener, and waits until it has been
+  /// taken. Uses only write(2) and read(2): the filter is active already.
   Result<void> offer_listener(int listener) const;
-  /// The other side of it.
+  /// Answers offer_listener().
   Result<void> acknowledge_listener() const;
 
   const sys::Fd& fd() const { return fd_; }

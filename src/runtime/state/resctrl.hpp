@@ -13,16 +13,16 @@
 namespace berth::runtime {
 
 /// Puts `pid` into the control group that `step` names, made when missing, with its schemata, and
-/// for monitoring into a group of its own below that is called after the container.
-/// Gives the directory that has to go with the container, or "". Nothing is left of it on failure.
+/// for monitoring into a group below, named after the container. Returns the directory to remove
+/// with the container, or "". Leaves nothing on failure.
 /// Errors: denied, io (the hardware does not have what the schemata ask for).
 /// Source: kernel resctrl.rst; runtime-spec config-linux.md "IntelRdt".
 Result<std::string> join_resctrl(const plan::JoinResctrl& step, const std::string& id, pid_t pid);
 
-/// Removes what join_resctrl() gave; absent is fine.
+/// Removes the directory that join_resctrl() returned; absent is fine.
 void remove_resctrl(const std::string& directory);
 
-/// Writes the schemata of a group that is there. Errors: as join_resctrl().
+/// Writes the schemata of an existing group. Errors: as join_resctrl().
 Result<void> write_schemata(const std::string& group, const std::vector<std::string>& schemata);
 
 }  // namespace berth::runtime

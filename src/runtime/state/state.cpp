@@ -51,7 +51,7 @@ constexpr size_t kPage = 4096;
 constexpr size_t kMaxState = size_t{32} << 20;  // holds the annotations of any config.json
 constexpr size_t kMaxId = 1024;
 
-// Field 3 of /proc/PID/stat, '?' for a process that has gone.
+// Field 3 of /proc/PID/stat, '?' for a process that has ended.
 char process_state(pid_t pid) {
   auto text = sys::read_file(sys::cwd(), "/proc/" + std::to_string(pid) + "/stat", 4096);
   size_t name_end = text.ok() ? text->rfind(')') : std::string::npos;
@@ -114,12 +114,12 @@ std::string public_state(const State& state, std::string_view status) {
   return json::dump(public_state_value(state, status), 2);
 }
 
-// In place, because a file that replaces another costs two inodes more at every start, which are
-// milliseconds on some disks. The lock keeps readers from seeing half of it, and one write within a
-// page is not cut by a signal. It only ever grows: blanks after the document cover what was longer.
+// In place, because replacing the file costs two more inodes at every start, which are milliseconds
+// on some disks. The lock keeps readers from seeing half of it, and a signal does not cut a write
+// within a page. The file never shrinks: blanks after the document cover the old rest.
 Result<void> Entry::write(const State& state) const {
   std::string text = json::write(state);
-  // More than a page may be cut by a kill.
+  // A kill may cut a write of more than a page.
   if (text.size() > kPage) return sys::replace_file(fd_, kFile, text, 0600);
   sys::Fd file = TRY(sys::open_at(fd_, kFile, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600));
   TRY(sys::wait_lock(file, sys::LockMode::exclusive, kFile));
@@ -139,7 +139,7 @@ Result<State> Entry::read() const {
 
 Status Entry::status(const State& state) const {
   if (state.pid == 0) {
-    // Its creator holds the lock for as long as it lives.
+    // Its creator holds the lock as long as it lives.
     auto free = sys::try_lock(fd_, sys::LockMode::shared, id_);
     return free.ok() && *free ? Status::stopped : Status::creating;
   }
@@ -165,10 +165,10 @@ Result<Store> Store::open(const std::string& root) {
   if (!*opened) return make_error(Kind::not_found, "open " + quote(root));
   sys::Fd fd = std::move(**opened);
   struct stat info = TRY(sys::stat_fd(fd, root));
-  // Whoever may write here could have us kill or unmount what they name.
+  // Users with write access here could make us kill or unmount anything.
   if (info.st_uid != sys::effective_uid() || (info.st_mode & 022) != 0) {
     return make_error(Kind::denied,
-                      "--root: " + quote(root) + " can be written by others than its user");
+                      "--root: " + quote(root) + " is writable by others than its user");
   }
   return Store(std::move(fd));
 }
@@ -199,15 +199,15 @@ Result<std::vector<std::string>> Store::list() const {
 
 Result<void> Store::remove(const std::string& id) const {
   TRY(check_id(id));
-  // Most have one file; the loop over an unknown tree is for those that were never started, and for
-  // what a crash left.
+  // Most have one file; the loop over an unknown tree is for containers that were never started,
+  // and for leftovers of a crash.
   TRY(sys::remove_entry(fd_, id + "/" + kFile));
   if (sys::remove_directory(fd_, id).ok()) return {};
   constexpr int kMostMarks = 20;
   for (int attempt = 0;; ++attempt) {
     auto removed = sys::remove_tree(fd_, id);
     bool has_grown = !removed.ok() && removed.error().sys_errno == ENOTEMPTY;
-    // By updates that have found the container a moment ago: each writes one kUpdatedMark.
+    // By updates that have just looked the container up: each writes one kUpdatedMark.
     if (!has_grown || attempt == kMostMarks) return removed;
   }
 }

@@ -19,7 +19,7 @@
 
 namespace berth::runtime {
 
-/// What is kept of a container between two calls of berth-runtime: <root>/<id>/state.json.
+/// The record of a container between two calls of berth-runtime: <root>/<id>/state.json.
 struct State {
   std::string oci_version{oci::kRuntimeSpecVersion};
   std::string id{};
@@ -30,19 +30,19 @@ struct State {
   std::string config{kConfigFile};  ///< as read_bundle() takes it
   std::string rootfs{};
   std::string cgroup_path{};  ///< plan::MakeCgroup::path, empty without cgroups
-  /// Where cgroup_path begins in the hierarchies where that is not the root, by mount point.
+  /// Where cgroup_path begins in the hierarchies in which that is not the root, by mount point.
   std::map<std::string, std::string> cgroup_starts{};
   std::string systemd_unit{};   ///< the scope that systemd made, empty without one
-  bool systemd_user = false;    ///< it is one of the user's manager
-  std::string resctrl_group{};  ///< a directory that goes with the container, or empty
+  bool systemd_user = false;    ///< it belongs to the user's manager
+  std::string resctrl_group{};  ///< a directory to remove with the container, or empty
   std::string created{};        ///< RFC 3339
   uint32_t owner = 0;
   std::map<std::string, std::string> annotations{};
   oci::Hooks hooks{};         ///< "config changes after create have no effect"
-  std::string gpu_lease{};    ///< absolute: a file that goes with the container, or empty
+  std::string gpu_lease{};    ///< absolute: a file to remove with the container, or empty
   bool of_engine = false;     ///< as plan::Container has it
-  bool loader_files = false;  ///< some in its root go with the container: loader_state.hpp
-  // What LaunchRequest::amend has added, and callers do not know of.
+  bool loader_files = false;  ///< some in its root are removed with the container: loader_state.hpp
+  // What LaunchRequest::amend has added without the caller's knowledge.
   std::vector<oci::DeviceRule> added_devices{};
   std::vector<uint32_t> added_gids{};
 };
@@ -63,8 +63,8 @@ class Entry {
 
   Result<void> write(const State& state) const;
   Result<State> read() const;
-  /// What the process and the socket of `start` tell; a creator that has died leaves `stopped`.
-  /// Never `paused`, which its cgroup knows: find().
+  /// Determined by the process and by the socket of `start`; `stopped` if the creator has died.
+  /// Never `paused`, which only the cgroup shows: find().
   Status status(const State& state) const;
 
  private:
@@ -77,7 +77,7 @@ class Entry {
 /// All containers of one --root.
 class Store {
  public:
-  /// Made with mode 0700 when missing. Errors: usage ("/"), denied (somebody else's directory).
+  /// Made with mode 0700 when missing. Errors: usage ("/"), denied (another user's directory).
   static Result<Store> open(const std::string& root);
 
   /// A new entry, locked until it is dropped. Errors: usage (a bad id), exists.
@@ -85,7 +85,7 @@ class Store {
   /// Errors: usage (a bad id), not_found ("container 'x' does not exist").
   Result<Entry> get(const std::string& id) const;
   Result<std::vector<std::string>> list() const;
-  /// What is gone already is fine.
+  /// A missing one is fine.
   Result<void> remove(const std::string& id) const;
 
  private:
@@ -94,7 +94,7 @@ class Store {
 };
 
 inline constexpr const char* kStartSocket = "start";
-/// There when an update may have taken the container into more cgroups than it was made with.
+/// Exists when an update may have put the container into more cgroups than it was made with.
 inline constexpr const char* kUpdatedMark = "updated";
 
 }  // namespace berth::runtime

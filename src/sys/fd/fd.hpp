@@ -7,7 +7,7 @@
 
 namespace berth::sys {
 
-/// Owns a file descriptor; empty (-1) when default-made or moved from.
+/// Owns a file descriptor; empty (-1) when default-constructed or moved from.
 class Fd {
  public:
   Fd() = default;
@@ -33,10 +33,10 @@ class Fd {
   int fd_ = -1;
 };
 
-/// A directory handle that stands for the working directory (AT_FDCWD) in the *at calls below.
+/// A directory handle for the working directory (AT_FDCWD) in the *at calls below.
 const Fd& cwd();
 
-/// Closes a written file and reports what only close() knows (a full quota, NFS). close(2)
+/// Closes a written file and reports errors that only close() reports (a full quota, NFS). close(2)
 Result<void> close_checked(Fd fd, const std::string& name);
 
 /// Errors: io. dup3(2), F_DUPFD_CLOEXEC
@@ -55,8 +55,8 @@ struct Pipe {
 };
 /// Both ends close on exec. pipe2(2)
 Result<Pipe> make_pipe();
-/// Asks for room for `bytes` in a pipe; where the user has too many pages in pipes already, it
-/// stays as it is. pipe(7) F_SETPIPE_SZ
+/// Requests room for `bytes` in a pipe; if the user's pipes have too many pages already, the size
+/// stays. pipe(7) F_SETPIPE_SZ
 void widen_pipe(const Pipe& pipe, unsigned bytes);
 
 }  // namespace berth::sys

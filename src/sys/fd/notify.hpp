@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors that become readable when the kernel has something to tell.
+// Descriptors that become readable on events of the kernel.
 #pragma once
 
 #include <string>
@@ -9,20 +9,20 @@
 
 namespace berth::sys {
 
-/// A counter that others add to; a read takes its 8 bytes and sets it to zero. Reads do not wait.
+/// A counter that others add to; a read returns its 8 bytes and resets it. Reads do not block.
 /// eventfd(2)
 Result<Fd> make_event_counter();
 
-/// Becomes readable whenever the file `path` is modified. Reads do not wait.
+/// Becomes readable whenever the file `path` is modified. Reads do not block.
 /// Errors: not_found, denied.  inotify(7) IN_MODIFY
 Result<Fd> watch_file(const std::string& path);
 
-/// Becomes readable whenever a file in the directory `path` is modified, comes or goes.
+/// Becomes readable whenever a file in the directory `path` is modified, created or removed.
 /// Errors: not_found, denied, io (no more watches for this user).
 /// inotify(7) IN_MODIFY IN_CREATE IN_MOVED_TO IN_DELETE
 Result<Fd> watch_directory(const std::string& path);
 
-/// Takes what has made one of these descriptors readable.
+/// Discards the pending events of one of these descriptors.
 void forget_events(const Fd& watch);
 
 }  // namespace berth::sys

@@ -11,8 +11,8 @@
 
 namespace berth::sys {
 
-/// Waits until one of `entries` is ready, and fills their revents; an entry with fd -1 is passed
-/// over. Gives the number of ready ones, 0 at the deadline. poll(2)
+/// Waits until one of `entries` is ready, and fills their revents; ignores entries with fd -1.
+/// Returns the number of ready ones, 0 at the deadline. poll(2)
 Result<int> poll(std::vector<pollfd>& entries, std::optional<std::chrono::milliseconds> deadline);
 
 }  // namespace berth::sys

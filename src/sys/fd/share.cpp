@@ -25,14 +25,14 @@ struct SharedExtent {
   bool operator==(const SharedExtent&) const = default;
 };
 
-/// The first ones; none where there is no telling.
+/// The first extents; none if unknown.
 std::vector<SharedExtent> extents_of(const Fd& fd) {
-  // As fiemap has it: a head, then the extents.
+  // Fiemap's layout: a head, then the extents.
   std::vector<uint64_t> memory(
       (sizeof(struct fiemap) + kExtents * sizeof(struct fiemap_extent)) / sizeof(uint64_t) + 1);
   auto* map = reinterpret_cast<struct fiemap*>(memory.data());
   map->fm_length = FIEMAP_MAX_OFFSET;
-  map->fm_flags = FIEMAP_FLAG_SYNC;  // what is not written yet lies nowhere
+  map->fm_flags = FIEMAP_FLAG_SYNC;  // unwritten data has no blocks yet
   map->fm_extent_count = kExtents;
   std::vector<SharedExtent> extents;
   if (::ioctl(fd.get(), FS_IOC_FIEMAP, map) != 0) return extents;
@@ -54,7 +54,7 @@ bool cannot(int error) {
 }  // namespace
 
 Result<Shared> share_blocks(const Fd& from, const Fd& to, uint64_t size, const std::string& name) {
-  // As the kernel has it: a head, then one part for each other file.
+  // The kernel's layout: a head, then one part for each other file.
   std::array<uint64_t, (sizeof(struct file_dedupe_range) + sizeof(struct file_dedupe_range_info)) /
                            sizeof(uint64_t)>
       memory{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that have the same bytes on the same blocks of the disk.
+// Files that share blocks of the disk (reflinks).
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ enum class Shared {
   differ,  ///< the files do not have the same bytes
 };
 
-/// Gives `to` the blocks of `from`, as far as both have the same `size` bytes: the kernel compares
-/// them. Neither its inode nor any time changes, whoever has it open. `to` needs no right to write
-/// but the owner's.
+/// Makes `to` share the blocks of `from`, if both have the same `size` bytes: the kernel compares
+/// them. The inode and times of `to` stay, even if it is open elsewhere. The owner needs no write
+/// permission for `to`.
 /// Errors: unsupported (the file system cannot), denied, io.  ioctl_fideduperange(2)
 Result<Shared> share_blocks(const Fd& from, const Fd& to, uint64_t size, const std::string& name);
 
-/// Whether the two lie on the same blocks. What lies on none, or cannot be told, does not.
+/// Whether the two share their blocks. False for files without blocks, or if unknown.
 /// ioctl_fiemap(2)
 bool have_same_blocks(const Fd& one, const Fd& other);
 

@@ -18,7 +18,8 @@ Result<std::optional<std::string>> read_attribute(const Fd& fd, const std::strin
 /// system has no such attributes. flistxattr(2)
 Result<std::vector<std::string>> list_attributes(const Fd& fd);
 
-/// An absent one is fine, and a file system without any.  Errors: denied, io. fremovexattr(2)
+/// A missing one is fine, and a file system without attributes.  Errors: denied, io.
+/// fremovexattr(2)
 Result<void> remove_attribute(const Fd& fd, const std::string& key);
 
 }  // namespace berth::sys

@@ -8,8 +8,8 @@
 
 namespace berth::sys {
 
-/// Each gets the other's name, in one step. renameat2(2) RENAME_EXCHANGE
-/// Errors: unsupported (the file system cannot), not_found.
+/// Exchanges the names of two files atomically. renameat2(2) RENAME_EXCHANGE Errors: unsupported
+/// (the file system cannot), not_found.
 Result<void> rename_exchange(const Fd& from_dir, const std::string& from, const Fd& to_dir,
                              const std::string& to);
 

@@ -92,7 +92,7 @@ Result<void> replace_file(const Fd& dir, const std::string& path, std::string_vi
   std::string temporary = path + ".tmp-" + random_hex(6);
   auto publish = [&]() -> Result<void> {
     auto opened = open_at(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
-    // Nobody has asked for the temporary name.
+    // The caller did not choose the temporary name.
     if (!opened.ok()) return sys_error(opened.error().sys_errno, "create " + quote(path));
     Fd fd = *std::move(opened);
     TRY(write_all(fd, bytes, path));

@@ -17,11 +17,11 @@ namespace berth::sys {
 
 /// openat(2) with O_CLOEXEC. `flags` without O_CREAT needs no mode.
 Result<Fd> open_at(const Fd& dir, const std::string& path, int flags, mode_t mode = 0);
-/// Absence is a value here; every other failure an error.
+/// Absence is a value; every other failure an error.
 Result<std::optional<Fd>> open_if_exists(const Fd& dir, const std::string& path, int flags);
 
-/// At most `max_bytes`; a longer file is an error (corrupt), so that no one can feed us an endless
-/// one. Works for procfs and sysfs files, whose size is unknown before.
+/// At most `max_bytes`; a longer file is an error (corrupt), so that it cannot be endless. Works
+/// for procfs and sysfs files, which do not report their size.
 Result<std::string> read_file(const Fd& dir, const std::string& path,
                               size_t max_bytes = size_t{16} << 20);
 Result<std::optional<std::string>> read_file_if_exists(const Fd& dir, const std::string& path,
@@ -33,7 +33,7 @@ Result<std::string> read_all(const Fd& fd, const std::string& name,
 /// Writes everything or fails. write(2)
 Result<void> write_all(const Fd& fd, std::string_view bytes, const std::string& name);
 
-/// Creates or truncates. For files that nobody else reads yet.
+/// Creates or truncates. For files without readers yet.
 Result<void> write_file(const Fd& dir, const std::string& path, std::string_view bytes,
                         mode_t mode = 0644);
 
@@ -60,36 +60,37 @@ Result<void> rename_new(const Fd& from_dir, const std::string& from, const Fd& t
 Result<void> make_symlink(const std::string& target, const Fd& dir, const std::string& path);
 Result<std::string> read_link(const Fd& dir, const std::string& path);
 
-/// Names in a directory but for "." and "..", sorted; at most `max_entries`.
+/// Names in a directory except "." and "..", sorted; at most `max_entries`.
 Result<std::vector<std::string>> list_directory(const Fd& dir, const std::string& path,
                                                 size_t max_entries = 1'000'000);
 
 /// fstatat(2) without following a last link; nothing when absent.
 Result<std::optional<struct stat>> stat_entry(const Fd& dir, const std::string& path);
 Result<struct stat> stat_fd(const Fd& fd, const std::string& name);
-/// What `fd` is open for: O_RDONLY, O_WRONLY or O_RDWR. fcntl(2) F_GETFL
+/// The access mode of `fd`: O_RDONLY, O_WRONLY or O_RDWR. fcntl(2) F_GETFL
 Result<int> access_mode(const Fd& fd, const std::string& name);
 
 enum class LockMode { shared, exclusive };
-/// flock(2) on an open file. `try_lock` gives false when another holds it; `wait_lock` waits.
-/// The lock goes with the last descriptor of the open file, so with the death of its owner.
+/// flock(2) on an open file. `try_lock` returns false when another holds it; `wait_lock` waits. The
+/// kernel releases the lock with the last descriptor of the open file, so with the death of its
+/// owner.
 Result<bool> try_lock(const Fd& fd, LockMode mode, const std::string& name);
 Result<void> wait_lock(const Fd& fd, LockMode mode, const std::string& name);
 /// Releases it, even if another process has a copy of `fd`.
 void unlock(const Fd& fd);
 
-/// Seals the memory file `fd`: no process can change it any more. It must have been made for
-/// that (MFD_ALLOW_SEALING).  Errors: denied, usage (no such file). fcntl(2) F_ADD_SEALS
+/// Seals the memory file `fd`: no process can change it any more. It must have been made with
+/// MFD_ALLOW_SEALING.  Errors: denied, usage (no such file). fcntl(2) F_ADD_SEALS
 Result<void> seal(const Fd& fd, const std::string& what);
 
 /// A memory file with the given bytes, positioned at its start. memfd_create(2)
 Result<Fd> memory_file(const std::string& name, std::string_view bytes);
 
-/// A file in memory for what a program says at its end (as its standard error): it takes the first
-/// kMostWords bytes, and no more of the memory. `name` is for /proc alone.
+/// A memory file for the last output of a program (as its standard error): it takes the first
+/// kMostWords bytes, and no more memory. `name` is only for /proc.
 inline constexpr size_t kMostWords = 4096;
 Result<Fd> words_file(const std::string& name);
-/// What it has got, without blanks and lines around it.
+/// Its content, trimmed.
 Result<std::string> read_words(const Fd& words);
 
 /// `count` random bytes from the kernel as hex. getrandom(2)
@@ -101,7 +102,7 @@ std::string random_hex(size_t count);
 /// Linux < 5.6).  openat2(2) RESOLVE_IN_ROOT
 Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags, mode_t mode = 0);
 
-/// "/proc/self/fd/N": a name for an open file, for calls that take only paths.
+/// "/proc/self/fd/N": a path of an open file, for calls that only take paths.
 std::string fd_path(const Fd& fd);
 /// "/proc/PID/fd/N": the same for other processes of this user, while this one lives.
 std::string shared_fd_path(const Fd& fd);

@@ -9,7 +9,7 @@
 
 namespace berth::sys {
 
-/// The file system that a path is on, and how it is mounted there.
+/// The file system of a path, and how it is mounted there.
 struct FileSystem {
   int64_t type = 0;  ///< a *_MAGIC
   uint64_t free_bytes = 0;
@@ -24,11 +24,11 @@ struct FileSystem {
 /// Errors: not_found, denied. statfs(2)
 Result<FileSystem> file_system_of(const std::string& path);
 
-/// "ext4", "xfs", "nfs", …; "type 0x1234" for one that it does not know.
+/// "ext4", "xfs", "nfs", …; "type 0x1234" for an unknown one.
 std::string file_system_name(int64_t type);
 
-/// Whether this process may use `path` as `mode` (R_OK, W_OK, X_OK) says, with its effective ids.
-/// Opens nothing: a device's driver does not notice, its control group is asked all the same.
+/// Whether this process may access `path` with `mode` (R_OK, W_OK, X_OK) under its effective ids.
+/// Opens nothing: a device's driver is not involved, but its control group is.
 /// Errors: not_found, denied (EACCES by mode; EPERM by a device control group), io.
 /// faccessat(2) AT_EACCESS
 Result<void> check_access(const Fd& dir, const std::string& path, int mode);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resolution of a path inside a root directory: openat2(2), and a component walk that gives the
-// same answers where the kernel or a seccomp filter does not offer it.
+// Resolution of a path inside a root directory: openat2(2), and a component walk with the same
+// results where the kernel or a seccomp filter refuses it.
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
@@ -55,7 +55,7 @@ Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags, mode
   if (fd >= 0) return Fd(fd);
   int saved = errno;
   if (saved == ENOSYS || (saved == EPERM && (flags & O_CREAT) == 0)) {
-    // EPERM also comes from seccomp filters that know no openat2; the walk tells the true reason.
+    // EPERM also comes from seccomp filters without openat2; the walk finds the true reason.
     return walk_in_root(root, path, flags, mode);
   }
   return sys_error(saved, ((flags & O_CREAT) ? "create " : "open ") + quote(path));

@@ -49,7 +49,7 @@ Result<void> write_at(const Fd& fd, uint64_t offset, std::string_view bytes,
 }
 
 Result<void> reserve(const Fd& fd, uint64_t size, const std::string& name) {
-  // The limit counts for what is written over, too, of which fallocate does not know.
+  // The limit also applies to overwriting, which fallocate does not check.
   rlimit limit = {};
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && size > limit.rlim_cur) {
     return sys_error(EFBIG, "write " + quote(name));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing at a place of one's own choice, without moving the file's position.
+// Reads and writes at an offset, without moving the file's position.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ Result<std::string> read_at(const Fd& fd, uint64_t offset, size_t length, const 
 Result<void> write_at(const Fd& fd, uint64_t offset, std::string_view bytes,
                       const std::string& name);
 
-/// ftruncate(2)
-/// Makes the file at least `size` bytes long and sees that its file system has room for them; where
-/// that cannot be said beforehand nothing happens. Not a byte of it changes.
+/// Makes the file at least `size` bytes long, with blocks for all of them, and keeps its content;
+/// does nothing where the file system cannot reserve blocks.
 /// Errors: io (no room, a limit). fallocate(2)
 Result<void> reserve(const Fd& fd, uint64_t size, const std::string& name);
 
+/// ftruncate(2)
 Result<void> truncate(const Fd& fd, uint64_t size, const std::string& name);
 
 }  // namespace berth::sys

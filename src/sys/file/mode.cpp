@@ -28,7 +28,7 @@ Result<void> set_both(const Fd& fd, timespec accessed, timespec modified, const 
   if (::futimens(fd.get(), times) == 0) return {};
   if (errno == EBADF) {  // O_PATH
     if (::utimensat(fd.get(), "", times, AT_EMPTY_PATH) == 0) return {};
-    // COMPAT(5.8): it did not know the flag; /proc's link leads to a link itself as well.
+    // COMPAT(5.8): older kernels lack the flag; /proc's link works for a link itself as well.
     if (errno == EINVAL && ::utimensat(AT_FDCWD, fd_path(fd).c_str(), times, 0) == 0) return {};
   }
   return errno_now().error("set the time of " + quote(name));
@@ -46,12 +46,13 @@ Result<Fd> hold_made(const Fd& dir, const std::string& name, mode_t type, dev_t 
   bool is_node = type == S_IFCHR || type == S_IFBLK;
   bool is_it = (info.st_mode & S_IFMT) == type && (!is_node || info.st_rdev == device);
   if (is_it) return held;
-  return make_error(Kind::busy, "use " + quote(name) + ": another file is in its place by now");
+  return make_error(Kind::busy,
+                    "use " + quote(name) + ": there is another file at this path by now");
 }
 
 Result<void> change_mode(const Fd& fd, mode_t mode, const std::string& name) {
   if (::fchmod(fd.get(), mode) == 0) return {};
-  // COMPAT(6.6): fchmodat2(2) takes an O_PATH handle; before, /proc's link to it is the way.
+  // COMPAT(6.6): fchmodat2(2) takes an O_PATH handle; older kernels need its path in /proc.
   if (errno == EBADF && ::fchmodat(AT_FDCWD, fd_path(fd).c_str(), mode, 0) == 0) return {};
   return errno_now().error("change the mode of " + quote(name));
 }

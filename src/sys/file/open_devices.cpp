@@ -42,7 +42,7 @@ Result<std::vector<std::string>> names_in(const std::string& path, std::optional
   return names;
 }
 
-/// `any` becomes true where there is something to look at.
+/// Sets `any` if there is something to examine.
 Result<Found> find_in(const std::string& path, const std::vector<dev_t>& devices, bool& any) {
   std::optional<Fd> directory;
   std::vector<std::string> names = TRY(names_in(path, directory));
@@ -62,8 +62,8 @@ Result<std::optional<QuietStat>> stat_quietly(const Fd& dir, const std::string& 
   return look(dir, name, name.empty() ? AT_EMPTY_PATH : AT_SYMLINK_NOFOLLOW);
 }
 
-// Each thread may have a table of its own; the memory is one, but the first thread may have ended
-// before the others, and shows none then.
+// Each thread may have its own file table; the memory is shared, but the first thread may have
+// ended before the others, and shows none then.
 Result<Found> find_open_device(pid_t pid, const std::vector<dev_t>& devices) {
   const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
   std::optional<Fd> directory;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of others, looked at without asking their file systems: one of their own making would never
-// answer. statx(2) AT_STATX_DONT_SYNC
+// Examines other processes' files without asking their file systems: a user's own FUSE server might
+// never answer. statx(2) AT_STATX_DONT_SYNC
 #pragma once
 
 #include <sys/types.h>
@@ -16,18 +16,18 @@
 namespace berth::sys {
 
 struct QuietStat {
-  mode_t mode = 0;   ///< the type alone is true
+  mode_t mode = 0;   ///< only the type is reliable
   dev_t device = 0;  ///< of the file system
   dev_t rdev = 0;
-  uint64_t mount = 0;  ///< id of the mount, as mountinfo has it
+  uint64_t mount = 0;  ///< id of the mount, as in mountinfo
 };
-/// Of `name` in `dir`, no link followed, of `dir` itself where it is empty; nothing where it is not
-/// there. Errors: denied, io.
+/// The status of `name` in `dir`, without following a link, or of `dir` itself if empty; nothing if
+/// it does not exist. Errors: denied, io.
 Result<std::optional<QuietStat>> stat_quietly(const Fd& dir, const std::string& name);
 
 /// The first of the character `devices` (st_rdev) that a thread of process `pid` has open or
-/// mapped; nothing where none has, or it has ended. Errors: denied (another user's
-/// process, a file that cannot be looked at), io. proc_pid_fd(5), proc_pid_map_files(5)
+/// mapped; nothing if none has, or it has ended. Errors: denied (another user's process, a file
+/// that cannot be examined), io. proc_pid_fd(5), proc_pid_map_files(5)
 Result<std::optional<dev_t>> find_open_device(pid_t pid, const std::vector<dev_t>& devices);
 
 }  // namespace berth::sys

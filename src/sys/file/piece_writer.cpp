@@ -26,16 +26,17 @@ constexpr char kZeros[PieceWriter::kAlignment] = {};
 
 }  // namespace
 
-// ---- where a piece goes -------------------------------------------------------------------------
+// ---- writing a piece
+// -----------------------------------------------------------------------------
 
-/// A file by handles of its own: whoever still writes when the owner has given up and closed his
-/// writes into this file and into no other.
+/// A file by handles of its own: a thread that still writes when the owner has given up and closed
+/// its handle writes into this file and no other.
 class PieceWriter::Target {
  public:
   Target(Fd file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
 
   Result<void> write(uint64_t start, std::string_view bytes);
-  /// A whole piece, past the cache if the file system can.
+  /// Writes a whole piece, past the cache if the file system can.
   Result<void> write_direct(uint64_t start, std::string_view bytes);
 
  private:
@@ -68,13 +69,13 @@ Result<void> PieceWriter::Target::write_direct(uint64_t start, std::string_view 
   return write(start + written, bytes.substr(written));
 }
 
-/// Pieces on their way past the cache, and the thread that writes them.
+/// Pieces to be written past the cache, and the thread that writes them.
 struct PieceWriter::Behind {
   Bytes spare();
   void keep(Bytes bytes);
 
   std::mutex mutex;
-  std::vector<Bytes> spares;  ///< memory that the kernel need not make anew
+  std::vector<Bytes> spares;  ///< buffers for reuse
   WorkBehind work{kPiecesBehind};
 };
 
@@ -91,7 +92,8 @@ void PieceWriter::Behind::keep(Bytes bytes) {
   spares.push_back(std::move(bytes));
 }
 
-// ---- what is gathered ---------------------------------------------------------------------------
+// ---- gathering
+// -----------------------------------------------------------------------------------
 
 PieceWriter::PieceWriter(Cache cache) : cache_(cache) {}
 PieceWriter::PieceWriter(PieceWriter&&) noexcept = default;
@@ -129,7 +131,8 @@ Result<void> PieceWriter::write(uint64_t offset, std::string_view bytes) {
 Result<void> PieceWriter::fill_gap(uint64_t offset) {
   std::string_view zeros(kZeros, offset - end());
   if (zeros.empty() || size_ > 0 || start_ % kAlignment == 0) return append(zeros);
-  // Pieces that begin here never fit the disk's blocks; those that begin with the next bytes may.
+  // Pieces that begin here would stay unaligned; those that begin with the next bytes may be
+  // aligned.
   if (observer_) observer_(start_, zeros);
   TRY(write_at(*file_, start_, zeros, name_));
   start_ = offset;
@@ -154,7 +157,7 @@ Result<void> PieceWriter::flush() {
   return {};
 }
 
-/// What is gathered, through the cache; pieces on their way stay there.
+/// Writes the gathered bytes through the cache; the thread's pieces are not affected.
 Result<void> PieceWriter::write_out() {
   if (size_ == 0) return {};
   std::string_view bytes(buffer(), size_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large amounts of bytes into files: through the page cache, or past it where that is faster.
+// Writes large files: through the page cache, or past it where that is faster.
 #pragma once
 
 #include <cstdint>
@@ -14,39 +14,39 @@
 
 namespace berth::sys {
 
-/// Writes files front to back in pieces: what follows what came before is gathered.
+/// Writes files front to back in pieces, gathering contiguous bytes.
 class PieceWriter {
  public:
   static constexpr size_t kPiece = size_t{2} << 20;
-  /// What every file system and disk of today is content with, for addresses, lengths and memory.
+  /// An alignment of addresses, lengths and memory that every current file system and disk accepts.
   static constexpr size_t kAlignment = 4096;
 
   enum class Cache {
     through,
-    /// A thread writes whole pieces past the page cache (O_DIRECT, open(2)), so that no processor
-    /// copies them. Pieces that the disk does not keep up with, and those on file systems that
-    /// cannot, go through the cache, as everything else does.
+    /// A thread writes whole pieces past the page cache (O_DIRECT, open(2)), which saves a copy by
+    /// the processor. Pieces that the disk cannot keep up with, and those on file systems without
+    /// support, go through the cache, as everything else does.
     past,
   };
-  /// In memory are, past the cache, four pieces at most, else one.
+  /// Memory: at most four pieces past the cache, else one.
   explicit PieceWriter(Cache cache = Cache::through);
   PieceWriter(PieceWriter&&) noexcept;
   PieceWriter& operator=(PieceWriter&&) noexcept;
   ~PieceWriter();
 
-  /// What is written from now on goes to `file`, a regular file without O_APPEND that stays open
-  /// until flush(), or as long as this is asked for anything. `name` is for errors.
+  /// Directs the following writes to `file`, a regular file without O_APPEND that has to stay open
+  /// until flush(), or as long as this object is used. `name` is for errors.
   void begin(const Fd& file, std::string name);
-  /// A gap of less than kAlignment bytes becomes zeros, a larger one stays as it is in the file.
-  /// Errors: io, also of what was given before.
+  /// Fills a gap of less than kAlignment bytes with zeros, leaves a larger one as a hole.
+  /// Errors: io, also of earlier writes.
   Result<void> write(uint64_t offset, std::string_view bytes);
-  /// All is in the file.  Errors: io.
+  /// Waits until all is in the file.  Errors: io.
   Result<void> flush();
-  /// Is told of all bytes and where they go, in the order of their writing.
+  /// Reports all bytes and their offsets to `observe`, in the order of writing.
   void observe(std::function<void(uint64_t offset, std::string_view bytes)> observer) {
     observer_ = std::move(observer);
   }
-  /// Reads back what was written, by this one or another, as much as is there.  Errors: io.
+  /// Reads back bytes that this or another writer wrote, as many as exist.  Errors: io.
   Result<std::string> read(uint64_t offset, size_t length);
 
  private:
@@ -68,9 +68,9 @@ class PieceWriter {
   Cache cache_;
   const Fd* file_ = nullptr;
   std::string name_;
-  Bytes bytes_;  ///< kPiece of them, from `start_` on
+  Bytes bytes_;  ///< kPiece bytes, from `start_` on
   uint64_t start_ = 0;
-  size_t size_ = 0;  ///< of what is not written yet
+  size_t size_ = 0;  ///< of the unwritten part
   std::shared_ptr<Target> target_;
   std::unique_ptr<Behind> behind_;
   std::function<void(uint64_t, std::string_view)> observer_;

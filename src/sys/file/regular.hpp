@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regular files where somebody else decides what a name is: a container's root, a layer, a build
-// context. Opening a device may do something (a watchdog starts, a tape rewinds), and our device
-// cgroup is the host's; opening a FIFO waits. So what a name is, is asked of an O_PATH handle, and
-// the file is opened through that handle. tools/layers.py refuses another way into a root.
+// Regular files under names that others control: a container's root, a layer, a build context.
+// Opening a device may have effects (a watchdog starts, a tape rewinds), and our device cgroup is
+// the host's; opening a FIFO blocks. So the type is checked on an O_PATH handle, and the file is
+// opened through that handle. tools/layers.py refuses any other open in a root.
 #pragma once
 
 #include <cstddef>
@@ -14,15 +14,16 @@
 
 namespace berth::sys {
 
-/// The file that `held`, an O_PATH handle, is of, opened for reading; nothing: it is no regular
-/// file. `name` is for errors.  Errors: denied, io.
+/// Opens the file of `held`, an O_PATH handle, for reading; nothing: it is no regular file. `name`
+/// is for errors.  Errors: denied, io.
 Result<std::optional<Fd>> open_regular(const Fd& held, const std::string& name);
 
-/// Entry `name` of `dir`, a link not followed; nothing: it is not there, or no regular file.
+/// Opens entry `name` of `dir` without following a link; nothing: it is missing, or no regular
+/// file.
 /// Errors: denied, io.
 Result<std::optional<Fd>> find_regular(const Fd& dir, const std::string& name);
 
-/// `path` of a container's `root`, with links inside of it; nothing as above.
+/// `path` of a container's `root`, with links resolved inside it; nothing as above.
 /// Errors: denied, io, usage (a circle of links). openat2(2) RESOLVE_IN_ROOT
 Result<std::optional<Fd>> find_regular_in_root(const Fd& root, const std::string& path);
 

@@ -18,9 +18,9 @@
 namespace berth::sys {
 namespace {
 
-/// A tree on its way out. How deep it goes was its maker's choice, and that may be a container:
-/// what lies deeper than kMostDepth is moved up to the top first, so that neither our stack nor our
-/// descriptors decide what can be removed.
+/// A tree to be removed. Its depth was chosen by its maker, possibly a container: subtrees deeper
+/// than kMostDepth are moved up to the top first, so that neither our stack nor our descriptors
+/// limit what can be removed.
 class Removal {
  public:
   Result<void> remove(const Fd& dir, const std::string& name, const std::string& shown, int depth);

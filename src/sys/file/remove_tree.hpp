@@ -6,11 +6,11 @@
 #include "base/result.hpp"
 #include "sys/fd/fd.hpp"
 
-/// Directories with all that is in them.
+/// Removes directories with their content.
 namespace berth::sys {
 
 /// rm -rf without following any link and without crossing into a mount; an absent tree is fine.
-/// Directories without write permission are made writable first (image layers have such).
+/// Directories without write permission are made writable first (image layers have some).
 Result<void> remove_tree(const Fd& dir, const std::string& path);
 
 /// Owns a directory with a random name below `dir`; removes the tree unless released.
@@ -26,7 +26,7 @@ class TempDir {
 
   const Fd& fd() const { return fd_; }
   const std::string& name() const { return name_; }
-  /// Gives up ownership: the caller has renamed it.
+  /// Gives up ownership, after the caller has renamed it.
   void release() { name_.clear(); }
 
  private:

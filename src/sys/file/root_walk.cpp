@@ -46,7 +46,7 @@ Result<void> RootWalk::follow(const std::string& name) {
 Result<std::string> real_path_in_root(const Fd& root, const std::string& path) {
   RootWalk walk = TRY(RootWalk::begin(root, path));
   std::vector<std::string> names;
-  bool is_missing = false;  // what is deeper than this is not there
+  bool is_missing = false;  // this component and deeper ones do not exist
   size_t missing_below = 0;
   while (auto name = walk.next()) {
     names.resize(walk.depth());

@@ -11,10 +11,9 @@
 
 namespace berth::sys {
 
-/// A path on its way below a root directory, component by component, as chroot would resolve it:
-/// ".." ends at the root, an absolute link starts there anew. Every step is taken from a handle of
-/// a directory inside, so that neither ".." nor somebody who renames directories meanwhile leads
-/// out.
+/// Resolves a path below a root directory, component by component, as chroot would: ".." stops at
+/// the root, an absolute link starts there again. Every step uses a handle of a directory inside,
+/// so that neither ".." nor a process that renames directories meanwhile leads out.
 class RootWalk {
  public:
   static Result<RootWalk> begin(const Fd& root, std::string_view path);
@@ -23,15 +22,15 @@ class RootWalk {
   std::optional<std::string> next();
   /// True when nothing follows the component that next() gave.
   bool is_last() const { return pending_.empty(); }
-  /// Where that component is to be looked up; at the end, where the path has led.
+  /// The directory of that component; at the end, the one that the path leads to.
   const Fd& directory() const& { return parents_.back(); }
-  /// How many directories below the root that is.
+  /// Its depth below the root.
   size_t depth() const { return parents_.size() - 1; }
   Fd directory() && { return std::move(parents_.back()); }
 
-  /// Goes on below `directory`, which the component was opened as.
+  /// Continues below `directory`, the opened component.
   void enter(Fd directory) { parents_.push_back(std::move(directory)); }
-  /// Goes on with the text of the link `name` in its place. Errors: io (ELOOP, as the kernel).
+  /// Continues with the target of the link `name` instead. Errors: io (ELOOP, as the kernel).
   Result<void> follow(const std::string& name);
 
  private:
@@ -43,7 +42,7 @@ class RootWalk {
   int links_ = 0;
 };
 
-/// Where `path` leads in `root`, without links; what is missing keeps its name.
+/// Resolves the links of `path` in `root`; missing parts keep their names.
 /// Errors: denied, io (a circle of links).
 Result<std::string> real_path_in_root(const Fd& root, const std::string& path);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What unpacking an archive needs beyond file.hpp, mode.hpp and node.hpp: links and attributes by
-// handle.
+// More calls for unpacking archives, besides file.hpp, mode.hpp and node.hpp: links and attributes
+// by handle.
 #pragma once
 
 #include <sys/types.h>
@@ -34,7 +34,7 @@ class MappedFile {
   std::string_view bytes_;
 };
 
-/// The umask of this process, without changing it. /proc/self/status
+/// The umask of this process, read without changing it. /proc/self/status
 Result<mode_t> current_umask();
 
 }  // namespace berth::sys

@@ -5,8 +5,8 @@
 
 namespace berth::sys {
 
-/// Since the machine was started; goes on while it sleeps, unlike std::chrono::steady_clock.
-/// clock_gettime(2) CLOCK_BOOTTIME
+/// Time since boot, including suspend, unlike std::chrono::steady_clock. clock_gettime(2)
+/// CLOCK_BOOTTIME
 std::chrono::nanoseconds since_boot();
 
 }  // namespace berth::sys

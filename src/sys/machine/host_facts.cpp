@@ -17,7 +17,7 @@ bool has_cgroups() {
   struct statfs info {};
   if (::statfs("/sys/fs/cgroup", &info) != 0) return false;
   auto type = static_cast<long>(info.f_type);
-  return type == CGROUP2_SUPER_MAGIC || type == TMPFS_MAGIC;  // a tmpfs holds those of v1
+  return type == CGROUP2_SUPER_MAGIC || type == TMPFS_MAGIC;  // v1 hierarchies are in a tmpfs
 }
 
 bool has_apparmor() {
@@ -42,7 +42,7 @@ bool has_landlock() {
 }
 
 bool has_io_uring() {
-  // Without parameters it gets no further than to look for them.
+  // Without parameters an available io_uring fails with EFAULT.
   return ::syscall(SYS_io_uring_setup, 1, nullptr) < 0 && errno == EFAULT;
 }
 

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine has.
+// Features of this machine.
 #pragma once
 
 namespace berth::sys {
 
-/// Whether cgroups are mounted in their place, of whatever version. statfs(2)
+/// Whether cgroups, of any version, are mounted at their usual place. statfs(2)
 bool has_cgroups();
 
-/// Whether AppArmor, SELinux and the control of caches and memory bandwidth are there and switched
-/// on. apparmor(7), selinux(8), kernel resctrl.rst
+/// Whether AppArmor, SELinux and resctrl are available and enabled. apparmor(7), selinux(8), kernel
+/// resctrl.rst
 bool has_apparmor();
 bool has_selinux();
 bool has_resctrl();
 
-/// Whether the running kernel has Landlock switched on. landlock_create_ruleset(2)
+/// Whether the running kernel has Landlock enabled. landlock_create_ruleset(2)
 bool has_landlock();
-/// Whether it lets this process use io_uring. io_uring_setup(2)
+/// Whether this process may use io_uring. io_uring_setup(2)
 bool has_io_uring();
 
-/// True when `gid` exists in the user namespace of this process (/proc/self/gid_map).
+/// Whether `gid` exists in the user namespace of this process (/proc/self/gid_map).
 bool is_group_mapped(unsigned gid);
 
 }  // namespace berth::sys

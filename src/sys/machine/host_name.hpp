@@ -7,10 +7,10 @@
 
 namespace berth::sys {
 
-/// The machine's name as the UTS namespace of this process has it. uname(2)
+/// The host name in the UTS namespace of this process. uname(2)
 Result<std::string> host_name();
 
-/// Of the kernel: "6.1.0-18-amd64". uname(2)
+/// The kernel's: "6.1.0-18-amd64". uname(2)
 Result<std::string> kernel_release();
 
 }  // namespace berth::sys

@@ -31,8 +31,8 @@ FileTime file_time(const timespec& time) {
   return {time.tv_sec, static_cast<uint32_t>(time.tv_nsec)};
 }
 
-// What may not be set is left: a tmpfs may have no user attributes, a user no right to trusted
-// ones.
+// Attributes that cannot be set are skipped: a tmpfs may have no user attributes, a user no right
+// to trusted ones.
 void copy_attributes(const Fd& from, const Fd& to) {
   if (::flistxattr(from.get(), nullptr, 0) <= 0) return;
   std::vector<char> names(kMaxAttributes);
@@ -42,7 +42,7 @@ void copy_attributes(const Fd& from, const Fd& to) {
     const char* name = names.data() + at;
     at += static_cast<ssize_t>(std::string_view(name).size()) + 1;
     value.resize(kMaxAttributes);
-    // How a file system is put together is no property of the file.
+    // The layout of a file system is no property of the file.
     std::string_view key(name);
     if (key.starts_with("trusted.overlay.") || key.starts_with("user.overlay.") ||
         key.starts_with("user.fuseoverlayfs.")) {
@@ -54,7 +54,7 @@ void copy_attributes(const Fd& from, const Fd& to) {
   }
 }
 
-// The mode comes after the owner, whose change takes the set-id bits away, and the times last.
+// The mode comes after the owner, as a change of owner clears the set-id bits, and the times last.
 Result<void> copy_metadata(const Fd& from, const Fd& to, const struct stat& info,
                            const std::string& name) {
   ignore(change_owner(to, info.st_uid, info.st_gid, name));
@@ -64,7 +64,7 @@ Result<void> copy_metadata(const Fd& from, const Fd& to, const struct stat& info
   return {};
 }
 
-/// Holes stay holes: an image may claim more of them than any disk holds.
+/// Holes stay holes: an image may claim larger ones than any disk.
 Result<void> copy_data(const Fd& from, const Fd& to, off_t size, const std::string& name) {
   auto failed = [&name] { return errno_now().error("copy " + quote(name)); };
   if (::ftruncate(to.get(), size) != 0) return failed();
@@ -88,14 +88,14 @@ Result<void> copy_data(const Fd& from, const Fd& to, off_t size, const std::stri
 
 Result<void> copy_file(const Fd& from_dir, const Fd& to_dir, const std::string& entry,
                        const std::string& name) {
-  // What was looked at may be another file by now, and opening a device may already do something.
+  // The entry may be another file by now, and opening a device may have effects.
   Fd found = TRY(open_at(from_dir, entry, O_PATH | O_NOFOLLOW));
   struct stat info = TRY(stat_fd(found, name));
   auto readable = TRY(open_regular(found, name));
   if (!readable) return make_error(Kind::busy, "copy " + quote(name) + ": changes");
   const Fd& from = *readable;
   Fd to = TRY(open_at(to_dir, entry, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-  // Both share their blocks where the file system can.
+  // Both share their blocks if the file system can.
   bool shared = ::ioctl(to.get(), FICLONE, from.get()) == 0;
   if (!shared) TRY(copy_data(from, to, info.st_size, name));
   return copy_metadata(from, to, info, name);
@@ -103,7 +103,7 @@ Result<void> copy_file(const Fd& from_dir, const Fd& to_dir, const std::string& 
 
 Result<void> copy_special(const Fd& to_dir, const std::string& entry, const struct stat& info,
                           const std::string& name) {
-  // Made closed: nobody has had it open when its owner and mode come.
+  // Made with mode 0: no process can open it before its owner and mode are set.
   if (::mknodat(to_dir.get(), entry.c_str(), info.st_mode & S_IFMT, info.st_rdev) != 0) {
     if (errno == EPERM) return {};
     return errno_now().error("copy " + quote(name));

@@ -36,7 +36,7 @@ Result<Fd> open_device() {
   auto device = open_at(cwd(), "/dev/fuse", O_RDWR);
   if (device.ok()) return device;
   Error error = std::move(device).error();
-  // udev opens it to everybody.
+  // udev makes it accessible to everybody.
   error.hint = error.kind == Kind::denied ? "as root: chmod 666 /dev/fuse" : "modprobe fuse";
   return error;
 }
@@ -48,7 +48,7 @@ Result<Fd> mount_device(const Fd& device, bool writable) {
   TRY(fsconfig_string(context, "rootmode", "40000"));
   TRY(fsconfig_string(context, "user_id", std::to_string(effective_uid())));
   TRY(fsconfig_string(context, "group_id", std::to_string(effective_gid())));
-  // All of this user namespace, as of any mount; the kernel looks at modes and owners itself.
+  // For every process of this user namespace, as any mount; the kernel checks modes and owners.
   TRY(fsconfig_flag(context, "allow_other"));
   TRY(fsconfig_flag(context, "default_permissions"));
   if (!writable) TRY(fsconfig_flag(context, "ro"));
@@ -61,8 +61,8 @@ Result<Fd> mount_in_own_namespace(const Fd& device, bool writable) {
   return mount_device(device, writable);
 }
 
-// Whoever makes a mount, even one that is nowhere, needs the right to mount where he is. An
-// ordinary user's process has that in a mount namespace of its own: a child goes there, hands the
+// Making a mount, even a detached one, needs the right to mount in the present mount namespace. An
+// ordinary user's process has that in a mount namespace of its own: a child enters one, passes the
 // mount back, and the namespace ends with it.
 Result<Fd> mount_through_child(const Fd& device, bool writable) {
   auto [ours, theirs] = TRY(socket_pair());
@@ -89,7 +89,7 @@ Result<Fd> make_mount(const Fd& device, bool writable) {
   return mount_through_child(device, writable);
 }
 
-// Its bytes are foreign: it has no more rights than it takes to read them.
+// Its input is untrusted: it keeps only the rights that reading takes.
 Result<void> drop_rights(uint64_t kept) {
   TRY(forbid_new_privileges());
   ignore(limit_bounding_set(kept));  // an ordinary user outside of a user namespace has none
@@ -97,8 +97,9 @@ Result<void> drop_rights(uint64_t kept) {
 }
 
 Result<void> start_orphan(const SpawnOptions& options, uint64_t kept) {
-  // A mount namespace lives as long as a process in it. What the caller mounts there over the
-  // server's files would keep the server, and the server that: in one of its own it sees none.
+  // A mount namespace lives as long as a process in it. Mounts of the caller there on top of the
+  // server's files would keep the server alive, and the server the namespace: in its own it has
+  // none.
   TRY(leave_mount_namespace());
   TRY(drop_rights(kept));
   Process started = TRY(spawn(options));
@@ -106,7 +107,7 @@ Result<void> start_orphan(const SpawnOptions& options, uint64_t kept) {
   return {};
 }
 
-// By a child that ends at once, so that nobody who goes on has to wait for the server.
+// By a child that ends at once, so that the server becomes no child of a process that goes on.
 Result<void> start_server(const SpawnOptions& options, uint64_t kept, const Fd& words) {
   Cloned child = TRY(clone3(0, -1));
   if (child.pid == 0) {
@@ -120,7 +121,7 @@ Result<void> start_server(const SpawnOptions& options, uint64_t kept, const Fd& 
   return make_error(Kind::io, TRY(read_words(words)));
 }
 
-// The first question waits for the server's greeting, or fails when it is gone.
+// The first request waits for the server's initial message, or fails when the server has ended.
 Result<void> await_server(const Fd& mount, const std::string& program, const Fd& words) {
   auto answer = stat_fd(mount, "its root");
   if (answer.ok()) return {};
@@ -134,7 +135,7 @@ Result<Fd> mount_served(const FuseServer& server, int image) {
   std::string program = TRY(find_program(server));
   Fd device = TRY(open_device());
   Fd mount = TRY(make_mount(device, server.writable));
-  // A file: a pipe would have to be read for as long as the server lives.
+  // A file: a pipe would have to be read as long as the server lives.
   Fd words = TRY(words_file("words of " + program.substr(program.rfind('/') + 1)));
   Fd null = TRY(open_at(cwd(), "/dev/null", O_RDWR | O_NOCTTY));
   SpawnOptions options;
@@ -151,11 +152,11 @@ Result<Fd> mount_served(const FuseServer& server, int image) {
   options.env = std::vector<std::string>{"PATH=/usr/bin:/bin"};
   options.in = options.out = &null;
   options.err = &words;
-  options.working_directory = "/";  // nobody's mount is kept busy
+  options.working_directory = "/";  // keeps no mount busy
   options.die_with_parent = false;
   options.new_session = true;
   TRY(start_server(options, server.capabilities, words));
-  // Else the connection would outlive the server.
+  // Otherwise the connection would outlive the server.
   device.reset();
   TRY(await_server(mount, program, words));
   return mount;

@@ -16,14 +16,14 @@ constexpr uint64_t bit(int capability) {
   return uint64_t{1} << capability;
 }
 
-// It does with the files of the container what that asks for, so it keeps what that takes: other
-// people's files are written, and given to them. No other file system can be mounted with these,
-// and no process touched.
+// It changes the container's files on its behalf, so it keeps the capabilities for that: writing
+// other users' files, and changing owners. They do not suffice to mount another file system or to
+// affect a process.
 constexpr uint64_t kOverFiles = bit(CAP_CHOWN) | bit(CAP_DAC_OVERRIDE) | bit(CAP_DAC_READ_SEARCH) |
                                 bit(CAP_FOWNER) | bit(CAP_FSETID) | bit(CAP_MKNOD) |
                                 bit(CAP_SETFCAP);
 
-// The kernel shows "trusted.overlay.opaque", the mark in layers of root, to this right alone.
+// The kernel shows "trusted.overlay.opaque", the mark in root's layers, only with this capability.
 uint64_t kept_rights() {
   bool root = effective_uid() == 0 && in_initial_user_namespace();
   return root ? kOverFiles | bit(CAP_SYS_ADMIN) : kOverFiles;
@@ -36,7 +36,7 @@ FuseServer fuse_overlayfs() {
   return server;
 }
 
-/// The word for a handle in the server's options; it keeps the handle.
+/// The server's option for a handle; keeps the handle.
 std::string hand_over(const Fd& directory, FuseServer& server) {
   server.keep.push_back(directory.get());
   return fd_path(directory);

@@ -9,13 +9,13 @@
 
 namespace berth::sys {
 
-/// Whether fuse-overlayfs is there, and a device for it.  Errors: not_found, denied.
+/// Whether fuse-overlayfs and the FUSE device are available.  Errors: not_found, denied.
 Result<void> check_fuse_overlay();
 
-/// The overlay of `lower`, highest first, below `top`, as fuse-overlayfs serves it: detached, in
-/// the user namespace of the caller. Of the options of `top` only "volatile" means something here;
-/// its attributes are left to whoever attaches the mount. Read-only where `top` has no upper
-/// directory. For a process without threads.
+/// The overlay of `lower`, highest first, below `top`, served by fuse-overlayfs: detached, in the
+/// caller's user namespace. Of the options of `top` only "volatile" has an effect; its attributes
+/// are left to the code that attaches the mount. Read-only if `top` has no upper directory. For a
+/// process without threads.
 /// Shape: layers by handle, so their names may have any length and any character.
 /// Errors: those of mount_fuse().
 Result<Fd> mount_fuse_overlay(const std::vector<Layer>& lower, const OverlayTop& top);

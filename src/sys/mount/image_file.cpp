@@ -16,13 +16,13 @@ constexpr size_t kSquashfsHead = 96;
 constexpr std::string_view kErofsMagic = "\xe2\xe1\xf5\xe0";
 constexpr size_t kErofsAt = 1024;
 
-// Who reads it would tell the same, but not in words that help.
+// The reader of the image would fail too, with a less helpful message.
 Result<void> check_squashfs(std::string_view head, uint64_t size) {
   if (head.size() < kSquashfsHead || !head.starts_with(kSquashfsMagic)) {
-    return make_error(Kind::corrupt, "the SIF is damaged: its root is no squashfs");
+    return make_error(Kind::corrupt, "the SIF is damaged: its root is not a squashfs");
   }
   if (little_endian(head, 28, 2) != 4) {
-    return make_error(Kind::unsupported, "its squashfs is not of version 4");
+    return make_error(Kind::unsupported, "its squashfs is not version 4");
   }
   uint64_t used = little_endian(head, 40, 8);
   if (used <= size) return {};
@@ -51,7 +51,7 @@ Result<std::optional<ImagePart>> identify(const ReadAt& read, uint64_t size) {
 
 Result<std::optional<ImagePart>> identify_image(const Fd& file, const std::string& name) {
   struct stat info = TRY(stat_fd(file, name));
-  if (!S_ISREG(info.st_mode)) return make_error(Kind::usage, "it is no regular file");
+  if (!S_ISREG(info.st_mode)) return make_error(Kind::usage, "it is not a regular file");
   auto read = [&](uint64_t offset, size_t length) { return read_at(file, offset, length, name); };
   return identify(read, static_cast<uint64_t>(info.st_size));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which read-only file system a file holds, by its own words.
+// Detects the read-only file system in a file.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ struct ImagePart {
   bool sif = false;
 };
 
-/// Looks at the first bytes of what `file` is open at (for reading), and of a SIF at its table of
-/// objects. Nothing: neither of those formats.
+/// Reads the first bytes of `file`, open for reading, and the object table of a SIF. Nothing:
+/// neither of those formats.
 /// Errors: usage (no regular file), corrupt (truncated, a damaged SIF), unsupported (a SIF with
 /// another root), io.
 Result<std::optional<ImagePart>> identify_image(const Fd& file, const std::string& name);

@@ -32,7 +32,7 @@ Result<Fd> mount_from(const Fd& source) {
   return fsmount(context, MOUNT_ATTR_RDONLY);
 }
 
-// A kernel that knows only block devices says ENOTBLK.
+// A kernel that only supports block devices returns ENOTBLK.
 bool lacks_file_backing(const Error& error) {
   return error.sys_errno == ENOTBLK || error.sys_errno == EINVAL;
 }
@@ -54,7 +54,7 @@ Error explain(Error error) {
   return error;
 }
 
-// Whose rights the kernel asks for, and whose marks ("trusted.overlay.") its overlay reads.
+// Root of the machine may mount, and its overlay reads "trusted.overlay." marks.
 bool is_root_of_machine() {
   return effective_uid() == 0 && in_initial_user_namespace();
 }
@@ -73,7 +73,7 @@ Result<Fd> mount_through_fuse(const Fd& image) {
 }
 
 Result<Fd> mount_any_way(const Fd& image, const std::string& path) {
-  // Its bytes go no further than a program without rights.
+  // Its bytes only reach a program without rights.
   if (!is_root_of_machine()) return mount_through_fuse(image);
   TRY(check_trusted(image, path));
   auto mounted = mount_either_way(image);
@@ -86,7 +86,7 @@ Result<Fd> mount_file(const Fd& file, const std::string& path) {
   if (part && part->format == ImageFormat::squashfs) {
     return mount_squashfs(file, part->extent, path);
   }
-  // What is nothing of all is a damaged layer of ours.
+  // A file of no known format is a damaged layer of ours.
   auto mounted = mount_any_way(file, path);
   return mounted.ok() ? std::move(mounted) : explain(std::move(mounted).error());
 }
@@ -116,7 +116,7 @@ Result<Fd> mount_erofs(const Fd& image, Backing backing) {
 Result<std::optional<Fd>> mount_image(const std::string& path) {
   auto entry = TRY(stat_entry(cwd(), path));
   if (entry && S_ISDIR(entry->st_mode)) return std::optional<Fd>();
-  // A device or a pipe in its place must not be waited for.
+  // The open must not block on a device or a pipe in its place.
   Fd file = TRY(open_at(cwd(), path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   auto mounted = mount_file(file, path);
   if (mounted.ok()) return std::optional<Fd>(std::move(*mounted));

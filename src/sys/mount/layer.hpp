@@ -14,36 +14,36 @@ namespace berth::sys {
 
 /// One lower layer by handle.
 struct Layer {
-  Fd root;  ///< of an image only a place for the *at() calls, not for reading
-  /// The root of a mount that no mount table shows, and that ends with the handle.
+  Fd root;  ///< of an image only for *at() calls, not for reading
+  /// The root of a detached mount, which no mount table shows, and which ends with the handle.
   bool detached = false;
 };
 
 enum class ErofsWay {
   kernel,  ///< for root of the machine
-  fuse,    ///< for everybody else, or where the kernel has no EROFS: berth-erofs
+  fuse,    ///< for all others, or if the kernel has no EROFS: berth-erofs
 };
 /// How this process can mount EROFS images.
 /// Errors: not_found (no berth-erofs, no /dev/fuse), denied.
 Result<ErofsWay> check_erofs();
 
-/// What an EROFS image is read through.
+/// The block source of an EROFS mount.
 enum class Backing {
   file,  ///< the file itself (Linux 6.12)
   loop,  ///< a loop device that ends with the mount
 };
 
-/// Mounts the EROFS image that `image` is open at (for reading), read-only and detached. Only for
-/// images that Berth has written: the kernel parses them.
-/// Errors: unsupported (no such way on this kernel), denied (only root of the initial user
-/// namespace may), corrupt (no EROFS image), io.  erofs(5); loop(4)
+/// Mounts the EROFS image `image`, open for reading, read-only and detached. Only for images that
+/// Berth has written: the kernel parses them. Errors: unsupported (not on this kernel), denied
+/// (only root of the initial user namespace may), corrupt (no EROFS image), io.  erofs(5); loop(4)
 Result<Fd> mount_erofs(const Fd& image, Backing backing);
 
-/// Mounts the image in a file, detached: EROFS by the first way that root's kernel has, or through
-/// FUSE, with "user.overlay." marks; a squashfs, also of a SIF, as mount_squashfs(). Nothing where
-/// `path` is a directory. What the kernel parses must be root's or the effective user's, and nobody
-/// else may write to it; no link is followed. For a process without threads. Errors: those of
-/// mount_erofs(), mount_fuse(), identify_image(), mount_squashfs(); not_found; denied.
+/// Mounts the image in a file, detached: EROFS by the first method that root's kernel has, or
+/// through FUSE, with "user.overlay." marks; a squashfs, also of a SIF, as mount_squashfs().
+/// Nothing if `path` is a directory. A file that the kernel parses must belong to root or the
+/// effective user, and no other user may write it; links are not followed. For a process without
+/// threads. Errors: those of mount_erofs(), mount_fuse(), identify_image(), mount_squashfs();
+/// not_found; denied.
 Result<std::optional<Fd>> mount_image(const std::string& path);
 
 /// Opens a directory, or mounts the image in a file.  Errors: those of mount_image().

@@ -7,7 +7,7 @@
 
 namespace berth::sys {
 
-/// The number of `width` bytes, at most 8, at `offset`, the lowest byte first; all of them are in
+/// The little-endian number of `width` bytes, at most 8, at `offset`; all of them have to be in
 /// `bytes`.
 inline uint64_t little_endian(std::string_view bytes, size_t offset, size_t width) {
   uint64_t value = 0;

@@ -14,7 +14,7 @@
 namespace berth::sys {
 namespace {
 
-constexpr int kMaxLoopTries = 64;  // somebody else may take the free device
+constexpr int kMaxLoopTries = 64;  // another process may take the free device
 
 }  // namespace
 

@@ -9,9 +9,9 @@
 
 namespace berth::sys {
 
-/// Puts a part of the file that `image` is open at behind a read-only loop device, which goes with
-/// the last handle or mount of it. An extent of size 0 is the rest of the file; the size of the
-/// device is a multiple of 512.
+/// Attaches a part of the file `image` to a read-only loop device, which is removed with its last
+/// handle or mount. An extent of size 0 is the rest of the file; the size of the device is a
+/// multiple of 512.
 /// Errors: not_found (no loop devices here), denied, busy (none is free), io.  loop(4)
 Result<Fd> make_loop(const Fd& image, const Extent& part, uint32_t block_size);
 

@@ -142,9 +142,9 @@ Result<void> mount(const std::string& source, const std::string& target, const s
 
 Result<void> keep_mounts_here() {
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0) return {};
-  if (errno != EINVAL) return errno_now().error("keep mounts from other namespaces");
+  if (errno != EINVAL) return errno_now().error("make mounts private");
   return make_error(Kind::unsupported,
-                    "have mounts of our own: '/' is no mount point, as in a chroot",
+                    "make a private mount tree: '/' is not a mount point, as in a chroot",
                     "mount --bind DIR DIR, before chroot DIR");
 }
 

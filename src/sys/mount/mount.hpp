@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file-descriptor mount calls (Linux 5.2 and later) and their mount(2) ancestors.
-// Every wrapper gives Kind::unsupported for ENOSYS; the caller chooses the fallback.
+// The file-descriptor mount calls (Linux 5.2 and later) and their mount(2) ancestors. Every wrapper
+// returns Kind::unsupported for ENOSYS; the caller chooses the fallback.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ Result<Fd> fsopen(const std::string& type);
 Result<void> fsconfig_string(const Fd& context, const std::string& key, const std::string& value);
 /// fsconfig(2) FSCONFIG_SET_FLAG
 Result<void> fsconfig_flag(const Fd& context, const std::string& key);
-/// An option as mount(8) has it: "key=value" or "flag".
+/// An option in the form of mount(8): "key=value" or "flag".
 Result<void> fsconfig_option(const Fd& context, const std::string& option);
 /// fsconfig(2) FSCONFIG_CMD_CREATE. On failure the kernel's message log is in the error text.
 Result<void> fsconfig_create(const Fd& context);
@@ -25,32 +25,31 @@ Result<void> fsconfig_create(const Fd& context);
 Result<Fd> fsmount(const Fd& context, unsigned attributes);
 /// open_tree(2); flags as OPEN_TREE_CLONE, AT_RECURSIVE, AT_EMPTY_PATH.
 Result<Fd> open_tree(const Fd& dir, const std::string& path, unsigned flags);
-/// move_mount(2) of a detached mount onto the place that `target` is open at.
+/// move_mount(2) of a detached mount onto the file or directory `target`.
 Result<void> move_mount_to_fd(const Fd& mount, const Fd& target, const std::string& name);
 /// mount_setattr(2) on the mount itself; `recursive` covers the mounts below it.
 enum class Recursive { no, yes };
 Result<void> mount_setattr(const Fd& mount, uint64_t set, uint64_t clear, uint64_t propagation,
                            Recursive recursive, const std::string& name);
-/// Has the ids of a detached mount translated by the maps of `user_namespace`.
-/// Errors: io with EINVAL (a file system without id mapping), denied (no CAP_SYS_ADMIN over it, or
-/// it has a mapping already), unsupported (Linux < 5.12).  mount_setattr(2) MOUNT_ATTR_IDMAP
+/// Maps the ids of a detached mount by the maps of `user_namespace`. Errors: io with EINVAL (a file
+/// system without id mapping), denied (no CAP_SYS_ADMIN over it, or it has a mapping already),
+/// unsupported (Linux < 5.12).  mount_setattr(2) MOUNT_ATTR_IDMAP
 Result<void> map_mount_ids(const Fd& mount, const Fd& user_namespace, Recursive recursive,
                            const std::string& name);
 /// mount(2); empty strings become null pointers.
 Result<void> mount(const std::string& source, const std::string& target, const std::string& type,
                    unsigned long flags, const std::string& data);
-/// Keeps what is mounted from now on in this mount namespace from all others, whose mounts are
-/// still seen here. Errors: unsupported ('/' is no mount point, as in a chroot), denied.
+/// Keeps new mounts of this mount namespace out of all others; theirs still propagate here.
+/// Errors: unsupported ('/' is no mount point, as in a chroot), denied.
 /// mount_namespaces(7) MS_SLAVE
 Result<void> keep_mounts_here();
-/// The same in a mount namespace of its own.
+/// The same in a new mount namespace.
 Result<void> leave_mount_namespace();
-/// A number that two places share when they lie in one mount, while that is mounted.
-/// statx(2) STATX_MNT_ID
+/// An id of the mount of `place`, unique while it is mounted. statx(2) STATX_MNT_ID
 Result<uint64_t> mount_id(const Fd& place, const std::string& name);
 /// umount2(2)
 Result<void> unmount(const std::string& target, int flags);
-/// The same at once and with all that is mounted below. MNT_DETACH
+/// Detaches it at once, with all mounts below. MNT_DETACH
 Result<void> detach(const std::string& target);
 
 }  // namespace berth::sys

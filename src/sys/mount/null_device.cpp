@@ -22,7 +22,7 @@ namespace {
 
 constexpr unsigned kNull = 3;
 
-/// A device of memory that is nobody else's: a node of a file system that nobody else can see.
+/// A memory device of our own: a node in a private tmpfs.
 Result<Fd> open_own(unsigned minor, int flags) {
   Fd context = TRY(fsopen("tmpfs"));
   TRY(fsconfig_create(context));
@@ -50,8 +50,8 @@ Result<Fd> open_anew(const Fd& stream, const Fd& own, unsigned minor, int flags)
   return made.ok() ? std::move(made) : open_read_only(stream, flags);
 }
 
-/// Of those that everybody may open and that keep nothing of who has them open: null, zero, full,
-/// random, urandom.
+/// The number of a device that everybody may open and that keeps no state of its users: null, zero,
+/// full, random, urandom.
 std::optional<unsigned> memory_device(const Fd& fd) {
   for (unsigned minor : {kNull, 5U, 7U, 8U, 9U}) {
     auto same = is_device(fd, "c", 1, minor, "a standard stream");
@@ -78,7 +78,7 @@ void exchange(int number, const Fd& own) {
 Result<void> open_standard_streams() {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number) {
     if (::fcntl(number, F_GETFD) >= 0) continue;
-    // The lowest free number, and left open for the programs that we start.
+    // The lowest free number, left open for the programs that we start.
     int opened = ::open("/dev/null", O_RDWR | O_NOCTTY);
     if (opened < 0) return errno_now().error("open '/dev/null' as a standard stream");
   }

@@ -22,10 +22,11 @@ namespace {
 
 using Lower = std::vector<const Layer*>;
 
-/// The kernel takes 500 (OVL_MAX_STACK), and an overlay on an overlay (FILESYSTEM_MAX_STACK_DEPTH).
+/// The kernel's limit is 500 (OVL_MAX_STACK), and it allows an overlay on an overlay
+/// (FILESYSTEM_MAX_STACK_DEPTH).
 constexpr size_t kMostAtOnce = 400;
 
-/// Mounted nowhere.
+/// Detached.
 Result<Fd> make_overlay(const Lower& lower, const OverlayTop& top) {
   Fd context = TRY(fsopen("overlay"));
   TRY(fsconfig_string(context, "source", top.source));
@@ -42,7 +43,7 @@ Result<Fd> make_overlay(const Lower& lower, const OverlayTop& top) {
 }
 
 // COMPAT(6.5): delete when that is our baseline. One string for all layers, at most a page: their
-// names are numbers in the directory of our descriptors.
+// paths are numbers in the directory of our descriptors.
 Result<void> mount_by_string(const Lower& lower, const OverlayTop& top, const Fd& target) {
   auto name = [](const Fd& fd) { return std::to_string(fd.get()); };
   std::string data = "lowerdir=";
@@ -63,7 +64,7 @@ Result<void> mount_by_string(const Lower& lower, const OverlayTop& top, const Fd
 /// The same by way of `place`, on top of what is mounted there.
 Result<Fd> make_overlay_by_string(const Lower& lower, const OverlayTop& top, const Fd& place) {
   TRY(mount_by_string(lower, top, place));
-  // By its path: a handle of what lies below does not lead there.
+  // By its path: an older handle leads to what is below the new mount.
   std::string path = TRY(read_link(cwd(), fd_path(place)));
   Fd mounted = TRY(open_at(cwd(), path, O_PATH | O_DIRECTORY));
   return open_tree(mounted, "", OPEN_TREE_CLONE | AT_EMPTY_PATH);
@@ -92,7 +93,7 @@ Result<Fd> make_over_attached(const Lower& lower, const OverlayTop& top, const F
     made = make_overlay(lower, top);
     if (!made.ok()) made = make_overlay_by_string(lower, top, place);
   }
-  // The first one takes those along that lie on it.
+  // Detaching the first one detaches those on top of it.
   if (!first.empty()) TRY(unmount(first, MNT_DETACH));
   TRY(std::move(attached));
   return made;
@@ -120,7 +121,7 @@ Result<void> mount_trial_apart(const Fd& place, bool user_attributes) {
   return mount_trial(place, user_attributes);
 }
 
-// Whoever is no root of the machine has the right to mount in a namespace of his own.
+// Users other than the machine's root may mount in a namespace of their own.
 Result<void> try_in_child(const Fd& place, bool user_attributes) {
   Fd words = TRY(memory_file("words of a trial", ""));
   Cloned child = TRY(clone3(0, -1));
@@ -154,13 +155,13 @@ Result<Fd> mount_at_once(const Lower& lower, const OverlayTop& top, const std::s
   Fd place = TRY(open_at(cwd(), target, O_PATH | O_DIRECTORY));
   auto mounted = mount_made(make_overlay(lower, top), place);
   if (mounted.ok()) return mounted;
-  // An older kernel refuses "lowerdir+", at once or only when the file system is made, and layers
-  // that are mounted nowhere (6.15). Linux 6.18 refuses those with EPERM that were mounted in a
-  // user namespace above this one. When the other ways fail too, the first reason is the true one.
+  // An older kernel refuses "lowerdir+", at once or only when the file system is made, and detached
+  // mounts as layers (6.15). Linux 6.18 refuses with EPERM those that were mounted in a user
+  // namespace above this one. When the other ways fail too, the first error is the true one.
   bool old_kernel = mounted.error().sys_errno == EINVAL || mounted.error().sys_errno == ENOSYS;
   bool from_above = mounted.error().sys_errno == EPERM && has_detached(lower);
   if (!old_kernel && !from_above) return mounted;
-  // What has failed has marked it as one that a "volatile" overlay used, which is taken once.
+  // The failed attempt has marked it as used by a "volatile" overlay, which works only once.
   if (top.work) ignore(remove_tree(top.work, "work"));
   if (has_detached(lower)) {
     auto again = mount_made(make_over_attached(lower, top, place), place);
@@ -171,7 +172,7 @@ Result<Fd> mount_at_once(const Lower& lower, const OverlayTop& top, const std::s
   return open_at(cwd(), path, O_PATH | O_DIRECTORY);
 }
 
-/// What hides nothing of what lies below: marks of the attributes that all have.
+/// An overlay that hides nothing of its lower layers: with the attributes that all kernels have.
 OverlayTop read_only(const OverlayTop& top) {
   OverlayTop base;
   base.source = top.source;
@@ -190,8 +191,7 @@ Result<Fd> mount_overlay(const std::vector<Layer>& lower, const OverlayTop& top,
   Lower upper_part;
   for (const Layer& layer : lower) upper_part.push_back(&layer);
   if (upper_part.size() <= kMostAtOnce + 1) return mount_at_once(upper_part, top, target);
-  // The lowest ones are one layer: an overlay of their own, whose whiteouts hide what is in it and
-  // nothing else.
+  // The lowest layers become one: an overlay of their own; its whiteouts only hide its own content.
   Lower lower_part(upper_part.begin() + kMostAtOnce, upper_part.end());
   upper_part.resize(kMostAtOnce);
   Fd mounted = TRY(mount_at_once(lower_part, read_only(top), target));

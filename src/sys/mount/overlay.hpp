@@ -11,8 +11,8 @@
 
 namespace berth::sys {
 
-/// What an overlay has beside its lower layers. By handle: names of any length and with any
-/// character fit then, and a container's mount table does not show the host's paths.
+/// The upper part of an overlay. By handle: names may then have any length and any character, and a
+/// container's mount table does not show the host's paths.
 struct OverlayTop {
   Fd upper;                          ///< empty: it is read-only
   Fd work;                           ///< beside `upper`
@@ -22,18 +22,18 @@ struct OverlayTop {
   std::string source = "overlay";    ///< what mount tables show
 };
 
-/// Mounts an overlay of `lower`, highest first, at the directory `target` (fd_path() of one, where
-/// its name may come to mean another) and gives a handle of its root, a place for the *at() calls.
-/// Where the kernel takes no detached mount as a layer (before 6.15, or one of a user namespace
-/// above this one) they are mounted at `target` until the overlay is made. Errors: denied, busy
-/// (another mount writes there), io.  fsconfig(2), else mount(2)
+/// Mounts an overlay of `lower`, highest first, at the directory `target` (fd_path() of one, if its
+/// path may change) and returns a handle of its root, for the *at() calls. If the kernel takes no
+/// detached mount as a layer (before 6.15, or one of a user namespace above this one), they are
+/// mounted at `target` until the overlay is made. Errors: denied, busy (another mount writes
+/// there), io.  fsconfig(2), else mount(2)
 Result<Fd> mount_overlay(const std::vector<Layer>& lower, const OverlayTop& top,
                          const std::string& target);
 
-/// Whether this process can mount an overlay that is written to below `place`, an empty directory
-/// on a file system where layers lie; what is made there is left to the caller. A user's layers
-/// are marked by "user." attributes. For a process without threads.
-/// Errors: denied, unsupported, io: the kernel's words.
+/// Whether this process can mount a writable overlay below `place`, an empty directory on the file
+/// system of the layers; the caller removes what is made there. A user's layers are marked by
+/// "user." attributes. For a process without threads.
+/// Errors: denied, unsupported, io: the kernel's message.
 Result<void> try_overlay(const Fd& place, bool user_attributes);
 
 }  // namespace berth::sys

@@ -23,12 +23,12 @@ namespace {
 constexpr unsigned kMfdExec = 0x10;  // Linux 6.3
 constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
-/// The owner of a file can give himself the right to write it.
+/// The owner of a file can make it writable.
 bool may_write(const struct stat& status, const std::string& path) {
   return status.st_uid == ::geteuid() || ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
 }
 
-/// Whether the file at `path` cannot be written by way of it.
+/// Whether the file at `path` cannot be written through it.
 Result<bool> is_protected(const std::string& path) {
   struct statvfs mount {};
   if (::statvfs(path.c_str(), &mount) != 0) {
@@ -37,7 +37,7 @@ Result<bool> is_protected(const std::string& path) {
   if ((mount.f_flag & ST_RDONLY) != 0) return true;
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return errno_now().error("look at " + quote(path));
-  if (status.st_nlink == 0) return true;  // a copy that nobody else executes
+  if (status.st_nlink == 0) return true;  // a private copy
   return !may_write(status, path);
 }
 
@@ -59,8 +59,8 @@ Result<void> fill_copy(const Fd& copy, const Fd& from, const std::string& path) 
   return {};
 }
 
-// COMPAT(3.17): delete when that is our baseline. A file without a name, for this one execution:
-// who writes to it harms nobody else.
+// COMPAT(3.17): delete when that is our baseline. An unnamed file, only for this execution: writing
+// to it harms no other process.
 Result<Fd> nameless_copy(const Fd& from, const std::string& path) {
   Fd copy = TRY(open_at(cwd(), "/tmp", O_TMPFILE | O_WRONLY, 0500));
   TRY(fill_copy(copy, from, path));
@@ -78,7 +78,7 @@ Result<Fd> sealed_copy(const std::string& path) {
   if (made < 0) return failed(errno);
   Fd copy(made);
   TRY(fill_copy(copy, from, path));
-  // The kernel may hold pages for moments after they were written, longer than it waits itself.
+  // The kernel may hold pages for some time after the write, longer than it waits itself.
   constexpr int kTries = 50;
   for (int attempt = 1; ::fcntl(copy.get(), F_ADD_SEALS, kSeals) != 0; ++attempt) {
     if (errno != EBUSY || attempt == kTries) return failed(errno);

@@ -14,7 +14,7 @@ using namespace std::string_view_literals;
 constexpr std::string_view kMagic = "SIF_MAGIC\0"sv;
 constexpr size_t kMagicAt = 32;
 constexpr size_t kDescriptor = 585;  // packed, as Go's encoding/binary writes the struct
-// Apptainer makes 48; the table is read in one piece.
+// Apptainer makes 48; the table is read at once.
 constexpr uint64_t kMostDescriptors = 1024;
 
 enum Field : size_t {  // of the header

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIF, the container of Apptainer's and Singularity's images: what of such a file is the root.
+// SIF, the format of Apptainer's and Singularity's images: finds the root file system in a file.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct Extent {
   uint64_t size = 0;
 };
 
-/// Bytes of the file that is looked at; fewer where it ends.
+/// Reads bytes of the file; fewer at its end.
 using ReadAt = std::function<Result<std::string>(uint64_t offset, size_t length)>;
 
-/// How much of a file's beginning tells whether it is a SIF.
+/// The size of a SIF's header, which identifies it.
 inline constexpr size_t kSifHeader = 128;
 
 bool is_sif(std::string_view head);

@@ -15,11 +15,11 @@
 namespace berth::sys {
 namespace {
 
-constexpr uint32_t kSector = 512;  // so that what is not a multiple of more is seen whole
+constexpr uint32_t kSector = 512;  // so that sizes that are no multiple of more are visible whole
 
 FuseServer squashfuse(const Extent& part) {
   FuseServer server;
-  // With threads where it is there; the other one has none.
+  // The multi-threaded one if it is installed.
   server.programs = {"/usr/bin/squashfuse_ll", "/usr/local/bin/squashfuse_ll",
                      "/usr/bin/squashfuse", "/usr/local/bin/squashfuse"};
   server.package = "squashfuse";

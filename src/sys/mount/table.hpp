@@ -19,32 +19,32 @@ struct MountEntry {
   bool operator==(const MountEntry&) const = default;
 };
 
-/// The lines of a mountinfo file that are whole; others are skipped. Pure.
+/// Parses a mountinfo file; skips malformed lines. Pure.
 /// Source: proc(5) "/proc/pid/mountinfo".
 std::vector<MountEntry> parse_mount_table(std::string_view text);
 
 /// The mounts of this mount namespace. /proc/self/mountinfo
 Result<std::vector<MountEntry>> mount_table();
 
-/// What is mounted at a place, as mount tables show it.
+/// A mount and its source, as in mount tables.
 struct MountSource {
   std::string point;  ///< absolute, as seen from this process's root
   std::string type;
   std::string source;
   bool operator==(const MountSource&) const = default;
 };
-/// The lines of a mountinfo file that are whole; others are skipped. Pure.
+/// Parses a mountinfo file; skips malformed lines. Pure.
 std::vector<MountSource> parse_mount_sources(std::string_view text);
 
-/// Those of this mount namespace. /proc/self/mountinfo
+/// The sources in this mount namespace. /proc/self/mountinfo
 Result<std::vector<MountSource>> mount_sources();
 
-/// A handle of the root of mount `entry`, checked to be that mount: who renames directories
-/// meanwhile cannot have another one opened.
-/// Errors: busy (it is hidden below another mount, or its place has moved).
+/// A handle of the root of mount `entry`, checked to be that mount: a process that renames
+/// directories meanwhile cannot substitute another.
+/// Errors: busy (another mount covers it, or it has moved).
 Result<Fd> open_mount(const MountEntry& entry);
 
-/// The mount attributes (MOUNT_ATTR_*) that a place has now. fstatvfs(3)
+/// The present mount attributes (MOUNT_ATTR_*) of a path. fstatvfs(3)
 Result<uint64_t> mount_attributes(const Fd& place, const std::string& name);
 
 }  // namespace berth::sys

@@ -97,8 +97,7 @@ Result<NetLinks> NetLinks::open_in(const Fd& space, const std::string& name) {
   return opened;
 }
 
-// One request and all that is said to it: messages up to an error, an acknowledgement or the end of
-// a list.
+// One request and its answer: messages up to an error, an acknowledgement or the end of a list.
 Result<std::string> NetLinks::exchange(std::string message, const std::string& what) {
   auto length = static_cast<uint32_t>(message.size());
   uint32_t sequence = ++sequence_;
@@ -114,10 +113,10 @@ Result<std::string> NetLinks::exchange(std::string message, const std::string& w
                                reinterpret_cast<sockaddr*>(&sender), &size);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return errno_now().error(what);
-    // Whoever administers the network namespace can write here too. netlink(7)
+    // A process that administers the network namespace can send here too. netlink(7)
     if (sender.nl_pid != 0) continue;
     std::string_view got(buffer.data(), static_cast<size_t>(count));
-    // Since Linux 6.9 the end of a list may come along with its last entries.
+    // Since Linux 6.9 the end of a list may arrive together with its last entries.
     reply += got;
     Parts<nlmsghdr> parts(got);
     nlmsghdr head{};
@@ -132,7 +131,7 @@ Result<std::string> NetLinks::exchange(std::string message, const std::string& w
       return reply;
     }
   }
-  return make_error(Kind::corrupt, what + ": an endless answer");
+  return make_error(Kind::corrupt, what + ": the answer does not end");
 }
 
 Result<std::optional<uint32_t>> NetLinks::find(const std::string& name) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network interfaces over rtnetlink(7). A NetLinks speaks for the network namespace in which it was
-// opened, whichever its process is in later.
+// Network interfaces over rtnetlink(7). A NetLinks object works on the network namespace in which
+// it was opened, even after its process has entered another.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace berth::sys {
 
 enum class IpVersion { v4, v6 };
 
-/// A permanent address that holds everywhere, as the kernel tells it.
+/// A permanent address of global scope, as the kernel reports it.
 struct LinkAddress {
   uint8_t family = 0;
   uint8_t prefix_length = 0;
@@ -26,21 +26,21 @@ struct LinkAddress {
   bool operator==(const LinkAddress&) const = default;
 };
 
-/// The permanent global addresses of interface `index` in the messages of a RTM_GETADDR dump;
-/// lengths that do not fit end the reading. Pure.
+/// The permanent global addresses of interface `index` in the messages of an RTM_GETADDR dump;
+/// stops at an invalid length. Pure.
 std::vector<LinkAddress> parse_addresses(std::string_view messages, uint32_t index);
 
-/// A route as the kernel tells it.
+/// A route as the kernel reports it.
 struct Route {
   std::string destination;  ///< 4 bytes, or 16 of IPv6
   uint8_t prefix_length = 0;
   uint32_t index = 0;     ///< of the interface; 0: none
-  bool discards = false;  ///< what goes there: blackhole, unreachable, prohibit, throw
+  bool discards = false;  ///< it drops packets: blackhole, unreachable, prohibit, throw
   bool operator==(const Route&) const = default;
 };
 
-/// The routes to other machines (unicast, and what is blackholed or unreachable) in the messages of
-/// a RTM_GETROUTE dump; lengths that do not fit end the reading. Pure.
+/// The routes to other machines (unicast, blackhole, unreachable) in the messages of an
+/// RTM_GETROUTE dump; stops at an invalid length. Pure.
 std::vector<Route> parse_routes(std::string_view messages);
 
 struct LinkName {
@@ -48,52 +48,53 @@ struct LinkName {
   std::string name;
   bool operator==(const LinkName&) const = default;
 };
-/// Of a RTM_GETLINK dump, as parse_routes().
+/// Parses an RTM_GETLINK dump, as parse_routes().
 std::vector<LinkName> parse_links(std::string_view messages);
 
-/// Opens what `path` of /proc/sys/net is in the namespace `space`, which is entered for a moment;
-/// for processes without threads. Errors: denied, not_found. setns(2), network_namespaces(7)
+/// Opens `path` of /proc/sys/net in the namespace `space`, which is entered for a moment; for
+/// processes without threads. Errors: denied, not_found. setns(2), network_namespaces(7)
 Result<Fd> open_in_net_space(const Fd& space, const std::string& name, const std::string& path,
                              int flags);
 
 class NetLinks {
  public:
-  /// For the namespace that this process is in. socket(2) AF_NETLINK
+  /// For the namespace of this process. socket(2) AF_NETLINK
   static Result<NetLinks> open();
   /// For the namespace `space`, which is entered for a moment; for processes without threads.
   /// Errors: denied (no CAP_SYS_ADMIN over it). setns(2)
   static Result<NetLinks> open_in(const Fd& space, const std::string& name);
 
-  /// The number of an interface, or nothing. RTM_GETLINK
+  /// The index of an interface, or nothing. RTM_GETLINK
   Result<std::optional<uint32_t>> find(const std::string& name);
   /// RTM_GETADDR
   Result<std::vector<LinkAddress>> addresses(uint32_t index);
-  /// Puts an interface under `name` into another namespace, where it is down and without addresses.
+  /// Moves an interface, as `name`, to another namespace, where it is down and without addresses.
   /// Errors: io with EINVAL (one that belongs to its namespace), exists. RTM_NEWLINK
   Result<void> move(uint32_t index, const Fd& space, const std::string& name);
-  /// A pattern as "eth%d" gets the first free number. Errors: exists. RTM_NEWLINK
+  /// A pattern such as "eth%d" gets the first free number. Errors: exists. RTM_NEWLINK
   Result<void> rename(uint32_t index, const std::string& name);
   /// RTM_NEWADDR
   Result<void> add(uint32_t index, const LinkAddress& address);
   /// RTM_NEWLINK
   Result<void> raise(uint32_t index);
 
-  // ---- make.cpp: links of our own
+  // ---- make.cpp: new links
   /// Errors: exists, denied, unsupported (no bridges in this kernel). RTM_NEWLINK
   Result<void> make_bridge(const std::string& name, std::string_view mac);
-  /// An interface here and its other end in `space`, under `peer_name` and with address `mac`.
+  /// Makes an interface here and its peer in `space`, with the name `peer_name` and the address
+  /// `mac`.
   /// Errors: exists, denied. RTM_NEWLINK, veth(4)
   Result<void> make_pair(const std::string& name, const Fd& space, const std::string& peer_name,
                          std::string_view mac);
-  /// As a port that also sends back where a packet came from: with the firewall of IPv4 on bridges
-  /// (bridge-nf-call-iptables) a container reaches its own published port that way.
-  /// RTM_NEWLINK IFLA_MASTER, IFLA_BRPORT_MODE
+  /// Adds it as a hairpin port, which also sends packets back to where they came from: with the
+  /// IPv4 firewall on bridges (bridge-nf-call-iptables) a container reaches its own published port
+  /// that way. RTM_NEWLINK IFLA_MASTER, IFLA_BRPORT_MODE
   Result<void> join_bridge(uint32_t index, uint32_t bridge);
-  /// One that is gone is fine. RTM_DELLINK
+  /// A missing one is fine. RTM_DELLINK
   Result<void> remove(uint32_t index);
-  /// IPv4: all that has no other way goes to `gateway`, 4 bytes. RTM_NEWROUTE
+  /// The IPv4 default route through `gateway`, 4 bytes. RTM_NEWROUTE
   Result<void> add_default_route(uint32_t index, std::string_view gateway);
-  /// Of all tables; none of a version that this kernel does not have. RTM_GETROUTE
+  /// The routes of all tables; none for a version that this kernel lacks. RTM_GETROUTE
   Result<std::vector<Route>> routes(IpVersion version = IpVersion::v4);
   /// RTM_GETLINK
   Result<std::vector<LinkName>> links();

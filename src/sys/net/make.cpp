@@ -19,7 +19,7 @@ using namespace netlink;
 
 namespace {
 
-/// The bytes of an address; 0: of a family that is neither version of IP.
+/// The size of an address; 0 for a family other than IPv4 and IPv6.
 size_t address_size(int family) {
   return family == AF_INET ? 4 : family == AF_INET6 ? 16 : 0;
 }
@@ -154,7 +154,7 @@ Result<std::vector<Route>> NetLinks::routes(IpVersion version) {
   wanted.rtm_family = version == IpVersion::v4 ? AF_INET : AF_INET6;
   std::string reply = TRY(exchange(begin(RTM_GETROUTE, NLM_F_DUMP, wanted), "list routes"));
   std::vector<Route> found = parse_routes(reply);
-  // A kernel without IPv6 answers with the routes of all that it has.
+  // A kernel without IPv6 answers with all its routes.
   std::erase_if(found, [&](const Route& route) {
     return route.destination.size() != address_size(wanted.rtm_family);
   });

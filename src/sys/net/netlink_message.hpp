@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts that messages of rtnetlink(7) are made of; for the sources of NetLinks.
+// The parts of rtnetlink(7) messages; for the sources of NetLinks.
 #pragma once
 
 #include <linux/netlink.h>
@@ -19,7 +19,7 @@ std::string bytes_of(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// All parts of a message begin at multiples of four.
+// Parts of a message begin at multiples of four.
 inline void pad(std::string& message) {
   message.resize(NLMSG_ALIGN(message.size()));
 }
@@ -51,12 +51,12 @@ inline ifinfomsg link_of(uint32_t index) {
   return info;
 }
 
-/// Walks parts of a message, each with its own length in front; a length that does not fit ends it.
+/// Iterates over parts of a message, each with its length in front; stops at an invalid length.
 template <class Head>
 class Parts {
  public:
   explicit Parts(std::string_view bytes) : bytes_(bytes) {}
-  /// The next head and what follows it up to its length.
+  /// The next head and the data that follows it.
   bool next(Head& head, std::string_view& rest) {
     if (bytes_.size() < sizeof head) return false;
     std::memcpy(&head, bytes_.data(), sizeof head);
@@ -73,12 +73,12 @@ class Parts {
   std::string_view bytes_;
 };
 
-/// A name with the zero that ends it.
+/// A name with its terminating zero.
 inline std::string_view word(const std::string& name) {
   return {name.c_str(), name.size() + 1};
 }
 
-/// Leaves room for the head of an attribute that holds others; close_nest() ends it.
+/// Reserves the head of an attribute that contains others; close_nest() ends it.
 inline size_t open_nest(std::string& message, uint16_t type) {
   size_t start = message.size();
   append(message, type, "");

@@ -47,7 +47,7 @@ Result<std::optional<Packet>> take_packet(const Fd& socket, std::span<char> buff
   message.msg_controllen = sizeof control;
   int flags = MSG_CMSG_CLOEXEC | MSG_DONTWAIT | (take == Take::peek ? MSG_PEEK : 0);
   ssize_t count;
-  // A reset is how a peer that died with unread packets looks: what it has sent comes next.
+  // A peer that died with unread packets shows as a reset: its last packets come next.
   do {
     count = ::recvmsg(socket.get(), &message, flags);
   } while (count < 0 && (errno == EINTR || errno == ECONNRESET));

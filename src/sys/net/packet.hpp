@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets over SOCK_SEQPACKET sockets: each is received whole or not at all, none is waited for.
+// Packets over SOCK_SEQPACKET sockets: each is received whole or not at all, without blocking.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,13 @@
 
 namespace berth::sys {
 
-/// The most bytes of a packet.
+/// The maximum of bytes in a packet.
 inline constexpr size_t kMaxPacket = size_t{65} << 10;
-/// The most descriptors of a packet.
+/// The maximum of descriptors in a packet.
 inline constexpr size_t kMaxPassed = 3;
 
 /// Sends the bytes of both parts as one packet, with descriptors that the receiver gets copies of.
-/// False when the receiver has too much to read already: nothing was sent.
+/// False when the receiver's queue is full: nothing was sent.
 /// Errors: io with EPIPE (the other end is closed).  sendmsg(2), unix(7) SCM_RIGHTS
 Result<bool> offer_packet(const Fd& socket, std::string_view head, std::string_view body = {},
                           std::span<const int> passed = {});
@@ -29,8 +29,8 @@ struct Packet {
 };
 
 enum class Take { off, peek };  ///< peek: it stays in the queue, descriptors included
-/// The next packet into `buffer`; a longer one is cut. With size 0 and no descriptors the other end
-/// is closed. Nothing when there is none now.
+/// Receives the next packet into `buffer`, truncated if longer. Size 0 and no descriptors: the
+/// other end is closed. Nothing when none is pending.
 /// Errors: io.  recvmsg(2) MSG_PEEK
 Result<std::optional<Packet>> take_packet(const Fd& socket, std::span<char> buffer,
                                           Take take = Take::off);

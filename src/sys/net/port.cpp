@@ -25,8 +25,8 @@ Result<void> try_port(Transport transport, std::string_view address, uint16_t po
     if (saved == EAFNOSUPPORT) error.kind = Kind::unsupported;
     return error;
   }
-  // Connections that have ended are no reason; a listener is one all the same. With UDP it would
-  // be shared.
+  // Closed connections do not count; a listener does all the same. With UDP the port would be
+  // shared.
   int yes = 1;
   if (is_tcp) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   sockaddr_in four{};
@@ -36,7 +36,7 @@ Result<void> try_port(Transport transport, std::string_view address, uint16_t po
   six.sin6_family = AF_INET6;
   six.sin6_port = four.sin_port;
   if (is_six) {
-    // A listener at every IPv4 address does not use the port of IPv6.
+    // A listener on every IPv4 address does not use the IPv6 port.
     ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof yes);
     std::memcpy(&six.sin6_addr, address.data(), sizeof six.sin6_addr);
   } else {

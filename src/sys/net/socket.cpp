@@ -26,7 +26,7 @@ Result<Fd> make_socket(SocketType type) {
   return socket;
 }
 
-// The address holds 107 bytes; the caller names a longer path through a handle of its directory.
+// The address has at most 107 bytes; for a longer path the caller uses a handle of its directory.
 Result<sockaddr_un> unix_address(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -96,8 +96,8 @@ Result<Received> receive_message(const Fd& socket, void* bytes, size_t size) {
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   ssize_t count;
-  // A reset is how a peer that died with unread messages looks. It is said once, and before what
-  // that peer has sent: its last words come with the next call, or the end.
+  // A peer that died with unread messages shows as a reset, reported once, before the data that the
+  // peer has sent: its last message comes with the next call, or the end.
   do {
     count = ::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC);
   } while (count < 0 && (errno == EINTR || errno == ECONNRESET));
@@ -113,7 +113,7 @@ Result<Received> receive_message(const Fd& socket, void* bytes, size_t size) {
 }
 
 bool peer_is_gone(const Fd& socket) {
-  // Not by reading: what the peer said before it went may still be there.
+  // Not by reading: data of the peer may still be unread.
   pollfd entry{socket.get(), 0, 0};
   return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
 }

@@ -13,34 +13,35 @@
 
 namespace berth::sys {
 
-/// Two connected ends that keep message borders; both close on exec. socketpair(2) SOCK_SEQPACKET
+/// Two connected ends that preserve message boundaries; both close on exec. socketpair(2)
+/// SOCK_SEQPACKET
 Result<std::pair<Fd, Fd>> socket_pair();
 
-/// Sends one message of `size` bytes, with `passed` along unless it is empty.
+/// Sends one message of `size` bytes, with the descriptor `passed` unless it is empty.
 /// Errors: io (EPIPE: the other end is gone; never SIGPIPE).  sendmsg(2) SCM_RIGHTS
 Result<void> send_message(const Fd& socket, const void* bytes, size_t size, const Fd& passed);
 
 struct Received {
   size_t size = 0;  ///< 0: the other end is closed
-  Fd passed;        ///< empty unless a descriptor came along
+  Fd passed;        ///< empty unless a descriptor was sent
 };
 /// recvmsg(2)
 Result<Received> receive_message(const Fd& socket, void* bytes, size_t size);
 
-/// Sends all of `bytes` on a stream before `patience` is over.
+/// Sends all of `bytes` on a stream, within `patience`.
 /// Errors: io (EPIPE: never SIGPIPE; ETIMEDOUT: the other end does not read).  send(2)
 Result<void> send_all(const Fd& socket, std::string_view bytes, std::chrono::milliseconds patience);
 
-/// True when the other end is closed, whether or not all that it said has been read.
+/// Whether the other end is closed, even if data from it is still unread.
 bool peer_is_gone(const Fd& socket);
 
 enum class SocketType { stream, messages };
-/// Makes a UNIX socket at `path`, at most 107 bytes, for this user alone, and listens.
-/// Errors: io (EADDRINUSE: something has this name), usage (a longer path).  bind(2), listen(2)
+/// Makes a UNIX socket at `path`, at most 107 bytes, only for this user, and listens.
+/// Errors: io (EADDRINUSE: the path exists), usage (a longer path).  bind(2), listen(2)
 Result<Fd> listen_unix(const std::string& path, SocketType type = SocketType::stream);
 /// Waits for the next connection. accept4(2)
 Result<Fd> accept_connection(const Fd& listener);
-/// Errors: not_found, denied, io (ECONNREFUSED: nobody listens).  connect(2)
+/// Errors: not_found, denied, io (ECONNREFUSED: no process listens).  connect(2)
 Result<Fd> connect_unix(const std::string& path, SocketType type);
 
 }  // namespace berth::sys

@@ -43,7 +43,7 @@ Result<Place> place_of(const std::string& address, uint16_t port) {
     place.size = sizeof *six;
     return place;
   }
-  return make_error(Kind::usage, "reach " + quote(address) + ": it is no address");
+  return make_error(Kind::usage, "reach " + quote(address) + ": it is not an address");
 }
 
 Result<Place> own_place(const Fd& socket) {
@@ -108,7 +108,7 @@ Result<std::string> listening_address(const Fd& listener) {
   Place place = TRY(own_place(listener));
   std::string host = TRY(text_of(place));
   bool six = place.storage.ss_family == AF_INET6;
-  // Both kinds of address have it in the same place.
+  // Both address families have it at the same offset.
   uint16_t port = ntohs(reinterpret_cast<sockaddr_in*>(&place.storage)->sin_port);
   return (six ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
@@ -126,15 +126,17 @@ Result<std::string> read_line(const Fd& stream, size_t most, milliseconds patien
   while (true) {
     std::vector<pollfd> entries{{stream.get(), POLLIN, 0}};
     int ready = TRY(poll(entries, until(end)));
-    if (ready == 0) return make_error(Kind::interrupted, "read " + name + ": nothing comes");
+    if (ready == 0) return make_error(Kind::interrupted, "read " + name + ": no data");
     auto count = read_some(stream, chunk, name);
     if (!count.ok() && count.error().kind == Kind::busy) continue;
     size_t size = TRY(std::move(count));
-    if (size == 0) return make_error(Kind::io, "read " + name + ": it ends without a line");
+    if (size == 0)
+      return make_error(Kind::io, "read " + name + ": it ends before the end of the line");
     line.append(chunk.data(), size);
     size_t newline = line.find('\n');
     if (newline != line.npos) return line.substr(0, newline);
-    if (line.size() > most) return make_error(Kind::corrupt, "read " + name + ": a longer line");
+    if (line.size() > most)
+      return make_error(Kind::corrupt, "read " + name + ": the line is too long");
   }
 }
 

@@ -19,14 +19,14 @@ Result<Fd> connect_tcp(const std::string& address, uint16_t port,
 /// Errors: usage (no such address), io.  bind(2), listen(2)
 Result<Fd> listen_tcp(const std::string& address);
 
-/// Where such a socket listens: "10.1.2.3:4567", "[fd00::1]:4567".  getsockname(2)
+/// The address of such a socket: "10.1.2.3:4567", "[fd00::1]:4567".  getsockname(2)
 Result<std::string> listening_address(const Fd& listener);
 
-/// This machine's address on the way to the other end: "10.1.2.3", "fd00::1".  getsockname(2)
+/// This machine's address on the connection: "10.1.2.3", "fd00::1".  getsockname(2)
 Result<std::string> local_address(const Fd& socket);
 
-/// What a non-blocking stream says up to its first newline, which is not part of it. What comes
-/// behind that in one piece is lost.
+/// Reads a non-blocking stream up to its first newline, which is dropped, as are bytes that arrive
+/// together with it.
 /// Errors: interrupted (`patience` is over), corrupt (more than `most` bytes), io (it ended).
 Result<std::string> read_line(const Fd& stream, size_t most, std::chrono::milliseconds patience,
                               const std::string& name);

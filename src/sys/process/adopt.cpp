@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 constexpr const char* kMounts = "/ns/mnt";
 
-/// Of all threads: a child is the thread's that forked it.
+/// Of all threads: a child belongs to the thread that forked it.
 std::vector<pid_t> children() {
   std::vector<pid_t> out;
   auto threads = list_directory(cwd(), "/proc/self/task");
@@ -59,7 +59,7 @@ void Orphans::end() const {
   for (int round = 0; round < 1000; ++round) {
     bool any = false;
     for (pid_t pid : children()) {
-      // It has ended: what it has forked is our child now.
+      // It has ended: its children are ours now.
       if (::waitpid(pid, nullptr, WNOHANG) == pid) {
         any = true;
         continue;
@@ -72,7 +72,7 @@ void Orphans::end() const {
       ::waitpid(pid, nullptr, WNOHANG);
     }
     quiet = any ? 0 : quiet + 1;
-    // One that forks and ends all the time may have been between the two.
+    // A process that keeps forking and ending may have been missed in between.
     if (quiet == (seen ? 3 : 1)) return;
     seen = seen || any;
     std::this_thread::sleep_for(any ? 1ms : 3ms);

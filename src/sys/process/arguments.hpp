@@ -6,7 +6,7 @@
 
 namespace berth::sys {
 
-/// The null-terminated list that execve(2) takes; it points into `strings`.
+/// The null-terminated list for execve(2); it points into `strings`.
 inline std::vector<char*> arguments(const std::vector<std::string>& strings) {
   std::vector<char*> list;
   list.reserve(strings.size() + 1);

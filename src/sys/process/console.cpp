@@ -20,8 +20,8 @@ namespace {
 constexpr size_t kLongestLine = 64 * 1024;
 constexpr char kCtrlC = 3;
 
-/// Turns echo off, and blocks the signals that would end the program before it is on again: they
-/// arrive when this is dropped.
+/// Turns echo off, and blocks the signals that would end the program while it is off: they arrive
+/// after the destructor has restored it.
 class EchoOff {
  public:
   explicit EchoOff(int fd) : fd_(fd) {
@@ -51,7 +51,7 @@ class EchoOff {
   sigset_t signals_{};
 };
 
-/// A line. While the echo is off the terminal makes no signals: Ctrl-C comes as a byte.
+/// Reads a line. While the echo is off the terminal sends no signals: Ctrl-C is a byte.
 Result<std::string> read_line(const Fd& terminal) {
   std::string line;
   char byte = 0;
@@ -75,7 +75,7 @@ Result<std::string> read_line(const Fd& terminal) {
 
 Result<std::string> ask(std::string_view prompt, Echo echo) {
   Fd terminal = TRY(open_at(cwd(), "/dev/tty", O_RDWR | O_NOCTTY));
-  // Before the prompt: what is typed at its sight must not show.
+  // Before the prompt: input typed on seeing it must not be echoed.
   std::optional<EchoOff> silence;
   if (echo == Echo::off) silence.emplace(terminal.get());
   TRY(write_all(terminal, prompt, "/dev/tty"));

@@ -10,8 +10,8 @@
 namespace berth::sys {
 
 enum class Echo { on, off };
-/// Writes `prompt` to /dev/tty and reads one line from there, without its newline.
-/// The echo comes back also when a signal ends the program meanwhile.
+/// Writes `prompt` to /dev/tty and reads one line from there, without its newline. Restores the
+/// echo even if a signal ends the program meanwhile.
 /// Errors: not_found (there is no terminal), interrupted (end of file), io. tcsetattr(3)
 Result<std::string> ask(std::string_view prompt, Echo echo);
 

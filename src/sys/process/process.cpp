@@ -35,8 +35,8 @@ ExitStatus from_wait_status(int status) {
   return ExitStatus{WEXITSTATUS(status), 0};
 }
 
-/// All that the child needs, made before the clone: the child shares our memory and must neither
-/// allocate nor lock.
+/// Everything that the child needs, made before the clone: the child shares our memory and must
+/// neither allocate nor lock.
 struct ChildPlan {
   const char* program;
   char* const* argv;
@@ -67,7 +67,7 @@ bool redirect(std::array<int, 3>& standard) {
   return true;
 }
 
-// Every descriptor from 3 on closes on exec, but for those to keep.
+// Sets close on exec for every descriptor from 3 on except those to keep.
 void close_others(const ChildPlan& plan) {
   ::syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */);
   for (size_t i = 0; i < plan.keep_count; ++i) ::fcntl(plan.keep[i], F_SETFD, 0);
@@ -90,7 +90,7 @@ int child_main(void* argument) {
   ::_exit(127);
 }
 
-// A file of procfs that the kernel gives in one read.
+// A file of procfs that one read(2) returns whole.
 Result<std::string> read_record(const std::string& path) {
   std::array<char, 4096> buffer;
   Fd fd = TRY(open_at(cwd(), path, O_RDONLY));
@@ -160,7 +160,7 @@ Result<std::optional<ExitStatus>> Process::wait_for(std::chrono::milliseconds de
 
 Result<void> Process::signal(int number) const {
   long sent = ::syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0U);
-  // COMPAT(5.1): delete when that is our baseline. Another process may have got the number.
+  // COMPAT(5.1): delete when that is our baseline. The pid may belong to another process now.
   if (sent != 0 && errno == ENOSYS) sent = ::kill(pid_, number);
   if (sent != 0) {
     return errno_now().error("signal process " + std::to_string(pid_));
@@ -196,7 +196,7 @@ Result<Process> spawn(const SpawnOptions& options) {
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   if (stack == MAP_FAILED) return errno_now().error("start " + quote(options.program));
 
-  // No handler of ours may run in the child while it shares our memory.
+  // No signal handler of ours may run in the child while it shares our memory.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -211,7 +211,7 @@ Result<Process> spawn(const SpawnOptions& options) {
 
   Process process(pid, Fd(pidfd));
   if (plan.failure != 0) {
-    ignore(process.wait());  // it has told its reason already
+    ignore(process.wait());  // it has reported its reason already
     return sys_error(plan.failure, "start " + quote(options.program));
   }
   return process;
@@ -231,7 +231,7 @@ Result<CommandOutput> run_command(SpawnOptions options, std::string_view input,
   err.write.reset();
   for (const Fd* fd : {&in.write, &out.read, &err.read}) ::fcntl(fd->get(), F_SETFL, O_NONBLOCK);
 
-  // Writing to a child that does not read must not end us.
+  // SIGPIPE from a child that does not read must not end us.
   struct sigaction ignore_pipe {};
   struct sigaction before {};
   ignore_pipe.sa_handler = SIG_IGN;
@@ -294,7 +294,7 @@ Result<CommandOutput> run_command(SpawnOptions options, std::string_view input,
 Result<Fd> open_pidfd(pid_t pid) {
   int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U));
   if (fd < 0 && errno == ENOSYS) {
-    // COMPAT(5.3): delete when that is our baseline. It names one process, too.
+    // COMPAT(5.3): delete when that is our baseline. The directory identifies one process, too.
     return open_at(cwd(), "/proc/" + std::to_string(pid), O_RDONLY | O_DIRECTORY);
   }
   if (fd < 0) return errno_now().error("open process " + std::to_string(pid));
@@ -339,7 +339,7 @@ Result<bool> await_end(const Fd& process, std::chrono::milliseconds deadline) {
 Result<std::string> program_directory() {
   const char* chosen = ::getauxval(AT_SECURE) == 0 ? std::getenv("BERTH_LIBEXEC_DIR") : nullptr;
   if (chosen != nullptr && chosen[0] == '/') return std::string(chosen);
-  // Once: who enters another mount namespace may find that the file lies nowhere any more.
+  // Once: after entering another mount namespace the file may have no path any more.
   static const Result<std::string> found = read_link(cwd(), "/proc/self/exe");
   std::string program = TRY(Result<std::string>(found));
   return program.substr(0, program.rfind('/'));

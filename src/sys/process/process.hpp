@@ -14,7 +14,7 @@
 
 namespace berth::sys {
 
-/// How a process ended, as a shell tells it: 0–255, or 128 + signal.
+/// How a process ended, in a shell's terms: 0–255, or 128 + signal.
 struct ExitStatus {
   int code = 0;    ///< exit code when signal is 0
   int signal = 0;  ///< the signal that ended it, or 0
@@ -36,11 +36,11 @@ class Process {
 
   /// Waits for the end and reaps it. waitpid(2)
   Result<ExitStatus> wait();
-  /// Nothing when the deadline passes first; the process then still runs.
+  /// Nothing when the deadline passes first; the process continues then.
   Result<std::optional<ExitStatus>> wait_for(std::chrono::milliseconds deadline);
   /// Errors: not_found (it has ended). pidfd_send_signal(2)
   Result<void> signal(int number) const;
-  /// Gives up ownership: somebody else reaps it.
+  /// Gives up ownership: other code reaps it.
   pid_t release();
 
  private:
@@ -49,7 +49,7 @@ class Process {
 };
 
 /// What a child starts with. Descriptors 0–2 are inherited unless given; all others are closed on
-/// exec but for those in `keep`, which the caller has made inheritable.
+/// exec except those in `keep`, which the caller has made inheritable.
 struct SpawnOptions {
   std::string program;                          ///< absolute path; no PATH search
   std::vector<std::string> args;                ///< argv, argv[0] included
@@ -58,7 +58,7 @@ struct SpawnOptions {
   const Fd* out = nullptr;
   const Fd* err = nullptr;
   std::vector<int> keep;          ///< descriptors that stay open under their number
-  int third = -1;                 ///< is number 3 in the child, which `keep` has to name too
+  int third = -1;                 ///< duplicated to number 3 in the child; `keep` has to name 3 too
   std::string working_directory;  ///< empty: ours
   bool die_with_parent = true;    ///< PR_SET_PDEATHSIG SIGKILL
   bool new_session = false;       ///< setsid
@@ -73,8 +73,8 @@ struct CommandOutput {
   std::string out;
   std::string err;
 };
-/// Runs a program to its end with `input` on its standard input and collects what it prints (at
-/// most `max_bytes` of each). Kills it at the deadline: Kind::interrupted.
+/// Runs a program to its end with `input` on its standard input and collects its output and errors
+/// (at most `max_bytes` each). Kills it at the deadline: Kind::interrupted.
 Result<CommandOutput> run_command(SpawnOptions options, std::string_view input,
                                   std::chrono::milliseconds deadline,
                                   size_t max_bytes = size_t{16} << 20);
@@ -82,25 +82,25 @@ Result<CommandOutput> run_command(SpawnOptions options, std::string_view input,
 /// A handle of a process, which need not be a child: for Process and await_end().
 /// Errors: not_found. pidfd_open(2)
 Result<Fd> open_pidfd(pid_t pid);
-/// The number in our pid namespace of the process that `pidfd` is of. Errors: not_found (it has
-/// ended). proc(5) /proc/PID/fdinfo "Pid"
+/// The pid, in our pid namespace, of the process of `pidfd`. Errors: not_found (it has ended).
+/// proc(5) /proc/PID/fdinfo "Pid"
 Result<pid_t> pid_of(const Fd& pidfd);
 /// Whether the process ends (or has ended) before the deadline. poll(2)
 Result<bool> await_end(const Fd& process, std::chrono::milliseconds deadline);
 
-/// Descriptor `number` of another process, close on exec.
-/// Errors: denied, not_found (it has ended), io (it has none of that number).  pidfd_getfd(2)
+/// Duplicates descriptor `number` of another process, close on exec.
+/// Errors: denied, not_found (it has ended), io (it has no such descriptor).  pidfd_getfd(2)
 Result<Fd> take_descriptor(const Fd& pidfd, int number);
 
-/// The directory of the running program: where its sister programs lie. BERTH_LIBEXEC_DIR wins,
+/// The directory of the running program and its sibling programs. BERTH_LIBEXEC_DIR overrides it,
 /// unless the program runs with raised privileges (AT_SECURE).
 Result<std::string> program_directory();
 
-/// Field 22 of /proc/PID/stat: start time in clock ticks since boot. With the pid it names one
-/// process for the life of a boot. Errors: not_found.
+/// Field 22 of /proc/PID/stat: start time in clock ticks since boot. Together with the pid it
+/// identifies one process for the life of a boot. Errors: not_found.
 Result<uint64_t> process_start_time(pid_t pid);
 
-/// Whether the process that is `pid` and began at `start_time` runs; a zombie does not.
+/// Whether the process with this pid and start time runs; a zombie does not.
 bool runs(pid_t pid, uint64_t start_time);
 
 /// /proc/sys/kernel/random/boot_id without its newline.

@@ -49,9 +49,9 @@ Result<void> close_range(unsigned first, unsigned last, OnRange what) {
 Result<void> check_executable(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return errno_now().error("execute " + quote(path));
-  // What execve(2) says, and what engines make an exit status of.
+  // The error of execve(2), which engines turn into an exit status.
   if (S_ISDIR(info.st_mode)) return sys_error(EACCES, "execute directory " + quote(path));
-  // With the rights that execve(2) has: access(2) asks for those of the real user.
+  // With the ids of execve(2): access(2) uses those of the real user.
   if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0) {
     return errno_now().error("execute " + quote(path));
   }
@@ -98,8 +98,8 @@ Result<void> send_signal(int pid, int number) {
 void reset_signals() {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
-  // Handlers go with exec by themselves; only what is ignored stays, and these are the signals that
-  // shells, nohup, Python and Go programs leave ignored. All 64 would cost 64 system calls a start.
+  // exec resets handlers by itself; only ignored signals stay, and these are the ones that shells,
+  // nohup, Python and Go programs leave ignored. All 64 would cost 64 system calls a start.
   for (int number :
        {SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGTTIN, SIGTTOU, SIGTSTP, SIGXFSZ, SIGCHLD}) {
     ::sigaction(number, &standard, nullptr);
@@ -131,7 +131,7 @@ std::string loader_complaint(const std::string& program) {
   auto ended = run_command(std::move(options), "", kStartPatience);
   if (!ended.ok() || ended->status.code == 0) return "";
   std::string line = escape_controls(split(trim(ended->err), '\n').front());
-  // ld.so's two messages: a library is missing, or lacks a version of a symbol.
+  // ld.so's two messages: a library is missing, or lacks a symbol version.
   bool told = line.find(": error while loading shared libraries: ") != std::string::npos ||
               line.find("' not found (required by ") != std::string::npos;
   return told ? line : "";

@@ -13,34 +13,34 @@ namespace berth::sys {
 /// Errors: not_found, denied (a directory too).  stat(2), access(2)
 Result<void> check_executable(const std::string& path);
 
-/// Becomes another program; returns only to say why not. execve(2)
+/// Executes another program; returns only on failure. execve(2)
 Error execute(const std::string& path, const std::vector<std::string>& args,
               const std::vector<std::string>& env);
 
 /// Makes every descriptor from `first` on close on exec. close_range(2)
 Result<void> close_on_exec_from(unsigned first);
 
-/// Closes every descriptor from `first` on but those in `kept`. Owners of closed ones must not be
-/// dropped afterwards: for a process that ends by exec or _exit.
+/// Closes every descriptor from `first` on except those in `kept`. Owners of closed ones must not
+/// be destroyed afterwards: for a process that ends by exec or _exit.
 Result<void> close_all_from(unsigned first, std::vector<int> kept);
 
-/// What ps shows of this process beside its arguments; at most 15 bytes. prctl(2) PR_SET_NAME
+/// The name that ps shows for this process; at most 15 bytes. prctl(2) PR_SET_NAME
 void set_process_name(const char* name);
 
-/// Our own number, in the pid namespace that we are in. getpid(2)
+/// Our pid in our own pid namespace. getpid(2)
 int own_pid();
 
 /// Errors: not_found, denied.  kill(2)
 Result<void> send_signal(int pid, int number);
 
-/// Gives signals their default actions and blocks none.
+/// Sets the default actions of signals and unblocks all.
 void reset_signals();
-/// SIGHUP, SIGINT, SIGQUIT and SIGTERM end this process until it executes another program, also
-/// where it is the first one of a pid namespace, whose default actions the kernel passes over.
+/// Lets SIGHUP, SIGINT, SIGQUIT and SIGTERM end this process until it executes another program,
+/// even as the first process of a pid namespace, for which the kernel ignores default actions.
 void end_on_signals();
 
-/// The path of Berth's program `name` in `directory`. Errors: not_found where this installation has
-/// none, as after a build in which CMake's switch `part` was OFF.
+/// The path of Berth's program `name` in `directory`. Errors: not_found if this installation lacks
+/// it, as after a build with CMake's switch `part` OFF.
 Result<std::string> own_program(const std::string& directory, std::string_view name,
                                 std::string_view part);
 

@@ -18,8 +18,8 @@ struct WindowSize {
 
 /// Unlocks the terminal of `master` (an open ptmx) and opens its other end. TIOCGPTPEER
 Result<Fd> open_terminal(const Fd& master);
-/// Makes `terminal` the controlling one of this process, which has led its session for long enough
-/// to have none, and its standard input, output and error. TIOCSCTTY, dup2(2)
+/// Makes `terminal` the standard input, output and error, and the controlling terminal of this
+/// process, which has to lead a session without one. TIOCSCTTY, dup2(2)
 Result<void> become_terminal(const Fd& terminal);
 /// setsid(2); leading a session already is fine.
 Result<void> new_session();
@@ -29,7 +29,7 @@ bool is_terminal(int fd);
 Result<WindowSize> window_size(const Fd& terminal);
 Result<void> set_window_size(const Fd& terminal, WindowSize size);
 
-/// Puts a terminal into raw mode and back when dropped. tcsetattr(3)
+/// Puts a terminal into raw mode; the destructor restores it. tcsetattr(3)
 class RawMode {
  public:
   RawMode() = default;

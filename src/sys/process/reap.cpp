@@ -39,7 +39,7 @@ std::optional<ExitStatus> look_at_exit(pid_t pid) {
 }
 
 void reap_others(pid_t kept, pid_t also) {
-  // A process that is to be kept hides those behind it until it was reaped itself: they wait.
+  // A kept process hides those behind it until it is reaped: they wait.
   while (true) {
     siginfo_t info{};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0) return;

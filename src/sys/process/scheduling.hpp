@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the kernel shares processors, disks and memory nodes out to the calling thread.
+// The calling thread's share of processors, disks and memory nodes.
 #pragma once
 
 #include <cstdint>
@@ -27,22 +27,21 @@ Result<void> set_scheduling(const Scheduling& scheduling);
 /// `io_class` is IOPRIO_CLASS_*, `level` 0 to 7. Errors: denied, usage.  ioprio_set(2)
 Result<void> set_io_priority(int io_class, int level);
 
-/// `mode` with its MPOL_F_* bits; `nodes` are numbers of memory nodes.
-/// Errors: usage (a node that is not there), unsupported (no NUMA in this kernel).
-/// set_mempolicy(2)
+/// `mode` with its MPOL_F_* bits; `nodes` are numbers of memory nodes. Errors: usage (a node that
+/// does not exist), unsupported (no NUMA in this kernel). set_mempolicy(2)
 Result<void> set_memory_policy(int mode, const std::vector<unsigned>& nodes);
 
-/// That of the calling thread: a mode with its MPOL_F_* bits. Errors: unsupported (no NUMA in this
-/// kernel), denied.  get_mempolicy(2)
+/// The policy of the calling thread: a mode with its MPOL_F_* bits. Errors: unsupported (no NUMA in
+/// this kernel), denied.  get_mempolicy(2)
 Result<int> memory_policy();
 
 /// personality(2)
 Result<void> set_personality(unsigned long persona);
 
-/// Lets the thread run on these processors alone. Those that are not there are passed over.
-/// Errors: usage (none of them is there or allowed).  sched_setaffinity(2)
+/// Restricts the thread to these processors. Missing ones are ignored.
+/// Errors: usage (none of them exists or is allowed).  sched_setaffinity(2)
 Result<void> set_affinity(const std::vector<unsigned>& processors);
-/// The same for all processors that the cgroup allows.
+/// Allows all processors of the cgroup.
 Result<void> reset_affinity();
 /// sched_getaffinity(2)
 Result<std::vector<unsigned>> affinity();

@@ -8,8 +8,8 @@
 
 namespace berth::sys {
 
-/// Memory that a process shares with the children it clones afterwards: what one writes the others
-/// see. It is zero at first.
+/// Memory that a process shares with the children it clones afterwards: each sees the others'
+/// writes. Initially zero.
 class SharedBuffer {
  public:
   SharedBuffer() = default;

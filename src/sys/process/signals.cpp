@@ -117,13 +117,13 @@ SignalOnHangup::SignalOnHangup(int fd, int number) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
-  // The thread is never the one that a signal is delivered to.
+  // The thread must not be chosen for the delivery of a signal.
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   auto thread = start_thread([fd, number, wanted = wanted_] {
     pollfd entry{fd, POLLRDHUP, 0};
     while (::poll(&entry, 1, -1) < 0 && errno == EINTR) {
     }
-    // Who ends by himself then is not disturbed in it.
+    // A process that ends by itself meanwhile is not disturbed.
     constexpr int kSteps = 50;
     for (int i = 0; i < kSteps && *wanted; ++i) std::this_thread::sleep_for(kGrace / kSteps);
     if (*wanted) ::kill(::getpid(), number);

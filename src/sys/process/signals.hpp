@@ -17,17 +17,17 @@ namespace berth::sys {
 
 struct ReceivedSignal {
   int number = 0;
-  /// The kernel sent it (a key of the terminal, a fault), so it went to the whole foreground group.
+  /// The kernel sent it (a key of the terminal, a fault), so the whole foreground group got it.
   bool from_kernel = false;
   pid_t sender = 0;
 };
 
-/// Blocks `numbers` in this thread and gives a non-blocking descriptor that receives them.
+/// Blocks `numbers` in this thread and returns a non-blocking descriptor that receives them.
 /// signalfd(2), pthread_sigmask(3)
 Result<Fd> receive_signals(const std::vector<int>& numbers);
 
-/// The signals that were blocked in this thread when it was made are blocked again, and no others,
-/// when it goes. pthread_sigmask(3)
+/// Saves the blocked signals of this thread; the destructor restores exactly those.
+/// pthread_sigmask(3)
 class SignalMask {
  public:
   SignalMask();
@@ -42,13 +42,13 @@ class SignalMask {
 /// The next signal, or nothing when none is pending.
 Result<std::optional<ReceivedSignal>> read_signal(const Fd& fd);
 
-/// The signals that may be passed on to a container: all that can be caught but for those of faults
-/// and of job control, CHLD, PIPE, URG and WINCH. Real-time signals included.
+/// The signals that can be forwarded to a container: all that can be caught, including real-time
+/// signals, except those of faults and of job control, CHLD, PIPE, URG and WINCH.
 std::vector<int> forwardable_signals();
 
-/// This process gets signal `number` where this lives a second after the other end of the socket
-/// `fd` has said that it will send nothing more; a thread waits for that, to the end of the
-/// process. Where there can be no thread nothing happens.
+/// Sends signal `number` to this process if the object still exists a second after the other end of
+/// the socket `fd` was shut down for sending; a thread waits for that until the process ends.
+/// Without a thread nothing happens.
 class SignalOnHangup {
  public:
   SignalOnHangup(int fd, int number);
@@ -60,7 +60,7 @@ class SignalOnHangup {
   std::shared_ptr<std::atomic<bool>> wanted_ = std::make_shared<std::atomic<bool>>(true);
 };
 
-/// A signal that does nothing to this process while the object lives. sigaction(2)
+/// Ignores a signal while the object exists. sigaction(2)
 class IgnoredSignal {
  public:
   explicit IgnoredSignal(int number);

@@ -5,8 +5,7 @@
 
 namespace berth::sys {
 
-/// What is taken from the mode of new files, for this process and its children; gives what it was
-/// before. umask(2)
+/// Sets the umask of this process and its children; returns the old one. umask(2)
 mode_t set_umask(mode_t mask);
 
 }  // namespace berth::sys

@@ -8,7 +8,7 @@
 
 namespace berth::sys {
 
-/// A thread that runs `work`, or none where the system grants no more (RLIMIT_NPROC, pids.max).
+/// A thread that runs `work`, or none if the system grants no more (RLIMIT_NPROC, pids.max).
 template <class Work>
 std::optional<std::jthread> start_thread(Work&& work) {
   try {

@@ -12,19 +12,19 @@
 
 namespace berth::sys {
 
-/// One thread that does one piece of work after the other while its owner goes on. What was begun
-/// is done before this is gone.
+/// A thread that executes pieces of work in order while its owner continues. The destructor waits
+/// for the begun work.
 class WorkBehind {
  public:
   using Work = std::function<Result<void>()>;
 
-  /// At most `depth` pieces of work wait or are being done.
+  /// At most `depth` pieces of work are waiting or running.
   explicit WorkBehind(size_t depth);
   ~WorkBehind();
 
-  /// False where it has enough to do, or the system grants no thread; then nothing is begun.
+  /// False if that many are pending, or the system grants no thread; then nothing is begun.
   bool begin(Work work);
-  /// Returns when there is nothing to do.  Errors: the first of what was begun, once.
+  /// Waits until no work is pending.  Errors: the first error of the work, once.
   Result<void> wait();
 
  private:
@@ -33,7 +33,7 @@ class WorkBehind {
   const size_t depth_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Work> works_;  ///< the first is being done
+  std::deque<Work> works_;  ///< the first is running
   bool ending_ = false;
   Result<void> outcome_;
   std::optional<std::jthread> thread_;

@@ -42,8 +42,8 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr uint32_t kArchitecture = 0;
 #endif
 
-// write goes to descriptors that are open already; of mmap and mprotect the filter takes what would
-// make memory executable. sigaltstack does no harm, and a sanitizer asks for it before an end.
+// write goes to descriptors that are open already; the filter refuses mmap and mprotect that would
+// make memory executable. sigaltstack is harmless, and a sanitizer calls it before it exits.
 constexpr uint32_t kAllowed[] = {SYS_read,   SYS_write,        SYS_brk,        SYS_munmap,
                                  SYS_mremap, SYS_madvise,      SYS_exit_group, SYS_exit,
                                  SYS_futex,  SYS_rt_sigreturn, SYS_sigaltstack};
@@ -94,7 +94,7 @@ Result<void> confine(const std::vector<int>& keep) {
   std::vector<int> kept = keep;
   kept.push_back(2);
   TRY(close_all_from(0, std::move(kept)));
-#ifndef BERTH_ADDRESS_SANITIZER  // whose shadow is larger than any limit
+#ifndef BERTH_ADDRESS_SANITIZER  // its shadow memory exceeds any limit
   TRY(set_rlimit(RLIMIT_AS, uint64_t{512} << 20, uint64_t{512} << 20, "memory"));
 #endif
   TRY(set_rlimit(RLIMIT_CPU, 5, 5, "processor time"));

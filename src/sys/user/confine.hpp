@@ -12,17 +12,17 @@
 
 namespace berth::sys {
 
-/// Gives up for good all that reading somebody else's bytes does not need: every descriptor but
-/// `keep` and the standard error, capabilities, root's identity where the machine's root has it
-/// (nobody's instead), new privileges, more than 512 MiB of memory or five seconds of processor
-/// time, and every system call but those that read, write, give memory and end. What calls another
-/// is killed. For a child that ends by _exit(2).
-/// Errors: unsupported (a machine that we have no numbers of system calls for), io, denied.
-/// seccomp(2), capabilities(7)
+/// Drops permanently everything that a parser of untrusted bytes does not need: every descriptor
+/// but `keep` and the standard error, capabilities, root's identity where it is the machine's root
+/// (it becomes nobody), new privileges, more than 512 MiB of memory or five seconds of processor
+/// time, and every system call but those that read, write, allocate memory and exit. Another call
+/// kills the process. For a child that ends by _exit(2).
+/// Errors: unsupported (a machine with unknown system call numbers), io, denied. seccomp(2),
+/// capabilities(7)
 Result<void> confine(const std::vector<int>& keep);
 
-/// What `rewrite` makes of somebody else's `bytes`, called in a child that has confined itself.
-/// Nothing where it gives nothing, breaks one of those rules, or takes more than ten seconds.
+/// The result of `rewrite` for untrusted `bytes`, called in a confined child. Nothing if it returns
+/// nothing, breaks one of those rules, or takes more than ten seconds.
 /// Errors: io (no child could be made), corrupt (more than `max_size` bytes).
 Result<std::optional<std::string>> rewrite_confined(
     std::string_view bytes, size_t max_size,

@@ -25,7 +25,7 @@ Result<void> set_groups(const std::vector<uint32_t>& groups) {
   if (::setgroups(list.size(), list.data()) == 0) return {};
   int saved = errno;
   if (saved == EPERM && groups.empty()) {
-    // In a user namespace of a single id setgroups is off for good; nothing was asked for.
+    // In a user namespace with a single id setgroups is off for good; no groups were requested.
     auto rule = read_file_if_exists(cwd(), "/proc/self/setgroups", 64);
     if (!rule.ok() || !*rule || trim(**rule) == "deny") return {};
   }
@@ -58,7 +58,7 @@ Result<void> set_ids(uid_t uid, gid_t gid) {
       return make_error(Kind::usage, what + ": not mapped in this user namespace");
     return sys_error(saved, what);
   };
-  // The raw calls: glibc's would signal threads that are not there.
+  // Raw calls: glibc's would synchronise with threads that do not exist.
   if (::syscall(SYS_setresgid, gid, gid, gid) != 0) return refused(errno, group);
   if (::syscall(SYS_setresuid, uid, uid, uid) != 0) return refused(errno, user);
   std::array<uid_t, 3> uids;
@@ -177,7 +177,7 @@ void allow_many_files() {
   struct rlimit limit {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);  // what is refused shows where a file is opened
+  ::setrlimit(RLIMIT_NOFILE, &limit);  // a failure shows when a file is opened
 }
 
 Result<void> make_session_keyring() {

@@ -11,12 +11,12 @@
 
 namespace berth::sys {
 
-/// Becomes `uid`:`gid` with exactly `groups`, reads all of it back and compares.
-/// Where this user namespace does not allow setgroups (a single id), no groups at all are asked for
-/// and the kernel keeps those of the caller: `groups` other than empty is then denied.
+/// Changes to `uid`:`gid` with exactly `groups`, then reads all of it back and compares. If this
+/// user namespace does not allow setgroups (a single id), no groups are set and the caller's stay:
+/// `groups` other than empty is then denied.
 /// Errors: denied, usage (an id that is not mapped here).  setgroups(2), setresgid(2), setresuid(2)
 Result<void> set_identity(uid_t uid, gid_t gid, const std::vector<uint32_t>& groups);
-/// The same, with the supplementary groups that this process has already.
+/// The same, keeping the present supplementary groups.
 Result<void> set_ids(uid_t uid, gid_t gid);
 
 /// Keeps the permitted capabilities over the next change of uid. PR_SET_KEEPCAPS
@@ -37,7 +37,7 @@ Result<void> set_ambient(uint64_t set);
 
 /// PR_SET_NO_NEW_PRIVS
 Result<void> forbid_new_privileges();
-/// PR_SET_PDEATHSIG; 0 takes it back. A change of identity takes it back too.
+/// PR_SET_PDEATHSIG; 0 clears it. A change of identity clears it too.
 Result<void> die_with_parent(int signal);
 /// PR_SET_DUMPABLE: 0 keeps other processes of this user, and those inside the container, from
 /// opening our descriptors through /proc.
@@ -51,8 +51,8 @@ Result<uint64_t> hard_limit(int resource);
 /// prlimit(2); ~0 is RLIM_INFINITY.
 Result<void> set_rlimit(int resource, uint64_t soft, uint64_t hard, const std::string& name);
 
-/// As many open files as the hard limit lets this process have: a deep tree holds one for each
-/// level. What it starts has them, too.
+/// Raises the limit of open files to the hard limit: a deep tree needs a descriptor per level.
+/// Children inherit it.
 void allow_many_files();
 
 }  // namespace berth::sys

@@ -12,10 +12,10 @@
 namespace berth::sys {
 namespace {
 
-// PROC_USER_INIT_INO: the first user namespace has had this inode since namespaces have inodes.
+// PROC_USER_INIT_INO: the inode of the first user namespace in every kernel.
 constexpr ino_t kInitialUserNamespace = 0xEFFFFFFD;
 
-/// "0 0 4294967295": every id stands for itself.
+/// "0 0 4294967295": every id maps to itself.
 bool maps_all_ids() {
   auto text = read_file(cwd(), "/proc/self/uid_map", 4096);
   if (!text.ok()) return true;  // a kernel without user namespaces

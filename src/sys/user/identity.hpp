@@ -29,9 +29,9 @@ uid_t real_uid();
 uid_t effective_uid();
 gid_t effective_gid();
 
-/// True in the user namespace that the machine booted with, told by the inode of
+/// Whether this is the user namespace that the machine booted with, by the inode of
 /// /proc/self/ns/user (an identity uid_map proves nothing: podman's and lxd's may have one). Only
-/// where /proc does not show namespaces, the map decides.
+/// if /proc does not show namespaces, the map decides.
 bool in_initial_user_namespace();
 
 struct Account {
@@ -39,15 +39,15 @@ struct Account {
   std::string uid;
   std::string home;
 };
-/// The account with this name, or this number, by /etc/passwd, else by the system's name service
-/// through getent(1). On a machine without that program the file is all there is.
+/// The account with this name, or this number, from /etc/passwd, else from the system's name
+/// service through getent(1). On a machine without that program only the file is used.
 /// Errors: interrupted (the service does not answer), io (it cannot be asked).
 Result<std::optional<Account>> find_account(const std::string& name_or_uid);
 
-/// The name of find_account(); "" also where the service does not answer.
+/// The name by find_account(); "" also if the service does not answer.
 std::string user_name(uid_t uid);
 
-/// The names of those groups that have one, by /etc/group, else by the name service.
+/// The names of the groups, as far as they have one, from /etc/group, else from the name service.
 /// Errors: as find_account().
 Result<std::vector<std::string>> group_names(const std::vector<gid_t>& groups);
 

@@ -24,8 +24,8 @@ std::string group_name_in(std::string_view text, const std::string& group) {
   return {};
 }
 
-/// What the whole name service (LDAP, SSSD) says. getent(1) belongs to the C library; a static
-/// program cannot load the service's modules itself.
+/// Asks the whole name service (LDAP, SSSD). getent(1) belongs to the C library; a static program
+/// cannot load the service's modules itself.
 Result<std::string> ask_getent(const char* database, const std::vector<std::string>& ids) {
   constexpr int kSomethingMissing = 2;
   SpawnOptions options;

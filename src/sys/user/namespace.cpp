@@ -32,7 +32,8 @@ Result<Cloned> clone3(uint64_t flags, int cgroup) {
   }
   long pid = ::syscall(SYS_clone3, &arguments, sizeof arguments);
   if (pid < 0 && errno == ENOSYS && cgroup < 0) {
-    // COMPAT(5.3), and profiles of seccomp that refuse what they cannot look into.
+    // COMPAT(5.3), and seccomp profiles that refuse clone3 because they cannot inspect its
+    // arguments.
     pid = ::syscall(SYS_clone, arguments.flags | arguments.exit_signal, nullptr, &pidfd, nullptr,
                     nullptr);
   }
@@ -57,7 +58,7 @@ Result<void> pivot_root(const Fd& root) {
     if (saved == EINVAL) return make_error(Kind::unsupported, "change the root file system");
     return sys_error(saved, "change the root file system");
   }
-  // The old root now lies over the new one at "."; without it nothing of the host can be reached.
+  // The old root is now on top of the new one at "."; detaching it removes all access to the host.
   if (::umount2(".", MNT_DETACH) != 0) return errno_now().error("let go of the old root");
   if (::chdir("/") != 0) return errno_now().error("enter '/'");
   return {};

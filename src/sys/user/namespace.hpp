@@ -17,8 +17,8 @@ struct Cloned {
   Fd pidfd;       ///< in the parent
 };
 
-/// Makes a child that goes on from here with a copy of our memory; for processes without threads.
-/// `flags` are CLONE_NEW*, and CLONE_PARENT for a sister instead of a child; `cgroup` is a cgroup
+/// Makes a child that continues here with a copy of our memory; for processes without threads.
+/// `flags` are CLONE_NEW*, and CLONE_PARENT for a sibling instead of a child; `cgroup` is a cgroup
 /// v2 directory to start in, or -1. Errors: unsupported (Linux < 5.7 for a cgroup), busy, denied,
 /// io.  clone3(2), else clone(2)
 Result<Cloned> clone3(uint64_t flags, int cgroup);
@@ -28,14 +28,14 @@ Result<void> setns(const Fd& space, int type, const std::string& name);
 /// unshare(2)
 Result<void> unshare(int flags, const std::string& what);
 
-/// Makes the directory `root` the root of this mount namespace and lets go of the old one.
-/// Errors: unsupported (the machine runs from its initramfs, which cannot be put aside).
+/// Makes the directory `root` the root of this mount namespace and detaches the old one.
+/// Errors: unsupported (the machine runs from its initramfs, which cannot be detached).
 /// pivot_root(2)
 Result<void> pivot_root(const Fd& root);
-/// The same where pivot_root() cannot: moves the mount over "/" and enters it. chroot(2)
+/// The alternative if pivot_root() fails: moves the mount over "/" and enters it. chroot(2)
 Result<void> move_root(const Fd& root);
 
-/// Makes `root` the root and the working directory of this process alone. chroot(2)
+/// Makes `root` the root and the working directory of this process only. chroot(2)
 Result<void> change_root(const Fd& root, const std::string& name);
 
 /// sethostname(2), setdomainname(2)

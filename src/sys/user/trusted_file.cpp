@@ -11,8 +11,8 @@
 namespace berth::sys {
 namespace {
 
-// What the kernel shows for an owner that has no id in this user namespace: there, that is how the
-// machine's root looks, and nobody of this namespace can take the file over.
+// The kernel shows this id for an owner without an id in this user namespace: the machine's root
+// looks like that there, and no user of this namespace can take the file over.
 constexpr uid_t kOverflowUid = 65534;
 
 bool is_ours(uid_t owner) {
@@ -20,14 +20,14 @@ bool is_ours(uid_t owner) {
   return owner == kOverflowUid && !in_initial_user_namespace();
 }
 
-// A user's own group, which a umask of 002 lets write, is the user.
+// A user's own group, writable with a umask of 002, counts as the user.
 bool others_write(const struct stat& info) {
   bool own_group = effective_uid() != 0 && info.st_gid == effective_gid();
   return (info.st_mode & S_IWOTH) != 0 || ((info.st_mode & S_IWGRP) != 0 && !own_group);
 }
 
-// Another owner or mode takes nothing from whoever has a file open for writing. In a directory that
-// does not help him: each entry is asked for anew.
+// A new owner or mode does not affect processes that have the file open for writing. For a
+// directory that is no danger: each entry is checked again.
 std::string how_to_own(const struct stat& info, const std::string& command,
                        const std::string& path) {
   if (S_ISDIR(info.st_mode)) return command + " " + path;
@@ -37,23 +37,23 @@ std::string how_to_own(const struct stat& info, const std::string& command,
 Result<void> check_owner(const struct stat& info, const std::string& what,
                          const std::string& path) {
   if (!is_ours(info.st_uid)) {
-    return make_error(Kind::denied, what + ": it belongs to somebody else",
+    return make_error(Kind::denied, what + ": it belongs to another user",
                       how_to_own(info, "chown root", path));
   }
   if (others_write(info)) {
-    return make_error(Kind::denied, what + ": it can be written by others",
+    return make_error(Kind::denied, what + ": it is writable by others",
                       how_to_own(info, "chmod go-w", path));
   }
   return {};
 }
 
-// By its own id: the overflow id is that of every other user of the machine, not of its root alone.
+// By its own id: the overflow id stands for all unmapped users, not only for the machine's root.
 bool is_known(const struct stat& info) {
   return info.st_uid == 0 || info.st_uid == effective_uid();
 }
 
 Error somebody_elses(const struct stat& info, const std::string& path) {
-  return make_error(Kind::denied, "use " + quote(path) + ": it belongs to somebody else",
+  return make_error(Kind::denied, "use " + quote(path) + ": it belongs to another user",
                     how_to_own(info, "chown root", path));
 }
 
@@ -61,14 +61,14 @@ bool everybody_adds(const struct stat& info) {
   return (info.st_mode & S_ISVTX) != 0 && others_write(info);
 }
 
-// Nobody takes away or replaces what another one has in a directory with the sticky bit.
+// In a sticky directory users cannot remove or replace each other's entries.
 Result<void> check_directory(const struct stat& info, const std::string& path) {
   if (everybody_adds(info) && is_ours(info.st_uid)) return {};
   return check_owner(info, "use directory " + quote(path), path);
 }
 
-// Whoever can write one of them can put another file in the place of ours. True where what lies in
-// the last one may be anybody's: below a directory like /tmp, until an owner is known.
+// Write access to one of them suffices to replace our file. True if the content of the last one may
+// be any user's: below a directory like /tmp, until an owner is known.
 Result<bool> check_parents(const std::string& path) {
   bool anybodys = false;
   for (size_t slash = path.find('/'); slash != std::string::npos;
@@ -97,7 +97,7 @@ Result<std::string> read_checked(const Fd& file, const std::string& path, size_t
 Result<std::optional<std::string>> read_trusted_file_if_exists(const Fd& dir,
                                                                const std::string& name,
                                                                size_t max_bytes) {
-  // O_NONBLOCK: a FIFO would make us wait for its writer.
+  // O_NONBLOCK: a FIFO would block until it has a writer.
   auto file = TRY(open_if_exists(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   if (!file) return std::optional<std::string>();
   return std::optional<std::string>(TRY(read_checked(*file, name, max_bytes)));

@@ -55,11 +55,11 @@ Result<std::vector<IdRange>> read_ranges(const std::string& file, const std::str
 
 // ---- entering -----------------------------------------------------------------------------------
 
-// The child shares our memory and does nothing but exist: it holds the namespace while the helpers,
-// which need the privileges of the namespace outside, write its maps.
+// The child shares our memory and only exists: it holds the namespace while the helpers, which need
+// privileges outside of the namespace, write its maps.
 int hold_namespace(void* parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // A parent that was killed before that call sends us nothing any more.
+  // A parent that was killed before that call sends no signal any more.
   while (::getppid() == *static_cast<pid_t*>(parent)) ::pause();
   ::_exit(0);
 }
@@ -69,7 +69,7 @@ std::string sysctl(const std::string& path) {
   return text.ok() && text->has_value() ? std::string(trim(**text)) : std::string();
 }
 
-/// Why the kernel refuses, as far as its switches tell.
+/// The reason why the kernel refuses, as far as its sysctls show it.
 Error refused(int saved_errno) {
   auto error = sys_error(saved_errno, "make a user namespace");
   error.kind = Kind::unsupported;
@@ -94,7 +94,7 @@ Error refused(int saved_errno) {
 
 Result<Process> make_namespace() {
   static std::array<char, 16384> stack;
-  // A handler of ours must not run in the child, on our memory.
+  // A signal handler of ours must not run in the child, on our memory.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -127,7 +127,7 @@ Result<std::vector<IdRange>> read_id_map(const std::string& path) {
   return ranges;
 }
 
-/// Of a user namespace that lies below our own.  ioctl_ns(2)
+/// The parent of a user namespace below our own.  ioctl_ns(2)
 Result<Fd> parent_namespace(const Fd& space) {
   int fd = ::ioctl(space.get(), NS_GET_PARENT);
   if (fd < 0) return errno_now().error("find out whose user namespace it is");
@@ -141,7 +141,7 @@ Result<void> write_proc(pid_t pid, const std::string& file, const std::string& t
 }
 
 Result<void> map_single_id(pid_t pid, const IdMapping& mapping) {
-  // Without setgroups nobody can leave a group that a file denies access to (CVE-2014-8989).
+  // With setgroups a process could drop a group to which a file denies access (CVE-2014-8989).
   TRY(write_proc(pid, "setgroups", "deny"));
   TRY(write_proc(pid, "gid_map", "0 " + std::to_string(mapping.gid) + " 1"));
   return write_proc(pid, "uid_map", "0 " + std::to_string(mapping.uid) + " 1");
@@ -151,7 +151,7 @@ Result<void> map_single_id(pid_t pid, const IdMapping& mapping) {
 struct Helper {
   std::string name;
   Process process;
-  Fd said;  ///< what it prints
+  Fd said;  ///< receives its output
 };
 
 Result<Helper> start_helper(const std::string& name, pid_t pid,
@@ -167,7 +167,7 @@ Result<Helper> start_helper(const std::string& name, pid_t pid,
   options.env = std::vector<std::string>{"PATH=/usr/bin:/bin", "LC_ALL=C"};
   options.out = &errors.write;
   options.err = &errors.write;
-  // Never through PATH: what runs here decides who we are.
+  // Never through PATH: this program decides our ids.
   options.program = "/usr/bin/" + name;
   auto started = spawn(options);
   if (!started.ok() && started.error().kind == Kind::not_found) {
@@ -192,7 +192,7 @@ std::string advice(const Error& error, const IdMapping& mapping) {
   return "check the lines of '" + mapping.user + "' in /etc/subuid and /etc/subgid";
 }
 
-/// The holder of a namespace with all its ids, or nothing when the helpers do not do it.
+/// The holder of a namespace with all its ids, or nothing if the helpers fail.
 Result<std::optional<Process>> make_mapped(const IdMapping& mapping, Log& log) {
   if (!mapping.full()) return std::optional<Process>();
   Process holder = TRY(make_namespace());
@@ -204,12 +204,12 @@ Result<std::optional<Process>> make_mapped(const IdMapping& mapping, Log& log) {
   return std::optional<Process>();
 }
 
-/// Follows a process in, or enters a user namespace. The maps are complete: we are never without an
+/// Joins a process's namespace, or enters a user namespace. The maps are complete: we never lack an
 /// id.
 Result<void> join(const Fd& where) {
   TRY(setns(where, CLONE_NEWUSER, "the user namespace"));
   // The kernel makes all mounts of the copy slaves, because the copy belongs to another user
-  // namespace; and unlike setns this keeps the working directory.
+  // namespace; unlike setns this keeps the working directory.
   auto unshared = unshare(CLONE_NEWNS, "the mounts");
   if (unshared.ok()) return unshared;
   return refused(unshared.error().sys_errno).with_context("cannot unshare the mounts");
@@ -217,7 +217,7 @@ Result<void> join(const Fd& where) {
 
 }  // namespace
 
-// Both at once: each is a program start of its own.
+// Both at once, because each is a program start.
 Result<void> map_by_helpers(pid_t pid, const std::vector<IdRange>& uids,
                             const std::vector<IdRange>& gids) {
   Helper for_uids = TRY(start_helper("newuidmap", pid, uids));
@@ -282,7 +282,7 @@ Result<std::vector<IdRange>> mapped_gids() {
 Result<void> join_user_namespace(pid_t process, std::optional<uint64_t> start_time) {
   std::string path = "/proc/" + std::to_string(process) + "/ns/user";
   Fd space = TRY(open_at(cwd(), path, O_RDONLY));
-  // Looked at after the handle is ours: the number may have been another process's before.
+  // Checked after the handle is ours: the pid may have belonged to another process before.
   if (start_time && TRY(process_start_time(process)) != *start_time) {
     return make_error(Kind::not_found, "join the namespace of process " + std::to_string(process) +
                                            ": it has ended");

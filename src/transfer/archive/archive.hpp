@@ -16,30 +16,30 @@ class Cancel;
 Result<image::TransferResult> load(const image::LoadRequest& request, const EventSink& events,
                                    Cancel& cancel);
 
-/// Writes images so that docker load, podman load and skopeo read them: one tar that is an OCI
-/// layout and a docker-archive at once ("archive"), or an OCI layout directory ("oci"), which must
-/// not exist yet.
+/// Writes images for docker load, podman load and skopeo: one tar that is an OCI layout and a
+/// docker-archive at once ("archive"), or an OCI layout directory ("oci"), which must not exist
+/// yet.
 /// Errors: usage, not_found, exists, io.
 Result<image::TransferResult> save(const image::SaveRequest& request, const EventSink& events,
                                    Cancel& cancel);
 
-/// Makes an image of one layer out of a directory or a tar.
+/// Makes an image with one layer from a directory or a tar.
 /// Errors: usage (a change that is no Dockerfile instruction for the config), not_found, corrupt,
 /// io.
 Result<image::TransferResult> import_image(const image::ImportRequest& request,
                                            const EventSink& events, Cancel& cancel);
 
-/// A tree of a container, or of the host, as a tar.
+/// Writes a tree of a container, or of the host, as a tar.
 /// Errors: usage (too deep), unsupported (an entry that a tar cannot hold), io.
 Result<image::TransferResult> archive(const image::ArchiveRequest& request, const EventSink& events,
                                       Cancel& cancel);
 
-/// The way back.
+/// Extracts a tar into such a tree.
 /// Errors: usage (a directory in the place of a file, or the other way around), corrupt, io.
 Result<image::TransferResult> extract(const image::ExtractRequest& request, const EventSink& events,
                                       Cancel& cancel);
 
-/// A container's own layer becomes one more layer of its image.
+/// Adds a container's own layer to its image.
 /// Errors: usage (a change, a name), not_found (the image), io.
 Result<image::TransferResult> commit(const image::CommitRequest& request, const EventSink& events,
                                      Cancel& cancel);

@@ -39,8 +39,8 @@ Result<image::TransferResult> commit_into(const image::CommitRequest& request,
     if (TRY(delivery.keep_blob(layer.blob.digest))) continue;
     if (!store.origins(layer.blob.digest).empty()) continue;
     events.warn("layer " + layer.blob.digest.short_hex() +
-                " of the image is only unpacked here, and nobody knows where it came from: the new "
-                "image cannot be pushed or saved, ignoring");
+                " of the image is only kept unpacked, and its registry is not known: the new image "
+                "cannot be pushed or saved, ignoring");
   }
   image::Staged staged = TRY(delivery.stage_file());
   LayerPacker packer(staged.fd(), cancel);

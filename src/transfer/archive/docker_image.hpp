@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of things in an archive, written by save and read by load.
+// The names of members of an archive, shared by save and load.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ void fields(V& v, DockerImage& i) {
   v.always("Layers", i.layers);
 }
 
-/// Where an OCI layout keeps a blob. image-spec image-layout.md
+/// The path of a blob in an OCI layout. image-spec image-layout.md
 inline std::string blob_name(const Digest& digest) {
   return "blobs/sha256/" + digest.hex();
 }

@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kPackage = "squashfs-tools-ng";
 constexpr uid_t kNobody = 65534;
 constexpr size_t kImportPiece = size_t{1} << 20;
-// As ArchiveReader looks at packed tars: less is nothing to speak of, more is no honest file.
+// The limits of ArchiveReader for compressed tars: below is harmless, above is no honest file.
 constexpr uint64_t kFree = uint64_t{1} << 30;
 constexpr uint64_t kMostRatio = 1000;
 
@@ -51,7 +51,7 @@ bool readable_by_tools(const struct stat& info) {
   return !tools_are_nobody() || (info.st_mode & S_IROTH) != 0;
 }
 
-/// The files, through rdsquashfs; it follows no links.
+/// Reads the files through rdsquashfs, which follows no links.
 class ToolFiles final : public image::ForeignFiles {
  public:
   explicit ToolFiles(const sys::Fd& file) : file_(file) {}
@@ -70,7 +70,7 @@ class ToolFiles final : public image::ForeignFiles {
   }
 
  private:
-  /// By rdsquashfs's words, for its status says nothing.
+  /// By rdsquashfs's message, because its status does not distinguish this.
   static bool is_absence(const Error& error) {
     constexpr const char* kWords[] = {"no such file", "is not a directory", "not a regular file"};
     return std::ranges::any_of(
@@ -123,7 +123,7 @@ Result<std::optional<ForeignImage>> ForeignImage::open(const sys::Fd& file, cons
 Result<void> ForeignImage::write_tar(ByteSink& sink, const Cancel& cancel) const {
   sys::Pipe pipe = TRY(sys::make_pipe());
   sys::widen_pipe(pipe, kImportPiece);
-  // The root's own owner and mode are kept in this form alone.
+  // Only this form keeps the root's own owner and mode.
   ToolCall call = call_of("sqfs2tar", {"--root-becomes", ".", "--no-skip"}, file_);
   Tool tool = TRY(Tool::start(call, nullptr, &pipe.write));
   pipe.write.reset();

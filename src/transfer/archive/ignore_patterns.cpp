@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxPatterns = 10'000;
 
-/// What stands behind a '[' class and whether `c` is in it; nothing where the class has no end.
+/// The text behind a '[' class and whether `c` is in it; nothing if the class does not end.
 struct Class {
   std::string_view rest;
   bool holds = false;
@@ -43,8 +43,8 @@ std::optional<Class> match_class(std::string_view pattern, char c) {
   }
 }
 
-/// One name against one part of a pattern, in linear space and at most the product of both lengths
-/// in time: a star is only ever tried again at its own place.
+/// Matches one name with one part of a pattern, in linear space and at most the product of both
+/// lengths in time: a star is only retried at its own place.
 bool match_name(std::string_view pattern, std::string_view name) {
   std::optional<std::string_view> star;  // the pattern behind the last '*'
   std::string_view from;                 // the name where that began
@@ -83,8 +83,8 @@ bool match_name(std::string_view pattern, std::string_view name) {
   }
 }
 
-/// Whether the pattern names the path or a directory above it. As with names, a "**" is only ever
-/// tried again at its own place.
+/// Whether the pattern matches the path or a directory above it. As with names, a "**" is only
+/// retried at its own place.
 bool match_path(const std::vector<std::string>& parts, const std::vector<std::string_view>& names) {
   std::optional<size_t> stars;  // the part behind the last "**"
   size_t part = 0, name = 0, from = 0;

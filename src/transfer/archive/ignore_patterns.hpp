@@ -9,9 +9,9 @@
 
 namespace berth::transfer {
 
-/// What of a build context is left out, as .dockerignore says it: one pattern a line, '#' for
-/// comments, '!' for what is taken all the same; '*', '?', '[a-z]' within a name, '**' for any
-/// number of directories; a pattern for a directory counts for all below it; the last one wins.
+/// The files of a build context to leave out, by .dockerignore: one pattern per line, '#' for
+/// comments, '!' for exceptions; '*', '?', '[a-z]' within a name, '**' for any number of
+/// directories; a pattern for a directory covers everything below it; the last match wins.
 /// Source: docker build reference, ".dockerignore file"; moby/patternmatcher.
 class IgnorePatterns {
  public:
@@ -20,7 +20,7 @@ class IgnorePatterns {
 
   /// `path` is relative to the context, without a leading '/'.
   bool ignores(std::string_view path) const;
-  /// Whether something below an ignored directory may be taken all the same.
+  /// Whether files below an ignored directory may be exceptions.
   bool has_exceptions() const { return has_exceptions_; }
 
  private:

@@ -13,8 +13,8 @@ Error refuse(const std::string& instruction, const std::string& reason) {
   return make_error(Kind::usage, "read change " + quote(instruction) + ": " + reason);
 }
 
-/// Words at blanks; single and double quotes hold them together, a backslash takes the next
-/// character as it is.
+/// Splits at blanks; single and double quotes keep words together, a backslash escapes the next
+/// character.
 Result<Words> split_words(const std::string& instruction, std::string_view text) {
   Words words;
   std::string word;
@@ -115,10 +115,9 @@ Result<void> apply_change(const std::string& instruction, oci::ContainerDefaults
   } else if (verb == "onbuild") {
     config.on_build.emplace_back(rest);
   } else {
-    return refuse(
-        instruction,
-        "there are CMD, ENTRYPOINT, ENV, EXPOSE, LABEL, ONBUILD, STOPSIGNAL, USER, VOLUME "
-        "and WORKDIR");
+    return refuse(instruction,
+                  "expected CMD, ENTRYPOINT, ENV, EXPOSE, LABEL, ONBUILD, STOPSIGNAL, USER, VOLUME "
+                  "or WORKDIR");
   }
   return {};
 }

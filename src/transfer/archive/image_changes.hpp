@@ -8,9 +8,9 @@
 
 namespace berth::transfer {
 
-/// Applies one Dockerfile instruction that concerns the config, as docker import --change takes
-/// them: CMD, ENTRYPOINT, ENV, EXPOSE, LABEL, ONBUILD, STOPSIGNAL, USER, VOLUME, WORKDIR. CMD and
-/// ENTRYPOINT as a JSON array, else run by /bin/sh -c.
+/// Applies one Dockerfile instruction about the config, as docker import --change: CMD, ENTRYPOINT,
+/// ENV, EXPOSE, LABEL, ONBUILD, STOPSIGNAL, USER, VOLUME, WORKDIR. CMD and ENTRYPOINT as a JSON
+/// array, else run by /bin/sh -c.
 /// Errors: usage.
 Result<void> apply_change(const std::string& instruction, oci::ContainerDefaults& config);
 

@@ -19,7 +19,7 @@
 namespace berth::transfer {
 namespace {
 
-/// What the source says about the container that is made of it.
+/// The source, and its configuration for containers.
 struct Source {
   sys::Fd fd;
   std::optional<ForeignImage> foreign;
@@ -54,7 +54,7 @@ Result<void> write_source(const Source& opened, const image::ImportRequest& requ
   }
 }
 
-// The same files have the same digest wherever they lie, for who asks for that.
+// With a source date, equal files give equal digests wherever they come from.
 std::string where_from(const image::ImportRequest& request) {
   if (request.source_date) return "Imported";
   return "Imported from " + (is_descriptor(request.source) ? "-" : request.source);

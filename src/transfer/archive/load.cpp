@@ -26,7 +26,7 @@ const std::string kImageName = "io.containerd.image.name";
 /// An image found in the archive. Its layers are already blobs of the store.
 struct FoundImage {
   std::vector<image::Reference> names;
-  std::vector<std::pair<Digest, std::string>> documents;  ///< what came on the way, outermost first
+  std::vector<std::pair<Digest, std::string>> documents;  ///< indexes and manifest, outermost first
   Digest manifest_digest;
   oci::Manifest manifest;
   oci::ImageConfig config;
@@ -36,7 +36,7 @@ Error missing(const std::string& name) {
   return make_error(Kind::corrupt, "read the archive: it has no " + quote(name));
 }
 
-/// containerd and docker write whole names; the OCI annotation may also be a bare tag, which names
+/// containerd and docker write full names; the OCI annotation may also be a bare tag, which names
 /// nothing.
 std::string entry_name(const oci::Descriptor& entry) {
   auto name = entry.annotations.find(kImageName);
@@ -68,7 +68,7 @@ class Loader {
     if (request_.platform) wish_ = TRY(oci::parse_platform(*request_.platform));
     TRY(find_images());
     if (images_.empty()) {
-      return make_error(Kind::not_found, "read the archive: there is no image in it");
+      return make_error(Kind::not_found, "read the archive: it has no image");
     }
     for (auto& image : images_) TRY(unpack(image));
     // Records last, so that a failure above leaves no name behind.
@@ -79,7 +79,7 @@ class Loader {
 
  private:
   Result<void> find_images() {
-    // A tar of docker save is both kinds; the OCI side knows the digests.
+    // A tar of docker save is both formats; the OCI side has the digests.
     auto index = TRY(members_.find("index.json"));
     auto layout = TRY(members_.find("oci-layout"));
     if (index && layout) return find_oci(*index);
@@ -98,7 +98,7 @@ class Loader {
     const auto* index = std::get_if<oci::Index>(&document);
     if (index == nullptr) return make_error(Kind::corrupt, "index.json: expected an index");
 
-    // Entries of one name are the platforms of one image; without a name each is its own.
+    // Entries with one name are the platforms of one image; entries without are separate images.
     std::vector<std::pair<std::string, oci::Index>> groups;
     for (const auto& entry : index->manifests) {
       if (entry.platform && entry.platform->os == "unknown") continue;  // attestations
@@ -142,7 +142,7 @@ class Loader {
     TRY(oci::check_image(image.manifest, image.config));
     for (size_t i = 0; i < image.manifest.layers.size(); ++i) {
       const oci::Descriptor& layer = image.manifest.layers[i];
-      // A layer that the store has, or can have, need not be in the archive.
+      // A layer that the store has, or can fetch, need not be in the archive.
       if (TRY(delivery_.keep_blob(layer.digest))) continue;
       bool unpacked = TRY(delivery_.keep_layer_of(image.config.rootfs.diff_ids[i], layer.digest));
       bool needed = !unpacked || store_.origins(layer.digest).empty();
@@ -234,7 +234,7 @@ class Loader {
 
   // ---- both
 
-  /// One image may stand in an archive once per name.
+  /// One image may be in an archive once per name.
   void merge(FoundImage image) {
     for (auto& known : images_) {
       if (known.manifest_digest != image.manifest_digest) continue;

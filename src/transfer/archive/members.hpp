@@ -13,8 +13,8 @@
 
 namespace berth::transfer {
 
-/// The files of an archive or an OCI layout directory, copied into the store's tmp/ and hashed on
-/// the way. From there they become blobs by rename.
+/// The files of an archive or an OCI layout directory, copied into the store's tmp/ and hashed
+/// meanwhile. A rename makes them blobs.
 class ArchiveMembers {
  public:
   struct File {
@@ -40,7 +40,7 @@ class ArchiveMembers {
   Result<File> copy(const std::string& name, const std::function<Result<std::string_view>()>& more);
 
   image::Staged staged_;
-  std::optional<sys::Fd> directory_;  ///< of an OCI layout, whose files are copied when asked for
+  std::optional<sys::Fd> directory_;  ///< of an OCI layout; files are copied on demand
   std::map<std::string, File> files_;
   std::map<std::string, std::string> links_;
 };
@@ -48,10 +48,10 @@ class ArchiveMembers {
 /// True for "/dev/fd/N", an inherited descriptor.
 bool is_descriptor(const std::string& path);
 
-/// What errors call `path`: an inherited descriptor is the caller's standard input.
+/// The name of `path` in errors: an inherited descriptor is the caller's standard input.
 std::string input_name(const std::string& path);
 
-/// Opens `path` for reading; "/dev/fd/N" is a copy of the inherited descriptor N.
+/// Opens `path` for reading; for "/dev/fd/N" duplicates the inherited descriptor N.
 Result<sys::Fd> open_input(const std::string& path);
 
 }  // namespace berth::transfer

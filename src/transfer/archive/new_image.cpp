@@ -21,7 +21,8 @@ constexpr size_t kEmptyBlock = size_t{1} << 20;
 Result<void> LayerPacker::write(std::string_view bytes) {
   TRY(cancel_.check());
   sha_.update(bytes);
-  // ISA-L ends its matches where a piece ends: a pipe would give another blob than a file.
+  // ISA-L ends its matches where a piece ends: without this a pipe would give another blob than a
+  // file.
   while (!bytes.empty()) {
     size_t count = std::min(bytes.size(), kEmptyBlock - block_.size());
     block_.append(bytes.substr(0, count));

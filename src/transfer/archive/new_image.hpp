@@ -16,11 +16,11 @@
 #include "transfer/work/event.hpp"
 #include "transfer/work/sha256.hpp"
 
-/// What import and commit share: an image that no registry and no archive has made.
+/// Code that import and commit share: an image that comes from no registry and no archive.
 namespace berth::transfer {
 
-/// Packs a tar into a blob, hashing what comes in and, afterwards, what came out. In what pieces it
-/// comes makes no difference.
+/// Compresses a tar into a blob, hashing the input and, afterwards, the output. The size of the
+/// pieces makes no difference.
 class LayerPacker final : public ByteSink {
  public:
   LayerPacker(const sys::Fd& fd, const Cancel& cancel) : gzip_(fd), cancel_(cancel) {}
@@ -36,22 +36,22 @@ class LayerPacker final : public ByteSink {
   const Cancel& cancel_;
 };
 
-/// Of a gzip blob, read from its start.  Errors: io.
+/// The descriptor of a gzip blob, read from its start.  Errors: io.
 Result<oci::Descriptor> describe_layer(const sys::Fd& blob);
 
-/// When an image is made, as its config says it: at `source_date`, or now.
+/// The creation time for an image's config: `source_date`, or now.
 std::string creation_time(const std::optional<uint64_t>& source_date);
 
 /// The name of a new image; nothing for "".  Errors: usage (no name, a digest).
 Result<std::optional<image::Reference>> new_name(const std::string& text);
 
-/// What a new image is made of; the blobs of `layers` are in the store.
+/// The parts of a new image; the blobs of `layers` are in the store.
 struct NewImage {
   oci::ImageConfig config;
   std::vector<oci::Descriptor> layers;  ///< lowest first
   std::optional<image::Reference> reference;
 };
-/// Unpacks layers that are not yet, and gives the image its record.
+/// Unpacks the missing layers, and writes the image's record.
 /// result: reference, digest, image_id.
 Result<image::TransferResult> publish_new_image(const image::Store& store,
                                                 image::Delivery& delivery, const NewImage& image,

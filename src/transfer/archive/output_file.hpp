@@ -10,8 +10,8 @@
 
 namespace berth::transfer {
 
-/// What a person said an archive goes to. A file gets its name when it is whole; until then, and on
-/// failure, whatever had that name stays. A pipe is written to as it is, and so is "/dev/fd/N".
+/// The user's target of an archive. A file gets its name when it is complete; until then, and on
+/// failure, an old file stays. A pipe is written directly, and so is "/dev/fd/N".
 class OutputFile {
  public:
   /// Errors: usage (a directory, a device), not_found, denied.

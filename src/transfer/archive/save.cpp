@@ -26,10 +26,10 @@ namespace {
 
 constexpr std::string_view kLayout = R"({"imageLayoutVersion":"1.0.0"})";
 
-/// Repository → tag → top layer: what docker before 1.10 read.
+/// Repository → tag → top layer: the format of docker before 1.10.
 using Repositories = std::map<std::string, std::map<std::string, std::string>>;
 
-/// Everything that an archive of these images says about them.
+/// The metadata of an archive of these images.
 struct Contents {
   oci::Index index;
   std::vector<DockerImage> docker;
@@ -37,7 +37,7 @@ struct Contents {
   std::map<Digest, oci::Descriptor> blobs;
 };
 
-/// The name that the user gave, when it is one; an image asked for by its id goes without.
+/// The user's name for the image, if it is one; an image requested by id has none.
 std::optional<image::Reference> asked_name(const std::string& text, const image::Image& image) {
   auto reference = image::Reference::parse(text);
   if (!reference.ok()) return std::nullopt;
@@ -65,7 +65,7 @@ Result<void> add_image(const image::Store& store, const std::string& text, Conte
   auto name = asked_name(text, image);
   if (name) {
     entry.annotations["io.containerd.image.name"] = name->canonical();
-    // skopeo looks an image up by this one; a whole name finds it whatever else is inside.
+    // skopeo looks an image up by this name; a full name identifies it among others.
     entry.annotations["org.opencontainers.image.ref.name"] = name->familiar();
     docker.repo_tags.push_back(name->familiar());
     if (!image.layers.empty()) {
@@ -115,7 +115,7 @@ Result<void> copy_file(const sys::Fd& from, const sys::Fd& directory, const std:
 Result<uint64_t> write_directory(BlobSource& source, const Contents& contents,
                                  const std::string& path, Cancel& cancel) {
   auto present = TRY(sys::stat_entry(sys::cwd(), path));
-  if (present) return make_error(Kind::exists, "write " + quote(path) + ": it is there already");
+  if (present) return make_error(Kind::exists, "write " + quote(path) + ": it already exists");
   TRY(sys::make_directory(sys::cwd(), path));
   Rollback undo;
   undo.add([&] { ignore(sys::remove_tree(sys::cwd(), path)); });  // the first error is reported
@@ -152,7 +152,7 @@ Result<image::TransferResult> save(const image::SaveRequest& request, const Even
       return make_error(Kind::usage, "format " + quote(request.format) +
                                          " is unknown; there are archive and oci");
     }
-    // Which way the layers are unpacked does not matter here.
+    // The unpacking of the layers does not matter here.
     image::Store store = TRY(image::Store::open(request.root, {}, request.additional_stores));
     Contents contents;
     contents.index.media_type = oci::media_type::kIndex;

@@ -41,7 +41,7 @@ class FdSink final : public ByteSink {
   uint64_t size_ = 0;
 };
 
-/// The bytes of a tar, in pieces; a compressed one is unpacked.
+/// The bytes of a tar, in pieces; decompresses if necessary.
 class TarInput {
  public:
   static Result<TarInput> open(const image::ExtractRequest& request, const Cancel& cancel) {
@@ -50,7 +50,7 @@ class TarInput {
     input.fd_ = TRY(open_input(request.input));
     if (!request.packed) return input;
     input.unpacker_ = TRY(ArchiveReader::open_raw(input.fd_));
-    // Nothing at all is an empty archive.
+    // An empty input is an empty archive.
     if (!TRY(input.unpacker_->next())) input.unpacker_.reset();
     return input;
   }
@@ -85,14 +85,14 @@ Result<void> write_squashfs(const sys::Fd& tree, const image::ArchiveRequest& re
   if (!S_ISREG(TRY(sys::stat_fd(output.fd(), request.output)).st_mode)) {
     return make_error(Kind::usage, "a squashfs is written to a file, not to a pipe");
   }
-  // Who reads no more has said why: it must not end us.
+  // A reader that stops has given its reason: SIGPIPE must not end us.
   sys::Fd signals = TRY(sys::receive_signals({SIGPIPE}));
   sys::Pipe pipe = TRY(sys::make_pipe());
   ToolCall call;
   call.program = "tar2sqfs";
   call.args = {"--force", "--quiet", "--compressor", "zstd", tool_path(output.fd())};
   call.package = "squashfs-tools-ng";
-  call.user = ToolUser::caller;  // whose file it is; and the tar is ours
+  call.user = ToolUser::caller;  // the file is the caller's, and the tar is ours
   call.env = {"SOURCE_DATE_EPOCH=" + std::to_string(request.epoch)};
   call.keep = {output.fd().get()};
   Tool tool = TRY(Tool::start(call, &pipe.read, nullptr));
@@ -106,7 +106,7 @@ Result<void> write_squashfs(const sys::Fd& tree, const image::ArchiveRequest& re
   bool gone = !written.ok() && written.error().sys_errno == EPIPE;
   if (!written.ok() && !gone) return written;
   auto finished = tool.finish();
-  // It calls everything an I/O error.
+  // tar2sqfs reports everything as an I/O error.
   if (!finished.ok() && is_full(output.fd())) {
     return sys_error(ENOSPC, "write " + quote(request.output));
   }
@@ -145,7 +145,7 @@ Result<image::TransferResult> extract(const image::ExtractRequest& request, cons
   TarEntry entry;
   while (TRY(tar.next(entry))) TRY(extractor.add(entry, tar));
   TRY(extractor.finish());
-  // Who writes the archive must not find the pipe closed before its last padding.
+  // The writer of the archive must not find the pipe closed before its last padding.
   while (!TRY(input.next()).empty()) continue;
   return image::TransferResult();
 }

@@ -69,14 +69,14 @@ Fullness fullness_of(const Counts& counts) {
   return codes == 0 || (codes == 1 && counts[1] == 1) ? Fullness::single : Fullness::partial;
 }
 
-/// `entry` for a code of `bits`, of which an outer table has taken `taken`.
+/// `entry` for a code of `bits`, of which the outer table has consumed `taken`.
 CodeEntry sized(CodeEntry entry, unsigned bits, unsigned taken) {
   uint32_t code = bits - taken;
   return entry + (code << 8 | code);
 }
 
-/// The code that follows one of `bits` bits; both begin at their lowest bit, as they are read.
-/// False: there is none.
+/// The code after one of `bits` bits; both with their first bit lowest, as they are read. False:
+/// there is none.
 bool next_code(uint32_t& code, unsigned bits) {
   uint32_t free = ~code & ((1u << bits) - 1);
   if (free == 0) return false;
@@ -103,14 +103,14 @@ void fill(std::array<CodeEntry, kSize>& table, unsigned outer, const uint8_t* le
   uint32_t code = 0;
   const uint16_t* symbol = sorted.data();
   table[0] = kSpecial;
-  // What codes of up to so many bits mean, again and again, until the table is full.
+  // The meaning of codes of up to so many bits is repeated until the table is full.
   for (unsigned bits = 1; bits <= outer; ++bits) {
     size_t half = size_t{1} << (bits - 1);
     std::memcpy(&table[half], &table[0], half * sizeof(CodeEntry));
     for (unsigned left = counts[bits]; left > 0; --left) {
       table[code] = sized(entries[*symbol++], bits, 0);
       if (!next_code(code, bits)) {
-        // All is used: the rest of the table repeats what there is.
+        // The code is complete: the rest of the table repeats it.
         for (size_t size = size_t{1} << bits; size < size_t{1} << outer; size *= 2) {
           std::memcpy(&table[size], &table[0], size * sizeof(CodeEntry));
         }
@@ -128,7 +128,8 @@ void fill(std::array<CodeEntry, kSize>& table, unsigned outer, const uint8_t* le
       uint32_t now = code & ((1u << outer) - 1);
       if (now != prefix) {
         prefix = now;
-        // As many bits as the codes below this prefix need: those that come next fill it.
+        // As many bits as the codes below this prefix need: the following codes fill the inner
+        // table.
         inner_bits = bits - outer;
         uint32_t used = counts[bits];
         while (used < 1u << inner_bits && outer + inner_bits < kMostBits) {
@@ -195,8 +196,7 @@ constexpr std::array<uint8_t, kInnerCodes> kOrder{16, 17, 18, 0, 8,  7, 9,  6, 1
                                                   11, 4,  12, 3, 13, 2, 14, 1, 15};
 constexpr unsigned kInnerBits = 7;
 
-/// The code of code lengths: for each seven bits the symbol, and how many of them it takes; 0:
-/// none.
+/// The code of code lengths: the symbol for each seven bits, and its number of bits; 0: none.
 struct InnerCode {
   struct Entry {
     uint8_t symbol;

@@ -17,11 +17,11 @@ inline uint64_t load_bits(const uint8_t* bytes) {
   return word;
 }
 
-/// What some bits mean:
-///   bits 0-7    how many of them: the code and the extra bits behind it
-///   bits 8-12   how many the code alone is, or those that the inner table takes
+/// The meaning of some bits:
+///   bits 0-7    their number: of the code and the extra bits behind it
+///   bits 8-12   the number of the code alone, or of those that index the inner table
 ///   bits 13-15  kEnd, kInner, kSpecial
-///   bits 16-30  the literal, the base of the length or distance, or where the inner table begins
+///   bits 16-30  the literal, the base of the length or distance, or the start of the inner table
 ///   bit 31      kLiteral
 using CodeEntry = uint32_t;
 constexpr CodeEntry kLiteral = 0x8000'0000;
@@ -29,8 +29,7 @@ constexpr CodeEntry kSpecial = 0x8000;  ///< no symbol: an inner table, the end,
 constexpr CodeEntry kInner = 0x4000;
 constexpr CodeEntry kEnd = 0x2000;
 
-/// The codes of one block. A code that is longer than the outer table's bits goes on in an inner
-/// one.
+/// The codes of one block. A code longer than the outer table's bits continues in an inner table.
 struct DeflateCodes {
   static constexpr unsigned kLiteralBits = 11;
   static constexpr unsigned kDistanceBits = 8;
@@ -41,11 +40,11 @@ struct DeflateCodes {
   std::array<CodeEntry, (1 << kDistanceBits) + 1024> distances;
 };
 
-/// Whether the lengths of a code use up all there is to use.
+/// Whether the code lengths use up the code space.
 enum class Fullness { full, single, partial, overfull };
 
-/// Lengths of 0 to 15 bits, 0 of a symbol that has none. Nothing is built of an overfull code; bits
-/// that mean nothing in a partial one become entries of `kSpecial` alone.
+/// Code lengths of 0 to 15 bits, 0 for an unused symbol. Builds nothing for an overfull code;
+/// unassigned bits of a partial one become entries with only `kSpecial`.
 Fullness build_literals(DeflateCodes& codes, const uint8_t* lengths, size_t count);
 Fullness build_distances(DeflateCodes& codes, const uint8_t* lengths, size_t count);
 /// The same answer, without the table.
@@ -54,11 +53,11 @@ Fullness fullness_of(const uint8_t* lengths, size_t count);
 /// "compression with fixed Huffman codes" (RFC 1951, 3.2.6)
 void build_fixed(DeflateCodes& codes);
 
-/// Where the next bits are taken from. At least eight bytes behind `next` can be read.
+/// The source of the next bits. At least eight bytes behind `next` are readable.
 struct BitCursor {
   const uint8_t* next;
   uint64_t bits = 0;
-  unsigned count = 0;  ///< of the bits that are to be used; there may be more
+  unsigned count = 0;  ///< of valid bits; there may be more
 
   /// `bit` counts from `bytes`.
   BitCursor(const uint8_t* bytes, uint64_t bit) : next(bytes + bit / 8) {
@@ -86,7 +85,7 @@ struct BitCursor {
   }
 };
 
-/// The lengths that a dynamic block says its codes have.
+/// The code lengths in the header of a dynamic block.
 struct CodeLengths {
   size_t literals = 0;
   size_t distances = 0;
@@ -97,8 +96,8 @@ struct CodeLengths {
 enum class CodeDemand { usable, full };
 
 /// Reads the header of a dynamic block behind its first three bits; it takes at most 330 bytes.
-/// `full`: as a compressor makes it, with no code partial but one of a single distance. False: it
-/// is damaged.
+/// `full`: as compressors write it, with no partial code except one of a single distance. False:
+/// damaged.
 bool read_code_lengths(BitCursor& cursor, CodeDemand demand, CodeLengths& lengths);
 
 }  // namespace berth::transfer

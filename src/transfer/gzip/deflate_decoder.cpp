@@ -9,12 +9,12 @@ namespace {
 
 using Stop = DeflateDecoder::Stop;
 
-/// Where the bits of a view are read, counted in bits of the stream.
+/// The position of a cursor, in bits of the stream.
 uint64_t position_of(const DeflateView& view, const BitCursor& cursor) {
   return view.begin * 8 + cursor.position(view.bytes);
 }
 
-/// Copies what stands `distance` before. May write kRoom behind the end of it.
+/// Copies from `distance` before. May write kRoom beyond its end.
 template <class Symbol>
 [[gnu::always_inline]] inline Symbol* copy_match(Symbol* to, size_t distance, size_t length) {
   constexpr size_t kStep = 16 / sizeof(Symbol);
@@ -34,13 +34,13 @@ template <class Symbol>
   return end;
 }
 
-/// How the symbols of a block went.
+/// The outcome of decoding a block's symbols.
 struct Decoded {
   enum class End { block, input, room, damaged } end;
   uint64_t position;
 };
 
-/// The inner loop. It is compiled for several processors, so nothing in it is a call.
+/// The inner loop. It is compiled for several processors, so it must not contain calls.
 template <class Symbol>
 [[gnu::always_inline]] inline Decoded decode_symbols(const DeflateCodes& codes,
                                                      const DeflateView& view, uint64_t position,
@@ -58,7 +58,7 @@ template <class Symbol>
   BitCursor in(bytes, position - view.begin * 8);
   End end = End::damaged;
   CodeEntry entry = 0;
-  // Each round begins with 56 bits at least, and with what the first of them mean.
+  // Each round begins with at least 56 bits, and with the entry of the first ones.
   auto look_ahead = [&]() __attribute__((always_inline)) {
     in.refill();
     entry = literals[in.bits & kLiteralMask];
@@ -108,7 +108,7 @@ template <class Symbol>
         break;
       }
     }
-    // The extra bits lie behind the code; both are among the lowest `entry & 0xff`.
+    // The extra bits follow the code; both are among the lowest `entry & 0xff`.
     size_t length =
         (entry >> 16) + ((in.bits & ((uint64_t{1} << (entry & 0xff)) - 1)) >> (entry >> 8 & 0x1f));
     in.drop(entry & 0xff);
@@ -143,7 +143,7 @@ Decoded decode_anywhere(const DeflateCodes& codes, const DeflateView& view, uint
 }
 
 #ifdef __x86_64__
-/// Shifts by a register other than CL make a fifth of the difference.
+/// BMI's shifts by any register make a fifth of the difference.
 template <class Symbol>
 [[gnu::target("bmi,bmi2")]] Decoded decode_bmi2(const DeflateCodes& codes, const DeflateView& view,
                                                 uint64_t position, DeflateOutput<Symbol>& output) {
@@ -173,7 +173,7 @@ Stop DeflateDecoder::run(const DeflateView& view, DeflateOutput<Symbol>& out) {
 template Stop DeflateDecoder::run(const DeflateView&, DeflateOutput<uint8_t>&);
 template Stop DeflateDecoder::run(const DeflateView&, DeflateOutput<uint16_t>&);
 
-/// `block_end`: it has begun.
+/// `block_end`: the block has begun.
 Stop DeflateDecoder::begin_block(const DeflateView& view) {
   uint64_t end = view.end * 8;
   if (position_ >= end) return view.last ? Stop::cut_short : Stop::needs_input;
@@ -218,7 +218,7 @@ Stop DeflateDecoder::at_end_of_block() {
 template <class Symbol>
 Stop DeflateDecoder::copy_stored(const DeflateView& view, DeflateOutput<Symbol>& out) {
   uint64_t at = position_ / 8;
-  // A header that reached beyond the end has already gone on.
+  // A header that reaches beyond the end has been read already.
   uint64_t here = std::max(view.end, at) - at;
   uint64_t room = static_cast<uint64_t>(out.end - out.next);
   room -= std::min<uint64_t>(room, DeflateOutput<Symbol>::kRoom);

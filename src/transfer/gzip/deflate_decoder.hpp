@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deflate from any block on: bytes where it is known what came before, else markers that say which
-// byte of the unknown 32 KiB stands there.
+// Decodes deflate from any block on: to bytes if the preceding output is known, else to markers
+// that refer to a byte of the unknown 32 KiB.
 #pragma once
 
 #include <cstddef>
@@ -11,25 +11,24 @@
 
 namespace berth::transfer {
 
-/// How far back deflate can reach, in bytes.
+/// The maximal distance of a match, in bytes.
 constexpr size_t kDeflateWindow = size_t{32} << 10;
 
-/// Bytes of a stream of which the rest may come later. Who decodes stops at `end`, or a little
-/// behind it: the kViewTail bytes that follow are readable, and are those of the stream unless it
-/// ends there.
+/// A part of a stream; the rest may come later. A decoder stops at `end`, or a little behind it:
+/// the kTail bytes that follow are readable, and are the stream's unless it ends there.
 struct DeflateView {
   static constexpr size_t kTail = 1024;  ///< more than the longest header of a block
 
   const uint8_t* bytes = nullptr;
-  uint64_t begin = 0;  ///< where in the stream `bytes` lie, in bytes
+  uint64_t begin = 0;  ///< offset of `bytes` in the stream, in bytes
   uint64_t end = 0;
   bool last = false;  ///< the stream ends at `end`
 };
 
-/// Where the output goes. What was decoded before lies below `next`, at least from `history` on.
+/// The output. Decoded symbols are below `next`, at least from `history` on.
 template <class Symbol>
 struct DeflateOutput {
-  /// So much room there must be; there may be written as much behind what counts.
+  /// Required room; up to as much may be written behind the valid output.
   static constexpr size_t kRoom = 320;
 
   const Symbol* history = nullptr;
@@ -43,22 +42,22 @@ class DeflateDecoder {
   enum class Stop {
     block_end,    ///< another block follows
     stream_end,   ///< that was the last block
-    needs_input,  ///< the view is used up
+    needs_input,  ///< the view is exhausted
     needs_room,
     damaged,
-    cut_short,  ///< the last view is used up
+    cut_short,  ///< the last view is exhausted
   };
 
-  /// `bit`: where in the stream a block begins.
+  /// `bit`: the start of a block in the stream.
   explicit DeflateDecoder(uint64_t bit = 0) : position_(bit) {}
-  /// As a new one.
+  /// Starts over there.
   void begin_at(uint64_t bit) {
     position_ = bit;
     state_ = State::between;
   }
 
-  /// Goes on until a block ends, or until it cannot. `Symbol` is uint8_t, or uint16_t: a value of
-  /// 256 + i stands for the byte i of the 32 KiB before, with history that says so.
+  /// Decodes until a block ends, or until it cannot continue. `Symbol` is uint8_t, or uint16_t: a
+  /// value of 256 + i stands for the byte i of the 32 KiB before, and so do values in the history.
   template <class Symbol>
   Stop run(const DeflateView& view, DeflateOutput<Symbol>& out);
 
@@ -83,13 +82,13 @@ class DeflateDecoder {
   DeflateCodes codes_;
 };
 
-/// The first place from the bit `from` on, but before the end of the view, where a compressor
-/// may have begun a block that is not the last: one with codes of its own, or a stored one. Most
-/// such places are real.
+/// The first position from the bit `from` on, but before the end of the view, where a block that is
+/// not the last may begin: one with codes of its own, or a stored one. Most such positions are
+/// real.
 std::optional<uint64_t> find_block(const DeflateView& view, uint64_t from);
 
-/// Where find_block() would find the block that begins at the bit `at`, if it would: several places
-/// may mean the same stored block.
+/// The position at which find_block() would find the block that begins at the bit `at`, if it
+/// would: several positions may mean the same stored block.
 std::optional<uint64_t> findable_block(const DeflateView& view, uint64_t at);
 
 }  // namespace berth::transfer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where deflate blocks begin: nothing marks them, but hardly anything else can be read as one.
+// Finds deflate blocks: nothing marks them, but hardly any other data can be parsed as one.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr unsigned kStoredBits = 3;
 
-/// How much of the 128 codes of seven bits four lengths of three bits each take.
+/// How much of the 128 codes of seven bits is taken by four lengths of three bits each.
 constexpr auto kTaken = [] {
   std::array<uint16_t, 1 << 12> taken{};
   for (unsigned i = 0; i < taken.size(); ++i) {
@@ -43,7 +43,7 @@ bool is_dynamic(const DeflateView& view, uint64_t bit) {
   return read_code_lengths(cursor, CodeDemand::full, lengths);
 }
 
-/// Where the length of the stored block lies that begins at `bit`, in bytes.
+/// The place of the length of the stored block that begins at `bit`, in bytes.
 uint64_t stored_length_at(uint64_t bit) {
   return (bit + kStoredBits + 7) / 8;
 }
@@ -55,8 +55,8 @@ bool is_stored(const DeflateView& view, uint64_t bit) {
   return header == 0 && ((length ^ length >> 16) & 0xffff) == 0xffff;
 }
 
-/// Of 32 bits from the lowest of `word` on, those where a block with codes of its own may begin
-/// that is not the last (0, then 2 in two bits), with no more than 286 and 30 codes.
+/// Marks, of 32 bits from the lowest of `word` on, those where a non-last block with codes of its
+/// own may begin (0, then 2 in two bits), with at most 286 and 30 codes.
 uint32_t may_be_dynamic(uint64_t word) {
   uint64_t kind = ~word & ~(word >> 1) & (word >> 2);
   uint64_t many_literals = (word >> 4) & (word >> 5) & (word >> 6) & (word >> 7);
@@ -64,8 +64,8 @@ uint32_t may_be_dynamic(uint64_t word) {
   return static_cast<uint32_t>(kind & ~many_literals & ~many_distances);
 }
 
-/// Of 32 bits those where a stored block begins whose length lies at one of the four bytes behind
-/// the lowest.
+/// Marks, of 32 bits, those where a stored block begins, with its length at one of the four bytes
+/// behind the lowest.
 uint32_t may_be_stored(const uint8_t* bytes) {
   uint64_t word = load_bits(bytes + 1);
   uint32_t places = 0;

@@ -17,19 +17,19 @@
 namespace berth::transfer {
 namespace {
 
-constexpr int kMaxWindowLog = 27;  // 128 MiB, what zstd itself allows by default
+constexpr int kMaxWindowLog = 27;  // 128 MiB, zstd's own default limit
 constexpr size_t kInflateFeed = size_t{1} << 20;
 
 Error corrupt_stream(std::string_view format, std::string reason) {
   return make_error(Kind::corrupt, std::string(format) + ": " + std::move(reason));
 }
 
-/// What is left of the piece of the input that is being used.
+/// The unread rest of the current piece of input.
 class Window {
  public:
   explicit Window(Inflater::Input input) : input_(std::move(input)) {}
 
-  /// Takes the next piece where nothing is left; nothing is left after it only at the end.
+  /// Gets the next piece if the current one is used up; only at the end nothing is left after it.
   Result<void> fill() {
     if (!rest_.empty() || ended_) return {};
     rest_ = TRY(input_());
@@ -119,7 +119,7 @@ class Gzip final : public Inflater {
     return {};
   }
 
-  /// "A gzip file consists of a series of members" (RFC 1952); what follows must be one.
+  /// "A gzip file consists of a series of members" (RFC 1952); any rest must be one.
   Result<void> start_member() {
     if (state_.next_in[0] != 0x1f) return corrupt_stream("gzip", "something follows its end");
     isal_inflate_reset(&state_);
@@ -146,7 +146,7 @@ class Zstd final : public Inflater {
       if (window_.ended() && window_.used() == 0) return corrupt_stream("zstd", "it is no zstd");
       if (window_.ended() && between_frames_) break;
       size_t out_before = output.pos;
-      // In slices, so that consumed() follows what was written.
+      // In slices, so that consumed() follows the output.
       std::string_view rest = window_.rest();
       ZSTD_inBuffer slice{rest.data(), std::min(rest.size(), kInflateFeed), 0};
       size_t code = ZSTD_decompressStream(stream_, &output, &slice);
@@ -186,7 +186,7 @@ oci::Compression compression_of(std::string_view bytes, oci::Compression said) {
   return said;
 }
 
-/// Waits for the first bytes.
+/// Waits for the first bytes to choose the format.
 class Recognized final : public Inflater {
  public:
   Recognized(oci::Compression said, Input input, size_t threads)

@@ -6,7 +6,7 @@
 
 namespace berth::transfer {
 
-/// Reads `file`, which outlives it, from its start.  Errors: io.
+/// Reads `file`, which has to outlive it, from its start.  Errors: io.
 Inflater::Input file_input(const sys::Fd& file);
 
 }  // namespace berth::transfer

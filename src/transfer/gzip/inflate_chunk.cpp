@@ -11,9 +11,9 @@ namespace {
 
 using Stop = DeflateDecoder::Stop;
 
-/// What may be decoded in vain from places that only look like a block.
+/// The most output that false starts of blocks may waste.
 constexpr size_t kMostWasted = size_t{4} << 20;
-constexpr size_t kEachTry = size_t{4} << 10;  // as much as reading a header takes
+constexpr size_t kEachTry = size_t{4} << 10;  // the cost of reading a header
 
 constexpr uint16_t kFirstMarker = 256;
 
@@ -31,7 +31,7 @@ InflateRoom::InflateRoom(size_t bytes)
   for (size_t i = 0; i < kDeflateWindow; ++i) markers[i] = static_cast<uint16_t>(kFirstMarker + i);
 }
 
-/// The segment behind may still get the first bytes of yet another one.
+/// The next segment may still receive the first bytes of the one after it.
 InflateChunk::InflateChunk(InflateSegmentPtr segment, InflateSegmentPtr next)
     : segment_(std::move(segment)), next_(std::move(next)), own_view_(segment_->view()) {
   BERTH_ASSERT(segment_->complete);
@@ -69,14 +69,14 @@ bool InflateChunk::decode_from(uint64_t bit) {
   return decode_markers();
 }
 
-/// Whether it ends here. `good`: and does so well.
+/// Whether it ends here. `good`: successfully.
 bool InflateChunk::ends_here(Stop stop, bool& good) {
   good = true;
   switch (stop) {
     case Stop::block_end: {
       uint64_t limit = own_view_.end * 8;
       if (decoder_.position() < limit) return false;
-      if (next_ == nullptr) return false;  // there is nothing for another block
+      if (next_ == nullptr) return false;  // the rest is too short for another block
       view_ = next_view_;
       if (decoder_.position() >= view_.end * 8) return !view_.last;
       std::optional<uint64_t> found = findable_block(view_, decoder_.position());
@@ -113,12 +113,12 @@ bool InflateChunk::decode_markers() {
   }
 }
 
-/// Whether the last 32 KiB hold no marker, so that none can come any more.
+/// Whether the last 32 KiB have no marker, so that none can follow.
 bool InflateChunk::may_forget_window(const uint16_t* end) const {
   constexpr size_t kStep = 256;
   auto room = reinterpret_cast<const uint8_t*>(end);
   bool far = end - room_->symbols() >= static_cast<ptrdiff_t>(kDeflateWindow);
-  // Bytes take half the room; what is left of it must be worth it.
+  // Bytes take half the room; the rest of it must be worth it.
   if (!far || room_->end() - room < static_cast<ptrdiff_t>(4 * kDeflateWindow)) return false;
   for (size_t i = 0; i < kDeflateWindow; i += kStep) {
     end -= kStep;
@@ -154,12 +154,12 @@ void InflateChunk::pass_window(InflateWindow& window) {
     window.set(bytes_begin_ - kDeflateWindow, bytes_end_);
     return;
   }
-  // Where fewer came out, markers stand before them.
+  // If fewer bytes came out, markers precede them.
   const uint16_t* last = symbols_end_ - kDeflateWindow;
   for (size_t i = 0; i < kDeflateWindow; ++i) window.bytes[i] = meanings_[last[i]];
 }
 
-/// In place: what is written never reaches what is still to be read.
+/// In place: the output never overtakes the unread input.
 void InflateChunk::resolve() {
   constexpr size_t kStep = 32;
   const uint16_t* from = room_->symbols();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A piece of a deflate stream that is decoded before anybody knows what stands before it.
+// A piece of a deflate stream, decoded before the preceding output is known.
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@
 
 namespace berth::transfer {
 
-/// Compressed bytes that have come together.
+/// Consecutive compressed bytes.
 struct InflateSegment {
-  /// For at most so many bytes, and a short segment behind that is not worth one of its own.
+  /// For at most so many bytes, and a short rest that is not worth its own segment.
   explicit InflateSegment(size_t most)
       : bytes(std::make_unique_for_overwrite<uint8_t[]>(most + 2 * DeflateView::kTail)) {}
 
@@ -23,24 +23,24 @@ struct InflateSegment {
   uint64_t begin = 0;  ///< in the stream
   size_t size = 0;
   bool last = false;      ///< the stream ends with it
-  bool complete = false;  ///< the first bytes of the next one lie behind it
+  bool complete = false;  ///< the first bytes of the next one follow it
 
   DeflateView view() const { return {bytes.get(), begin, begin + size, last}; }
 };
 using InflateSegmentPtr = std::shared_ptr<InflateSegment>;
 
-/// The 32 KiB before a place in the output.
+/// The 32 KiB before a position in the output.
 struct InflateWindow {
   std::array<uint8_t, kDeflateWindow> bytes;
-  size_t size = 0;  ///< known ones, the last of `bytes`; fewer at the start of a member
+  size_t size = 0;  ///< of known bytes, the last of `bytes`; fewer at the start of a member
 
   void clear() { size = 0; }
-  /// `end`: what stands before the place, at least as much as the window, or all of the member.
+  /// `end`: the output before the position, at least the window's size or the whole member.
   void set(const uint8_t* begin, const uint8_t* end);
 };
 
-/// Room for what a chunk becomes: markers that say which byte of the window stands there, and what
-/// comes from where on there are none.
+/// Room for the output of a chunk: markers that refer to bytes of the window, then bytes from where
+/// there are no markers on.
 class InflateRoom {
  public:
   explicit InflateRoom(size_t bytes);
@@ -60,21 +60,21 @@ class InflateChunk {
   /// `segment` is complete; `next` follows it, or is null at the end of the stream.
   InflateChunk(InflateSegmentPtr segment, InflateSegmentPtr next);
 
-  /// Finds a block and decodes from there until one that would be found in what follows, into
-  /// `room`.
+  /// Finds a block and decodes, into `room`, from there up to the first block that a search in the
+  /// following segment would find.
   void decode(InflateRoomPtr room);
 
-  /// Where it begins, in bits of the stream; nothing where no block was found.
+  /// Its start, in bits of the stream; nothing if no block was found.
   std::optional<uint64_t> begin() const { return begin_; }
-  /// At the place where it ends: between two blocks, behind the last, or where room or input did.
+  /// The decoder at its end: between two blocks, behind the last, or where room or input ended.
   const DeflateDecoder& end() const { return decoder_; }
   bool stream_ended() const { return stream_ended_; }
 
-  /// Takes the window that it has turned out to begin with, and makes it the one it ends with.
+  /// Sets the window before it, and changes it to the window after it.
   void pass_window(InflateWindow& window);
-  /// Puts bytes of that window in the place of markers. Later, and by any thread.
+  /// Replaces markers by bytes of that window. Later, from any thread.
   void resolve();
-  /// What has come out, once it is resolved: one after the other.
+  /// The output, once it is resolved: two consecutive parts.
   std::array<std::string_view, 2> output() const;
 
   InflateRoomPtr take_room() { return std::move(room_); }

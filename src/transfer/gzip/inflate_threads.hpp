@@ -10,22 +10,22 @@
 
 namespace berth::transfer {
 
-/// Shares processors and memory out to the layers that are inflated at once. Many threads are given
-/// to a layer only where it is large and enough processors are free: else they would take from
-/// those who hash and write.
+/// Distributes processors and memory among the layers that are inflated at once. A layer gets
+/// several threads only if it is large and enough processors are free: otherwise they would slow
+/// down the threads that hash and write.
 class InflateThreads {
  public:
   static constexpr uint64_t kLargeBlob = uint64_t{64} << 20;
-  static constexpr size_t kBusy = 3;   ///< processors that hash and write beside who inflates
-  static constexpr size_t kLeast = 3;  ///< threads that are worth what they cost: twice as fast
-  static constexpr size_t kMost = 4;   ///< the SHA-256 of what comes out is slower than more
+  static constexpr size_t kBusy = 3;   ///< processors for hashing and writing besides inflating
+  static constexpr size_t kLeast = 3;  ///< the fewest threads that pay: twice as fast
+  static constexpr size_t kMost = 4;   ///< with more, the SHA-256 of the output is the bottleneck
 
-  /// `processors`: those of spare_processors(). `memory`: bytes for all of them. `forced`: what
-  /// BERTH_INFLATE_THREADS says, so many threads for every layer; empty where it does not.  Errors:
-  /// usage (of `forced`).
+  /// `processors`: spare_processors(). `memory`: bytes for all of them. `forced`: the value of
+  /// BERTH_INFLATE_THREADS, the threads of every layer; empty if unset.  Errors: usage (of
+  /// `forced`).
   static Result<InflateThreads> make(size_t processors, uint64_t memory, std::string_view forced);
 
-  /// Threads for a blob of `size` bytes: 1 where it does not pay.
+  /// Threads for a blob of `size` bytes: 1 if more do not pay.
   size_t take(uint64_t size);
   void give_back(size_t threads);
 
@@ -35,8 +35,8 @@ class InflateThreads {
   std::optional<size_t> forced_;
 };
 
-/// The processors that this process may use (sys::usable_processors()); none where SHA-256 has no
-/// instructions of its own, because it is then slower than a single thread that inflates.
+/// The processors that this process may use (sys::usable_processors()); none without SHA-256
+/// instructions, because hashing is then slower than a single inflating thread.
 size_t spare_processors();
 
 }  // namespace berth::transfer

@@ -12,37 +12,37 @@
 
 namespace berth::transfer {
 
-/// Unpacks a compressed layer: gzip with all its members by ISA-L, zstd with
-/// all its frames and a window of at most 128 MiB, or nothing at all.
+/// Decompresses a layer: gzip with all its members by ISA-L, zstd with all its frames and a window
+/// of at most 128 MiB, or plain data.
 class Inflater {
  public:
-  /// Gives the next bytes of the layer; none at its end. What it gave before may become invalid
-  /// then. The first bytes are at least four, if there are as many.
+  /// Returns the next bytes of the layer; empty at its end. Invalidates the previous ones. The
+  /// first bytes are at least four, if the layer has as many.
   using Input = std::function<Result<std::string_view>()>;
 
-  /// `threads`: how many inflate gzip; 1 is this one. More take the memory that
-  /// ParallelGzip::Options::memory() says.
+  /// `threads`: for inflating gzip, this one included. More than one take the memory of
+  /// ParallelGzip::Options::memory().
   static std::unique_ptr<Inflater> make(oci::Compression compression, Input input,
                                         size_t threads = 1);
-  /// The same of a layer that lies in memory and stays there.
+  /// The same for a layer in memory, which has to stay there.
   static std::unique_ptr<Inflater> make(oci::Compression compression, std::string_view input);
-  /// As the first bytes say, else as `said`: containers/image writes manifests that call a blob
-  /// gzip which it knows to lie in the registry as zstd or plain, others call gzip plain, and
-  /// docker and podman unpack those. Which bytes come out is checked by the diff id.
+  /// By the first bytes, else `said`: containers/image writes manifests that call a blob gzip
+  /// although the registry has it as zstd or plain, others call gzip plain, and docker and podman
+  /// unpack those. The diff id checks the output.
   static std::unique_ptr<Inflater> recognize(oci::Compression said, Input input,
                                              size_t threads = 1);
   virtual ~Inflater() = default;
 
-  /// Fills `out`; less only at the end of the stream.
+  /// Fills `out`; returns less only at the end of the stream.
   /// Errors: corrupt (damaged, cut short, something after the end), unsupported (the window), those
   /// of the input.
   virtual Result<size_t> read(char* out, size_t size) = 0;
 
-  /// How much of the input is used up.
+  /// The number of consumed input bytes.
   virtual uint64_t consumed() const = 0;
 };
 
-/// Why ISA-L does not go on with a gzip stream: `code` is what isal_inflate() gave.
+/// The error for `code`, a result of isal_inflate().
 Error gzip_error(int code);
 
 }  // namespace berth::transfer

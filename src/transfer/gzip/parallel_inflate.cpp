@@ -18,7 +18,7 @@ using Stop = DeflateDecoder::Stop;
 constexpr size_t kMoreSegments = 3;  // than threads: one comes, one goes, one is looked into ahead
 constexpr size_t kHere = size_t{256} << 10;
 constexpr size_t kTrailer = 8;
-/// After so many segments in vain one in kTryAgain is looked into.
+/// After so many useless segments only one in kTryAgain is decoded ahead.
 constexpr size_t kMostInVain = 8;
 constexpr uint64_t kTryAgain = 16;
 
@@ -71,7 +71,7 @@ void ParallelGzip::work() {
   }
 }
 
-/// What others wait for goes first. False: there is nothing to do. The lock is free meanwhile.
+/// Does the work that others wait for first. False: there is none. The lock is released meanwhile.
 bool ParallelGzip::work_once(std::unique_lock<std::mutex>& lock) {
   bool resolve = !to_resolve_.empty();
   std::deque<PiecePtr>& tasks = resolve ? to_resolve_ : to_decode_;
@@ -97,7 +97,7 @@ bool ParallelGzip::work_once(std::unique_lock<std::mutex>& lock) {
   return true;
 }
 
-/// The one who waits does what else there is to do.
+/// A waiting thread does other work.
 void ParallelGzip::wait_for(const State& state) {
   std::unique_lock lock(mutex_);
   while (state != State::done) {
@@ -128,7 +128,7 @@ void ParallelGzip::give_back(Piece& piece) {
 
 // ---- input --------------------------------------------------------------------------------------
 
-/// As far ahead as there is room for. An error of the input waits until what was before is read.
+/// As far ahead as there is room for. An error of the input waits until the earlier bytes are read.
 void ParallelGzip::fill() {
   while (!input_ended_ && !input_error_ && pieces_.size() + joined_.size() < most_segments()) {
     ignore(fill_segment());
@@ -182,7 +182,7 @@ Result<void> ParallelGzip::fill_segment() {
   return {};
 }
 
-/// Where the stream begins is known.
+/// The start of the stream is known.
 void ParallelGzip::look_into(const PiecePtr& piece, InflateSegmentPtr next) {
   const InflateSegmentPtr& segment = piece->segment;
   if (segment->begin == 0) return;
@@ -200,7 +200,7 @@ void ParallelGzip::drop_before(uint64_t byte) {
   }
 }
 
-/// What has come of looking into it is of no use.
+/// Discards the useless result of decoding it ahead.
 void ParallelGzip::drop(Piece& piece) {
   ++in_vain_;
   {
@@ -215,7 +215,7 @@ void ParallelGzip::drop(Piece& piece) {
   give_back(piece);
 }
 
-/// The bytes from `byte` on, at least one of them, but at the end of the stream.
+/// The bytes from `byte` on, at least one unless the stream ends there.
 Result<DeflateView> ParallelGzip::view_at(uint64_t byte) {
   drop_before(byte);
   while (true) {
@@ -308,7 +308,7 @@ Result<void> ParallelGzip::go_through_blocks() {
   return {};
 }
 
-/// What may begin where the stream is at: its chunk is decoded, or will be.
+/// The piece that may begin at the stream's position: its chunk is decoded, or will be.
 ParallelGzip::PiecePtr ParallelGzip::next_to_join() const {
   bool possible = !stream_ended_ && decoder_.between_blocks() && window_.size == kDeflateWindow;
   if (!possible) return nullptr;
@@ -321,7 +321,7 @@ ParallelGzip::PiecePtr ParallelGzip::next_to_join() const {
   return nullptr;
 }
 
-/// Whether the chunk begins just where the stream is at.
+/// Whether the chunk begins exactly at the stream's position.
 bool ParallelGzip::fits(const Piece& piece) const {
   std::optional<uint64_t> begin = piece.chunk->begin();
   uint64_t position = decoder_.position();
@@ -329,7 +329,7 @@ bool ParallelGzip::fits(const Piece& piece) const {
   return *begin == position || findable_block(piece.segment->view(), position) == begin;
 }
 
-/// As many as are decoded; at least one, where one fits.
+/// As many as are decoded; at least one, if one fits.
 void ParallelGzip::join_pieces() {
   while (true) {
     drop_before(decoder_.position() / 8);
@@ -359,7 +359,7 @@ void ParallelGzip::give_piece() {
   given_piece_ = std::move(piece);
 }
 
-/// Until a block begins that somebody else decodes.
+/// Until a block begins that another thread decodes.
 Result<void> ParallelGzip::decode_here() {
   uint8_t* begin = here_.get() + kDeflateWindow;
   DeflateOutput<uint8_t> out{begin - window_.size, begin, begin + kHere};
@@ -384,7 +384,7 @@ Result<void> ParallelGzip::decode_here() {
   return {};
 }
 
-/// "A gzip file consists of a series of members" (RFC 1952); what follows must be one.
+/// "A gzip file consists of a series of members" (RFC 1952); any rest must be one.
 Result<void> ParallelGzip::check_trailer() {
   DeflateView view = TRY(view_at(position_));
   if (view.last && position_ + kTrailer > view.end) return corrupt_member("it is cut short");

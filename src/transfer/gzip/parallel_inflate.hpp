@@ -18,30 +18,30 @@ struct inflate_state;  // ISA-L's
 
 namespace berth::transfer {
 
-/// Unpacks one gzip stream with several threads. It is cut into segments. In each a thread
-/// looks for the beginning of a block and decodes from there, without knowing what came before;
-/// the reader puts the pieces together where one ends just where the next begins, and decodes by
-/// itself where they do not. So what is found in a segment decides only how fast it goes.
+/// Decompresses one gzip stream with several threads. It is cut into segments. In each a thread
+/// searches for the beginning of a block and decodes from there, without knowing the preceding
+/// output; the reader joins pieces where one ends exactly where the next begins, and decodes itself
+/// where they do not. So a false find costs only speed.
 /// Source: Kerbiriou and Chikhi 2019 (two passes), Knespel and Brunst 2023 (any content); RFC 1951
 /// and 1952.
 class ParallelGzip final : public Inflater {
  public:
   struct Options {
-    size_t threads = 1;  ///< with the one that reads; where the system grants fewer, it is slower
+    size_t threads = 1;                ///< including the reader; slower if the system grants fewer
     size_t segment = size_t{1} << 20;  ///< compressed bytes, a power of two from 4 KiB on
-    size_t room = size_t{12} << 20;    ///< for what comes out of one, at first twice its size
+    size_t room = size_t{12} << 20;    ///< for the output of one, at first twice its size
 
-    /// Bytes that all takes at most, whatever the stream.
+    /// The most memory in bytes, for any stream.
     uint64_t memory() const;
   };
   ParallelGzip(Input input, Options options);
   ~ParallelGzip() override;
 
-  /// As that of one thread, and with the same errors.
+  /// As with one thread, and with the same errors.
   Result<size_t> read(char* out, size_t size) override;
   uint64_t consumed() const override { return consumed_; }
 
-  /// Segments so far, and those of them that were decoded ahead and fitted.
+  /// Segments so far, and how many of them were decoded ahead and fitted.
   struct Figures {
     uint64_t segments = 0;
     uint64_t joined = 0;
@@ -51,11 +51,11 @@ class ParallelGzip final : public Inflater {
  private:
   enum class Stage { header, blocks, trailer, end };
   enum class State { waiting, running, done };
-  /// A segment, and what a thread makes of it.
+  /// A segment and a thread's result.
   struct Piece {
     explicit Piece(InflateSegmentPtr s) : segment(std::move(s)) {}
     InflateSegmentPtr segment;
-    std::unique_ptr<InflateChunk> chunk;  // null: nobody looks into it
+    std::unique_ptr<InflateChunk> chunk;  // null: not searched
     State decoded = State::waiting;
     State resolved = State::waiting;
     bool joined = false;
@@ -94,14 +94,14 @@ class ParallelGzip final : public Inflater {
   Input input_;
   const Options options_;
 
-  // Of the reader.
-  std::deque<PiecePtr> pieces_;  // of the bytes from where the stream is on
-  std::deque<PiecePtr> joined_;  // that come out one after the other
+  // Only for the reader.
+  std::deque<PiecePtr> pieces_;  // from the stream's position on
+  std::deque<PiecePtr> joined_;  // next output, in order
   std::string_view rest_input_;
   uint64_t come_ = 0;
   bool input_ended_ = false;
   std::optional<Error> input_error_;
-  size_t in_vain_ = 0;     // segments one after the other that were of no use
+  size_t in_vain_ = 0;     // consecutive useless segments
   uint64_t position_ = 0;  // of the header or trailer, in bytes
   Stage stage_ = Stage::header;
   const std::unique_ptr<inflate_state> header_state_;
@@ -116,7 +116,7 @@ class ParallelGzip final : public Inflater {
   uint64_t consumed_ = 0;
   Figures figures_;
 
-  std::mutex mutex_;  // guards what follows, and the states
+  std::mutex mutex_;  // guards the following members, and the states
   std::condition_variable changed_;
   std::deque<PiecePtr> to_decode_;
   std::deque<PiecePtr> to_resolve_;

@@ -11,7 +11,7 @@ namespace berth::transfer {
 BlockStream::BlockStream(std::unique_ptr<Inflater> inflater, const UnpackOptions& options)
     : inflater_(std::move(inflater)), options_(options) {
   for (auto& block : blocks_) block.bytes = std::make_unique_for_overwrite<char[]>(kBlockSize);
-  // The one that hashes first: until there are blocks it waits, and can still be sent home.
+  // The hashing thread first: until there are blocks it waits, and can still be stopped.
   hash_thread_ = sys::start_thread([this] { hash(); });
   if (hash_thread_) inflate_thread_ = sys::start_thread([this] { inflate(); });
   if (!inflate_thread_) stop();
@@ -31,7 +31,7 @@ void BlockStream::stop() {
   hash_thread_.reset();
 }
 
-/// Counted before anyone sees the bytes, so before they are written.
+/// Counted before the bytes are visible to others, so before they are written.
 std::optional<Error> BlockStream::check_limits() const {
   if (produced_ > options_.limits.bytes) {
     return make_error(

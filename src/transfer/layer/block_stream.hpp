@@ -19,8 +19,8 @@
 namespace berth::transfer {
 
 /// The uncompressed bytes of a layer in blocks of 1 MiB. Two threads work ahead of the reader: one
-/// inflates, one hashes; all three look at the same eight blocks. Where the system grants no more
-/// threads the reader does it all.
+/// inflates, one hashes; all three share eight blocks. Where the system grants no threads the
+/// reader does everything.
 class BlockStream {
  public:
   BlockStream(std::unique_ptr<Inflater> inflater, const UnpackOptions& options);
@@ -28,11 +28,11 @@ class BlockStream {
   BlockStream(const BlockStream&) = delete;
   BlockStream& operator=(const BlockStream&) = delete;
 
-  /// The next block, nothing at the end; the one before is no longer valid.
+  /// The next block, empty at the end; invalidates the previous one.
   /// Errors: corrupt, unsupported (as Inflater; a limit), interrupted.
   Result<std::string_view> next();
 
-  /// Reads what is left and gives the digest of everything.
+  /// Reads the rest and returns the digest of everything.
   Result<Digest> finish();
 
  private:
@@ -61,12 +61,12 @@ class BlockStream {
   uint64_t inflated_ = 0;
   uint64_t hashed_ = 0;
   uint64_t released_ = 0;
-  bool ended_ = false;    ///< no block comes after `inflated_`
-  bool stopped_ = false;  ///< the reader has lost interest
+  bool ended_ = false;    ///< no block follows `inflated_`
+  bool stopped_ = false;  ///< the reader does not want more
   std::optional<Error> error_;
   Digest digest_;
 
-  bool holding_ = false;   ///< the reader has block `released_` in its hands
+  bool holding_ = false;   ///< the reader holds block `released_`
   uint64_t produced_ = 0;  ///< bytes; of the inflating thread
   Sha256 sha_;             ///< of the hashing thread
   std::optional<std::jthread> inflate_thread_;

@@ -20,7 +20,7 @@ using erofs::Node;
 
 constexpr size_t kErofsFirstBytes = 4;
 
-/// As the kernel takes it from setxattr(2); another would make the file's execve(2) fail.
+/// The form that the kernel accepts in setxattr(2); another would make the file's execve(2) fail.
 bool is_capability(std::string_view value) {
   constexpr uint32_t kRevision = 0xff00'0000;
   uint32_t magic = 0;
@@ -91,7 +91,7 @@ Result<std::string> ErofsLayer::enter(const std::string& directory) {
   return path_of(*here_);
 }
 
-/// One step down a path, through a link, or into what is missing.
+/// One step of a path: down, through a link, or into a missing directory.
 Result<Directory*> ErofsLayer::step(Directory& here, const std::string& name, PathWalk& walk) {
   Node* node = find(here, name);
   if (Directory* below = as_directory(node)) return below;
@@ -107,14 +107,14 @@ Result<Directory*> ErofsLayer::step(Directory& here, const std::string& name, Pa
   return from;
 }
 
-/// From where the walk goes on, to the link's target; null: there have been too many.
+/// The directory from which the walk continues, to the link's target; null: too many links.
 Result<Directory*> ErofsLayer::follow(const Node& link, Directory& from, PathWalk& walk) {
   std::string target = TRY(writer_.read_link(link));
   if (!walk.follow(target)) return nullptr;
   return target.starts_with('/') ? &root_ : &from;
 }
 
-/// Not described by an entry of its own, or not yet.
+/// A directory without an entry of its own, or not yet.
 Result<Directory*> ErofsLayer::make_parent(Directory& here, const std::string& name) {
   Node* node = find(here, name);
   bool whiteout = node != nullptr && node->whiteout;
@@ -123,7 +123,7 @@ Result<Directory*> ErofsLayer::make_parent(Directory& here, const std::string& n
   return made;
 }
 
-/// Null: the path leads to none.
+/// Null: the path leads to no directory.
 Result<Directory*> ErofsLayer::find_directory(const std::string& path) {
   Directory* here = &root_;
   PathWalk walk(path, options_->limits);
@@ -143,7 +143,7 @@ Result<Directory*> ErofsLayer::find_directory(const std::string& path) {
   return here;
 }
 
-/// A later entry of the same name wins.
+/// A later entry of the same name replaces the earlier one.
 void ErofsLayer::displace(const Place& place) {
   if (here_->children.erase(place.name) == 0) return;
   if (options_->scan != nullptr) options_->scan->remove(place.path);
@@ -209,7 +209,7 @@ Result<void> ErofsLayer::hide(const Place& place) {
   return put(*here_, place.name, std::move(whiteout));
 }
 
-/// From what has just been written.
+/// Scans the file that was just written.
 void ErofsLayer::scan(const Place& place, const erofs::Writer::File& file, uint64_t size,
                       std::string_view first_bytes) {
   if (options_->scan == nullptr || !facts::begins_like_elf(first_bytes)) return;

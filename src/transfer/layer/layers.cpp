@@ -29,10 +29,10 @@ constexpr uint64_t kLeastAhead = 4 * kMiB;  // bytes of a blob that wait for the
 constexpr uint64_t kMostAhead = 32 * kMiB;  // more only fills memory
 constexpr size_t kMostWorkers = 48;
 
-/// How many layers are worked on at once, and how much of each waits, within a budget.
+/// How many layers are handled at once, and how much of each is buffered, within a budget.
 struct Shares {
   size_t workers;
-  uint64_t left;  // for those who inflate with several threads
+  uint64_t left;  // for layers that several threads inflate
   BlobFetcher::Limits fetch;
 };
 Shares share(uint64_t budget, size_t connections, size_t tasks, bool windows) {
@@ -108,20 +108,20 @@ void LayerPipeline::work(BlobFetcher& fetcher) {
   }
 }
 
-/// Those who are stopped by this one's failure report an interruption, which is not the cause.
+/// Tasks that this failure stops report an interruption, which is not the cause.
 void LayerPipeline::fail(Error error) {
   std::lock_guard lock(mutex_);
   if (!error_) error_ = std::move(error);
   cancel_.request();
 }
 
-/// Makes what is not there. Whether there was something.
+/// Makes the missing layer. Returns whether it was missing.
 Result<bool> LayerPipeline::complete(const Task& task, BlobFetcher& fetcher) {
   TRY(cancel_.check());
   bool kept = TRY(delivery_.keep_blob(task.blob.digest));
   auto make_layer = [&]() -> Result<bool> {
-    // A manifest may name any blob beside the diff id of a layer that is here: what it says is
-    // believed once the blob has been unpacked.
+    // A manifest may pair any blob with the diff id of a stored layer: it is believed after the
+    // blob has been unpacked once.
     if (TRY(delivery_.keep_layer_of(task.diff_id, task.blob.digest))) return false;
     auto stopped = [this] { return cancel_.requested(); };
     image::Claim claim = TRY(delivery_.claim_layer(task.diff_id, stopped));
@@ -135,7 +135,7 @@ Result<bool> LayerPipeline::complete(const Task& task, BlobFetcher& fetcher) {
   return true;
 }
 
-/// Once more where a damaged blob can come from somebody else.
+/// Repeats the fetch if a damaged blob can come from another source.
 template <class Fetch>
 Result<void> LayerPipeline::distrusting(Fetch fetch) {
   Result<void> fetched = fetch();
@@ -149,10 +149,10 @@ Result<Registry*> LayerPipeline::registry_of(const Task& task) {
   if (origin_) return origin_(task.blob);
   return make_error(Kind::not_found,
                     fmt::format("find blob '{}' in the store", task.blob.digest.text()),
-                    "berth pull, for the image is not complete");
+                    "berth pull, to complete the image");
 }
 
-/// What brings the bytes of a task's blob; says in `stream` what that is called.
+/// The function that fetches a task's blob; sets its name in `stream`.
 Result<BlobStream::Fetch> LayerPipeline::source_of(const Task& task, BlobStream::Options& stream) {
   if (options_.fetch) {
     stream.action = fmt::format("read blob '{}'", task.blob.digest.text());
@@ -165,7 +165,7 @@ Result<BlobStream::Fetch> LayerPipeline::source_of(const Task& task, BlobStream:
       [registry, &task](BlobPart part) { return registry->get_blob(task.blob, std::move(part)); });
 }
 
-/// Unpacks a blob while it comes.
+/// Unpacks a blob while it arrives.
 Result<void> LayerPipeline::fetch(const Task& task, BlobFetcher& fetcher) {
   std::string id = task.blob.digest.short_hex();
   BlobStream::Options options;
@@ -183,7 +183,8 @@ Result<void> LayerPipeline::fetch(const Task& task, BlobFetcher& fetcher) {
       task, [&] { return stream.next(); }, &stream);
   if (!unpacked.ok()) {
     Error error = std::move(unpacked).error();
-    // Who unpacks a blob that is damaged, or does not come, knows less than who fetches it.
+    // For a blob that is damaged, or does not arrive, the fetcher's error is better than the
+    // unpacker's.
     bool damaged = error.kind == Kind::corrupt && error.hint != kRaiseHint;
     if (damaged || stream.failed()) TRY(stream.finish());
     fail(error);  // before the stream is stopped, so that no connection holds it up
@@ -193,7 +194,7 @@ Result<void> LayerPipeline::fetch(const Task& task, BlobFetcher& fetcher) {
   return delivery_.publish_blob(std::move(copy), task.blob.digest);
 }
 
-/// Brings the blob of a layer that is there.
+/// Fetches the blob of an existing layer.
 Result<void> LayerPipeline::keep(const Task& task, BlobFetcher& fetcher) {
   image::Staged copy = TRY(delivery_.stage_file());
   BlobStream::Options options;
@@ -214,7 +215,7 @@ Result<void> LayerPipeline::unpack_stored(const Task& task) {
 
 namespace {
 
-/// The same for the same layer, wherever it is made.
+/// The same for the same layer, on any machine.
 erofs::Identity identity_of(const Digest& diff_id) {
   erofs::Identity identity;
   const std::string& hex = diff_id.hex();
@@ -224,7 +225,7 @@ erofs::Identity identity_of(const Digest& diff_id) {
   return identity;
 }
 
-/// Threads to inflate one layer with.
+/// Threads for inflating one layer, returned by the destructor.
 class BorrowedThreads {
  public:
   BorrowedThreads(InflateThreads& from, std::mutex& mutex, uint64_t blob_size)
@@ -276,7 +277,7 @@ Result<UnpackedLayer> make_layer(const image::Staged& staged, image::LayerFormat
   return layer;
 }
 
-/// `stream`: where the blob comes from, or null.
+/// `stream`: the source of the blob, or null.
 Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& input,
                                    BlobStream* stream) {
   std::string id = task.blob.digest.short_hex();
@@ -292,7 +293,7 @@ Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& inpu
   options.blob_size = task.blob.size;
   options.limits = limits_;
   options.on_progress = [&](uint64_t bytes) {
-    if (stream != nullptr && !stream->arrived()) return;  // how much has come is told
+    if (stream != nullptr && !stream->arrived()) return;  // the download reports progress
     events_.layer(id, LayerPhase::unpacking, bytes, task.blob.size);
   };
   options.on_warning = [&](const std::string& text) { events_.warn("layer " + id + ": " + text); };

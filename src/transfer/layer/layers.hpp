@@ -20,43 +20,43 @@
 
 namespace berth::transfer {
 
-/// What a layer becomes that is unpacked into `store`. An image has the owners and the marks of
-/// root, whoever writes it, for it takes no rights to write them down.
+/// The flavour of layers that are unpacked into `store`. An EROFS image has root's owners and
+/// marks, whichever user writes it, as writing them needs no rights.
 image::LayerFlavor flavor_of_new_layers(const image::Store& store);
 
-/// Makes of a layer's tar what a store has of it, in a staged directory of that format, with the
-/// record of its files. The caller compares the digest that is given, where that of the tar is
-/// known.  Errors: those of unpack_layer().
+/// Turns a layer's tar into the stored form, in a staged directory of that format, with the record
+/// of its files. The caller compares the returned digest, if that of the tar is known.  Errors:
+/// those of unpack_layer().
 Result<UnpackedLayer> make_layer(const image::Staged& staged, image::LayerFormat format,
                                  std::unique_ptr<Inflater> bytes, const Digest& diff_id,
                                  const UnpackOptions& options);
 
 /// Brings the layers of one image into the store, several at once: each is unpacked while its blob
-/// comes. What was unpacked is published when the blob's digest and the layer's hold. What the
-/// store has is not fetched; what another process unpacks is waited for.
+/// arrives, and published when the blob's digest and the diff id are right. Existing layers are not
+/// fetched; layers that another process unpacks are waited for.
 class LayerPipeline {
  public:
   static constexpr size_t kConnections = 6;
 
   struct Options {
-    /// What the files ask of a machine is found out while they are unpacked.
+    /// Scan the files for requirements while unpacking.
     bool scan = true;
-    /// The blobs stay in the store, too.
+    /// Keep the blobs in the store, too.
     bool keep_blobs = false;
-    /// Bytes of memory that all layers together take, beside what the names of an image's files
-    /// and a zstd window of more than 8 MiB do.
+    /// Bytes of memory for all layers together, besides the names of an image's files and zstd
+    /// windows over 8 MiB.
     uint64_t memory_budget = uint64_t{512} << 20;
     size_t connections = kConnections;  ///< to one registry at once
-    /// Gives the bytes of blobs in the place of the registry that the origin names.
+    /// Fetches bytes of blobs instead of the origin's registry.
     std::function<Result<void>(const oci::Descriptor& blob, BlobPart part)> fetch = {};
-    /// Told of a blob that came damaged from there: fetch() asks somebody else for it then, once.
+    /// Called with a blob's damage from there: then fetch() must use another source, once.
     std::function<void(const Error& error)> distrust = {};
   };
 
-  /// The registry that has a blob which the store does not.
+  /// The registry of a blob that the store does not have.
   using Origin = std::function<Result<Registry*>(const oci::Descriptor& blob)>;
 
-  /// Without an origin every blob has to be in the store.
+  /// Without an origin the store must have every blob.
   LayerPipeline(const image::Store& store, image::Delivery& delivery, Origin origin, Events& events,
                 Cancel& cancel, Options options)
       : store_(store),
@@ -66,9 +66,9 @@ class LayerPipeline {
         cancel_(cancel),
         options_(options) {}
 
-  /// `manifest` and `config` have been checked against each other.
-  /// Errors: those of Registry::get_blob() and unpack_layer() with the layer named; corrupt (a diff
-  /// id that does not hold). The first failure stops the others, through `cancel`.
+  /// `manifest` and `config` have been checked against each other. Errors: those of
+  /// Registry::get_blob() and unpack_layer() with the layer named; corrupt (a wrong diff id). The
+  /// first failure stops the others, through `cancel`.
   Result<void> run(const oci::Manifest& manifest, const oci::ImageConfig& config);
 
  private:
@@ -99,9 +99,9 @@ class LayerPipeline {
   Options options_;
 
   UnpackLimits limits_;
-  std::vector<Task> tasks_;  // the largest first: the whole pull ends up waiting for it
+  std::vector<Task> tasks_;  // the largest first, which otherwise would finish last
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the following members
   size_t next_ = 0;
   InflateThreads inflate_threads_;
   std::optional<Error> error_;

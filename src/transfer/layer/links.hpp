@@ -20,18 +20,18 @@ namespace berth::transfer {
 Result<sys::Fd> open_in_layer(const sys::Fd& root, const std::string& layer,
                               const std::string& path);
 
-/// A file that is to be another name of the file of that path in another layer. What was seen of
-/// either has to be so still.
+/// Makes a path another name of the file of that path in another layer. Both files have to be
+/// unchanged since they were examined.
 struct LinkPlan {
   std::string from_layer;
-  std::string path;  ///< below either tree; the only name that the file has in its layer
+  std::string path;  ///< below either tree; the file's only name in its layer
   struct stat from;
   struct stat to;
 };
 
-/// Carries out such plans for the files of one layer, in moments in which nobody can begin to use
-/// it. A process that is killed leaves every name with one file or the other; directories may then
-/// have later times, which mend() sets back.
+/// Carries out such plans for the files of one layer, at moments when no container can begin to use
+/// it. If the process is killed, every name has one file or the other; directories may have later
+/// times, which mend() resets.
 class LayerLinks {
  public:
   /// `staged`: an empty directory of the caller's in the store's tmp/.
@@ -42,13 +42,13 @@ class LayerLinks {
 
   struct Done {
     uint64_t files = 0;
-    uint64_t bytes = 0;  ///< of files that are gone
+    uint64_t bytes = 0;  ///< of removed files
     bool used = false;   ///< nothing was done: a container uses the layer
   };
-  /// What has changed meanwhile, or cannot have one more name, is passed over.  Errors: io.
+  /// Skips files that have changed or cannot have another link.  Errors: io.
   Result<Done> replace(const std::string& layer, const std::vector<LinkPlan>& plans);
 
-  /// Gives directories of the layer the times of its record, where somebody was killed.
+  /// Resets directory times of the layer to its record, after a process was killed.
   /// Errors: io, corrupt (no record).
   Result<void> mend(const std::string& layer);
 

@@ -116,7 +116,7 @@ Result<void> check_entry(const TarEntry& entry, uint64_t count, const UnpackLimi
   }
   if (entry.uid > kMaxId || entry.gid > kMaxId) {
     return refuse_entry(entry.path, "its owner " + std::to_string(entry.uid) + ":" +
-                                        std::to_string(entry.gid) + " is no valid id");
+                                        std::to_string(entry.gid) + " is not a valid id");
   }
   return {};
 }
@@ -124,7 +124,7 @@ Result<void> check_entry(const TarEntry& entry, uint64_t count, const UnpackLimi
 Result<std::string> hidden_name(const std::string& path) {
   std::string hidden = name_of(path).substr(kWhiteout.size());
   if (hidden.empty() || hidden == "." || hidden == "..") {
-    return refuse_entry(path, "a whiteout of " + quote(hidden) + " is no whiteout of a name");
+    return refuse_entry(path, "a whiteout of " + quote(hidden) + " does not name a file");
   }
   return hidden;
 }
@@ -186,7 +186,7 @@ Error explain_entry(Error error, const std::string& path) {
         "a larger range for this user in /etc/subuid and /etc/subgid");
   }
   if (error.sys_errno == ENOSPC || error.sys_errno == EDQUOT) {
-    error.hint = "free space where the store lies, or another --root";
+    error.hint = "free space on the store's file system, or another --root";
   }
   return std::move(error).with_context("cannot unpack " + quote(path));
 }

@@ -34,8 +34,8 @@ Result<void> LayerSink::add(const TarEntry& entry, TarReader& tar) {
   return add_settled(settled, tar);
 }
 
-// Root's instead, so that nobody else of the container gets it, and without the bits that would
-// give whoever executes it that owner's rights.
+// Root's instead, so that no other user of the container gets it, and without the bits that would
+// run it with that owner's rights.
 void LayerSink::settle_owner(TarEntry& entry) {
   left_out_.add_owner(entry);
   if (!has_user(entry.uid)) {
@@ -55,7 +55,7 @@ Result<void> LayerSink::add_settled(const TarEntry& entry, TarReader& tar) {
     if (entry.type == TarEntry::Type::directory) return describe_root(entry);
     return refuse_entry(entry.path, "the root is a directory");
   }
-  if (has_part(parent_of(path), kWhiteoutMeta)) return {};  // what AUFS kept for itself
+  if (has_part(parent_of(path), kWhiteoutMeta)) return {};  // AUFS's own metadata
   auto made = add_member(path, entry, tar);
   if (!made.ok()) return explain_entry(std::move(made).error(), path);
   return {};
@@ -65,7 +65,7 @@ Result<void> LayerSink::add_member(const std::string& path, const TarEntry& entr
   using EntryType = TarEntry::Type;
   std::string directory = TRY(enter(parent_of(path)));
   Place place{name_of(path), join_path(directory, name_of(path))};
-  // Links that lead down could make it as deep as one likes.
+  // Links that lead down could make it arbitrarily deep.
   if (place.path != path) TRY(clean_path(place.path, options_->limits));
   if (place.name.starts_with(kWhiteout)) return add_whiteout(place);
   switch (entry.type) {
@@ -87,8 +87,8 @@ Result<void> LayerSink::add_member(const std::string& path, const TarEntry& entr
   return {};
 }
 
-/// A character device 0:0 is a whiteout of an overlay, and no container can see it as anything
-/// else. Images have such, and more names of them, that bring layers of other images.
+/// A character device 0:0 is a whiteout of an overlay, and appears as nothing else in a container.
+/// Images that bring layers of other images have them, and hard links to them.
 Result<void> LayerSink::add_other(const Place& place, const TarEntry& entry) {
   if (entry.type == TarEntry::Type::hard_link) return add_hard_link(place, entry);
   TRY(check_node(place.path, entry));
@@ -103,8 +103,8 @@ Result<void> LayerSink::hide_by_device(const Place& place) {
   return hide(place);
 }
 
-/// Whiteouts concern the layers below alone, wherever they stand in the archive (image-spec
-/// layer.md: "Whiteout files MUST only apply to resources in lower/parent layers").
+/// Whiteouts only affect the layers below, wherever they are in the archive (image-spec layer.md:
+/// "Whiteout files MUST only apply to resources in lower/parent layers").
 Result<void> LayerSink::add_whiteout(const Place& place) {
   if (place.name == kOpaque) return mark_opaque();
   if (place.name.starts_with(kWhiteoutMeta)) return {};

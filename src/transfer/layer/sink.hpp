@@ -13,9 +13,9 @@
 
 namespace berth::transfer {
 
-/// What the members of a layer's tar are made into: which of them are made, and in what order
-/// things are asked of them, is the same for all.
-/// docs/decisions/0030-layer-entries.md lists what is accepted, changed, left out and refused.
+/// The target of a layer's members: which ones are made, and in which order, is the same for all
+/// targets. docs/decisions/0030-layer-entries.md lists what is accepted, changed, left out and
+/// refused.
 class LayerSink {
  public:
   virtual ~LayerSink() = default;
@@ -24,7 +24,7 @@ class LayerSink {
   /// Errors: corrupt (the entry and the reason), those of making it.
   Result<void> add(const TarEntry& entry, TarReader& tar);
 
-  /// What can be made only when all is there. Nothing is added after it.
+  /// Makes what has to wait until all members exist. No add() may follow.
   virtual Result<void> finish() = 0;
 
   uint64_t entries() const { return entries_; }
@@ -32,7 +32,7 @@ class LayerSink {
   const LeftOut& left_out() const { return left_out_; }
 
  protected:
-  /// Where an entry goes: its name in the directory that was entered last.
+  /// The target of an entry: its name in the directory entered last.
   struct Place {
     std::string name;
     std::string path;  ///< below the root, without links
@@ -42,13 +42,12 @@ class LayerSink {
   LayerSink(LayerSink&&) = default;
   LayerSink& operator=(LayerSink&&) = default;
 
-  /// Makes `directory` the current one, creating what is missing on the way. Gives its path
-  /// without links.
+  /// Makes `directory` the current one, creating missing parts. Returns its path without links.
   virtual Result<std::string> enter(const std::string& directory) = 0;
   virtual Result<void> describe_root(const TarEntry& entry) = 0;
-  /// Of the current directory.
+  /// Marks the current directory opaque.
   virtual Result<void> mark_opaque() = 0;
-  /// Hides a name of the layers below, unless this layer has it.
+  /// Hides a name of the lower layers, unless this layer has it.
   virtual Result<void> hide(const Place& place) = 0;
   virtual Result<void> add_file(const Place& place, const TarEntry& entry, TarReader& tar) = 0;
   virtual Result<void> add_directory(const Place& place, const TarEntry& entry) = 0;
@@ -56,18 +55,19 @@ class LayerSink {
   virtual Result<void> add_hard_link(const Place& place, const TarEntry& entry) = 0;
   virtual Result<void> add_node(const Place& place, const TarEntry& entry) = 0;
 
-  /// Whether a file can belong to this user or group here.
+  /// Whether a file can have this user or group here.
   virtual bool has_user(uint64_t) const { return true; }
   virtual bool has_group(uint64_t) const { return true; }
 
-  /// Hides it as a device 0:0 does, of which others may be hard links.
+  /// Hides it as a device 0:0 does, which may have hard links.
   Result<void> hide_by_device(const Place& place);
-  /// Whether the whiteout at `path`, which has no links in it, came of such a device.
+  /// Whether the whiteout at `path`, which has no links in it, came from such a device.
   bool is_device_whiteout(const std::string& path) const {
     return device_whiteouts_.contains(path);
   }
 
-  /// What stays in memory until the end, so that a stranger cannot fill it. Errors: corrupt.
+  /// Limits memory that is kept until the end, so that a hostile layer cannot exhaust it. Errors:
+  /// corrupt.
   Result<void> charge(size_t bytes);
 
   const UnpackOptions* options_;

@@ -17,11 +17,11 @@
 
 namespace berth::transfer {
 
-/// Where members are made.
+/// The target directory of members.
 struct TreePlace {
-  sys::Fd directory;  ///< the directory that names of members are below
-  /// With a root links on the way to a member are followed as who has that root sees them; `path`
-  /// is then where the directory lies. Without one a link on the way is an error.
+  sys::Fd directory;  ///< the directory that members' names are relative to
+  /// With a root, links on the way to a member are followed within it; `path` is then the path of
+  /// the directory. Without one, a link on the way is an error.
   sys::Fd root = {};
   std::string path = {};
 };
@@ -32,17 +32,17 @@ struct TreeExtractOptions {
   std::function<void(const std::string&)> on_warning;
 };
 
-/// Makes the members of a tar below a directory that somebody may change meanwhile: every step is
-/// taken from a handle, and what lies in the place of a member is replaced, never written through.
-/// Names that go up are refused, as are directories in the place of other things and the reverse.
+/// Makes the members of a tar below a directory that others may change meanwhile: every step uses a
+/// handle, and a file in the place of a member is replaced, never written through. Names that go up
+/// are refused, as are directories in the place of other things and the reverse.
 class TreeExtractor {
  public:
   TreeExtractor(TreePlace place, TreeExtractOptions options);
 
   /// Errors: usage (a directory in the place of a file), corrupt, io.
   Result<void> add(const TarEntry& entry, TarReader& tar);
-  /// Gives directories their times, which what was made in them has changed, and tells what was
-  /// left out.
+  /// Sets the times of directories, which making their members changed, and reports what was left
+  /// out.
   Result<void> finish();
 
  private:
@@ -69,7 +69,7 @@ class TreeExtractor {
 
   TreePlace place_;
   TreeExtractOptions options_;
-  std::vector<std::string> last_path_;  ///< of the directory that the last member was made in
+  std::vector<std::string> last_path_;  ///< of the last member's directory
   sys::Fd last_;
   struct MadeDirectory {
     std::vector<std::string> path;

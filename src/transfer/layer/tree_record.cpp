@@ -22,7 +22,7 @@ constexpr std::string_view kExtentsTitle = "berth-extents 1";
 constexpr size_t kChunk = size_t{1} << 20;
 constexpr size_t kMostTexts = 20;
 constexpr size_t kMaxNames = 100'000'000;  // of a directory: unpacking has its own limit
-/// A layer of a few bytes may claim a hole of a terabyte, which nobody wants to read.
+/// A layer of a few bytes may claim a hole of a terabyte, which would take too long to read.
 constexpr uint64_t kMostHoles = uint64_t{256} << 20;
 constexpr int kMaxRecordDepth = 4096;  // more than any limit of unpacking
 constexpr int kRecordRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
@@ -45,7 +45,7 @@ Result<uint64_t> checksum_of(const sys::Fd& file, uint64_t offset, uint64_t leng
   return sum;
 }
 
-/// Those that an image can set; a security module's are the machine's.
+/// The attributes that an image can set; a security module's belong to the machine.
 bool is_recorded(std::string_view key) {
   return key.starts_with("user.") || key.starts_with("trusted.") || key == "security.capability" ||
          key.starts_with("system.posix_acl_");
@@ -63,11 +63,11 @@ Result<uint64_t> attributes_of(const sys::Fd& fd) {
   return sum;
 }
 
-/// Goes through a tree, each directory before what is in it, names sorted.
+/// Walks a tree, each directory before its content, names sorted.
 class Walk {
  public:
   using Visit = std::function<Result<void>(const std::string& path, TreeEntry entry)>;
-  /// Whether the content of a file is to be read of which nothing is known.
+  /// Whether to read a file with unknown content.
   using Wants = std::function<Result<bool>(const std::string& path)>;
   Walk(const WrittenFiles* written, Wants wants, Visit visit, AskStop stop)
       : written_(written),
@@ -244,8 +244,8 @@ class Lines {
  public:
   explicit Lines(const sys::Fd& file) : file_(file) {}
 
-  /// Without its end; nothing after the last one. It is good until the next call.
-  /// Errors: corrupt (longer than any of ours, or cut), io.
+  /// The next line without its end; nothing after the last one. Valid until the next call.
+  /// Errors: corrupt (longer than any of ours, or truncated), io.
   Result<std::optional<std::string_view>> next() {
     while (true) {
       size_t end = buffer_.find('\n', at_);
@@ -277,13 +277,13 @@ class Lines {
   size_t at_ = 0;  // in it
 };
 
-/// The last line says how many there are: a record that was cut is none.
+/// The last line has the number of entries: a truncated record is invalid.
 Result<void> check_end(std::string_view line, uint64_t count, Lines& lines) {
   if (line != "end " + std::to_string(count) || TRY(lines.next())) return no_record();
   return {};
 }
 
-/// The entries of a record, one after the other: as a walk has them.
+/// The entries of a record in order: the same as a walk's.
 class Record {
  public:
   static Result<Record> open(const sys::Fd& file) {
@@ -295,9 +295,9 @@ class Record {
   }
 
   bool ended() const { return ended_; }
-  const std::string& path() const { return path_; }  ///< of the one that it is at
+  const std::string& path() const { return path_; }  ///< of the present entry
   TreeEntry& entry() { return entry_; }
-  /// All of them when it has ended.
+  /// Complete after the end.
   std::vector<LeftOutDevice>& left_out() { return left_out_; }
 
   Result<void> next() {
@@ -339,7 +339,7 @@ class Record {
   bool ended_ = false;
 };
 
-/// Whether a walk comes to `one` first: a directory is before what is in it.
+/// Whether a walk visits `one` first: a directory comes before its content.
 bool comes_before(std::string_view one, std::string_view other) {
   auto rank = [](char c) { return c == '/' ? 0 : static_cast<unsigned char>(c) + 1; };
   return std::ranges::lexicographical_compare(one, other, {}, rank, rank);
@@ -352,7 +352,7 @@ std::string kind_of(uint32_t mode) {
   return S_ISFIFO(mode) ? "a fifo" : "a device";
 }
 
-/// In what `now` is not what it was; empty: in nothing.
+/// The difference between `now` and `was`; empty: none.
 std::string difference(const TreeEntry& was, const TreeEntry& now, Depth depth,
                        DirectoryTimes times) {
   if ((was.mode & S_IFMT) != (now.mode & S_IFMT)) {
@@ -426,7 +426,7 @@ Result<TreeDifferences> compare_tree(const sys::Fd& tree, const sys::Fd& record,
                                      const std::function<bool()>& stop, DirectoryTimes times) {
   TreeDifferences differences;
   Record was = TRY(Record::open(record));
-  // Both have one order: what the record has before `path` is not there.
+  // Both are in the same order: entries of the record before `path` are missing.
   auto find = [&](const std::string& path) -> Result<bool> {
     for (; !was.ended() && comes_before(was.path(), path); TRY(was.next())) {
       tell(differences, was.path(), "is missing");

@@ -14,16 +14,16 @@
 #include "sys/fd/fd.hpp"
 #include "transfer/layer/rules.hpp"
 
-/// What a layer's files were when they had been unpacked, in a file "tree" beside them, and what of
-/// that is still so.
+/// The attributes of a layer's files after unpacking, in a file "tree" beside them, and the
+/// comparison with the present ones.
 namespace berth::transfer {
 
 inline constexpr const char* kTreeFile = "tree";
 
-/// What is known of files before a tree is looked at: what was written into them, by inode.
+/// What is known about files before the tree is examined: the written contents, by inode.
 struct WrittenFile {
   std::optional<uint64_t> content;  ///< checksum; nothing: it has holes
-  bool attributes = false;          ///< it was given some
+  bool attributes = false;          ///< attributes were set on it
 };
 using WrittenFiles = std::unordered_map<uint64_t, WrittenFile>;
 
@@ -37,52 +37,51 @@ struct TreeEntry {
   uint32_t nanoseconds = 0;
   uint64_t device = 0;
   std::optional<uint64_t> content;  ///< checksum of a regular file
-  uint64_t attributes = 0;          ///< checksum of all that were looked at; 0: none
-  std::string link;                 ///< of a symbolic link; of a file's later names the first one
+  uint64_t attributes = 0;          ///< checksum of all recorded ones; 0: none
+  std::string link;                 ///< of a symbolic link; for later names of a file the first
 };
 
-/// Looks at all that is below `tree` and writes the record of it as `directory`/tree.
-/// `written`: the contents; files that are not in it are read. `left_out`: what the layer has
-/// besides.  Errors: io.
+/// Examines everything below `tree` and writes its record as `directory`/tree.
+/// `written`: the contents; other files are read. `left_out`: devices of the layer that could not
+/// be made.  Errors: io.
 Result<void> record_tree(const sys::Fd& tree, const WrittenFiles& written,
                          const std::vector<LeftOutDevice>& left_out, const sys::Fd& directory);
 
-/// The entries of a record, an open file, by their paths; the root's is empty.
+/// The entries of a record, an open file, by path; the root's is empty.
 /// Errors: corrupt (no record), io.
 using TreeEntries = std::unordered_map<std::string, TreeEntry>;
 Result<TreeEntries> read_tree_record(const sys::Fd& record);
 
-/// What is compared. Owners and attributes mean something to the user namespace that made the
-/// layer alone.
+/// What is compared. Owners and attributes are meaningful only in the user namespace that made the
+/// layer.
 enum class Depth { all, without_owners };
 
-/// Whether the times of directories count: who was killed while linking files left later ones.
+/// Whether the times of directories count: a process killed while linking files left later ones.
 enum class DirectoryTimes { recorded, any };
 
 struct TreeDifferences {
-  uint64_t files = 0;  ///< that were read
+  uint64_t files = 0;  ///< of read files
   uint64_t bytes = 0;
   uint64_t count = 0;                   ///< of differences
   std::vector<std::string> texts;       ///< the first ones, a line each: "'usr/bin/a': is missing"
-  std::vector<LeftOutDevice> left_out;  ///< what the record says; no differences
+  std::vector<LeftOutDevice> left_out;  ///< as in the record; not differences
 };
 
-/// Compares what is below `tree` with its record, an open file, reading every file but those whose
-/// content the record does not have. `stop` is asked often.
-/// Memory: the names of files that have several.
+/// Compares everything below `tree` with its record, an open file, reading every file with its
+/// content in the record. Calls `stop` often. Memory: the names of files with several.
 /// Errors: corrupt (no record), interrupted, io.
 Result<TreeDifferences> compare_tree(const sys::Fd& tree, const sys::Fd& record, Depth depth,
                                      const std::function<bool()>& stop,
                                      DirectoryTimes times = DirectoryTimes::recorded);
 
-/// The same for a layer that is one file: checksums of its parts as they were written.
+/// The same for a layer that is one file: checksums of its parts as written.
 class ExtentRecord {
  public:
-  /// Bytes that were written at `offset`; what continues the last ones is one part with them.
+  /// Adds bytes that were written at `offset`; contiguous ones extend the last part.
   void add(uint64_t offset, std::string_view bytes);
-  /// Of those there are by now; each takes about 80 bytes of memory.
+  /// The number of parts so far; each takes about 80 bytes of memory.
   size_t parts() const { return extents_.size(); }
-  /// Adds what was not told, by reading it, and writes `directory`/tree.  Errors: io.
+  /// Adds the missing parts by reading them, and writes `directory`/tree.  Errors: io.
   Result<void> write(const sys::Fd& image, const sys::Fd& directory);
 
  private:

@@ -34,14 +34,14 @@ constexpr uint64_t kLargeFile = uint64_t{1} << 20;  // in which zeros are looked
 constexpr size_t kRun = size_t{64} << 10;           // of zeros that are worth a hole
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY;
 
-/// libarchive, given entries that were looked at by handle.
+/// libarchive, with entries that were examined by handle.
 class TarSink {
  public:
   static Result<std::unique_ptr<TarSink>> open(ByteSink& sink, Detail detail) {
     auto tar = std::make_unique<TarSink>(sink);
     struct archive* a = tar->archive_.get();
     archive_write_set_format_pax(a);  // the restricted one drops fractions of seconds
-    // The other form has attributes by names that are no longer theirs (a blank becomes "%20").
+    // The other form has changed names of attributes (a blank becomes "%20").
     if (detail == Detail::all &&
         archive_write_set_format_option(a, "pax", "xattrheader", "LIBARCHIVE") != ARCHIVE_OK) {
       return tar->fail();
@@ -96,7 +96,7 @@ class TarSink {
 
 using Entry = std::unique_ptr<struct archive_entry, void (*)(struct archive_entry*)>;
 
-/// Attributes that may travel. All others belong to one machine's file systems and security
+/// Attributes that are portable. All others belong to one machine's file systems and security
 /// modules.
 bool travels(std::string_view key) {
   return key == "security.capability" || key == kAccessAcl || key == kDefaultAcl ||
@@ -104,7 +104,7 @@ bool travels(std::string_view key) {
           !key.starts_with("user.fuseoverlayfs."));
 }
 
-/// True for what is made up while it is read, or has no end.
+/// True for files with content that is generated on reading, or endless.
 Result<bool> is_of_the_kernel(const sys::Fd& directory, const std::string& name) {
   constexpr long kKernels[] = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,   CGROUP_SUPER_MAGIC,
                                CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
@@ -117,7 +117,7 @@ class TreeTar {
  public:
   TreeTar(TarSink& tar, const TreeTarOptions& options) : tar_(tar), options_(options) {}
 
-  /// `found` is an O_PATH handle of what becomes the member `name`.
+  /// `found` is an O_PATH handle for the member `name`.
   Result<void> add(const sys::Fd& found, const std::string& name, int depth) {
     struct stat status = TRY(sys::stat_fd(found, name));
     if (S_ISDIR(status.st_mode)) return add_directory(found, status, name, depth);
@@ -159,7 +159,7 @@ class TreeTar {
   }
   static std::string base_of(const std::string& name) { return name.substr(name.rfind('/') + 1); }
 
-  /// Whether nothing is at `path` although its directory is there.
+  /// Whether nothing exists at `path` although its directory does.
   static Result<bool> is_free(const sys::Fd& tree, const std::string& path) {
     sys::Fd here = TRY(sys::open_at(tree, ".", O_PATH | O_DIRECTORY));
     const std::string directory = parent_of(path);
@@ -193,9 +193,9 @@ class TreeTar {
 
   static void set_time(Entry& entry, int64_t seconds, long nanoseconds) {
     constexpr long kSecond = 1'000'000'000;
-    // libarchive puts the fraction behind the seconds, also where those are negative and the
-    // fraction is not: -2 and a quarter would read as two and a quarter before 1970. The last
-    // second before that moment has no such form at all.
+    // libarchive appends the fraction to the seconds, even if those are negative and the fraction
+    // is not: -2 and a quarter would read as two and a quarter before 1970. The last second before
+    // 1970 has no such notation at all.
     if (seconds < 0 && nanoseconds > 0) {
       nanoseconds = ++seconds == 0 ? 0 : kSecond - nanoseconds;
     }
@@ -212,7 +212,7 @@ class TreeTar {
     return tar_.header(entry.get());
   }
 
-  /// A file that was written under another name already becomes a link to that.
+  /// A file that was written under another name already becomes a link to it.
   Result<bool> link_to_first(const struct stat& status, const std::string& name, Entry& entry) {
     if (status.st_nlink < 2) return false;
     auto [first, is_first] = links_.try_emplace({status.st_dev, status.st_ino}, name);
@@ -223,7 +223,7 @@ class TreeTar {
     return true;
   }
 
-  /// What overlay says of an entry by attributes.
+  /// Overlay's attributes of an entry.
   struct OverlaySays {
     bool opaque = false;
     bool whiteout = false;
@@ -231,14 +231,15 @@ class TreeTar {
   Result<OverlaySays> take_attributes(const sys::Fd& opened, const std::string& name,
                                       Entry& entry) {
     OverlaySays says;
-    // A file system lists them as they were made.
+    // A file system lists them in the order of creation.
     std::vector<std::string> keys = TRY(sys::list_attributes(opened));
     std::sort(keys.begin(), keys.end());
     for (const std::string& key : keys) {
       std::string_view mark = overlay_mark(key);
       if (options_.marks == Marks::layer && (mark == "redirect" || mark == "metacopy")) {
-        return make_error(Kind::unsupported, quote(name) + " is kept by overlay as a reference (" +
-                                                 key + "), which no layer can hold");
+        return make_error(Kind::unsupported, quote(name) +
+                                                 " is stored by overlay as a reference (" + key +
+                                                 "), which a layer cannot contain");
       }
       if (mark != "opaque" && mark != "whiteout" && !travels(key)) continue;
       auto value = TRY(sys::read_attribute(opened, key));
@@ -253,7 +254,7 @@ class TreeTar {
     return says;
   }
 
-  /// The other kind's are an overlay's that was mounted inside of the container.
+  /// The other kind belongs to an overlay that was mounted inside of the container.
   std::string_view overlay_mark(std::string_view key) const {
     std::string prefix = std::string(image::overlay_xattr_name(options_.overlay)) + ".overlay.";
     return key.starts_with(prefix) ? key.substr(prefix.size()) : std::string_view();
@@ -274,12 +275,12 @@ class TreeTar {
     }
     if (TRY(is_of_the_kernel(opened, name))) return {};
     for (const std::string& child : TRY(sys::list_directory(opened, "."))) {
-      // fuse-overlayfs marks twice.
+      // fuse-overlayfs sets both marks.
       if (opaque && options_.marks == Marks::layer && child == ".wh..wh..opq") continue;
       const std::string path = name.empty() ? child : name + "/" + child;
       auto handle = sys::open_at(opened, child, O_PATH | O_NOFOLLOW);
       if (!handle.ok()) {
-        // Gone meanwhile: from a container, but not from what nobody changes.
+        // Removed meanwhile: possible in a container, but an error in an unchanging tree.
         bool changes = options_.detail != Detail::all;
         if (changes && handle.error().kind == Kind::not_found) continue;
         return std::move(handle).error();
@@ -290,7 +291,7 @@ class TreeTar {
     return {};
   }
 
-  /// A file that somebody has given the name of a mark: in a layer it would hide another one.
+  /// A file named like a mark, e.g. by a user: in a layer it would hide another one.
   Result<bool> is_left_out(const std::string& name) {
     if (options_.marks == Marks::plain) return false;
     const std::string why = quote("/" + name) + ": no layer can have a file of such a name";
@@ -309,7 +310,7 @@ class TreeTar {
     auto instead = options_.instead.find(name);
     if (instead != options_.instead.end()) return add_instead(instead->second, entry);
     if (TRY(link_to_first(status, name, entry))) return {};
-    // Through the handle: it was looked at, and is no device that an open would touch.
+    // Through the handle: it was checked, and is no device on which an open has effects.
     sys::Fd file =
         TRY(sys::open_at(sys::cwd(), sys::fd_path(found), O_RDONLY | O_NONBLOCK | O_NOCTTY));
     OverlaySays says = TRY(take_attributes(file, name, entry));
@@ -327,7 +328,7 @@ class TreeTar {
         if (!options_.on_warning) {
           return make_error(Kind::busy, "read " + quote(name) + ": it shrank");
         }
-        // The size was told already; a container that runs may do this at any time.
+        // The size was written already; a running container may shrink files at any time.
         if (shrunk_++ == 0) options_.on_warning(quote(name) + " shrank, using zeros instead");
         std::fill(buffer.begin(), buffer.end(), '\0');
         count = room.size();
@@ -345,7 +346,7 @@ class TreeTar {
     return tar_.content(*bytes);
   }
 
-  /// Tells what of the file is no hole; the archive then leaves the rest out.
+  /// Records the data ranges of the file; the archive then leaves out the rest.
   Result<void> add_holes(const sys::Fd& file, const struct stat& status, const std::string& name,
                          Entry& entry) {
     auto size = static_cast<uint64_t>(status.st_size);
@@ -359,7 +360,7 @@ class TreeTar {
       return {};
     }
     if (data.size() == 1 && data[0].size == size) return {};
-    // Of a file that is one hole libarchive wants to know its start alone.
+    // For a file that is one hole libarchive needs only its start.
     if (data.empty()) data.push_back({0, 0});
     for (const sys::Stretch& extent : data) {
       archive_entry_sparse_add_entry(entry.get(), static_cast<la_int64_t>(extent.offset),
@@ -368,7 +369,7 @@ class TreeTar {
     return {};
   }
 
-  /// What is not zeros for long.
+  /// The ranges without long runs of zeros.
   static Result<std::vector<sys::Stretch>> find_data(const sys::Fd& file, uint64_t size,
                                                      const std::string& name) {
     std::vector<sys::Stretch> data;

@@ -14,49 +14,47 @@
 
 namespace berth::transfer {
 
-/// What overlay marks in a container's own layer: files as any other, or what a layer's tar has for
-/// them (".wh.NAME", ".wh..wh..opq").
+/// How overlay's marks in a container's own layer appear: as plain files, or as a layer's tar
+/// expresses them (".wh.NAME", ".wh..wh..opq").
 enum class Marks { plain, layer };
 
-/// What becomes of the holes of a file. A tar with holes is another one, so none is the rule.
+/// How holes of a file are written. They change the tar, so none is the default.
 enum class Holes {
   filled,
   kept,   ///< as the file system has them
-  found,  ///< long runs of zeros in large files, too: of a file system that does not tell
+  found,  ///< also long runs of zeros in large files: for a file system that does not report holes
 };
 
-/// How much of a file goes along: for others, or for a reader of ours.
+/// How much of a file's attributes is included: for others, or for our own reader.
 enum class Detail {
   usual,
-  all,  ///< attributes of any name, and a file that is gone meanwhile is an error
+  all,  ///< all attributes, and a vanished file is an error
 };
 
 struct TreeTarOptions {
-  std::string name;  ///< of the first member; empty: what is in the directory, without itself
+  std::string name;  ///< of the first member; empty: the content of the directory, without itself
   Marks marks = Marks::plain;
-  image::OverlayXattr overlay = image::OverlayXattr::trusted;  ///< whose marks count
-  /// Called a few times at most, of files that shrink meanwhile; without it that is an error.
+  image::OverlayXattr overlay = image::OverlayXattr::trusted;  ///< which marks count
+  /// Called a few times at most, about files that shrink meanwhile; without it that is an error.
   std::function<void(const std::string&)> on_warning;
-  /// Seconds since 1970: what was changed later was so by whoever made the tree, and gets this
-  /// time.
+  /// Seconds since 1970: later times come from making the tree, and are replaced by this time.
   std::optional<uint64_t> latest = {};
   Holes holes = Holes::filled;
   Detail detail = Detail::usual;
-  /// By name of the member: the bytes of a file of the tree that has others; nothing leaves it out.
+  /// By name of the member: replacement bytes for a file of the tree; nothing omits the file.
   std::map<std::string, std::optional<std::string>> instead = {};
-  /// Devices that the tree has not, for who made it could not. They belong to root, and those whose
-  /// places something else has, or whose directories are gone, are passed over.
+  /// Devices of the layer that the tree lacks, because its maker could not make them. They belong
+  /// to root; those with an occupied path, or without their directory, are skipped.
   std::vector<LeftOutDevice> left_out = {};
 };
 
-/// Writes what `tree` (O_PATH) is open at, and all that is below it, as a pax tar in sorted order:
-/// owners, modes, times, hard links, attributes of users and file capabilities. Somebody may change
-/// the tree meanwhile: every step is taken from a handle, without following a link, and nothing but
-/// regular files is opened for reading. Sockets are left out, and what is in the kernel's own file
-/// systems (/proc, /sys).
+/// Writes the file or directory `tree` (O_PATH), recursively, as a pax tar in sorted order: owners,
+/// modes, times, hard links, attributes of users and file capabilities. Others may change the tree
+/// meanwhile: every step uses a handle, without following a link, and only regular files are opened
+/// for reading. Leaves out sockets and the kernel's own file systems (/proc, /sys).
 /// Shape: at most 400 directories deep.
-/// Errors: usage (deeper), busy (a file shrinks), unsupported (a layer whose overlay marks say more
-/// than a tar can), io.
+/// Errors: usage (deeper), busy (a file shrinks), unsupported (a layer with overlay marks that a
+/// tar cannot express), io.
 Result<void> write_tree_tar(const sys::Fd& tree, const TreeTarOptions& options, ByteSink& sink);
 
 }  // namespace berth::transfer

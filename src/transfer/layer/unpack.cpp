@@ -22,7 +22,7 @@ Result<UnpackedLayer> unpack_layer(std::unique_ptr<Inflater> bytes, LayerSink& s
   TRY(sink.finish());
 
   UnpackedLayer layer;
-  // What follows the end of the archive belongs to the digest, too.
+  // Bytes after the end of the archive are part of the digest, too.
   layer.diff_id = TRY(blocks.finish());
   layer.entries = sink.entries();
   layer.bytes = sink.bytes();

@@ -19,16 +19,15 @@ struct UnpackedLayer {
   uint64_t bytes = 0;  ///< of regular files
 };
 
-/// Unpacks the tar that `bytes` gives into what `sink` makes of it, which was made with the same
-/// options, hashing it in the same pass; the sink is finished when this succeeds. A LayerWriter
-/// makes directories: whiteouts become what overlay understands, character devices 0:0 and the
-/// opaque mark, and every path is resolved below its root by handles; nothing of the layer can
-/// reach outside it.
+/// Unpacks the tar that `bytes` returns into `sink`, which was made with the same options, hashing
+/// it in the same pass; finishes the sink on success. A LayerWriter makes directories: whiteouts
+/// become overlay's, character devices 0:0 and the opaque mark, and every path is resolved below
+/// its root by handles; nothing of the layer can reach outside it.
 ///
-/// The bytes may be anybody's: before the result is published the caller has seen that the blob's
-/// digest holds, and compared the returned diff_id; else he throws it away.
-/// ownership full: owners exactly as recorded; in a user namespace, device nodes are left out with
-/// one warning. single: owners, setuid bits of others and device nodes are left out.
+/// The bytes may be hostile: before publishing, the caller verifies the blob's digest and compares
+/// the returned diff_id; otherwise it discards the result. ownership full: owners exactly as
+/// recorded; in a user namespace, device nodes are left out with one warning. single: owners,
+/// setuid bits of others and device nodes are left out.
 /// Errors: corrupt (the entry and the reason), unsupported (a kind of entry or an id that cannot be
 /// expressed here), denied, io (no space left), interrupted, and those of the bytes.
 /// Source: image-spec layer.md; POSIX pax; kernel overlayfs.rst "whiteouts and opaque directories".

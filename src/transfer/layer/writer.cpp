@@ -51,10 +51,10 @@ Result<LayerWriter> LayerWriter::make(const sys::Fd& root, const UnpackOptions& 
   writer.root_path_ = TRY(sys::read_link(sys::cwd(), sys::fd_path(root)));
   sys::Fd own = TRY(sys::open_at(root, ".", kDirectory));
   writer.levels_.push_back({"", std::move(own)});
-  // A store below a set-group-id directory would give every file the group of that directory.
+  // Below a set-group-id directory every file of the store would get the group of that directory.
   TRY(sys::change_owner(writer.levels_[0].fd, writer.own_uid_, writer.own_gid_, "."));
   TRY(sys::change_mode(writer.levels_[0].fd, 0700, "."));
-  // And one below a directory with a default list that list.
+  // Below a directory with a default list every file would get that list.
   TRY(sys::remove_attribute(writer.levels_[0].fd, std::string(kDefaultAcl)));
   TRY(sys::remove_attribute(writer.levels_[0].fd, std::string(kAccessAcl)));
   writer.directories_[""] = {};
@@ -69,7 +69,7 @@ bool LayerWriter::has_group(uint64_t gid) const {
   return is_in(gids_, gid);
 }
 
-/// Makes `levels_` end where `wanted` leads, creating what is missing on the way.
+/// Makes `levels_` end at `wanted`, creating missing directories.
 Result<std::string> LayerWriter::enter(const std::string& wanted) {
   while (!is_below(wanted, levels_.back().path)) levels_.pop_back();
   PathWalk walk(wanted.substr(levels_.back().path.size()), options_->limits);
@@ -85,7 +85,7 @@ Result<std::string> LayerWriter::enter(const std::string& wanted) {
   return levels_.back().path;
 }
 
-/// One step down. When the child is a link, where it leads is the next of the walk.
+/// One step down. If the child is a link, its target is the next of the walk.
 Result<void> LayerWriter::enter_child(const std::string& name, PathWalk& walk) {
   const sys::Fd& here = levels_.back().fd;
   std::string path = join_path(levels_.back().path, name);
@@ -107,7 +107,7 @@ Result<void> LayerWriter::enter_child(const std::string& name, PathWalk& walk) {
   }
   bool whiteout = TRY(is_whiteout(here, name));
   if (entry && !whiteout) return refuse_entry(current_, quote(path) + " is not a directory");
-  // Not described by an entry of its own, or not yet.
+  // A directory without an entry of its own, or not yet.
   if (whiteout) TRY(sys::remove_entry(here, name));
   TRY(sys::make_new_directory(here, name, 0700));
   TRY(describe(path))->opaque = whiteout;
@@ -116,7 +116,7 @@ Result<void> LayerWriter::enter_child(const std::string& name, PathWalk& walk) {
   return {};
 }
 
-/// Where a directory of this layer lies below the root, without links.
+/// The path of a directory of this layer, without links.
 Result<std::string> LayerWriter::real_path(const sys::Fd& directory) const {
   std::string path = TRY(sys::read_link(sys::cwd(), sys::fd_path(directory)));
   path.erase(0, std::min(root_path_.size() + 1, path.size()));
@@ -128,7 +128,7 @@ Result<bool> LayerWriter::is_whiteout(const sys::Fd& directory, const std::strin
   return entry && S_ISCHR(entry->st_mode) && entry->st_rdev == 0;
 }
 
-/// A later entry of the same name wins.
+/// A later entry of the same name replaces the earlier one.
 Result<void> LayerWriter::displace(const Place& place) {
   TRY(sys::remove_tree(here(), place.name));
   if (options_->scan != nullptr) options_->scan->remove(place.path);
@@ -156,9 +156,9 @@ LayerWriter::DirectoryFacts LayerWriter::facts_of(const TarEntry& entry) const {
 
 namespace {
 
-/// Whether a file system may refuse an attribute and the layer goes on without it.
+/// Whether a file system may refuse an attribute and the layer continues without it.
 bool is_tolerable(const Error& error, std::string_view value) {
-  // Many have one block for all attributes of a file, and say that the disk is full beyond it.
+  // Many have one block for all attributes of a file, and return ENOSPC beyond it.
   bool too_large = (error.sys_errno == ENOSPC || error.sys_errno == E2BIG) && value.size() > 1024;
   return error.kind == Kind::denied || error.kind == Kind::unsupported ||
          error.sys_errno == EINVAL || too_large;
@@ -166,7 +166,7 @@ bool is_tolerable(const Error& error, std::string_view value) {
 
 }  // namespace
 
-/// `mode` is made what it has to be where an access list cannot be kept.
+/// `mode` is tightened where an access list cannot be kept.
 Result<void> LayerWriter::set_attributes(
     const sys::Fd& fd, const std::string& path,
     const std::vector<std::pair<std::string, std::string>>& xattrs, uint32_t& mode) {
@@ -183,7 +183,7 @@ Result<void> LayerWriter::set_attributes(
   return {};
 }
 
-/// What is known of the directory at `path`, which stays in memory.
+/// The known attributes of the directory at `path`, which stay in memory.
 Result<LayerWriter::DirectoryFacts*> LayerWriter::describe(const std::string& path) {
   auto [item, is_new] = directories_.try_emplace(path);
   constexpr size_t kEntry = 48 + sizeof(std::string) + sizeof(DirectoryFacts);
@@ -211,7 +211,7 @@ Result<void> LayerWriter::hide(const Place& place) {
   return {};
 }
 
-/// By the handle that wrote it: nobody can have put another there.
+/// Through the handle that wrote it: it cannot have been replaced.
 void LayerWriter::scan(const sys::Fd& fd, const Place& place, std::string_view first_bytes) {
   if (options_->scan == nullptr || !facts::begins_like_elf(first_bytes)) return;
   options_->scan->add(place.path, [&](uint64_t offset, size_t length) {
@@ -219,7 +219,7 @@ void LayerWriter::scan(const sys::Fd& fd, const Place& place, std::string_view f
   });
 }
 
-/// Gives the first bytes. What is not written stays a hole.
+/// Returns the first bytes. Unwritten parts stay holes.
 Result<std::string> LayerWriter::write_content(const sys::Fd& fd, const std::string& name,
                                                const TarEntry& entry, TarReader& tar,
                                                uint64_t& content) {
@@ -245,7 +245,7 @@ Result<std::string> LayerWriter::write_content(const sys::Fd& fd, const std::str
   return first_bytes;
 }
 
-/// For the record of the layer. A file with holes is read again for it.
+/// Records the content for the layer. A file with holes is read again for it.
 Result<void> LayerWriter::note_written(const sys::Fd& fd, const Place& place, const TarEntry& entry,
                                        uint64_t content) {
   constexpr size_t kEntry = 64;
@@ -305,7 +305,7 @@ Result<void> LayerWriter::add_directory(const Place& place, const TarEntry& entr
   return {};
 }
 
-/// Owner and time of a link or node.
+/// Sets owner and time of a link or node.
 Result<void> LayerWriter::describe_made(const sys::Fd& made, const Place& place,
                                         const TarEntry& entry) {
   if (needs_owner(entry.uid, entry.gid)) {
@@ -315,7 +315,7 @@ Result<void> LayerWriter::describe_made(const sys::Fd& made, const Place& place,
   return sys::set_modified(made, {entry.mtime, entry.mtime_nanoseconds}, place.name);
 }
 
-/// The target is text for the container to resolve; here nobody follows it.
+/// The target is text for the container to resolve; here it is never followed.
 Result<void> LayerWriter::add_symlink(const Place& place, const TarEntry& entry) {
   auto made = sys::make_symlink(entry.link, here(), place.name);
   if (!made.ok() && made.error().kind == Kind::exists) {
@@ -340,7 +340,7 @@ Result<void> LayerWriter::add_hard_link(const Place& place, const TarEntry& entr
   std::string path = join_path(TRY(real_path(*from)), name_of(*target));
   if (hidden && is_device_whiteout(path)) return hide_by_device(place);
   if (hidden) return refuse_entry(place.path, reason + "is not in this layer");
-  // Everything else may have several names, a symbolic link too: linkat(2) follows none.
+  // Everything else may have several names, even a symbolic link: linkat(2) follows none.
   if (S_ISDIR(file->st_mode)) return refuse_entry(place.path, reason + "is a directory");
 
   auto there = TRY(sys::stat_entry(here(), place.name));
@@ -384,7 +384,7 @@ Result<void> LayerWriter::add_node(const Place& place, const TarEntry& entry) {
 Result<void> LayerWriter::finish() {
   levels_.resize(1);
   std::string opaque = opaque_key(*options_);
-  // Children first: a directory may be about to lose the permission to be entered.
+  // Children first: a directory may be about to lose the permission to enter it.
   for (auto item = directories_.rbegin(); item != directories_.rend(); ++item) {
     const auto& [path, facts] = *item;
     auto finished = [&, &path = path, &facts = facts]() -> Result<void> {

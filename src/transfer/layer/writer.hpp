@@ -18,8 +18,8 @@
 
 namespace berth::transfer {
 
-/// Makes the members of a layer's tar below one directory, whatever their names say. Every name is
-/// made from the handle of its parent; the directory must be private to this process.
+/// Makes the members of a layer's tar below one directory, whatever their names are. Every name is
+/// made through the handle of its parent; the directory must be private to this process.
 class LayerWriter final : public LayerSink {
  public:
   static Result<LayerWriter> make(const sys::Fd& root, const UnpackOptions& options);
@@ -27,22 +27,22 @@ class LayerWriter final : public LayerSink {
   /// What was written into each file.
   const WrittenFiles& written() const { return written_; }
 
-  /// Gives directories their owners, modes, marks and times, which wait until all is inside.
+  /// Sets owners, modes, marks and times of directories, which wait until all is inside.
   Result<void> finish() override;
 
  private:
-  /// An open directory of the path that the last entries had in common.
+  /// An open directory on the common path of the last entries.
   struct Level {
     std::string path;
     sys::Fd fd;
   };
-  /// What a directory becomes in the end.
+  /// The final attributes of a directory.
   struct DirectoryFacts {
     uint32_t mode = 0755;
     uint32_t uid = 0;
     uint32_t gid = 0;
     bool opaque = false;
-    bool has_time = false;  ///< false for a parent that no entry describes
+    bool has_time = false;  ///< false for a parent without an entry
     sys::FileTime modified;
     std::vector<std::pair<std::string, std::string>> xattrs;
   };
@@ -83,7 +83,7 @@ class LayerWriter final : public LayerSink {
   std::map<std::string, DirectoryFacts> directories_;
   WrittenFiles written_;
   std::string root_path_;
-  std::vector<sys::IdRange> uids_;  ///< that files can belong to; empty: all, or nobody else
+  std::vector<sys::IdRange> uids_;  ///< owners that files can have; empty: all, or no others
   std::vector<sys::IdRange> gids_;
   uid_t own_uid_ = 0;
   gid_t own_gid_ = 0;

@@ -33,7 +33,7 @@ Result<Place> place_of(const std::string& name) {
   if (slash != name.npos && slash > 0 && slash + 1 < name.size()) {
     return Place{name.substr(0, slash), name.substr(slash + 1)};
   }
-  return make_error(Kind::usage, "registries.toml: " + quote(name) + " is no repository");
+  return make_error(Kind::usage, "registries.toml: " + quote(name) + " is not a repository");
 }
 
 Result<Registry> open_place(Http& http, const Cancel& cancel, const RegistryAccess& access,
@@ -55,7 +55,7 @@ bool is_asked(const RegistryMirror& mirror, const Reference& reference) {
   return true;
 }
 
-/// The mirror's client, if it holds what is wanted.
+/// The mirror's client, if the mirror has the wanted object.
 Result<Registry> open_mirror(Http& http, const Cancel& cancel, const RegistryAccess& access,
                              const std::string& name, Events& events, const Holds& holds) {
   Place place = TRY(place_of(name));
@@ -117,7 +117,7 @@ Result<WholeRegistry> open_whole(Http& http, const Cancel& cancel, const Registr
   size_t slash = std::min(place.find('/'), place.size());
   std::string host = place.substr(0, slash);
   std::string below = place.substr(std::min(slash + 1, place.size()));
-  // However it is spelled.
+  // In any spelling.
   auto of_hub = Reference::parse(host + "/library/x");
   bool hub = of_hub.ok() && of_hub->registry() == "docker.io";
   auto credential =
@@ -172,7 +172,8 @@ Result<Registry> open_source(Http& http, const Cancel& cancel, const RegistryAcc
     auto held = holds(peer);
     if (held.ok()) return std::move(peer);
     TRY(cancel.check());
-    // It has asked the registry, whose word this is: so the nodes of a job fail alike, at once.
+    // That node has asked the registry, which does not have it: so all nodes of a job fail alike,
+    // at once.
     if (held.error().kind == Kind::not_found) return std::move(held).error();
     events.status("Node of this job: " + to_line(held.error()));
   }

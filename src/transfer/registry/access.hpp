@@ -12,41 +12,42 @@
 
 namespace berth::transfer {
 
-/// From what a request says of reaching registries to the objects that do it.
+/// Converts the registry settings of a request into objects.
 HttpOptions http_options(const image::RegistryAccess& access);
 
-/// The files that are read for credentials: the request's own, else the usual ones.
+/// The credential files: the request's own, else the default ones.
 std::vector<std::string> auth_files(const image::RegistryAccess& access);
 
-/// A client of the reference's repository, at the location that the site's rules give it, with the
-/// credential that the files have for it; not yet connected.
-/// Errors: denied (a rule blocks it), usage (a rule makes it no repository), those of the files.
+/// A client of the reference's repository, at the location that the site's rules give, with its
+/// credential from the files; not yet connected.
+/// Errors: denied (a rule blocks it), usage (a rule yields an invalid repository), those of the
+/// files.
 Result<Registry> open_registry(Http& http, const Cancel& cancel,
                                const image::RegistryAccess& access,
                                const image::Reference& reference, Events& events);
 
-/// A registry as a whole, at the place to which the site's rules lead its name.
+/// A registry as a whole, at the location that the site's rules give.
 struct WholeRegistry {
   Registry registry;
-  std::string below;    ///< the path there in which its repositories lie: "hub"; empty: all are its
+  std::string below;    ///< the path prefix of its repositories there: "hub"; empty: none
   bool is_hub = false;  ///< Docker Hub's index, which has a search and no list
-  const image::RegistryRule* rule = nullptr;  ///< which says so
+  const image::RegistryRule* rule = nullptr;  ///< the rule that gave the location
 };
 
-/// A client of the registry `name`, of no repository; connected. Mirrors are not asked.
+/// A client of the registry `name`, without a repository; connected. Ignores mirrors.
 /// Errors: those of open_registry() and Registry::connect().
 Result<WholeRegistry> open_whole(Http& http, const Cancel& cancel,
                                  const image::RegistryAccess& access, const std::string& name,
                                  Events& events);
 
-/// Asks a place whether it has what is wanted.
+/// Checks that a registry has the wanted object.
 using Holds = std::function<Result<void>(Registry& registry)>;
 
-/// The same for who reads: the first mirror that holds it, else the registry itself, which is not
-/// asked; connected.  Errors: those of the registry itself.
+/// The same for reading: the first mirror that holds the object, else the registry itself, without
+/// a check; connected.  Errors: those of the registry itself.
 Result<Registry> open_source(Http& http, const Cancel& cancel, const image::RegistryAccess& access,
                              const image::Reference& reference, Events& events, const Holds& holds);
-/// Of the image that the reference means; machines of the same job are asked before all others.
+/// For the image of the reference; machines of the same job are asked before all others.
 /// Errors: the same.
 Result<Registry> open_source(Http& http, const Cancel& cancel, const image::RegistryAccess& access,
                              const image::Reference& reference, Events& events);
@@ -55,7 +56,7 @@ Result<Registry> open_site_source(Http& http, const Cancel& cancel,
                                   const image::RegistryAccess& access,
                                   const image::Reference& reference, Events& events);
 
-/// How many blobs at once may come from where the reference leads; 0: the rules do not say.
+/// How many blobs the reference's registry may deliver at once; 0: no rule.
 uint32_t connections_to(const image::RegistryAccess& access, const image::Reference& reference);
 
 }  // namespace berth::transfer

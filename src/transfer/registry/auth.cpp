@@ -32,7 +32,7 @@ bool is_token_char(char c) {
          std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
 }
 
-/// Takes tokens, quoted strings and separators off the front of a header value.
+/// Parses tokens, quoted strings and separators from the front of a header value.
 class HeaderReader {
  public:
   explicit HeaderReader(std::string_view text) : text_(text) {}
@@ -79,15 +79,16 @@ Result<Url> checked_realm(const Challenge& challenge, const Url& registry,
   bool both_here = is_loopback(realm.host) && is_loopback(registry.host);
   bool plain_allowed = registry.scheme == "http" && (same_host || both_here);
   if (realm.scheme != "https" && !plain_allowed) {
-    return make_error(Kind::denied, fmt::format("ask '{}' for a token for '{}': credentials would "
-                                                "leave in plain HTTP",
-                                                realm.shown(), name));
+    return make_error(
+        Kind::denied,
+        fmt::format("ask '{}' for a token for '{}': credentials would be sent over plain HTTP",
+                    realm.shown(), name));
   }
   if (is_link_local(realm.host) && !same_host) {
-    return make_error(Kind::denied,
-                      fmt::format("ask '{}' for a token for '{}': a link-local address "
-                                  "is no token server",
-                                  realm.shown(), name));
+    return make_error(
+        Kind::denied,
+        fmt::format("ask '{}' for a token for '{}': a link-local address cannot be a token server",
+                    realm.shown(), name));
   }
   return realm;
 }
@@ -131,8 +132,8 @@ std::string Authenticator::current_authorization(const std::string& scope) const
 Result<void> Authenticator::answer(const HttpResponse& refused, const std::string& scope,
                                    const std::string& used) {
   std::lock_guard lock(mutex_);
-  // Of several threads that were refused with the same authorization, or with none, one finds the
-  // next while the others wait for the lock.
+  // Of several threads that were refused with the same authorization, or with none, one gets a new
+  // one while the others wait for the lock.
   std::string current = current_authorization(scope);
   if (!current.empty() && current != used) return {};
 
@@ -176,7 +177,7 @@ Result<Token> Authenticator::fetch_token(const Challenge& challenge, const HttpR
     return entry == challenge.parameters.end() ? std::string() : entry->second;
   };
   std::string query = "service=" + percent_encode(parameter("service"));
-  // Ours where we have one: it holds all that the whole transfer needs.
+  // Our own scope if there is one: it covers the whole transfer.
   std::string wanted = scope.empty() ? parameter("scope") : scope;
   for (std::string_view one : split_blank(wanted)) query += "&scope=" + percent_encode(one);
 
@@ -215,7 +216,7 @@ Result<Token> Authenticator::fetch_token(const Challenge& challenge, const HttpR
       !value.empty() && value.find_first_of(std::string_view("\r\n\0", 3)) == std::string::npos;
   if (!clean) return make_error(Kind::corrupt, fmt::format("{}: no token in the answer", action));
 
-  // A token that ends within seconds is used once; one that ends much later is not trusted so long.
+  // A token that expires within seconds is used once; a very long life is not trusted.
   std::chrono::seconds life(std::clamp<uint64_t>(answer.expires_in, 10, 3600));
   return Token{std::move(value), std::chrono::steady_clock::now() + life * 9 / 10};
 }

@@ -21,34 +21,33 @@ struct Challenge {
   std::map<std::string, std::string> parameters;  ///< names in lower case
 };
 
-/// Reads one header, which may hold several challenges. What cannot be read is left out.
+/// Parses one header, which may hold several challenges. Skips unreadable ones.
 std::vector<Challenge> parse_challenges(std::string_view header);
 
-/// What a token server's answer gives.
+/// The answer of a token server.
 struct Token {
   std::string value;
   std::chrono::steady_clock::time_point expires;
 };
 
-/// Answers the challenges of one registry with at most one token per scope, which all threads
-/// share.
+/// Answers the challenges of one registry with at most one token per scope, shared by all threads.
 ///
-/// The credential goes nowhere but to the registry itself (basic) and to the token server that it
-/// names (bearer); a realm must be https, or plain HTTP on the registry's own host when that speaks
-/// plain HTTP; link-local addresses, where clouds serve their secrets, are refused.
+/// Sends the credential only to the registry itself (basic) and to the token server that it names
+/// (bearer). A realm must be https, or plain HTTP on the registry's own host when that speaks plain
+/// HTTP; link-local addresses, where clouds serve their secrets, are refused.
 /// Source: distribution spec/auth/token.md.
 class Authenticator {
  public:
-  /// `name` is the registry as the user knows it.
+  /// `name` is the registry in the user's words.
   Authenticator(Http& http, std::string name, std::optional<Credential> credential)
       : http_(http), name_(std::move(name)), credential_(std::move(credential)) {}
 
-  /// The Authorization to send for `scope` ("repository:library/ubuntu:pull"): empty until the
+  /// The Authorization header for `scope` ("repository:library/ubuntu:pull"): empty until the
   /// registry has asked for one.
   std::string authorization(const std::string& scope);
 
   /// Prepares the next authorization() after `refused`, a 401 to a request that carried `used`.
-  /// Errors: denied (no or wrong credentials, a realm that may not have them), unsupported (no
+  /// Errors: denied (no or wrong credentials, a realm that must not get them), unsupported (no
   /// known scheme), and those of Http::perform().
   Result<void> answer(const HttpResponse& refused, const std::string& scope,
                       const std::string& used);

@@ -14,9 +14,9 @@
 namespace berth::transfer {
 namespace {
 
-/// So much is hashed, and given to the reader, at once.
+/// The amount that is hashed, and passed to the reader, at once.
 constexpr uint64_t kPiece = uint64_t{512} << 10;
-/// Whoever waits for less than a piece still sees it move.
+/// A reader that waits for less than a piece still makes progress.
 constexpr uint64_t kWorthHashing = uint64_t{64} << 10;
 constexpr auto kLookForSignals = std::chrono::milliseconds(100);
 
@@ -100,7 +100,7 @@ BlobStream::BlobStream(BlobFetcher& fetcher, const oci::Descriptor& blob, Regist
 
 BlobStream::~BlobStream() {
   std::unique_lock lock(fetcher_.mutex_);
-  if (!good_) fail(make_error(Kind::interrupted, "read a blob that nobody wants any more"));
+  if (!good_) fail(make_error(Kind::interrupted, "read a blob that is no longer needed"));
   readable_.wait(lock, [this] { return connections_ == 0 && !hashing_; });
   std::erase(fetcher_.streams_, this);
   fetcher_.rings_.push_back(std::move(ring_));
@@ -108,7 +108,7 @@ BlobStream::~BlobStream() {
 
 bool BlobStream::wants_connection() const {
   if (error_ || (begun_ && asked_ >= blob_.size)) return false;
-  // What the first answer is decides whether there can be others beside it.
+  // Only the first answer shows whether other parts can be requested.
   if (connections_ > 0 && ranges_ != Ranges::known) return false;
   return std::min(asked_ + fetcher_.limits_.part, blob_.size) <= read_ + ahead_;
 }
@@ -120,7 +120,7 @@ BlobStream::Part& BlobStream::begin_part() {
   return parts_.emplace_back(Part{begin, asked_});  // a deque: it stays where it is
 }
 
-/// By a thread that holds the lock; it is free while the bytes come.
+/// Called with the lock held; it is released while the bytes arrive.
 void BlobStream::fetch_part(std::unique_lock<std::mutex>& lock) {
   Part& part = begin_part();
   BlobPart wanted;
@@ -130,9 +130,10 @@ void BlobStream::fetch_part(std::unique_lock<std::mutex>& lock) {
   wanted.take = [&](std::string_view bytes) { return take(part, bytes); };
   wanted.on_whole = [&]() -> Result<void> {
     std::lock_guard relock(fetcher_.mutex_);
-    // The first part may become the whole only as long as there is no other.
+    // The first part may become the whole blob only while it is the only part.
     if (part.begin > 0 || asked_ > part.end) {
-      return make_error(Kind::corrupt, "check its range: the whole blob instead of a piece");
+      return make_error(Kind::corrupt,
+                        "check its range: the registry sent the whole blob instead of a part");
     }
     ranges_ = Ranges::unsupported;
     asked_ = part.end = blob_.size;
@@ -172,24 +173,24 @@ Result<void> BlobStream::take(Part& part, std::string_view bytes) {
   uint64_t come = come_;
   lock.unlock();
   if (options_.progress) {
-    // Of two connections the one that read the lesser number may come here last.
+    // Of two connections the one with the smaller number may come last here.
     std::lock_guard telling(telling_);
     if (come > told_) options_.progress(told_ = come);
   }
   return {};
 }
 
-/// Only the bytes of a registry that gives the whole at once ever wait: a part is asked for when
+/// Only a registry that sends the whole blob at once makes bytes wait: a part is requested when
 /// there is room for it.
 Result<void> BlobStream::wait_for_room(std::unique_lock<std::mutex>& lock, uint64_t position) {
   while (!error_ && position >= read_ + ahead_) {
     hash_what_follows(lock);
     if (position < read_ + ahead_) break;
     if (fetcher_.threads_.empty()) {
-      return make_error(Kind::unsupported,
-                        "the registry gives whole blobs only, and the system grants no thread to "
-                        "read them meanwhile",
-                        "a higher limit of processes (ulimit -u)");
+      return make_error(
+          Kind::unsupported,
+          "the registry sends only whole blobs, and no thread can be started to read them",
+          "a higher limit of processes (ulimit -u)");
     }
     fetcher_.changed_.wait_for(lock, kLookForSignals);
     TRY(fetcher_.cancel_.check());
@@ -197,7 +198,7 @@ Result<void> BlobStream::wait_for_room(std::unique_lock<std::mutex>& lock, uint6
   return {};
 }
 
-/// A part that is there is forgotten: who brought it does not touch it any more.
+/// Drops finished parts: their connections do not touch them any more.
 uint64_t BlobStream::arrived_in_order() {
   while (!parts_.empty()) {
     const Part& first = parts_.front();
@@ -208,7 +209,7 @@ uint64_t BlobStream::arrived_in_order() {
   return in_order_;
 }
 
-/// One thread at a time, whichever has brought what comes next; the lock is free meanwhile.
+/// One thread at a time: the one that delivered the next bytes; the lock is released meanwhile.
 void BlobStream::hash_what_follows(std::unique_lock<std::mutex>& lock) {
   if (hashing_) return;
   hashing_ = true;
@@ -257,7 +258,7 @@ void BlobStream::drop_unread() {
   fetcher_.changed_.notify_all();
 }
 
-/// Waits until the reader can go on. Where nobody else fetches, it does.
+/// Waits until the reader can continue. If no thread fetches, this one does.
 void BlobStream::wait_for_bytes(std::unique_lock<std::mutex>& lock) {
   while (!error_ && !good_ && (discards_ || hashed_ == read_)) {
     bool alone = fetcher_.threads_.empty();

@@ -24,18 +24,18 @@ namespace berth::transfer {
 
 class BlobStream;
 
-/// Connections on which blobs come, a large one on several at once. Which stream gets the next free
-/// one: that with the fewest, of those the largest.
+/// Connections that fetch blobs, a large one over several at once. The next free connection goes to
+/// the stream with the fewest, among equals to the largest.
 class BlobFetcher {
  public:
   struct Limits {
     size_t connections = 6;
-    uint64_t ahead = uint64_t{32} << 20;  ///< bytes of each stream that wait in memory for a reader
-    uint64_t part = uint64_t{8} << 20;    ///< that one connection brings at a time; at most `ahead`
+    uint64_t ahead = uint64_t{32} << 20;  ///< bytes of a stream that wait in memory for its reader
+    uint64_t part = uint64_t{8} << 20;    ///< bytes that one connection fetches; at most `ahead`
   };
 
   BlobFetcher(Limits limits, const Cancel& cancel);
-  ~BlobFetcher();  ///< after all of its streams
+  ~BlobFetcher();  ///< its streams have to end before
   BlobFetcher(const BlobFetcher&) = delete;
   BlobFetcher& operator=(const BlobFetcher&) = delete;
 
@@ -49,50 +49,50 @@ class BlobFetcher {
 
   const Limits limits_;
   const Cancel& cancel_;
-  std::mutex mutex_;  // guards what follows, and the streams
+  std::mutex mutex_;  // guards the following members, and the streams
   std::condition_variable changed_;
   std::vector<BlobStream*> streams_;
-  std::vector<Ring> rings_;  // of streams that have ended: their memory is at hand
+  std::vector<Ring> rings_;  // of ended streams: buffers for reuse
   bool stopped_ = false;
   std::vector<std::jthread> threads_;
 };
 
-/// The bytes of one blob in order, as they come. They are hashed on the way; the end is reached
-/// only when the digest holds, so what was made of the bytes until then is thrown away else.
-/// Where the system grants no threads, the reader fetches.
+/// The bytes of one blob in order, as they arrive. They are hashed meanwhile; the end is reported
+/// only if the digest is right. Otherwise the caller discards what it made of the bytes. Where the
+/// system grants no threads, the reader fetches.
 class BlobStream {
  public:
-  /// As Registry::get_blob(), of this blob; any thread may call it, several at once.
+  /// As Registry::get_blob(), for this blob; called from several threads at once.
   using Fetch = std::function<Result<void>(BlobPart part)>;
   struct Options {
-    const sys::Fd* copy = nullptr;  ///< an empty file that gets the bytes, too
-    ByteProgress progress = {};     ///< how many have come
-    std::string action = {};  ///< "read blob …", for the error that its digest does not hold
+    const sys::Fd* copy = nullptr;  ///< an empty file that receives the bytes, too
+    ByteProgress progress = {};     ///< receives the number of bytes that have arrived
+    std::string action = {};        ///< "read blob …", for the error about a wrong digest
   };
 
   BlobStream(BlobFetcher& fetcher, const oci::Descriptor& blob, Fetch fetch, Options options);
   /// From a registry.
   BlobStream(BlobFetcher& fetcher, const oci::Descriptor& blob, Registry& registry,
              Options options);
-  /// Stops what is on its way.
+  /// Cancels running fetches.
   ~BlobStream();
   BlobStream(const BlobStream&) = delete;
   BlobStream& operator=(const BlobStream&) = delete;
 
-  /// The next bytes, none at the end; those before are no longer valid. One thread reads.
+  /// The next bytes, empty at the end; invalidates the previous ones. For one thread.
   /// Errors: those of the fetch; corrupt (the digest); io (of the copy); interrupted.
   Result<std::string_view> next();
 
-  /// Lets go of what the reader did not want and waits for the end.  Errors: as next().
+  /// Discards unread bytes and waits for the end.  Errors: as next().
   Result<void> finish();
 
   bool arrived() const;  ///< all of it
-  bool failed() const;   ///< next() and finish() give an error
+  bool failed() const;   ///< next() and finish() will return an error
 
  private:
   friend class BlobFetcher;
 
-  /// What one connection brings.
+  /// The range that one connection fetches.
   struct Part {
     uint64_t begin;
     uint64_t end;
@@ -120,21 +120,21 @@ class BlobStream {
   Options options_;
   const uint64_t ahead_;
   BlobFetcher::Ring ring_;  // the byte at position p is at p modulo its size
-  Sha256 sha_;              // of whom `hashing_` says is at it
+  Sha256 sha_;              // owned by the thread that `hashing_` names
 
   // Under the fetcher's lock.
   std::condition_variable readable_;
-  std::deque<Part> parts_;  // on their way, or here behind one that is; in order
+  std::deque<Part> parts_;  // in transfer, or complete behind one that is; in order
   Ranges ranges_ = Ranges::unknown;
   uint64_t asked_ = 0;  // where the next part begins
   bool begun_ = false;
   uint64_t come_ = 0;      // bytes of all parts
   std::mutex telling_;     // guards told_, and the calls
-  uint64_t told_ = 0;      // the most that progress was told
-  uint64_t in_order_ = 0;  // all before this have come
-  uint64_t hashed_ = 0;    // and were hashed: they may be read
-  uint64_t read_ = 0;      // and were read: their room is free
-  uint64_t given_ = 0;     // of what the reader holds, from read_ on
+  uint64_t told_ = 0;      // the highest value reported to progress
+  uint64_t in_order_ = 0;  // all bytes before this have arrived
+  uint64_t hashed_ = 0;    // and are hashed: they may be read
+  uint64_t read_ = 0;      // and are read: their room is free
+  uint64_t given_ = 0;     // held by the reader, from read_ on
   size_t connections_ = 0;
   bool hashing_ = false;
   bool discards_ = false;

@@ -28,13 +28,13 @@ Result<Registry*> BlobSource::registry_of(const oci::Descriptor& blob) {
   }
   if (error) {
     return std::move(*error).with_context(
-        "cannot fetch again what is only unpacked in the store (berth pull --keep-blobs keeps it)");
+        "cannot fetch again a layer that is only kept unpacked in the store (berth pull "
+        "--keep-blobs keeps it)");
   }
-  return make_error(
-      Kind::not_found,
-      fmt::format("find blob '{}': it is not kept, and nobody knows where it came from",
-                  blob.digest.text()),
-      "berth pull --keep-blobs; or import, load or build the image again");
+  return make_error(Kind::not_found,
+                    fmt::format("find blob '{}': it is not kept, and its registry is not known",
+                                blob.digest.text()),
+                    "berth pull --keep-blobs; or import, load or build the image again");
 }
 
 Result<Registry*> BlobSource::find_at(const image::Reference& origin, const Digest& blob) {
@@ -63,7 +63,7 @@ Result<sys::Fd> BlobSource::open(const oci::Descriptor& blob) {
   BlobFetcher fetcher({}, cancel_);
   BlobStream stream(fetcher, blob, *registry, {.copy = &file.fd()});
   TRY(stream.finish());
-  // The file's name goes at once, its bytes with the descriptor.
+  // The file's name is removed at once, its bytes with the descriptor.
   return sys::duplicate(file.fd());
 }
 

@@ -19,28 +19,28 @@
 
 namespace berth::transfer {
 
-/// The packed layers of the store's images. What is unpacked is not kept packed, too: it comes from
-/// where it was pulled, when somebody wants the very bytes. Any thread may call it.
+/// The compressed layers of the store's images. An unpacked layer is not kept compressed too: the
+/// original bytes are fetched again from its registry when needed. Thread-safe.
 class BlobSource {
  public:
   BlobSource(const image::Store& store, const image::RegistryAccess& access, Events& events,
              Cancel& cancel);
 
   /// A registry that has the blob now. It lives as long as this object.
-  /// Errors: not_found (nobody knows where it came from, or it is there no more), those of reaching
-  /// the registry.
+  /// Errors: not_found (the origin is unknown, or does not have it any more), those of reaching the
+  /// registry.
   Result<Registry*> registry_of(const oci::Descriptor& blob);
 
-  /// The whole blob, verified, open for reading: the store's file, or one that goes with its
-  /// descriptor.  Errors: as registry_of() and Registry::get_blob(); corrupt.
+  /// The whole blob, verified, open for reading: the store's file, or an unnamed copy.  Errors: as
+  /// registry_of() and Registry::get_blob(); corrupt.
   Result<sys::Fd> open(const oci::Descriptor& blob);
 
  private:
   /// A repository that images came from.
   struct Origin {
-    std::mutex mutex;                             // guards what follows; held while it is asked
-    std::vector<std::unique_ptr<Registry>> open;  // itself, mirrors among them
-    std::optional<Error> unreachable;             // it is not asked again
+    std::mutex mutex;                             // guards the next members; held while connecting
+    std::vector<std::unique_ptr<Registry>> open;  // itself and mirrors
+    std::optional<Error> unreachable;             // set: do not try again
   };
   Result<Registry*> find_at(const image::Reference& origin, const Digest& blob);
 
@@ -49,7 +49,7 @@ class BlobSource {
   Events& events_;
   Cancel& cancel_;
   Http http_;
-  std::mutex mutex_;                       // guards what follows, not what is in it
+  std::mutex mutex_;                       // guards the following map, not its elements
   std::map<std::string, Origin> origins_;  // by "registry/repository"
 };
 

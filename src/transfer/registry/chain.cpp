@@ -12,7 +12,7 @@ Result<std::vector<Registry>> open_peers(Http& http, const Cancel& cancel,
   std::vector<Registry> peers;
   if (!access.peers || access.peers->reference != reference.canonical()) return peers;
   for (const std::string& address : access.peers->addresses) {
-    // That it has to wait is no news, and comes once a second.
+    // A notice about waiting would come once a second.
     auto silent = [](const std::string&) {};
     peers.push_back(TRY(Registry::make(http, cancel, address, reference.repository(), {}, silent)));
     peers.back().connect_to_peer();
@@ -28,14 +28,14 @@ Result<Registry*> Chain::at(size_t place) {
   std::lock_guard lock(mutex_);
   if (registry_) return registry_.get();
   if (!peers_.empty()) {
-    log_.warn("no node of this job gives the image any more; asking the registry instead");
+    log_.warn("no node of this job sends the image any more; asking the registry instead");
   }
   registry_ = std::make_unique<Registry>(TRY(open_()));
   return registry_.get();
 }
 
-/// Whether the place behind `place` may be asked. A place that does not have something may have
-/// something else; one that does not answer is left alone by all who ask.
+/// Whether to ask the source after `place`. A source that lacks one object may have another; one
+/// that does not answer is skipped from now on.
 bool Chain::goes_on(size_t place, const Error& error) {
   if (cancel_.requested() || error.kind == Kind::interrupted) return false;
   if (error.kind != Kind::io) return true;
@@ -46,11 +46,11 @@ bool Chain::goes_on(size_t place, const Error& error) {
 
 void Chain::distrust(const Error& error) {
   if (first_.exchange(peers_.size()) == peers_.size()) return;
-  log_.warn("a node of this job gave damaged bytes: " + to_line(error));
+  log_.warn("a node of this job sent damaged data: " + to_line(error));
 }
 
 Result<void> Chain::get_blob(const oci::Descriptor& blob, BlobPart part) {
-  std::optional<Error> refused;  // by who takes the bytes: nobody else gives him others
+  std::optional<Error> refused;  // by the receiver of the bytes: other sources have the same
   bool answered = part.answered;
   auto fetch = [&](Registry& place) -> Result<void> {
     BlobPart rest;

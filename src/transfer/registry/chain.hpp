@@ -20,31 +20,32 @@
 
 namespace berth::transfer {
 
-/// The machines of `access.peers`, where `reference` is the image that they have.
-/// Errors: usage (an address that is none).
+/// The machines of `access.peers`, if `reference` is their image.
+/// Errors: usage (an invalid address).
 Result<std::vector<Registry>> open_peers(Http& http, const Cancel& cancel,
                                          const image::RegistryAccess& access,
                                          const image::Reference& reference);
 
-/// Several places that have one image: machines of the same job, and at the end the registry, which
-/// is not looked for before it is needed. What one does not give the next is asked for; one that
-/// was lost is not asked again. Any thread.
+/// Several sources of one image: machines of the same job, and last the registry, which is not
+/// contacted before it is needed. What one does not deliver is requested from the next; a lost one
+/// is not asked again. Thread-safe.
 class Chain {
  public:
   using Open = std::function<Result<Registry>()>;
 
-  /// `registry` gives the last one; `log` is told when it comes to that although there are others.
+  /// `registry` opens the last one; a line in `log` says when it is used although there are others.
   Chain(std::vector<Registry> peers, Open registry, const Cancel& cancel, Log& log);
 
   bool has_peers() const { return !peers_.empty(); }
 
-  /// As Registry::get_blob(). What of a part has come from one place is not asked for at the next.
+  /// As Registry::get_blob(). Bytes that one source has delivered are not requested from the next.
   Result<void> get_blob(const oci::Descriptor& blob, BlobPart part);
 
-  /// After damaged bytes, which may have come to all nodes: only the registry is asked from now on.
+  /// Call after damaged bytes, which may have reached all nodes: from now on only the registry is
+  /// asked.
   void distrust(const Error& error);
 
-  /// The first answer of `ask(Registry&)` that is no error, else the last error.
+  /// The first result of `ask(Registry&)` that is no error, else the last error.
   template <class Ask>
   auto ask(Ask ask) -> decltype(ask(std::declval<Registry&>())) {
     for (size_t i = first_;; ++i) {
@@ -62,8 +63,8 @@ class Chain {
   const Open open_;
   const Cancel& cancel_;
   Log& log_;
-  std::atomic<size_t> first_{0};  // those before it were lost
-  std::mutex mutex_;              // guards what follows; held while the registry is looked for
+  std::atomic<size_t> first_{0};  // earlier ones were lost
+  std::mutex mutex_;              // guards the following members; held while connecting
   std::unique_ptr<Registry> registry_;
 };
 

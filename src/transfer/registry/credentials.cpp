@@ -39,7 +39,7 @@ void fields(V& v, AuthEntry& e) {
   v.rest(e.rest);
 }
 
-/// What we know of docker's config.json and podman's auth.json; the rest is kept.
+/// The known members of docker's config.json and podman's auth.json; the others are kept.
 struct AuthFile {
   std::map<std::string, AuthEntry> auths;
   std::string creds_store;
@@ -54,7 +54,7 @@ void fields(V& v, AuthFile& f) {
   v.rest(f.rest);
 }
 
-/// What docker-credential-NAME reads and writes.
+/// The input and output of docker-credential-NAME.
 struct HelperAnswer {
   std::string server_url;
   std::string username;
@@ -159,7 +159,7 @@ Error helper_failure(const std::string& name, const std::string& verb,
 Result<std::optional<Credential>> ask_helper(const std::string& name, const std::string& registry) {
   sys::CommandOutput output = TRY(run_helper(name, "get", credential_key(registry) + "\n"));
   if (output.status.shell_code() != 0) {
-    // docker-credential-helpers: the one message that means "I have none".
+    // docker-credential-helpers: the one message for a missing credential.
     if (output.out.find("credentials not found") != std::string::npos) {
       return std::optional<Credential>();
     }
@@ -176,7 +176,7 @@ Result<std::optional<Credential>> ask_helper(const std::string& name, const std:
   return std::optional<Credential>(std::move(credential));
 }
 
-/// Nothing where the entry only says that a helper has the credential.
+/// Nothing if the entry only says that a helper has the credential.
 std::optional<Credential> entry_credential(const AuthEntry& entry) {
   Credential credential{entry.username, entry.password, entry.identity_token};
   if (!entry.auth.empty()) {
@@ -215,7 +215,7 @@ Result<std::optional<Credential>> find_in_file(const std::string& path, const st
   return find_entry(*file, registry, repository);
 }
 
-/// Takes every entry of the registry itself (not of paths below it) out of the file.
+/// Removes every entry of the registry itself (not of paths below it) from the file.
 bool drop_entries(AuthFile& file, const std::string& registry) {
   return std::erase_if(file.auths,
                        [&](const auto& item) { return normal_key(item.first) == registry; }) > 0;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMostPem = size_t{1} << 20;
 
-/// The host of "host:5000/path", as a URL has it.
+/// The host of "host:5000/path", in a URL's form.
 std::string host_of(std::string_view location) {
   return to_lower(location.substr(0, location.find('/')));
 }
@@ -22,7 +22,7 @@ bool names(std::string_view host, const Url& url) {
   return is_host(host, url) || (host == "docker.io" && url.host == "registry-1.docker.io");
 }
 
-/// Whether what the rule says of its host is said of this one.
+/// Whether the rule applies to this host.
 bool is_about(const image::RegistryRule& rule, const Url& url) {
   const std::string& own = rule.location.empty() ? rule.prefix : rule.location;
   return names(host_of(own), url) ||
@@ -31,7 +31,7 @@ bool is_about(const image::RegistryRule& rule, const Url& url) {
          });
 }
 
-/// A machine of the same job is no proxy's business.
+/// A machine of the same job is reached without a proxy.
 bool is_peer(const image::RegistryAccess& access, const Url& url) {
   return access.peers && std::ranges::any_of(access.peers->addresses, [&](const std::string& one) {
            return is_host(one, url);
@@ -41,7 +41,7 @@ bool is_peer(const image::RegistryAccess& access, const Url& url) {
 /// containers-certs.d(5): every *.crt is an authority, a *.cert needs a *.key of the same name.
 Result<void> read_directory(const std::string& path, HostOptions& options) {
   auto listed = sys::list_directory(sys::cwd(), path);
-  // Somebody else's certificates, for him alone.
+  // Certificates that only another user may read.
   if (!listed.ok() && listed.error().kind == Kind::denied) return {};
   std::vector<std::string> files = TRY(std::move(listed));
   std::ranges::sort(files);
@@ -52,9 +52,9 @@ Result<void> read_directory(const std::string& path, HostOptions& options) {
     } else if (name.ends_with(".cert") && options.tls_certificate.empty()) {
       std::string key = file.substr(0, file.size() - 5) + ".key";
       if (!TRY(sys::stat_entry(sys::cwd(), key))) {
-        return make_error(Kind::usage, fmt::format("use the certificate '{}': its key '{}' is not "
-                                                   "there",
-                                                   file, key));
+        return make_error(
+            Kind::usage,
+            fmt::format("use the certificate '{}': its key '{}' does not exist", file, key));
       }
       options.tls_certificate = file;
       options.tls_key = key;

@@ -13,16 +13,15 @@
 
 namespace berth::transfer {
 
-/// What the site's rules and its directories of certificates say of hosts; any thread may ask.
-/// A rule counts for the host of its location and for those of its mirrors. Where it names no
-/// files, those of the first directory that has one called HOST:PORT or HOST are taken.
+/// Options of hosts from the site's rules and its certificate directories; thread-safe. A rule
+/// applies to the host of its location and to those of its mirrors. If it names no files, those of
+/// the first directory with a subdirectory HOST:PORT or HOST are used.
 /// Source: containers-certs.d(5), docker's "Verify repository client with certificates".
 class HostFiles {
  public:
   explicit HostFiles(const image::RegistryAccess& access) : access_(access) {}
 
-  /// Errors: not_found, denied (a file that is named cannot be read), usage (a certificate without
-  /// its key).
+  /// Errors: not_found, denied (an unreadable file), usage (a certificate without its key).
   Result<HostOptions> options_of(const Url& url);
 
  private:

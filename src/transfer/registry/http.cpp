@@ -23,7 +23,7 @@ constexpr size_t kMaxRefusalBytes = 64 << 10;
 constexpr int kMaxRedirects = 10;
 constexpr std::chrono::seconds kUploadStall{300};  // a registry may move a blob before it answers
 
-/// What the callbacks of one exchange share.
+/// The state that the callbacks of one exchange share.
 struct Exchange {
   const HttpRequest& request;
   const Cancel& cancel;
@@ -33,7 +33,7 @@ struct Exchange {
   uint64_t body_bytes = 0;
   uint64_t upload_offset = 0;
   std::optional<Error> error = {};  // why a callback ended it
-  bool enough = false;              // a callback ended it, and what came is the answer
+  bool enough = false;              // a callback ended it, and the bytes so far are the answer
 };
 
 size_t stop(Exchange& exchange, Error error) {
@@ -45,8 +45,9 @@ size_t on_header(char* data, size_t, size_t size, void* user) {
   auto& exchange = *static_cast<Exchange*>(user);
   exchange.header_bytes += size;
   if (exchange.header_bytes > kMaxHeaderBytes) {
-    return stop(exchange, make_error(Kind::corrupt, fmt::format("read '{}': headers above 256 KiB",
-                                                                exchange.response.url.shown())));
+    return stop(exchange,
+                make_error(Kind::corrupt, fmt::format("read '{}': headers of more than 256 KiB",
+                                                      exchange.response.url.shown())));
   }
   std::string_view line = trim({data, size});
   if (line.starts_with("HTTP/")) {  // a new answer, after an interim one
@@ -72,7 +73,7 @@ size_t on_body(char* data, size_t, size_t size, void* user) {
     size_t room = kMaxRefusalBytes - std::min(kMaxRefusalBytes, response.body.size());
     response.body.append(data, std::min(room, size));
     if (size <= room) return size;
-    exchange.enough = true;  // what refuses without end is an answer all the same
+    exchange.enough = true;  // an endless error page is an answer too
     return CURL_WRITEFUNC_ERROR;
   }
   if (exchange.request.sink) {
@@ -82,7 +83,7 @@ size_t on_body(char* data, size_t, size_t size, void* user) {
   exchange.body_bytes += size;
   if (exchange.body_bytes > exchange.request.max_body) {
     return stop(exchange, make_error(Kind::corrupt,
-                                     fmt::format("read '{}': the answer is above {} bytes",
+                                     fmt::format("read '{}': the answer is longer than {} bytes",
                                                  response.url.shown(), exchange.request.max_body)));
   }
   response.body.append(data, size);
@@ -118,13 +119,13 @@ Result<void> check_sent(const Url& url, Nearness from, std::string_view address)
   if (may_send(from, to)) return {};
   std::string by_name = address == url.host ? "" : fmt::format(" ({})", address);
   return make_error(Kind::denied,
-                    fmt::format("go on to '{}'{}, where the registry sends us: that is an address "
-                                "for this {} alone, and the registry is elsewhere",
+                    fmt::format("follow the registry's redirect to '{}'{}: that is an address only "
+                                "for this {}, and the registry is not on it",
                                 url.shown(), by_name, to == Nearness::machine ? "machine" : "link"),
                     "the registry has to name an address that other machines can reach");
 }
 
-/// Before anything is asked of a host, also on a connection that was kept.
+/// Before a request is sent, also on a kept connection.
 int on_connected(void* user, char* address, char*, int, int) {
   auto& exchange = *static_cast<Exchange*>(user);
   auto checked = check_sent(exchange.response.url, *exchange.sent_from, address);
@@ -133,7 +134,7 @@ int on_connected(void* user, char* address, char*, int, int) {
   return CURL_PREREQFUNC_ABORT;
 }
 
-/// Whether another host may connect in our place: then its address is the one that we see.
+/// Whether a proxy may connect instead: then the visible address is the proxy's.
 bool may_have_proxy(const Url& url, const HostOptions& host) {
   if (!host.proxy.empty()) return host.proxy != "none";
   if (is_loopback(url.host)) return false;
@@ -145,7 +146,7 @@ bool may_have_proxy(const Url& url, const HostOptions& host) {
   });
 }
 
-/// Where the host is that a connection led to; one of this machine's own addresses is this machine.
+/// The nearness of the connected host; any of this machine's own addresses is this machine.
 Nearness nearness_of_peer(CURL* handle, const Url& url, const HostOptions& host) {
   if (may_have_proxy(url, host)) return nearness(url.host);
   const char* theirs = nullptr;
@@ -183,7 +184,7 @@ void set_shared_key(CURL* handle, std::string& key) {
   set(CURLOPT_SSL_CTX_DATA, &key);
 }
 
-/// `host` is read until the exchange is over. `replaced_ca`: no other authorities count.
+/// `host` is read until the exchange is over. `replaced_ca`: only those authorities count.
 void set_host_options(CURL* handle, const Url& url, HostOptions& host, bool replaced_ca) {
   auto set = [handle](CURLoption option, auto value) { curl_easy_setopt(handle, option, value); };
   bool direct = host.proxy.empty() ? is_loopback(url.host) : host.proxy == "none";
@@ -202,7 +203,7 @@ void set_host_options(CURL* handle, const Url& url, HostOptions& host, bool repl
   set(CURLOPT_SSLKEY, host.tls_key.empty() ? host.tls_certificate.c_str() : host.tls_key.c_str());
 }
 
-/// Of a machine without ca-certificates: a handshake cannot even begin with a file that is missing.
+/// For a machine without ca-certificates: with a missing file the handshake cannot even begin.
 bool lacks_authorities(CURL* handle) {
   const char* file = nullptr;
   curl_easy_getinfo(handle, CURLINFO_CAINFO, &file);
@@ -215,7 +216,7 @@ std::string certificate_hint(CURL* handle, const Url& url) {
                      host_and_port(url));
 }
 
-/// The error of a curl code that ends the matter, or none where another try may help.
+/// The error of a final curl code, or none if a retry may help.
 std::optional<Error> final_error(CURLcode code, CURL* handle, const char* detail, const Url& url) {
   std::string text = *detail != '\0' ? detail : curl_easy_strerror(code);
   switch (code) {
@@ -245,20 +246,20 @@ std::optional<Error> final_error(CURLcode code, CURL* handle, const char* detail
                         fmt::format("read the CA file for '{}': {}", host_and_port(url), text));
     case CURLE_SSL_CONNECT_ERROR:
       return make_error(
-          Kind::unsupported, fmt::format("speak TLS with '{}': {}", host_and_port(url), text),
-          fmt::format("--insecure-registry {}, if it speaks plain HTTP", host_and_port(url)));
+          Kind::unsupported, fmt::format("use TLS with '{}': {}", host_and_port(url), text),
+          fmt::format("--insecure-registry {}, if it uses plain HTTP", host_and_port(url)));
     default:
       return std::nullopt;
   }
 }
 
-/// Another program may have the port of one that has ended.
+/// Another program may have got the port of a peer that has ended.
 Error no_peer(const char* detail, const Url& url) {
   return make_error(Kind::io, fmt::format("speak with '{}' as a node of this job: {}",
                                           host_and_port(url), detail));
 }
 
-/// Whether a host that was there a moment ago may well be there again in another.
+/// Whether a host that answered a moment ago may be back in another.
 bool is_unreachable(CURLcode code) {
   return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY ||
          code == CURLE_COULDNT_CONNECT || code == CURLE_SSL_CONNECT_ERROR;
@@ -268,7 +269,7 @@ Error broken_error(CURLcode code, const char* detail, const Url& url) {
   std::string reason;
   switch (code) {
     case CURLE_OPERATION_TIMEDOUT:
-      reason = "nothing, or too little, came for too long";
+      reason = "no data, or too little, arrived for too long";
       break;
     case CURLE_GOT_NOTHING:
       reason = "the connection was closed without an answer";
@@ -280,10 +281,10 @@ Error broken_error(CURLcode code, const char* detail, const Url& url) {
       reason = *detail != '\0' ? detail : curl_easy_strerror(code);
   }
   return make_error(Kind::io, fmt::format("read '{}': {}", url.shown(), reason),
-                    "the same command again, when the network is back");
+                    "the same command again, when the network works");
 }
 
-/// The method of the request, and the body that it sends.
+/// Sets the method of the request, and its body.
 void set_method(CURL* handle, Exchange& exchange) {
   auto set = [handle](CURLoption option, auto value) { curl_easy_setopt(handle, option, value); };
   const HttpRequest& request = exchange.request;
@@ -306,7 +307,7 @@ void set_method(CURL* handle, Exchange& exchange) {
 
 }  // namespace
 
-/// Handles with their kept connections, one for each exchange that runs.
+/// Handles with their kept connections, one for each running exchange.
 class Http::Pool {
  public:
   Pool() { curl_global_init(CURL_GLOBAL_DEFAULT); }
@@ -373,12 +374,12 @@ Result<HttpResponse> Http::perform(const HttpRequest& request) {
     Url next = TRY_CTX(resolve_url(hop.url, std::string(*location)),
                        fmt::format("cannot follow the redirect of '{}'", hop.url.shown()));
     if (hop.url.scheme == "https" && next.scheme == "http") {
-      return make_error(Kind::denied,
-                        fmt::format("follow the redirect from '{}' to '{}': it leaves "
-                                    "HTTPS for plain HTTP",
-                                    hop.url.shown(), next.shown()));
+      return make_error(
+          Kind::denied,
+          fmt::format("follow the redirect from '{}' to '{}': it goes from HTTPS to plain HTTP",
+                      hop.url.shown(), next.shown()));
     }
-    // Once dropped it stays dropped: a hop that comes back was chosen by the other host.
+    // Once dropped it stays dropped: the other host chose a redirect back.
     hop.authorized = hop.authorized && next.origin() == request.url.origin();
     hop.url = std::move(next);
     hop.sent_from = response.from;
@@ -404,7 +405,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Hop& hop) 
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_FOLLOWLOCATION, 0L);
   set(CURLOPT_NOSIGNAL, 1L);
-  // One stream a connection: HTTP/2's windows only slow down a few large blobs.
+  // One stream per connection: HTTP/2's windows would slow down a few large blobs.
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   set(CURLOPT_USERAGENT, "berth/0.1");
   set(CURLOPT_ERRORBUFFER, detail);
@@ -415,7 +416,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Hop& hop) 
   set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(options_.connect_timeout.count()));
   set(CURLOPT_LOW_SPEED_LIMIT, 1024L);
   set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(stall.count()));
-  // What fits into memory is short: a host that drips it would hold us for an hour.
+  // Answers that fit into memory are short: a host that drips one would block us for an hour.
   bool is_document = request.sink == nullptr && !uploads;
   set(CURLOPT_TIMEOUT, is_document ? static_cast<long>(2 * stall.count()) : 0L);
 
@@ -424,7 +425,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Hop& hop) 
     set(CURLOPT_CAINFO, options_.tls_ca->c_str());
     set(CURLOPT_CAPATH, static_cast<char*>(nullptr));
   } else if (lacks_authorities(handle)) {
-    set(CURLOPT_CAINFO, static_cast<char*>(nullptr));  // whoever speaks plain HTTP is found to
+    set(CURLOPT_CAINFO, static_cast<char*>(nullptr));  // so that plain HTTP is still detected
   }
   if (!host.shared_key.empty()) {
     set_shared_key(handle, host.shared_key);

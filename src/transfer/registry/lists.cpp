@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a registry lists: tags, repositories, referrers.
+// The lists of a registry: tags, repositories, referrers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@ namespace {
 constexpr size_t kMaxQuery = 8192;
 
 struct Link {
-  std::string_view target;      ///< what stands between '<' and '>'
-  std::string_view parameters;  ///< what follows, to the next link
+  std::string_view target;      ///< the text between '<' and '>'
+  std::string_view parameters;  ///< the text up to the next link
 };
 
 std::vector<Link> links_in(std::string_view header) {
@@ -39,7 +39,7 @@ bool is_next(const Link& link) {
   });
 }
 
-/// What follows '?'; nothing where that can stand in no request.
+/// The text after '?'; nothing if it cannot be part of a request.
 std::optional<std::string> query_of(std::string_view target) {
   size_t mark = target.find('?');
   if (mark == target.npos) return std::nullopt;
@@ -50,7 +50,7 @@ std::optional<std::string> query_of(std::string_view target) {
   return std::string(query);
 }
 
-/// What registries say of an address that they do not know differs.
+/// Registries differ in their status for an unknown path.
 bool is_unknown(int status) {
   return status == 400 || status == 404 || status == 405 || status == 406 || status == 501;
 }
@@ -65,7 +65,7 @@ Result<std::optional<std::string>> next_page(const HttpResponse& response) {
       if (query) return query;
       return make_error(Kind::corrupt,
                         "find the page after it: " + quote(link.target.substr(0, 200)) +
-                            " is no address with a query");
+                            " is not an address with a query");
     }
   }
   return std::optional<std::string>();

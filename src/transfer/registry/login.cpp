@@ -10,7 +10,7 @@
 namespace berth::transfer {
 namespace {
 
-/// What people type: "", "docker.io", "https://index.docker.io/v1/", "localhost:5000".
+/// Names that users type: "", "docker.io", "https://index.docker.io/v1/", "localhost:5000".
 std::string registry_name(std::string_view typed) {
   for (std::string_view scheme : {"https://", "http://"}) {
     if (typed.starts_with(scheme)) typed.remove_prefix(scheme.size());

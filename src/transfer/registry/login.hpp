@@ -7,13 +7,13 @@
 
 namespace berth::transfer {
 
-/// Checks the credential at the registry and files it; docker's "Login Succeeded" is the status.
+/// Checks the credential at the registry and stores it; the status is docker's "Login Succeeded".
 /// Errors: usage, not_found, denied (wrong user name or password), io.
 Result<image::TransferResult> login(const image::LoginRequest& request, const EventSink& events,
                                     Cancel& cancel);
 
-/// Takes the registry's credential out of every file and helper; docker's words are the status.
-/// Errors: denied, io, corrupt (a file that is not what docker writes).
+/// Removes the registry's credential from every file and helper; the status is docker's.
+/// Errors: denied, io, corrupt (a file that has not docker's format).
 Result<image::TransferResult> logout(const image::LogoutRequest& request);
 
 }  // namespace berth::transfer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a registry answers to a request for a part of a blob.
+// Parses a registry's answers to requests for a part of a blob.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,13 +17,13 @@
 
 namespace berth::transfer {
 
-/// Bytes [begin, end) of a blob, and who takes them.
+/// Bytes [begin, end) of a blob, and their receiver.
 struct BlobPart {
   uint64_t begin = 0;
   uint64_t end = 0;
-  bool answered = false;  ///< for this blob the registry has: that it is gone now is a lost line
+  bool answered = false;  ///< the registry has answered for it: a 404 now means a lost connection
   std::function<Result<void>(std::string_view bytes)> take;  ///< each byte once, in order
-  /// Told before the first byte where the registry gives only the whole blob: `end` is then the end
+  /// Called before the first byte if the registry sends only the whole blob: `end` is then the end
   /// of the blob.
   std::function<Result<void>()> on_whole = {};
 };
@@ -31,14 +31,14 @@ struct BlobPart {
 /// The first byte of "bytes 100-199/200". Source: RFC 9110 section 14.4.
 std::optional<uint64_t> parse_content_range_start(std::string_view value);
 
-/// The answers that bring a part of a blob: gives on every byte once, in order.
+/// Reassembles a part of a blob from answers: passes on every byte once, in order.
 class PartReader {
  public:
   PartReader(const oci::Descriptor& blob, BlobPart& part) : blob_(blob), part_(part) {}
 
   uint64_t next() const { return next_; }
   uint64_t end() const { return part_.end; }
-  /// Of a Range header; empty: none is needed.
+  /// The Range header; empty: none is needed.
   std::string range() const {
     if (next_ == 0 && end() == blob_.size) return "";
     return end() == blob_.size ? fmt::format("bytes={}-", next_)
@@ -66,7 +66,8 @@ class PartReader {
   }
 
  private:
-  /// A registry may answer a Range with the piece or, not knowing Range, with the whole.
+  /// A registry may answer a Range request with the range or, without Range support, with the
+  /// whole.
   Result<void> begin(const HttpResponse& head) {
     if (head.status != 206) {
       at_ = 0;
@@ -77,13 +78,14 @@ class PartReader {
     at_ = next_;
     std::string_view range = head.header("content-range").value_or("");
     if (parse_content_range_start(range) == next_) return {};
-    return make_error(Kind::corrupt, "check its range: another piece than the one asked for");
+    return make_error(Kind::corrupt,
+                      "check its range: the registry sent another part than requested");
   }
 
   const oci::Descriptor& blob_;
   BlobPart& part_;
   uint64_t next_ = part_.begin;  ///< the first byte that has not come
-  uint64_t at_ = 0;              ///< where the answer is
+  uint64_t at_ = 0;              ///< the offset of the answer
   bool begun_ = false;
   bool ranges_ = true;
 };

@@ -21,7 +21,7 @@ constexpr std::string_view kEmptyBlob = "{}";
 constexpr size_t kMaxEmbeddedBlob = size_t{96} << 10, kMaxEmbeddedManifest = size_t{160} << 10;
 constexpr int kTagAttempts = 5;
 
-/// A descriptor that may bring what it describes.
+/// A descriptor that may embed its content.
 struct Embedded {
   std::string media_type;
   Digest digest;
@@ -72,7 +72,7 @@ void fields(V& v, ReferrerIndex& i) {
   v.required("manifests", i.manifests);
 }
 
-/// Where clients keep the list for a registry that keeps none.
+/// The tag under which clients keep the list for a registry without referrers.
 std::string tag_of(const Digest& subject) {
   return "sha256-" + subject.hex();
 }
@@ -82,7 +82,7 @@ std::string created_of(const Embedded& entry) {
   return found == entry.annotations.end() ? std::string() : found->second;
 }
 
-/// What a descriptor brings, if that is what it describes; nothing where it brings nothing.
+/// The embedded content, if it matches the descriptor; nothing if there is none.
 std::optional<std::string> embedded_in(const Embedded& entry) {
   if (entry.data.empty()) return std::nullopt;
   auto bytes = base64_decode(entry.data);
@@ -113,7 +113,7 @@ const Embedded* newest(const ReferrerIndex& index, const std::string& type) {
   const Embedded* best = nullptr;
   for (const Embedded& entry : index.manifests) {
     if (entry.artifact_type != type || entry.media_type != oci::media_type::kManifest) continue;
-    // Equal times: the digest decides, so that everybody takes the same.
+    // Equal times: the digest decides, so that all clients choose the same.
     bool newer = best == nullptr || created_of(entry) > created_of(*best) ||
                  (created_of(entry) == created_of(*best) && entry.digest > best->digest);
     if (newer) best = &entry;
@@ -136,8 +136,8 @@ ArtifactManifest manifest_of(const Artifact& artifact, const oci::Descriptor& co
   return manifest;
 }
 
-/// Writes the list anew, and looks whether somebody has written his own meanwhile: a registry of
-/// this kind has no other way.
+/// Rewrites the list, and checks whether another client has written its own meanwhile: such a
+/// registry offers no other way.
 Result<void> list_under_tag(Registry& registry, const Digest& subject, const Embedded& entry) {
   for (int attempt = 0; attempt < kTagAttempts; ++attempt) {
     auto present = TRY(index_under_tag(registry, subject));
@@ -152,10 +152,10 @@ Result<void> list_under_tag(Registry& registry, const Digest& subject, const Emb
     document.digest = sha256_of(document.bytes);
     TRY(registry.put_manifest(tag_of(subject), document));
   }
-  return make_error(
-      Kind::busy,
-      fmt::format("write the list of referrers '{}': others write it too", tag_of(subject)),
-      "the same again");
+  return make_error(Kind::busy,
+                    fmt::format("write the list of referrers '{}': other clients are writing it",
+                                tag_of(subject)),
+                    "the same again");
 }
 
 Result<Artifact> read_artifact(Registry& registry, const Embedded& entry, const Digest& subject,

@@ -42,7 +42,7 @@ void fields(V& v, RegistryMessages& m) {
   v.optional("errors", m.errors);
 }
 
-/// The registry's own words, or nothing where it says nothing we can read.
+/// The registry's own message, or nothing if it sends none that we can parse.
 std::string registry_words(const std::string& body) {
   Result<RegistryMessages> messages = json::read<RegistryMessages>(body, "answer");
   if (!messages.ok() || messages->errors.empty()) return {};
@@ -93,7 +93,7 @@ milliseconds growing_pause(int attempt) {
   return std::min(milliseconds(250) * (1 << std::min(attempt, 5)), milliseconds(8000));
 }
 
-/// "application/json; charset=utf-8" → "application/json"; types that say nothing become empty.
+/// "application/json; charset=utf-8" → "application/json"; generic types become empty.
 std::string plain_media_type(std::string_view header) {
   std::string type = to_lower(trim(header.substr(0, header.find(';'))));
   bool says_nothing =
@@ -186,7 +186,7 @@ Result<Document> Registry::read_manifest(HttpResponse response, const std::strin
   Document document;
   document.media_type = plain_media_type(response.header("content-type").value_or(""));
   if (document.media_type == "text/html") {
-    return make_error(Kind::corrupt, action + ": a web page came, and no manifest",
+    return make_error(Kind::corrupt, action + ": the answer is a web page, not a manifest",
                       "the same address in a browser: a proxy or a login page may answer in the "
                       "registry's place");
   }
@@ -226,7 +226,7 @@ Result<std::string> Registry::get_document(const oci::Descriptor& blob) {
   HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
   if (!response.ok()) return refusal(response, action);
   if (response.body.size() != blob.size) {
-    return make_error(Kind::corrupt, fmt::format("{}: {} of {} bytes came", action,
+    return make_error(Kind::corrupt, fmt::format("{}: {} of {} bytes arrived", action,
                                                  response.body.size(), blob.size));
   }
   Digest digest = sha256_of(response.body);
@@ -258,11 +258,12 @@ Result<void> Registry::get_blob(const oci::Descriptor& blob, BlobPart part) {
     bool all = reader.next() == reader.end();
     if (response.ok() && all) return {};
     if (response.ok() && !(response.status == 206 && moved)) {
-      Error cut_short = make_error(Kind::corrupt, fmt::format("check its size: {} of {} bytes came",
-                                                              reader.next(), blob.size));
+      Error cut_short = make_error(
+          Kind::corrupt,
+          fmt::format("check its size: {} of {} bytes arrived", reader.next(), blob.size));
       return std::move(cut_short).with_context("cannot " + action);
     }
-    if (response.ok()) {  // a smaller piece than the one asked for
+    if (response.ok()) {  // a smaller range than requested
       if (reader.next() >= before + kProgressThatCounts) lost = 0;
       if (++lost < kMaxAttempts) continue;
       Error drips = make_error(
@@ -296,7 +297,7 @@ Result<bool> Registry::has_blob(const Digest& digest) {
   request.url = at("/v2/" + repository_ + "/blobs/" + digest.text());
   HttpResponse response = TRY(send(std::move(request), push_scope(), action));
   if (response.ok()) return true;
-  // One that does not answer HEAD is sent the blob, which it may have already.
+  // A registry that does not answer HEAD is sent the blob, which it may have already.
   if (response.status == 404 || knows_no_head(response)) return false;
   return refusal(response, action);
 }
@@ -350,7 +351,7 @@ Result<Delivered> Registry::put_blob(const oci::Descriptor& blob, const OpenBlob
   std::string action = "upload " + object("blob", blob.digest.text());
   sys::Fd file;
   for (int lost = 0;;) {
-    // An upload that was cut off is not continued: registries disagree on what they have kept.
+    // An interrupted upload is not resumed: registries disagree on what they have kept.
     auto request = TRY(start_upload(blob.digest, lost == 0 ? from : std::nullopt));
     if (!request) return Delivered::mounted;
     if (!file) file = TRY(open());
@@ -390,8 +391,9 @@ Result<std::optional<HttpRequest>> Registry::start_upload(const Digest& digest,
   if (!response.ok() || !location) return refusal(response, action);
   Url place = TRY_CTX(resolve_url(response.url, std::string(*location)), "cannot " + action);
   if (base_.scheme == "https" && place.scheme == "http") {
-    return make_error(Kind::denied, fmt::format("{}: the registry wants it in plain HTTP, at '{}'",
-                                                action, place.shown()));
+    return make_error(Kind::denied,
+                      fmt::format("{}: the registry asks for it over plain HTTP, at '{}'", action,
+                                  place.shown()));
   }
   HttpRequest upload;
   upload.url = std::move(place);
@@ -463,9 +465,9 @@ Result<HttpResponse> Registry::send(HttpRequest request, const std::string& scop
     request.authorization = ours ? auth_->authorization(scope) : "";
     HttpResponse response = TRY_CTX(http_.perform(request), "cannot " + action);
     if (response.broken && streams) return response;  // its owner knows where to go on
-    // A challenge counts from the registry alone: whoever else asks for a login, at the end of a
-    // redirect or where an upload goes, would name the host that gets the password (the kind of
-    // CVE-2020-15157).
+    // Only the registry's own challenge counts: another host that asks for a login, at the end of a
+    // redirect or as the target of an upload, would choose the host that gets the password (the
+    // kind of CVE-2020-15157).
     if (response.status == 401 && is_foreign(response)) return refusal(response, action);
     if (response.status == 401 && ours && !answered) {
       answered = true;
@@ -507,7 +509,8 @@ bool Registry::is_foreign(const HttpResponse& response) const {
 Error Registry::refusal(const HttpResponse& response, const std::string& action) const {
   bool foreign = is_foreign(response);
   std::string what = action;
-  if (foreign) what += fmt::format(": '{}', where the registry sends us", response.url.origin());
+  if (foreign)
+    what += fmt::format(": '{}', to which the registry redirects", response.url.origin());
   what += fmt::format(": {} {}", response.status, reason_phrase(response.status));
   while (what.ends_with(' ')) what.pop_back();
   std::string words = registry_words(response.body);
@@ -542,7 +545,8 @@ Error Registry::refusal(const HttpResponse& response, const std::string& action)
                             name_)
               : fmt::format("again later, or berth login {} for a higher limit", name_));
   }
-  if (status >= 500) return make_error(Kind::io, what, "again later; the registry is in trouble");
+  if (status >= 500)
+    return make_error(Kind::io, what, "again later; the registry reports an internal error");
   return make_error(Kind::io, what);
 }
 

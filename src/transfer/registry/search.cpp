@@ -21,10 +21,10 @@ using image::FoundRepository;
 using image::Reference;
 using image::SearchRequest;
 
-constexpr size_t kSearchPage = 100;  // Docker Hub gives no more at once
-constexpr int kMaxSearchPages = 10;  // they are ranked: what comes later is hardly meant
+constexpr size_t kSearchPage = 100;  // Docker Hub's maximum
+constexpr int kMaxSearchPages = 10;  // results are ranked: later ones are hardly relevant
 constexpr size_t kMaxDescription = 1024;
-// Of a list, together: more pages, bytes or time than any registry needs.
+// Limits of a whole list: more pages, bytes or time than any registry needs.
 constexpr int kMaxPages = 1000;
 constexpr size_t kMaxListBytes = size_t{64} << 20;
 constexpr std::chrono::minutes kMaxListTime{10};
@@ -46,7 +46,7 @@ void fields(V& v, SearchedRepository& r) {
   v.optional("is_automated", r.is_automated);
 }
 
-/// Each result is read by itself, so that a strange one spoils no other.
+/// Each result is parsed separately, so that an invalid one does not affect the others.
 struct SearchPage {
   json::Value num_pages;
   std::vector<json::Value> results;
@@ -73,7 +73,7 @@ void fields(V& v, Tags& t) {
   v.optional("tags", t.tags);
 }
 
-/// On one line and of a bounded length: a stranger has written it.
+/// On one line and of limited length: it is untrusted.
 std::string description_of(std::string text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -90,7 +90,7 @@ std::string description_of(std::string text) {
   return out.substr(0, end) + "…";
 }
 
-/// Collects what fits. It may hold more than is wanted, since pages of a search are taken whole.
+/// Collects matches. It may hold too many, since pages of a search are added whole.
 class Findings {
  public:
   Findings(const SearchRequest& request, const WholeRegistry& target, Events& events)
@@ -99,7 +99,7 @@ class Findings {
   bool full() const { return found_.size() >= request_.limit; }
   std::vector<FoundRepository>& found() { return found_; }
 
-  /// Says how far the search is, after `names` more, now and then.
+  /// Reports the progress of the search, after `names` more, now and then.
   void tell(size_t names) {
     looked_at_ += names;
     auto now = std::chrono::steady_clock::now();
@@ -110,7 +110,7 @@ class Findings {
 
   void pass_over() { ++unusable_; }
 
-  /// One of a list, if every word of the text that is looked for is in its name.
+  /// Adds a name of a list, if it contains every word of the text.
   void add_listed(const std::string& name) {
     FoundRepository repository;
     auto own = own_name(name);
@@ -119,7 +119,7 @@ class Findings {
     take(std::move(repository));
   }
 
-  /// One that the registry has found.
+  /// Adds a result of the registry's own search.
   void add_searched(const SearchedRepository& searched) {
     FoundRepository repository;
     repository.description = description_of(searched.description);
@@ -134,13 +134,13 @@ class Findings {
 
   void finish() {
     if (unusable_ == 0) return;
-    events_.warn(fmt::format("registry '{}' lists {} {} that no image can have: left out",
+    events_.warn(fmt::format("registry '{}' lists {} {} that no image can have, ignoring",
                              request_.registry, unusable_, unusable_ == 1 ? "name" : "names"));
   }
 
  private:
-  /// The repository's name at the registry that was asked for: without the path that the site's
-  /// rules put before it. Nothing for one of another path.
+  /// The repository's name at the requested registry: without the path that the site's rules put in
+  /// front. Nothing for one with another path.
   std::optional<std::string> own_name(const std::string& name) const {
     std::string whole = name;
     bool short_name = target_.is_hub && name.find('/') == name.npos;
@@ -162,7 +162,7 @@ class Findings {
            repository.automated == request_.automated.value_or(repository.automated);
   }
 
-  /// Whether a pull of it would be refused by the site's rules, or go elsewhere.
+  /// Whether a pull of it would be refused by the site's rules, or redirected.
   bool is_elsewhere(const std::string& name) const {
     const image::RegistryRule* rule = image::rule_of(request_.access.registries, name);
     return rule != nullptr && rule != target_.rule && (rule->blocked || !rule->location.empty());
@@ -170,7 +170,7 @@ class Findings {
 
   void take(FoundRepository repository) {
     auto parsed = Reference::parse(request_.registry + "/" + repository.name);
-    // "debian" of a mirror of Docker Hub is no name there: "debian" means "library/debian".
+    // "debian" of a Docker Hub mirror is no valid name there: "debian" means "library/debian".
     if (!parsed.ok() || parsed->repository() != repository.name) return pass_over();
     if (is_elsewhere(request_.registry + "/" + repository.name)) return;
     repository.name = parsed->familiar_name();
@@ -187,7 +187,7 @@ class Findings {
   std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
 };
 
-/// Nothing where the registry has no search.
+/// Nothing if the registry has no search.
 Result<std::optional<SearchPage>> read_search_page(Registry& registry, const std::string& text,
                                                    int page) {
   auto response = TRY(
@@ -197,7 +197,7 @@ Result<std::optional<SearchPage>> read_search_page(Registry& registry, const std
   return std::optional<SearchPage>(std::move(read));
 }
 
-/// Docker's search, from its first page, which is there already.
+/// Docker's search, from its first page, which has been read.
 Result<void> search_pages(Registry& registry, const SearchRequest& request, SearchPage page,
                           Findings& findings, Events& events) {
   std::set<std::string> names;
@@ -215,10 +215,10 @@ Result<void> search_pages(Registry& registry, const SearchRequest& request, Sear
     auto pages = json::from_value<uint64_t>(page.num_pages, "num_pages");
     bool more =
         pages.ok() ? static_cast<uint64_t>(number) < *pages : page.results.size() >= kSearchPage;
-    // One that knows no pages gives the same again.
+    // A registry without pages repeats the same list.
     if (!more || findings.full() || names.size() == before) return {};
     if (number == kMaxSearchPages) {
-      events.warn(fmt::format("registry '{}' has found more: the first {} are shown",
+      events.warn(fmt::format("registry '{}' has more results: only the first {} are shown",
                               request.registry, findings.found().size()));
       return {};
     }
@@ -228,7 +228,7 @@ Result<void> search_pages(Registry& registry, const SearchRequest& request, Sear
   }
 }
 
-/// Calls `take` with each page of `list` until it has enough; `ask` gets the query of one.
+/// Calls `take` with each page of `list` until it has enough; `ask` fetches the page of a query.
 Result<void> each_page(const std::string& list,
                        const std::function<Result<HttpResponse>(const std::string& query)>& ask,
                        const std::function<Result<bool>(const HttpResponse& page)>& take,
@@ -284,7 +284,7 @@ Result<bool> look_through(Registry& registry, const SearchRequest& request, Find
   return true;
 }
 
-/// Which filter asks for what a list of names does not tell; null: none does.
+/// The filter that a list of names cannot answer; null: none.
 const char* unknown_filter(const SearchRequest& request) {
   if (request.stars.value_or(0) > 0) return "stars";
   if (request.official.value_or(false)) return "is-official";
@@ -309,7 +309,7 @@ Result<void> search_target(WholeRegistry& target, const SearchRequest& request, 
   if (const char* filter = unknown_filter(request)) {
     if (failed) return *std::move(failed);
     return make_error(Kind::unsupported,
-                      fmt::format("--filter {}: registry '{}' has a list of names alone", filter,
+                      fmt::format("--filter {}: registry '{}' has only a list of names", filter,
                                   request.registry),
                       "without the filter");
   }

@@ -7,11 +7,10 @@
 
 namespace berth::transfer {
 
-/// Asks for Docker's search first, which ranks by stars, and where a registry has none looks
-/// through the list of its repositories. Docker Hub has that search alone. Errors: usage, denied,
-/// not_found, busy, io, unsupported (the registry has neither, or does not tell what the filters
-/// ask for), corrupt. Source: Docker Registry HTTP API V1 "Search", distribution's "Listing
-/// Repositories".
+/// Tries Docker's search first, which ranks by stars; if a registry has none, searches the list of
+/// its repositories. Docker Hub has only that search. Errors: usage, denied, not_found, busy, io,
+/// unsupported (the registry has neither, or lacks what the filters need), corrupt. Source: Docker
+/// Registry HTTP API V1 "Search", distribution's "Listing Repositories".
 Result<image::TransferResult> search(const image::SearchRequest& request, const EventSink& sink,
                                      Cancel& cancel);
 

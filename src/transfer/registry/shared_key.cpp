@@ -12,20 +12,20 @@
 namespace berth::transfer {
 namespace {
 
-/// There is one key, so its name tells nothing.
+/// There is one key, so its name carries no information.
 constexpr std::string_view kIdentity = "berth";
 
 void forget(void*, void* key, CRYPTO_EX_DATA*, int, long, void*) {
   delete static_cast<std::string*>(key);
 }
 
-/// Where a context keeps its key.
+/// The slot of a context for its key.
 int key_slot() {
   static const int slot = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, forget);
   return slot;
 }
 
-/// The number of bytes; 0 ends the handshake.
+/// Returns the number of bytes; 0 ends the handshake.
 unsigned put_key(SSL* connection, unsigned char* out, unsigned room) {
   const SSL_CTX* tls = SSL_get_SSL_CTX(connection);
   const auto* key = static_cast<const std::string*>(SSL_CTX_get_ex_data(tls, key_slot()));
@@ -46,7 +46,7 @@ unsigned on_server(SSL* connection, const char*, unsigned char* out, unsigned ro
   return put_key(connection, out, room);
 }
 
-/// Who shows one has not proved that he has the key.
+/// A peer with a certificate has not proved that it has the key.
 int refuse_certificate(X509_STORE_CTX*, void*) {
   return 0;
 }
@@ -55,7 +55,7 @@ void keep_key(SSL_CTX* tls, const std::string& key) {
   bool kept =
       SSL_CTX_set_ex_data(tls, key_slot(), new std::string(key)) == 1 &&
       SSL_CTX_set_min_proto_version(tls, TLS1_3_VERSION) == 1 &&
-      // An external key goes with the suites of one hash, which for these callbacks is this.
+      // An external key works only with the suites of one hash; for these callbacks it is this one.
       SSL_CTX_set_ciphersuites(tls, "TLS_AES_128_GCM_SHA256") == 1;
   BERTH_ASSERT(kept);
   SSL_CTX_set_options(tls, SSL_OP_NO_TICKET);
@@ -71,7 +71,7 @@ void share_key_as_client(SSL_CTX* tls, const std::string& key) {
   SSL_CTX_set_psk_client_callback(tls, &on_client);
 }
 
-// It has no certificate, so nothing but the key makes a handshake.
+// It has no certificate, so only the key makes a handshake possible.
 void share_key_as_server(SSL_CTX* tls, const std::string& key) {
   keep_key(tls, key);
   SSL_CTX_set_num_tickets(tls, 0);

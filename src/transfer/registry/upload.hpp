@@ -16,16 +16,16 @@
 
 namespace berth::transfer {
 
-/// Repositories of the same registry that, as far as the store knows, hold a blob already.
+/// Repositories of the same registry that have a blob already, according to the store.
 std::map<Digest, std::string> mount_sources(const image::Store& store,
                                             const std::vector<image::Image>& images,
                                             const image::Reference& target);
 
-/// The manifest of an image of the store, with the very bytes that it came with.
+/// The manifest of a stored image, with its original bytes.
 /// Errors: not_found, corrupt.
 Result<Document> manifest_document(const image::Store& store, const image::Image& image);
 
-/// The blobs of images on their way to one repository.
+/// The upload of images' blobs to one repository.
 class Upload {
  public:
   Upload(BlobSource& blobs, Registry& registry, Events& events, Cancel& cancel,
@@ -36,7 +36,7 @@ class Upload {
         cancel_(cancel),
         sources_(std::move(sources)) {}
 
-  /// All blobs of an image that the repository lacks, some at a time.
+  /// Uploads all blobs of an image that the repository lacks, several at a time.
   Result<void> run(const oci::Manifest& manifest);
 
  private:

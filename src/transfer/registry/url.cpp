@@ -48,7 +48,7 @@ bool is_ipv4(std::string_view host) {
   return numbers == 4;
 }
 
-// All of 0.0.0.0/8 is, to who connects, this machine.
+// connect(2) to any of 0.0.0.0/8 reaches this machine.
 Nearness nearness_of(const std::array<uint8_t, 4>& address) {
   if (address[0] == 127 || address[0] == 0) return Nearness::machine;
   return address[0] == 169 && address[1] == 254 ? Nearness::link : Nearness::anywhere;
@@ -137,7 +137,7 @@ Nearness nearness(std::string_view host) {
   std::array<uint8_t, 4> four{};
   if (inet_pton(AF_INET, text.c_str(), four.data()) == 1) return nearness_of(four);
   if (inet_pton(AF_INET6, text.c_str(), six.data()) != 1) return Nearness::anywhere;
-  // ::, ::1, and those of IPv4 in it: "::127.0.0.1", "::ffff:127.0.0.1".
+  // ::, ::1, and embedded IPv4 addresses: "::127.0.0.1", "::ffff:127.0.0.1".
   bool has_four =
       std::all_of(six.begin(), six.begin() + 10, [](uint8_t one) { return one == 0; }) &&
       ((six[10] == 0 && six[11] == 0) || (six[10] == 0xff && six[11] == 0xff));

@@ -9,17 +9,17 @@
 
 namespace berth::transfer {
 
-/// An absolute http or https URL without user information, taken apart once.
+/// An absolute http or https URL without user information, parsed once.
 struct Url {
   std::string scheme;  ///< "http", "https"
   std::string host;    ///< lower case; an IPv6 address keeps its brackets
-  uint16_t port = 0;   ///< the scheme's own where the text has none
+  uint16_t port = 0;   ///< the scheme's default if the text has none
   std::string path;    ///< from the first '/', without query
   std::string query;   ///< without '?'
 
   std::string text() const;
-  std::string origin() const;  ///< "https://host:443": what credentials belong to
-  std::string shown() const;   ///< for messages: no query, which may hold a signature
+  std::string origin() const;  ///< "https://host:443": the scope of credentials
+  std::string shown() const;   ///< for messages: without query, which may contain a signature
 };
 
 /// Errors: corrupt (not a URL, another scheme, user information inside).
@@ -28,7 +28,7 @@ Result<Url> parse_url(const std::string& text);
 /// The target of a Location header: absolute, or relative to `base`. Errors: as parse_url().
 Result<Url> resolve_url(const Url& base, const std::string& location);
 
-/// `extra` ("mount=…&from=…") added to the query that is already there.
+/// Appends `extra` ("mount=…&from=…") to the query.
 Url with_query(Url url, const std::string& extra);
 
 /// Everything but RFC 3986's unreserved characters becomes %XX.
@@ -43,13 +43,13 @@ bool is_loopback(std::string_view host);
 /// 169.254.0.0/16 and [fe80::/10]: where clouds serve their secrets.
 bool is_link_local(std::string_view host);
 
-/// For whom an address is. What listens for its own machine or link alone may trust whoever asks.
+/// The reach of an address. A service for its own machine or link may trust any client there.
 enum class Nearness { anywhere, link, machine };
 
-/// Of an address, also one in brackets, or of "localhost"; another name may be anywhere.
+/// Of an address, with or without brackets, or of "localhost"; another name counts as anywhere.
 Nearness nearness(std::string_view host);
 
-/// Whether a host may send us on to another: never to what is nearer than itself.
+/// Whether a host may redirect us to another: never to a nearer one.
 bool may_send(Nearness from, Nearness to);
 
 }  // namespace berth::transfer

@@ -12,7 +12,7 @@
 namespace berth::transfer {
 namespace {
 
-/// What one name may cost in requests.
+/// The limit of requests for one name.
 constexpr size_t kMaxInner = 8;
 
 Result<std::vector<oci::Descriptor>> entries_of(const oci::Index& index,
@@ -109,7 +109,7 @@ match::Candidate candidate_of(const oci::Descriptor& entry, const oci::ImageConf
     candidate.runs_believed = !published->signer.empty();
   }
   if (config == nullptr && known == nullptr) return candidate;
-  // An annotation can be changed without a new image, so it is the last word.
+  // An annotation can be changed without a new image, so it has precedence.
   match::Declared of_config = match::read_declared(config ? config->config : known->config);
   candidate.declared = match::merge(std::move(of_config), candidate.declared);
   if (candidate.descriptor.platform) return candidate;

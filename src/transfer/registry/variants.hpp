@@ -15,36 +15,36 @@
 
 namespace berth::transfer {
 
-/// The images of an index and of those inside it, flat.
+/// The images of an index and of its nested indexes, flat.
 struct Variants {
   struct Entry {
     oci::Descriptor descriptor;
-    std::optional<size_t> inner;  ///< of `inner`, where the entry is not the outer index's own
+    std::optional<size_t> inner;  ///< index into `inner`, if the entry is not the outer index's own
   };
   std::vector<Entry> entries;
-  std::vector<Document> inner;  ///< indexes inside the outer one, each once
+  std::vector<Document> inner;  ///< nested indexes, each once
 };
 
-/// An index inside an index is fetched when its own platform fits `wish`, or it says none; without
-/// a wish all are. Indexes inside those are refused.
+/// A nested index is fetched if its own platform fits `wish`, or if it has none; without a wish all
+/// are. Deeper nesting is refused.
 /// Errors: not_found (no entry fits), unsupported (nested deeper, or more than 8 of them), corrupt.
 Result<Variants> list_variants(Registry& registry, const oci::Index& outer,
                                const std::optional<oci::Platform>& wish);
 
-/// The same, of one who keeps documents: `fetch` gives what get_described() would.
+/// The same for a caller that caches documents: `fetch` replaces get_described().
 using Fetch = std::function<Result<Document>(const oci::Descriptor&)>;
 Result<Variants> list_variants(const Fetch& fetch, const oci::Index& outer,
                                const std::optional<oci::Platform>& wish);
 
-/// What a descriptor names, checked against all that it says.
+/// Fetches a descriptor's document, checked against the whole descriptor.
 Result<Document> get_described(Registry& registry, const oci::Descriptor& descriptor);
 
-/// That check alone, of bytes that have the descriptor's digest; the document takes its media type.
+/// Only that check, for bytes with the descriptor's digest; the document takes its media type.
 /// Errors: corrupt.
 Result<void> check_described(Document& document, const oci::Descriptor& descriptor);
 
-/// What is declared about an entry, its config included where that is known, and what is published
-/// about its files.
+/// The declarations about an entry, including its config if known, and the published facts about
+/// its files.
 match::Candidate candidate_of(const oci::Descriptor& entry, const oci::ImageConfig* config,
                               const std::optional<image::PublishedFacts>& published);
 

@@ -21,7 +21,7 @@ constexpr std::string_view kPayloadType = "application/vnd.dev.cosign.simplesign
 constexpr std::string_view kSignature = "dev.cosignproject.cosign/signature";
 constexpr std::string_view kPublicKey = "dev.berth.key";
 
-/// What is signed. Source: containers/image containers-signature.5 "JSON data format".
+/// The signed document. Source: containers/image containers-signature.5 "JSON data format".
 std::string payload_of(const image::Reference& reference, const Digest& digest) {
   json::Object identity{{"docker-reference", reference.registry() + "/" + reference.repository()}};
   json::Object image{{"docker-manifest-digest", digest.text()}};
@@ -33,7 +33,7 @@ std::string payload_of(const image::Reference& reference, const Digest& digest) 
       json::Object{{"critical", std::move(critical)}, {"optional", std::move(optional)}}));
 }
 
-/// The image that carries the signatures: those that are there, and room for one more.
+/// The image that carries the signatures: the present ones, and one more.
 struct Signatures {
   oci::Manifest manifest;
 
@@ -62,7 +62,8 @@ Result<Signatures> signatures_under(Registry& registry, const std::string& tag) 
   return signatures;
 }
 
-/// An image's config as clients expect one: of no system, with the payloads as its layers.
+/// An image's config in the form that clients expect: without a system, with the payloads as its
+/// layers.
 oci::ImageConfig config_of(const oci::Manifest& manifest) {
   oci::ImageConfig config;
   for (const oci::Descriptor& layer : manifest.layers) {

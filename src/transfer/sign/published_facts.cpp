@@ -53,7 +53,7 @@ Result<std::string> unpack(std::string_view packed) {
   }
 }
 
-/// Whose key among the trusted ones has signed it; empty: nobody's.
+/// The trusted key that has signed it; empty: none.
 Result<std::string> signer_of(const Artifact& artifact, const std::vector<std::string>& keys) {
   auto said = artifact.annotations.find(std::string(image::kFactsSignature));
   if (said == artifact.annotations.end()) return std::string();
@@ -115,9 +115,8 @@ Result<Subject> find_subject(Registry& registry, const image::Reference& referen
   return subject;
 }
 
-/// New findings in place of older ones of the same image, whose runs stay; images that the index
-/// does not have any more are left out, and those whose findings do not read: an older Berth wants
-/// some of each.
+/// Replaces older findings of the same image by new ones, and keeps its runs; drops images that the
+/// index does not have any more, and those with unreadable findings: an older Berth expects both.
 void add_findings(PublishedFacts& facts, const std::vector<PublishedImage>& images,
                   const std::set<Digest>& present) {
   for (PublishedImage image : images) {
@@ -137,7 +136,7 @@ void add_findings(PublishedFacts& facts, const std::vector<PublishedImage>& imag
             [](const auto& a, const auto& b) { return a.image < b.image; });
 }
 
-/// What is there already and the publisher may put his name to.
+/// The existing facts that the publisher may sign.
 Result<PublishedFacts> published_before(Registry& registry, const Digest& subject,
                                         const PublishFactsRequest& request, Events& events) {
   FactsTrust trust;
@@ -148,7 +147,7 @@ Result<PublishedFacts> published_before(Registry& registry, const Digest& subjec
   PublishedFacts facts = before ? *std::move(before) : PublishedFacts();
   facts.subject = subject;
   if (!is_signing || !facts.signer.empty()) return facts;
-  // Whoever may push could have put it there, to be signed by somebody who is believed.
+  // Anybody with push access could have put it there, to have it signed by a trusted key.
   if (!facts.images.empty()) {
     events.warn("no trusted key has signed what was published before, leaving it out");
     facts.images.clear();
@@ -159,11 +158,11 @@ Result<PublishedFacts> published_before(Registry& registry, const Digest& subjec
 Result<void> check_images(const PublishFactsRequest& request, const Subject& subject) {
   for (const PublishedImage& image : request.images) {
     if (subject.images.contains(image.image)) continue;
-    return make_error(Kind::not_found,
-                      fmt::format("'{}' is none of the images that the registry has under this "
-                                  "name now",
-                                  image.image.text()),
-                      "berth pull or berth push first, and scan that");
+    return make_error(
+        Kind::not_found,
+        fmt::format("'{}' is not one of the images that the registry has under this name now",
+                    image.image.text()),
+        "berth pull or berth push first, and scan that");
   }
   return {};
 }
@@ -182,7 +181,7 @@ Result<TransferResult> publish(const PublishFactsRequest& request, Events& event
   Subject subject = TRY(std::move(found));
   TRY(check_images(request, subject));
 
-  // What others have found of the other images of this index stays.
+  // Findings of others about other images of this index stay.
   PublishedFacts facts = TRY(published_before(registry, subject.document.digest, request, events));
   std::string old = image::to_json(facts);
   add_findings(facts, request.images, subject.images);

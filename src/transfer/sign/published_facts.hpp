@@ -12,9 +12,9 @@
 
 namespace berth::transfer {
 
-/// What is published beside the index or manifest `subject`, as far as it is to be believed by
-/// `trust`; nothing where there is none. Whatever is wrong with it is a warning, and nothing: an
-/// image is not worse for what others have put beside it.
+/// The facts published beside the index or manifest `subject` that `trust` allows; nothing if there
+/// are none. Any fault in them is a warning, and gives nothing: data that others attached must not
+/// spoil an image.
 /// Errors: interrupted.
 Result<std::optional<image::PublishedFacts>> fetch_published(Registry& registry,
                                                              const Digest& subject,

@@ -6,21 +6,21 @@
 
 #include "base/result.hpp"
 
-/// Signatures over bytes with keys in PEM: ECDSA on P-256 with SHA-256, which is what cosign and
-/// podman use, or Ed25519. Source: RFC 5480, RFC 8410, openssl EVP_DigestSign(3).
+/// Signatures over bytes with keys in PEM: ECDSA on P-256 with SHA-256, as cosign and podman use,
+/// or Ed25519. Source: RFC 5480, RFC 8410, openssl EVP_DigestSign(3).
 namespace berth::transfer {
 
-/// `private_pem` is an unencrypted PKCS#8 or SEC 1 key. Gives the signature in its binary form (for
+/// `private_pem` is an unencrypted PKCS#8 or SEC 1 key. Returns the signature in binary form (for
 /// ECDSA the DER of RFC 3279).
 /// Errors: usage (no such key, or of another kind).
 Result<std::string> sign(const std::string& private_pem, std::string_view bytes);
 
-/// Whether `signature` over `bytes` was made with the key that `public_pem` belongs to.
-/// Errors: usage (no public key of these kinds). A signature that does not read is a wrong one.
+/// Whether `signature` over `bytes` was made with the private key of `public_pem`.
+/// Errors: usage (no public key of these kinds). A malformed signature is a wrong one.
 Result<bool> verify(const std::string& public_pem, std::string_view bytes,
                     std::string_view signature);
 
-/// The public key that belongs to a private one, PEM.  Errors: usage (no such key).
+/// The public key of a private one, PEM.  Errors: usage (no such key).
 Result<std::string> public_key_of(const std::string& private_pem);
 
 /// The first 16 hex digits of the SHA-256 of the public key (SubjectPublicKeyInfo), of a public or

@@ -62,7 +62,7 @@ class StoreCheck {
  private:
   using Task = std::function<Result<void>(const std::string& path)>;
 
-  /// Each path once, in as many threads as are of use. The first error ends it.
+  /// Each path once, in as many threads as are useful. The first error ends it.
   Result<void> in_threads(const std::vector<std::string>& paths, const Task& task) {
     size_t next = 0;
     std::optional<Error> error;
@@ -92,7 +92,7 @@ class StoreCheck {
     if (report_.findings.size() < kMostFindings) report_.findings.push_back(std::move(finding));
   }
 
-  /// Which images have a blob, or a layer by its diff id.
+  /// Records which images have a blob, or a layer by its diff id.
   Result<void> name_images() {
     for (const auto& record : survey_.records) {
       std::string name = record.reference ? record.reference->familiar() : record.config.text();
@@ -120,7 +120,7 @@ class StoreCheck {
     return {found->second.begin(), std::next(found->second.begin(), static_cast<long>(count))};
   }
 
-  /// Something is wrong with the object at `path`. Nothing is when it is another one by now.
+  /// Records damage of the object at `path`, unless it has been replaced by now.
   Result<void> damaged(std::string_view kind, const std::string& path, const struct stat& seen,
                        std::vector<std::string> texts) {
     auto now = TRY(sys::stat_entry(root_, path));
@@ -166,7 +166,7 @@ class StoreCheck {
     return {};
   }
 
-  /// Who else may write there decides what a container runs.
+  /// Other users with write access there decide what a container runs.
   Result<void> check_permission(const std::string& path, const struct stat& entry) {
     constexpr mode_t kOthers = S_IWGRP | S_IWOTH;
     CheckFinding finding{"permissions", path, "", images_with(path), "", true};
@@ -189,8 +189,8 @@ class StoreCheck {
     return {};
   }
 
-  /// Whether the object at `path` is not what it should be; else the machine is in trouble, and
-  /// nothing is known of it.
+  /// Whether the error means that the object at `path` is damaged; otherwise the machine has a
+  /// problem, and the object is not judged.
   static bool is_damage(const Error& error) {
     constexpr int kOfTheObject[] = {ENOENT, ENOTDIR, ELOOP, EISDIR, ENXIO, EIO, EUCLEAN};
     return error.kind == Kind::corrupt ||
@@ -305,7 +305,7 @@ class StoreCheck {
     return compare_tree(tree, *file, depth_for(name), stop, DirectoryTimes::any);
   }
 
-  /// A layer that was made in another user namespace has other numbers there.
+  /// A layer from another user namespace has other numbers there.
   Depth depth_for(const std::string& name) const {
     image::LayerFlavor flavor = store_.flavor();
     bool single = flavor.ownership == image::Ownership::single;
@@ -314,7 +314,7 @@ class StoreCheck {
     return name.substr(64) == ending ? Depth::all : Depth::without_owners;
   }
 
-  /// Whether what records name is there, and could be used.
+  /// Whether the objects that records name exist, and are usable.
   Result<void> check_references() {
     for (const auto& record : survey_.records) {
       std::string name = record.reference ? record.reference->familiar() : record.config.text();
@@ -334,11 +334,10 @@ class StoreCheck {
         std::string hint = owners.empty() ? image.id.text() : owners.front();
         bool known =
             TRY(store_.has_blob(layer.blob.digest)) || !store_.origins(layer.blob.digest).empty();
-        std::string text = known
-                               ? "is not unpacked; the next run or berth pull " + hint + " does it"
-                               : "is not there, and nobody knows where it came from; pull, "
-                                 "import, load or build " +
-                                     hint + " again";
+        std::string text =
+            known ? "is not unpacked; the next run or berth pull " + hint + " does it"
+                  : "is missing, and its registry is not known; pull, import, load or build " +
+                        hint + " again";
         add({"note", "layers/" + layer.diff_id.hex(), text, owners, "", false});
       }
     }
@@ -354,7 +353,7 @@ class StoreCheck {
   }
   Result<void> missing_blob(const image::ImageRecord& record, const std::string& path,
                             const std::string& name) {
-    // Removed by somebody at work, with its records.
+    // Another process has removed it, with its records.
     auto found = record.reference ? store_.find_image_named(record.reference->canonical())
                                   : store_.find_image(record.config.text());
     if (found.ok() && !*found) return {};
@@ -394,7 +393,7 @@ class StoreCheck {
     }
   }
 
-  /// What nothing needs; also what has become so by a repair.
+  /// Removes unneeded objects, also those that a repair made unneeded.
   void clean_up() {
     auto collected = store_.collect();
     for (auto& finding : report_.findings) {

@@ -7,8 +7,8 @@
 
 namespace berth::transfer {
 
-/// Looks at everything in the store, and reads all of it. Others may pull, run and remove
-/// meanwhile: what they take away while it is looked at is no damage.
+/// Checks everything in the store, reading all of it. Others may pull, run and remove meanwhile:
+/// what they remove during the check is no damage.
 /// Errors: interrupted, io, usage and unsupported (the store).
 Result<image::TransferResult> check_store(const image::CheckRequest& request, const Cancel& cancel);
 

@@ -37,7 +37,7 @@ std::string parent_of_file(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
-/// Of the layer in layers/.
+/// The name of the layer in layers/.
 std::string layer_name(const image::Layer& layer) {
   std::string directory = parent_of_file(layer.directory);
   return directory.substr(directory.rfind('/') + 1);
@@ -59,7 +59,7 @@ Inflater::Input pipe_input(const sys::Fd& fd) {
   };
 }
 
-/// What was let in once is let in again.
+/// Content that was accepted once is accepted again.
 UnpackLimits no_limits() {
   UnpackLimits limits;
   limits.entries = limits.bytes = limits.ratio = limits.tree_bytes =
@@ -76,7 +76,7 @@ class Conversion {
   Result<image::ConvertReport> run() {
     image::Delivery delivery = TRY(image::Delivery::begin(store_));
     delivery_ = &delivery;
-    // Not while identical files are linked, which changes times for moments.
+    // Not while identical files are being linked, which changes times for moments.
     auto stopped = [this] { return cancel_.requested(); };
     image::Claim upkeep = TRY(delivery.claim_upkeep(stopped));
     std::vector<image::Layer> layers = TRY(find_layers());
@@ -94,7 +94,7 @@ class Conversion {
   }
 
  private:
-  /// Each once, with those that have the form already.
+  /// Each layer once, including those that have the form already.
   Result<std::vector<image::Layer>> find_layers() {
     std::vector<image::Layer> layers;
     std::set<Digest> seen;
@@ -132,7 +132,7 @@ class Conversion {
         "berth rm -f " + id);
   }
 
-  /// Before anything is done; replace_layer() decides.
+  /// An early check; replace_layer() decides.
   Result<void> check_idle(const image::Layer& layer) {
     if (TRY(record_of(layer)).flavor.format == request_.layer_format) return {};
     if (request_.ownership == image::Ownership::single &&
@@ -148,7 +148,7 @@ class Conversion {
     return {};
   }
 
-  /// Whether there was something to do.
+  /// Returns whether there was something to do.
   Result<bool> convert(const image::Layer& layer) {
     TRY(cancel_.check());
     auto stopped = [this] { return cancel_.requested(); };
@@ -176,7 +176,7 @@ class Conversion {
     return true;
   }
 
-  /// Who was killed while linking files has left later ones.
+  /// A process that was killed while linking files has left later times.
   Result<void> mend_times(const image::Layer& layer) {
     std::string mark = parent_of_file(layer.directory) + "/" + image::kLinkingFile;
     if (!TRY(sys::stat_entry(sys::cwd(), mark))) return {};
@@ -185,7 +185,7 @@ class Conversion {
     return LayerLinks(store_, root, none, delivery_).mend(layer_name(layer));
   }
 
-  /// The new record must not make good what is damaged. Gives the devices that are not there.
+  /// The new record must not legitimate damage. Returns the devices that could not be made.
   Result<std::vector<LeftOutDevice>> check_content(const std::string& path,
                                                    image::LayerFormat format) {
     constexpr int kRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
@@ -211,7 +211,7 @@ class Conversion {
                       const image::Staged& staged) {
     sys::Layer source = TRY(sys::open_layer(layer.directory));
     TreeTarOptions tar;
-    tar.name = ".";  // with what the root itself is
+    tar.name = ".";  // with the root's own attributes
     tar.marks = Marks::layer;
     tar.detail = Detail::all;
     tar.left_out = std::move(left_out);
@@ -244,16 +244,16 @@ class Conversion {
       made = make_layer(staged, request_.layer_format,
                         Inflater::make(oci::Compression::none, pipe_input(pipe.read)),
                         layer.diff_id, options);
-      pipe.read.reset();  // who still writes is told so
+      pipe.read.reset();  // a process that still writes notices it
     }
-    // Of two errors the first one, which is the other's cause.
+    // Of two errors the first is the other's cause.
     bool gone = !written.ok() && written.error().sys_errno == EPIPE;
     if (!written.ok() && !gone) return written;
     if (!made.ok()) return std::move(made).error();
     return {};
   }
 
-  /// What was found in the files stays so.
+  /// Copies the facts about the files: they stay true.
   Result<void> copy_facts(const std::string& path, const image::Staged& staged) {
     auto text = TRY(sys::read_file_if_exists(
         sys::cwd(), parent_of_file(path) + "/" + facts::kLayerFactsFile, facts::kMaxLayerFacts));
@@ -261,7 +261,7 @@ class Conversion {
     return sys::write_file(staged.fd(), facts::kLayerFactsFile, *text, 0600);
   }
 
-  /// Other images whose layers these are, too.
+  /// Finds other images with one of these layers.
   Result<void> name_sharers() {
     std::set<Digest> made(report_.layers.begin(), report_.layers.end());
     std::vector<std::string> damaged;

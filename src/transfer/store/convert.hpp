@@ -8,11 +8,11 @@
 
 namespace berth::transfer {
 
-/// Makes of the layers of images the other form, from what lies in the store: each is compared with
-/// its record, read as a tar, unpacked as one, and takes the old one's place in one step.
+/// Converts the layers of images to the other form, within the store: each is compared with its
+/// record, read as a tar, unpacked in the new form, and replaces the old one atomically.
 /// docs/decisions/0150-layers-change-their-form.md
-/// Errors: not_found (an image), busy (a container uses a layer; nothing was done then, unless it
-/// came meanwhile), corrupt (a layer is not what its record says), interrupted, io.
+/// Errors: not_found (an image), busy (a container uses a layer; nothing was changed, unless it
+/// started meanwhile), corrupt (a layer differs from its record), interrupted, io.
 Result<image::TransferResult> convert(const image::ConvertRequest& request, const EventSink& events,
                                       Cancel& cancel);
 

@@ -39,11 +39,11 @@ constexpr int kDedupeRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 enum class Way { blocks, links };
 
-/// A regular file of a layer, as its record has it.
+/// A regular file of a layer, from its record.
 struct File {
   uint64_t size = 0;
   uint64_t content = 0;  ///< checksum
-  /// Empty, and the rest 0, where only the content has to be the same.
+  /// Empty, and the rest 0, if only the content has to be equal.
   std::string path;
   uint32_t mode = 0;
   uint32_t uid = 0;
@@ -55,7 +55,7 @@ struct File {
   auto operator<=>(const File&) const = default;
 };
 
-/// Where such a file is.
+/// The place of such a file.
 struct FilePlace {
   size_t layer = 0;
   std::string path;
@@ -66,7 +66,7 @@ struct Layer {
   bool used = false;  ///< by a container
 };
 
-/// A file that was opened, and what it is.
+/// An open file and its status.
 struct Opened {
   sys::Fd fd;
   struct stat status;
@@ -107,7 +107,7 @@ class Dedupe {
   }
 
  private:
-  /// What this file system can, by two files of ours.
+  /// Tests the file system with two files of ours.
   Result<Way> find_way() {
     const std::string bytes(kBlock, 'b');
     constexpr int kNew = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
@@ -120,7 +120,7 @@ class Dedupe {
     return shared.ok() && *shared == sys::Shared::yes ? Way::blocks : Way::links;
   }
 
-  /// Those of this user's kind. What containers use comes first: others get its files then.
+  /// Layers of this user's flavour. Used ones come first: others then take their files.
   Result<void> list_layers() {
     image::Survey survey = TRY(store_.survey());
     std::set<std::string> used = TRY(used_layers(survey));
@@ -156,7 +156,7 @@ class Dedupe {
   Result<void> read_layer(size_t index) {
     TRY(cancel_.check());
     const std::string path = "layers/" + layers_[index].name;
-    if (!TRY(sys::stat_entry(root_, path + "/fs"))) return {};  // an image, or gone
+    if (!TRY(sys::stat_entry(root_, path + "/fs"))) return {};  // an image file, or removed
     if (!request_.dry_run && TRY(sys::stat_entry(root_, path + "/" + image::kLinkingFile))) {
       auto mended = LayerLinks(store_, root_, staged_).mend(layers_[index].name);
       if (!mended.ok() && mended.error().kind == Kind::corrupt) {  // 'system check' says more
@@ -194,7 +194,7 @@ class Dedupe {
     if (way_ == Way::blocks) {
       if (entry.size < kBlock) return;
     } else {
-      // Several names cannot be given another file in one step.
+      // A file with several names cannot be replaced atomically.
       if (is_writable_by_others(entry.mode) || names == Names::several) return;
       file.path = path;
       file.mode = entry.mode;
@@ -215,7 +215,7 @@ class Dedupe {
     if (!fd.ok()) return pass_over(std::move(fd).error());
     Opened opened{std::move(*fd), {}};
     opened.status = TRY(sys::stat_fd(opened.fd, place.path));
-    // Not what the record says: damaged, which is another command's affair.
+    // It differs from the record: damage, which another command handles.
     bool known =
         S_ISREG(opened.status.st_mode) && static_cast<uint64_t>(opened.status.st_size) == file.size;
     if (!known) return std::optional<Opened>();
@@ -257,7 +257,7 @@ class Dedupe {
       if (!TRY(have_same_bytes(from.fd, to.fd, file.size))) return {};
     } else {
       auto shared = sys::share_blocks(from.fd, to.fd, file.size, place.path);
-      // One file may not be what all others are (compressed, with checksums off): it stays.
+      // Some files cannot be shared (compressed, without checksums): they stay.
       if (!shared.ok() &&
           (shared.error().kind == Kind::unsupported || shared.error().kind == Kind::denied)) {
         return {};
@@ -297,7 +297,7 @@ class Dedupe {
     return {};
   }
 
-  /// The record is years old, perhaps: what is there now decides.
+  /// The record may be years old: the present attributes decide.
   static Result<bool> are_alike(const Opened& from, const Opened& to) {
     const struct stat& a = from.status;
     const struct stat& b = to.status;

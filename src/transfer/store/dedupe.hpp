@@ -8,11 +8,11 @@
 
 namespace berth::transfer {
 
-/// Makes files of unpacked layers that are the same one on the disk: by shared blocks where the
-/// file system can, else files of one path, of different layers, by hard links, unless a container
-/// uses the layer. What a container sees does not change but for the count of links.
-/// docs/decisions/0149-identical-files-once.md says why so.
-/// Others may pull, run and remove meanwhile; of several who do this one works, the others wait.
+/// Stores identical files of unpacked layers once: by shared blocks (reflinks) where the file
+/// system can; else files of one path, in different layers, by hard links, unless a container uses
+/// the layer. Containers see no difference except the link count.
+/// docs/decisions/0149-identical-files-once.md has the reasons. Others may pull, run and remove
+/// meanwhile; of several deduplicating processes one works, the others wait.
 /// Errors: interrupted, io, usage and unsupported (the store).
 Result<image::TransferResult> dedupe(const image::DedupeRequest& request, const EventSink& events,
                                      const Cancel& cancel);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kVersion = 2;
 constexpr size_t kEntryBytes = 8;
-constexpr size_t kMaxEntries = 1024;  // 8 KiB, beyond what any file system of Linux takes but XFS
+constexpr size_t kMaxEntries = 1024;  // 8 KiB, more than any Linux file system takes except XFS
 
 template <class T>
 T take(std::string_view bytes, size_t at) {
@@ -52,7 +52,7 @@ std::optional<uint32_t> parse_id(std::string_view text) {
   return static_cast<uint32_t>(*number);
 }
 
-/// The text as its parts, without comments and blanks.
+/// The parts of the text, without comments and blanks.
 std::vector<std::string_view> parts_of(std::string_view text) {
   std::vector<std::string_view> parts;
   for (std::string_view line : split(text, '\n')) {
@@ -70,7 +70,7 @@ const Acl::Entry* Acl::find(uint16_t tag) const {
   return found == entries.end() ? nullptr : &*found;
 }
 
-/// Brings the entries into the kernel's order; false where it would not take them.
+/// Sorts the entries as the kernel requires; false if it would refuse the list.
 bool Acl::settle() {
   std::ranges::sort(entries, {}, [](const Entry& e) { return std::tuple(e.tag, e.id); });
   auto same = [](const Entry& a, const Entry& b) { return a.tag == b.tag && a.id == b.id; };

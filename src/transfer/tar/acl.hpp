@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// POSIX access lists, as archives write them and as the kernel takes them: pure.
+// POSIX access lists, in the formats of archives and of the kernel: pure.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace berth::transfer {
 inline constexpr std::string_view kAccessAcl = "system.posix_acl_access";
 inline constexpr std::string_view kDefaultAcl = "system.posix_acl_default";
 
-/// What a file's owner, its group, others, and those it names may do.
+/// The permissions of a file's owner, its group, others, and named users and groups.
 struct Acl {
   enum Tag : uint16_t { owner = 1, user = 2, owning_group = 4, group = 8, mask = 16, other = 32 };
   struct Entry {
@@ -24,23 +24,23 @@ struct Acl {
   static constexpr uint32_t kNobody = 0xffff'ffff;
 
   std::vector<Entry> entries;  ///< in the kernel's order
-  bool unknown_names = false;  ///< somebody was named without a number, and is not in `entries`
+  bool unknown_names = false;  ///< a name had no number, and is not in `entries`
 
-  /// "user::rw-,user:ada:r--:1001,group::r--,mask::r--,other::r--", as star, GNU tar and libarchive
-  /// write it: parts end with ',' or a newline, comments are skipped. Numbers come as a fourth
-  /// field or as the name: whom this machine calls by a name is not whom the image means.
-  /// Nothing where it is not such a list.
+  /// "user::rw-,user:ada:r--:1001,group::r--,mask::r--,other::r--", the format of star, GNU tar and
+  /// libarchive: parts end with ',' or a newline, comments are skipped. Numbers come as a fourth
+  /// field or as the name: names of this machine may mean other users than the image's. Nothing if
+  /// it is no such list.
   static std::optional<Acl> parse_text(std::string_view text);
   /// The value of the attribute.  Source: linux/posix_acl_xattr.h
   static std::optional<Acl> parse(std::string_view value);
 
   std::string value() const;
-  /// Says no more than a file's mode does.
+  /// Whether it says no more than a file's mode does.
   bool is_minimal() const { return entries.size() == 3; }
-  /// `mode` with the permissions that the kernel shows of a file with this list.
+  /// `mode` with the permissions that the kernel shows for a file with this list.
   uint32_t apply_to(uint32_t mode) const;
-  /// `mode` for who cannot keep the list: the group gets its own part instead of the mask's, which
-  /// was meant for those who are named.
+  /// `mode` where the list cannot be kept: the group gets its own permissions instead of the
+  /// mask's, which are for the named users.
   uint32_t tighten(uint32_t mode) const;
 
  private:

@@ -8,23 +8,23 @@
 
 namespace berth::transfer {
 
-/// One member of a tar, as Go's archive/tar (and so docker) understands it.
+/// One member of a tar, interpreted as Go's archive/tar (and so docker) does.
 struct TarEntry {
   enum class Type { file, hard_link, symlink, character_device, block_device, directory, fifo };
   Type type = Type::file;
-  std::string path;   ///< as written: may be absolute, may hold "..", ends with '/' for directories
+  std::string path;   ///< as written: may be absolute or contain ".."; a directory's ends with '/'
   std::string link;   ///< target of a hard or symbolic link
   uint32_t mode = 0;  ///< permission bits, 07777
   uint64_t uid = 0;
   uint64_t gid = 0;
-  uint64_t size = 0;  ///< of the content, with its holes; 0 for everything but files
+  uint64_t size = 0;  ///< of the content, including holes; 0 for everything but files
   bool sparse = false;
   int64_t mtime = 0;
   uint32_t mtime_nanoseconds = 0;
   uint64_t device_major = 0;
   uint64_t device_minor = 0;
-  /// From SCHILY.xattr.*, LIBARCHIVE.xattr.* and SCHILY.acl.*, each key once. An access list that
-  /// could not be read has no value.
+  /// From SCHILY.xattr.*, LIBARCHIVE.xattr.* and SCHILY.acl.*, each key once. An unreadable access
+  /// list has no value.
   std::vector<std::pair<std::string, std::string>> xattrs;
 };
 

@@ -15,8 +15,8 @@ namespace berth::transfer {
 namespace {
 
 constexpr size_t kArchiveBlock = size_t{1} << 20;
-/// As for layers (UnpackLimits), but from less on: what comes out is written before anything is
-/// known about it.
+/// As for layers (UnpackLimits), but from a smaller size on: the output is written before anything
+/// else is known about it.
 constexpr uint64_t kRatio = 1000;
 constexpr uint64_t kArchiveRatioFrom = uint64_t{1} << 30;
 
@@ -34,8 +34,9 @@ Error writing_error(struct archive* a) {
                     std::string("write the archive: ") + (text ? text : "no reason given"));
 }
 
-// Only what libarchive has built in. Given all, it starts lrzip, lzop and others out of PATH where
-// the first bytes of the archive say so; given one that it was built without, as well, and warns.
+// Only libarchive's built-in filters. With all of them it starts lrzip, lzop and others from PATH
+// if the first bytes of the archive say so; it also does, with a warning, for a filter that it was
+// built without.
 void support_filters(struct archive* a) {
   for (auto support : {archive_read_support_filter_gzip, archive_read_support_filter_bzip2,
                        archive_read_support_filter_xz, archive_read_support_filter_lzma,
@@ -59,7 +60,7 @@ Result<ArchiveReader> ArchiveReader::open(const sys::Fd& fd) {
   support_filters(a);
   archive_read_support_format_tar(a);
   if (archive_read_open_fd(a, fd.get(), kArchiveBlock) != ARCHIVE_OK) {
-    return make_error(Kind::corrupt, "read the archive: it is no tar");
+    return make_error(Kind::corrupt, "read the archive: it is not a tar archive");
   }
   return reader;
 }
@@ -99,7 +100,7 @@ Result<std::optional<ArchiveReader::Member>> ArchiveReader::next() {
   member.name = name ? name : "";
   if (hard_link != nullptr || symlink != nullptr) {
     member.type = Member::Type::link;
-    // A symbolic link starts at its own directory, a hard link at the root.
+    // A symbolic link is relative to its own directory, a hard link to the root.
     member.target = hard_link ? hard_link : "./" + std::string(symlink);
   } else if (archive_entry_filetype(entry) == AE_IFREG) {
     member.type = Member::Type::file;
@@ -140,7 +141,7 @@ Result<void> ArchiveWriter::header(const std::string& name, unsigned type, uint6
   archive_entry_set_filetype(entry.get(), type);
   archive_entry_set_perm(entry.get(), type == AE_IFDIR ? 0755 : 0644);
   archive_entry_set_size(entry.get(), static_cast<la_int64_t>(size));
-  archive_entry_set_mtime(entry.get(), 0, 0);  // the same images give the same archive
+  archive_entry_set_mtime(entry.get(), 0, 0);  // equal images give equal archives
   if (archive_write_header(archive_.get(), entry.get()) < ARCHIVE_WARN) {
     return writing_error(archive_.get());
   }

@@ -13,13 +13,13 @@
 struct archive;
 struct archive_entry;
 
-/// libarchive, for what wraps images rather than what is in them: the tar of load and save, the
+/// libarchive, for the wrapping of images, not their content: the tar of load and save, the
 /// compression of an imported tar. Its exceptions to our rules (C strings, its own error texts)
 /// stop here.
 namespace berth::transfer {
 
-/// Reads the members of a tar, packed or not (gzip, bzip2, xz, zstd, lz4). One that unpacks to more
-/// than 1000 times its size is corrupt, looked at beyond the first GiB.
+/// Reads the members of a tar, plain or compressed (gzip, bzip2, xz, zstd, lz4). If it unpacks to
+/// more than 1000 times its size, checked beyond the first GiB, it is corrupt.
 class ArchiveReader {
  public:
   /// `fd` must stay open. Errors: corrupt (no tar).
@@ -62,7 +62,7 @@ class ArchiveWriter {
   std::unique_ptr<struct archive, Free> archive_;
 };
 
-/// Takes bytes; an error stops the producer.
+/// Receives bytes; an error stops the producer.
 class ByteSink {
  public:
   virtual ~ByteSink() = default;

@@ -26,7 +26,7 @@ Result<void> add_record(std::string_view key, std::string_view value, PaxRecords
   if (key.find('\0') != key.npos || (is_name && value.find('\0') != value.npos)) {
     return corrupt_pax("a pax header has a NUL in a name");
   }
-  // The one pair of keys of which each counts, in their order.
+  // The only pair of keys of which every occurrence counts, in order.
   if (key == "GNU.sparse.offset" || key == "GNU.sparse.numbytes") {
     if (!records.sparse_list.empty()) records.sparse_list += ',';
     records.sparse_list += value.substr(0, 21);
@@ -73,7 +73,7 @@ std::string decode_url(std::string_view text) {
 
 using Attributes = std::map<std::string, std::string, std::less<>>;
 
-/// Of a list that cannot be understood an empty value remains, so that it is told of.
+/// An unreadable list becomes an empty value, which is reported.
 void set_acl(TarEntry& entry, std::string_view key, std::string_view text, Attributes& found) {
   auto acl = Acl::parse_text(text);
   bool complete = acl && !acl->unknown_names;
@@ -81,15 +81,15 @@ void set_acl(TarEntry& entry, std::string_view key, std::string_view text, Attri
   found.insert_or_assign(std::string(key), complete ? acl->value() : std::string());
 }
 
-/// libarchive writes each attribute twice, and in the one form a name that has to be coded is the
-/// coded one: "user.a%20b" for "user.a b".
+/// libarchive writes each attribute twice, and where a name needs encoding one of the two has it
+/// encoded: "user.a%20b" for "user.a b".
 bool is_coded_twin(const std::string& key, const PaxRecords& records) {
   if (!key.starts_with(kSchilyXattr)) return false;
   std::string name = key.substr(kSchilyXattr.size());
   return decode_url(name) != name && records.values.contains(std::string(kLibarchiveXattr) + name);
 }
 
-/// False where the record is about something else.
+/// False if the record is about something else.
 bool apply_attribute(const std::string& key, const std::string& value, TarEntry& entry,
                      Attributes& found) {
   if (key.starts_with(kSchilyXattr)) {
@@ -146,18 +146,19 @@ Result<void> apply_pax(const PaxRecords& records, TarEntry& entry) {
       auto number = parse_u64(value);
       if (!number || *number > kMaxTarNumber) {
         return corrupt_pax("entry " + quote(entry.path) + ": pax " + key + " " +
-                           quote(value.substr(0, 40)) + " is no valid number");
+                           quote(value.substr(0, 40)) + " is not a valid number");
       }
       (key == "size" ? entry.size : key == "uid" ? entry.uid : entry.gid) = *number;
     }
     if (key == "mtime") {
       auto time = parse_pax_time(value);
-      if (!time) return corrupt_pax("entry " + quote(entry.path) + ": pax mtime is no valid time");
+      if (!time)
+        return corrupt_pax("entry " + quote(entry.path) + ": pax mtime is not a valid time");
       std::tie(entry.mtime, entry.mtime_nanoseconds) = *time;
     }
   }
   entry.xattrs.assign(std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
-  // The path of a sparse member in the later forms is one that old programs are to see.
+  // In the later forms the path of a sparse member is a substitute for old programs.
   std::string_view name = records.value("GNU.sparse.name");
   if (!name.empty()) entry.path = name;
   return {};
@@ -176,7 +177,7 @@ Result<SparseKind> sparse_kind(const PaxRecords& records, const TarEntry& entry)
   return make_error(Kind::unsupported, "tar: entry " + quote(entry.path) +
                                            " is sparse in the form " +
                                            quote(std::string(major) + "." + std::string(minor)) +
-                                           ", which is none of GNU tar's");
+                                           ", which GNU tar does not have");
 }
 
 Result<uint64_t> sparse_size(const PaxRecords& records, const TarEntry& entry) {

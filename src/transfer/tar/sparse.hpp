@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the bytes of a sparse member of a tar belong: pure.
+// The places of a sparse tar member's bytes: pure.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,26 @@
 
 namespace berth::transfer {
 
-/// A part of a file that is stored; what lies between them are holes.
+/// A stored part of a file; between them are holes.
 struct Extent {
   uint64_t offset = 0;
   uint64_t length = 0;
 };
 using Extents = std::vector<Extent>;
 
-/// More would be 4 MiB of memory, and a map of more than 1 MiB in every form of them.
+/// More would need 4 MiB of memory, and a map of more than 1 MiB in every notation.
 inline constexpr size_t kMaxExtents = 262'144;
 
 /// "0,5,10,5" → (0, 5), (10, 5).  Errors: corrupt.
 Result<Extents> parse_sparse_list(std::string_view text, const std::string& path);
 
-/// The map in front of the data of GNU's 1.0, line by line: how many, then offset and length of
-/// each. Taken as it comes, block by block.
+/// The map in front of the data in GNU's 1.0, line by line: the number, then offset and length of
+/// each. Parsed block by block.
 class SparseLines {
  public:
   explicit SparseLines(std::string path) : path_(std::move(path)) {}
 
-  /// False when more is wanted; true when the map is whole, what follows is padding.
+  /// False: more input is needed; true: the map is complete, padding follows.
   /// Errors: corrupt.
   Result<bool> add(std::string_view block);
   Extents take() { return std::move(extents_); }
@@ -48,7 +48,8 @@ class SparseLines {
   Extents extents_;
 };
 
-/// In order, apart from each other, inside of a file of `size` bytes, and `stored` bytes in all.
+/// Checks that they are in order, disjoint, inside a file of `size` bytes, and `stored` bytes in
+/// all.
 /// Errors: corrupt.
 Result<void> check_extents(const Extents& extents, uint64_t size, uint64_t stored,
                            const std::string& path);

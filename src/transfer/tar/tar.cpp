@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kRecord = 512;
 constexpr uint64_t kMaxSpecial = uint64_t{1} << 20;  // as Go: a pax header or GNU long name
 constexpr int kMaxSpecialsInARow = 16;
-/// What a hole looks like to who asks for bytes.
+/// The content of a hole for readers of bytes.
 constexpr std::array<char, 65536> kZeros = {};
 
 Error corrupt_tar(std::string what) {
@@ -33,7 +33,7 @@ std::optional<int64_t> number_field(std::string_view record, size_t offset, size
   auto first = static_cast<unsigned char>(field[0]);
   if (first & 0x80) {
     bool negative = first & 0x40;
-    // Two's complement over the whole field; what does not fit 63 bits is no number of ours.
+    // Two's complement over the whole field; numbers beyond 63 bits are refused.
     uint64_t value = negative ? ~uint64_t{0} : 0;
     for (size_t i = 0; i < field.size(); ++i) {
       auto byte = static_cast<unsigned char>(field[i]);
@@ -91,7 +91,7 @@ Result<void> read_fields(std::string_view record, TarEntry& entry) {
   bool valid = mode && uid && gid && size && mtime && *uid >= 0 && *gid >= 0 && *size >= 0 &&
                *size <= static_cast<int64_t>(kMaxTarNumber);
   if (!valid)
-    return corrupt_tar("entry " + quote(entry.path) + " has a field that is no valid number");
+    return corrupt_tar("entry " + quote(entry.path) + " has a field that is not a valid number");
   entry.mode = static_cast<uint32_t>(*mode) & 07777;
   entry.uid = static_cast<uint64_t>(*uid);
   entry.gid = static_cast<uint64_t>(*gid);
@@ -122,7 +122,7 @@ std::optional<TarEntry::Type> entry_type(char flag, const std::string& path) {
     case '0':
     case '7':
     case 'S':                                         // of GNU, sparse
-      return path.ends_with('/') ? directory : file;  // v7 had no directories
+      return path.ends_with('/') ? directory : file;  // v7 has no type for directories
     case '1':
       return hard_link;
     case '2':
@@ -142,7 +142,7 @@ std::optional<TarEntry::Type> entry_type(char flag, const std::string& path) {
 
 }  // namespace
 
-/// What the special members before a member say about it.
+/// The special members in front of a member.
 struct TarReader::Extensions {
   PaxRecords pax;
   std::string gnu_path;
@@ -169,7 +169,7 @@ Result<bool> TarReader::read_record(std::string& record) {
   return true;
 }
 
-/// `stored` bytes follow, and padding; as long as nobody says more they are all of the content.
+/// `stored` bytes follow, and padding; without an extension they are the whole content.
 void TarReader::begin(uint64_t stored) {
   left_ = size_ = stored;
   padding_ = (kRecord - stored % kRecord) % kRecord;
@@ -218,7 +218,7 @@ Result<void> TarReader::skip_rest() {
     window_.remove_prefix(part.size());
     left_ -= part.size();
   }
-  // umoci ends a layer right after its last file. As in Go's reader that is an end, no damage.
+  // umoci ends a layer right after its last file. As in Go's reader that is a valid end.
   while (padding_ > 0 && (!window_.empty() || TRY(refill()))) {
     uint64_t take = std::min<uint64_t>(padding_, window_.size());
     window_.remove_prefix(take);
@@ -239,7 +239,7 @@ Result<std::string> TarReader::read_special(uint64_t size, std::string_view kind
 }
 
 /// Up to sixteen extended headers stand before the member that they are about.
-/// False where the record is the member's own.
+/// False if the record is the member's own.
 Result<bool> TarReader::read_extension(char flag, uint64_t size, Extensions& extensions) {
   switch (flag) {
     case 'x':
@@ -304,7 +304,7 @@ Result<void> TarReader::read_member(const std::string& record, const Extensions&
   if (!type || (is_old_sparse && record.substr(257, 6) != "ustar ")) {
     return make_error(Kind::unsupported, "tar: entry " + quote(entry.path) + " has the type " +
                                              quote(std::string_view(&flag, 1)) +
-                                             ", which is no file, link, device or directory");
+                                             ", which is not a file, link, device or directory");
   }
   entry.type = *type;
   bool device =
@@ -318,7 +318,7 @@ Result<void> TarReader::read_member(const std::string& record, const Extensions&
   return {};
 }
 
-/// Where a file is sparse: finds its map, and its true size.
+/// For a sparse file: finds its map, and its true size.
 Result<void> TarReader::read_sparse(const std::string& record, const Extensions& extensions,
                                     TarEntry& entry) {
   const PaxRecords& pax = extensions.pax;
@@ -343,7 +343,7 @@ Result<void> TarReader::read_sparse(const std::string& record, const Extensions&
   TRY(check_extents(extents, size, left_, entry.path));
   entry.size = size_ = size;
   entry.sparse = true;
-  // GNU tar says with an empty part where the file ends.
+  // GNU tar marks the end of the file with an empty part.
   std::erase_if(extents, [](const Extent& extent) { return extent.length == 0; });
   extents_ = std::move(extents);
   extent_ = 0;
@@ -375,13 +375,13 @@ Result<Extents> TarReader::read_old_sparse(std::string_view record, const TarEnt
     size_t before = extents.size();
     if (!TRY(read_record(more))) return corrupt_tar("the archive ends inside a header");
     TRY(take(more, 0, 21));
-    // Else records without parts would go on forever.
+    // Otherwise records without parts would go on forever.
     if (extents.size() == before) return bad;
   }
   return extents;
 }
 
-/// GNU's last form: the map stands in front of the data, in blocks of its own.
+/// GNU's last form: the map precedes the data, in blocks of its own.
 Result<Extents> TarReader::read_sparse_lines(const TarEntry& entry) {
   SparseLines lines(entry.path);
   for (uint64_t read = 0; read + kRecord <= kMaxSpecial; read += kRecord) {

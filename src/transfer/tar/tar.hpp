@@ -12,28 +12,27 @@
 
 namespace berth::transfer {
 
-/// Reads v7, ustar, pax, GNU and star archives out of a stream of blocks. Bytes are foreign: every
-/// number is checked, extended headers and maps of sparse members are limited to 1 MiB.
+/// Reads v7, ustar, pax, GNU and star archives from a stream of blocks. The bytes are foreign:
+/// every number is checked, extended headers and sparse maps are limited to 1 MiB.
 /// Source: POSIX pax; GNU tar "Basic Tar Format"; Go archive/tar for what is ambiguous.
 class TarReader {
  public:
-  /// Gives the next bytes of the archive, nothing at its end. What it gave before may become
-  /// invalid then.
+  /// Returns the next bytes of the archive, empty at its end. Invalidates the previous ones.
   using Source = std::function<Result<std::string_view>()>;
 
   explicit TarReader(Source source) : source_(std::move(source)) {}
 
-  /// Skips what is left of the member before. False at the end of the archive: two zero blocks, or
+  /// Skips the rest of the previous member. False at the end of the archive: two zero blocks, or
   /// the end of the stream between members.
   /// Errors: corrupt (with the member's name once it is known), unsupported (a kind of member),
-  /// whatever the source reports.
+  /// errors of the source.
   Result<bool> next(TarEntry& entry);
 
-  /// The next part of the member's content, as long as it lies in memory in one piece; nothing at
-  /// its end. Holes are zeros. Errors: corrupt (the stream ends first).
+  /// The next part of the member's content, as far as it is contiguous in memory; empty at its end.
+  /// Holes are zeros. Errors: corrupt (the stream ends first).
   Result<std::string_view> content();
 
-  /// Goes over the hole that comes next, if one does; gives its length.
+  /// Skips a hole if one comes next; returns its length.
   uint64_t skip_hole();
 
  private:
@@ -56,10 +55,10 @@ class TarReader {
 
   Source source_;
   std::string_view window_;
-  uint64_t left_ = 0;      ///< of the bytes that are stored of the member
+  uint64_t left_ = 0;      ///< stored bytes of the member still to come
   uint64_t padding_ = 0;   ///< after them, up to the next record
-  Extents extents_;        ///< where they belong
-  size_t extent_ = 0;      ///< the one that is being read, or comes next
+  Extents extents_;        ///< their places in the content
+  size_t extent_ = 0;      ///< the current one, or the next
   uint64_t position_ = 0;  ///< in the content
   uint64_t size_ = 0;      ///< of the content
   bool at_end_ = false;

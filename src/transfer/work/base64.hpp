@@ -9,8 +9,8 @@ namespace berth::transfer {
 
 /// RFC 4648, with padding.
 std::string base64_encode(std::string_view bytes);
-/// Blanks around it do not count, nor does padding that is left out; nothing for other characters
-/// or more than 4 MiB.
+/// Ignores blanks around the text and accepts missing padding; nothing for other characters or more
+/// than 4 MiB.
 std::optional<std::string> base64_decode(std::string_view text);
 
 }  // namespace berth::transfer

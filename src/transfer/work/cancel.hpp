@@ -7,8 +7,8 @@
 
 namespace berth::transfer {
 
-/// A wish to stop, shared by the threads of one transfer: set by SIGINT and SIGTERM, and by the
-/// first thread that fails. Long loops look at it between chunks.
+/// A request to stop, shared by the threads of one transfer: set by SIGINT and SIGTERM, and by the
+/// first thread that fails. Long loops check it between chunks.
 class Cancel {
  public:
   void request() { requested_.store(true, std::memory_order_relaxed); }

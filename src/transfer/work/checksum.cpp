@@ -6,7 +6,7 @@
 namespace berth::transfer {
 
 uint64_t checksum(uint64_t before, std::string_view bytes) {
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): how ISA-L takes bytes
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): ISA-L's type of bytes
   return crc64_ecma_refl(before, reinterpret_cast<const unsigned char*>(bytes.data()),
                          bytes.size());
 }

@@ -7,8 +7,8 @@
 namespace berth::transfer {
 
 /// A running CRC-64 (ECMA-182, reflected; ISA-L, so with the processor's carry-less
-/// multiplication): finds what a disk, a slip or a power cut has changed, at a twentieth of what a
-/// SHA-256 costs. It proves nothing against whoever may write the store.
+/// multiplication): detects changes by a disk, a mistake or a power cut, at a twentieth of the cost
+/// of SHA-256. It is no protection against a process that can write the store.
 uint64_t checksum(uint64_t before, std::string_view bytes);
 
 }  // namespace berth::transfer

@@ -15,15 +15,15 @@ namespace berth::transfer {
 /// Where a transfer sends its events; called from one thread at a time.
 using EventSink = std::function<void(const image::TransferEvent&)>;
 
-/// Where the threads of a transfer report what happens: one event at a time to the sink, and of a
-/// layer's progress no more than 20 a second. Also the Log of what they call.
+/// Collects the events of a transfer's threads: passes them to the sink one at a time, with at most
+/// 20 progress events a second and layer. Also the Log of the code that they call.
 class Events final : public Log {
  public:
   enum class Layers { shown, hidden };
 
   Events(EventSink sink, Layers layers) : sink_(std::move(sink)), layers_(layers) {}
 
-  /// The first and the last event of a phase always go out.
+  /// Always passes on the first and the last event of a phase.
   void layer(const std::string& id, image::LayerPhase phase, uint64_t done, uint64_t total);
   void status(const std::string& text);
   void warn(const std::string& text) override;

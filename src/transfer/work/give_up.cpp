@@ -12,8 +12,7 @@ Error give_up(image::Store& store, Error error, Events& events) {
     error = std::move(error).with_hint("berth rmi IMAGE, or --root on a larger disk than " +
                                        quote(store.root()));
   }
-  // Layers that were complete belong to no image. After a signal they stay: the user may want to go
-  // on where it ended.
+  // Complete layers belong to no image. After a signal they stay: the user may want to continue.
   if (error.kind == Kind::interrupted) return error;
   auto collected = store.collect();
   if (!collected.ok()) {

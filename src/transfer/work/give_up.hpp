@@ -7,10 +7,10 @@
 
 namespace berth::transfer {
 
-/// The end of a verb that failed: what it had published for no image is collected, so the store is
-/// as it was, unless the error is an interruption (docs/decisions/0041). Returns the error, with a
-/// hint about space where that was the reason and nobody had a better one. To be called when the
-/// delivery has ended.
+/// Ends a failed verb: collects objects that it published for no image, so that the store is as
+/// before, unless the error is an interruption (docs/decisions/0041). Returns the error, with a
+/// hint about space if that was the reason and it has no better hint. Call it after the delivery
+/// has ended.
 Error give_up(image::Store& store, Error error, Events& events);
 
 }  // namespace berth::transfer

@@ -20,7 +20,7 @@ Sha256::Sha256(Sha256&&) noexcept = default;
 Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 void Sha256::reset() {
-  // Fails only without memory or without the default provider: nothing a caller could handle.
+  // Fails only without memory or without the default provider: a caller could not handle that.
   BERTH_ASSERT(EVP_DigestInit_ex(impl_->context, EVP_sha256(), nullptr) == 1);
 }
 

@@ -28,7 +28,7 @@ std::vector<std::string> without_rights(ToolUser user) {
     }
   }
   words.emplace_back("--");
-  // Who reads the file of a stranger: 4 KiB of squashfs can name 2^30 files, of which each takes
+  // For readers of untrusted files: 4 KiB of squashfs can name 2^30 files, each of which takes
   // memory before the first byte comes out.
   if (user == ToolUser::nobody) {
     words.insert(words.end(), {kPrlimit, "--as=" + std::to_string(kMostMemory), "--"});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of Debian's that read or write squashfs, as children without rights.
+// Debian's programs that read or write squashfs, as children without privileges.
 #pragma once
 
 #include <string>
@@ -11,35 +11,35 @@
 
 namespace berth::transfer {
 
-/// Who a tool is.
+/// The user of a tool.
 enum class ToolUser {
-  /// The machine's root becomes nobody; others stay who they are. For what parses foreign bytes.
+  /// The machine's root becomes nobody; other users stay. For tools that parse foreign bytes.
   nobody,
   caller,
 };
 
 struct ToolCall {
   std::string program;            ///< below /usr/bin
-  std::vector<std::string> args;  ///< descriptors as tool_path()
-  std::string package;            ///< what to install where it is missing
+  std::vector<std::string> args;  ///< for descriptors: tool_path()
+  std::string package;            ///< the package to install if it is missing
   ToolUser user = ToolUser::nobody;
   std::vector<std::string> env;
-  std::vector<int> keep;  ///< descriptors that it opens by tool_path()
+  std::vector<int> keep;  ///< descriptors that it opens through tool_path()
 };
 
-/// What a tool calls a descriptor of ours.
+/// The path of one of our descriptors, for a tool.
 std::string tool_path(const sys::Fd& fd);
 
 /// Whether a process of ToolUser::nobody is another user here.
 bool tools_are_nobody();
 
-/// A running tool: without capabilities, and with no way to new rights.
+/// A running tool: without capabilities, and unable to gain privileges.
 class Tool {
  public:
-  /// `in`, `out`: its standard streams; none is /dev/null.
+  /// `in`, `out`: its standard streams; null means /dev/null.
   /// Errors: not_found (with the package in the hint), io.
   static Result<Tool> start(const ToolCall& call, const sys::Fd* in, const sys::Fd* out);
-  /// Waits for its end.  Errors: corrupt with its last words where it failed.
+  /// Waits for its end.  Errors: corrupt with its last output if it failed.
   Result<void> finish();
 
  private:

@@ -234,7 +234,7 @@ def test_who_was_run_in_the_foreground_is_restored_there(runtime, bundle, checkp
         assert first.wait() == 137
     command = ("restore", "--image-path", str(images), "-b", str(bundle.directory))
     done = runtime.call(*command, "--detach", "c2")
-    assert done.returncode == 1 and "was run in the foreground" in done.stderr, done
+    assert done.returncode == 1 and "ran in the foreground" in done.stderr, done
     (bundle.rootfs / "tmp/go").touch()
     done = runtime.call(*command, "c2")
     assert (done.returncode, done.stderr) == (7, ""), done

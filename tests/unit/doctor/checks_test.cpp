@@ -199,14 +199,14 @@ const Fault kHostFaults[] = {
      }},
     {"no_cgroups", "host.cgroups", kWarning, "none are mounted", "mount -t cgroup2",
      [](Facts& f) { f.host.cgroups = {}; }},
-    {"cgroups_not_ours", "host.cgroups", kWarning, "may not make any", "enable-linger",
+    {"cgroups_not_ours", "host.cgroups", kWarning, "may not create any", "enable-linger",
      [](Facts& f) { f.host.cgroups.writable = false; }},
     {"controllers", "host.cgroups", kWarning, "without cpu, pids",
      "Delegate=cpu cpuset io memory pids",
      [](Facts& f) { f.host.cgroups.controllers = {"memory"}; }},
     {"policy_bad", "host.policy", kProblem, "policy.json", "berth policy apply",
      [](Facts& f) { f.host.policy_error = make_error(Kind::corrupt, "policy.json: line 1"); }},
-    {"policy_old", "host.policy", kWarning, "not in force", "berth policy apply",
+    {"policy_old", "host.policy", kWarning, "not applied", "berth policy apply",
      [](Facts& f) { f.host.policy_outdated = true; }},
     {"no_network", "host.network", kProblem, "containers cannot have 'bridge', the default: find",
      "apt install slirp4netns",
@@ -281,7 +281,7 @@ const Fault kDriverFaults[] = {
      }},
     {"noexec", "gpu.noexec", kProblem, "noexec", "remount,exec",
      [](Facts& f) { f.gpu.libraries->no_exec = true; }},
-    {"nvml_missing", "gpu.nvml", kWarning, "NVML is not there", "libnvidia-ml.so.1",
+    {"nvml_missing", "gpu.nvml", kWarning, "NVML is missing", "libnvidia-ml.so.1",
      [](Facts& f) { f.gpu.inventory.nvml = "missing"; }},
     {"nvml_hangs", "gpu.nvml", kProblem, "no answer within 10000 ms", "nvidia-smi",
      [](Facts& f) { f.gpu.inventory.nvml = "no answer within 10000 ms"; }},
@@ -315,7 +315,7 @@ const Fault kNodeFaults[] = {
      }},
     {"stale", "gpu.nodes-stale", kProblem, "'/dev/nvidia-uvm' is 510:0, the driver's is 508:0",
      "rm /dev/nvidia-uvm; nvidia-modprobe", [](Facts& f) { f.gpu.nodes[2].major = 510; }},
-    {"no_device", "gpu.nodes-stale", kProblem, "'/dev/nvidia0' is no character device",
+    {"no_device", "gpu.nodes-stale", kProblem, "'/dev/nvidia0' is not a character device",
      "rm /dev/nvidia0", [](Facts& f) { f.gpu.nodes[1].character = false; }},
     {"group_only", "gpu.node-access", kProblem,
      "this user may not open '/dev/nvidia0' (mode 0660, group video)", "usermod -aG video alice",
@@ -399,7 +399,7 @@ const Fault kSiteFaults[] = {
        f.gpu.cdi = {cdi_file()};
        f.gpu.cdi[0].missing_files = {"/usr/lib64/a", "/usr/lib64/b"};
      }},
-    {"toolkit_broken", "gpu.toolkit-config", kWarning, "config.toml:3: x", "mend that line",
+    {"toolkit_broken", "gpu.toolkit-config", kWarning, "config.toml:3: x", "fix that line",
      [](Facts& f) {
        f.gpu.toolkit_config = "/etc/config.toml";
        f.gpu.toolkit_error = make_error(Kind::corrupt, "/etc/config.toml:3: x");
@@ -448,10 +448,10 @@ TEST(Doctor, tells_whether_the_drivers_gl_is_here) {
   gpu::DriverFile file;
   file.name = "libGLX_nvidia.so.570.133.20";
   facts.gpu.inventory.files.push_back(file);
-  EXPECT_EQ(ask("gpu.graphics", facts).cause, "the driver's GL is here");
+  EXPECT_EQ(ask("gpu.graphics", facts).cause, "the driver's GL is installed");
   file.elf32 = true;
   facts.gpu.inventory.files.push_back(file);
-  EXPECT_EQ(ask("gpu.graphics", facts).cause, "the driver's GL is here, 32-bit too");
+  EXPECT_EQ(ask("gpu.graphics", facts).cause, "the driver's GL is installed, also for 32-bit");
 }
 
 TEST(Doctor, takes_nodes_that_a_job_did_not_get_for_right) {

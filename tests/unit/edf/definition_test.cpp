@@ -83,8 +83,10 @@ TEST(Definition, is_refused_with_the_line) {
             "a.toml:1: mounts[1]: expected a string, got a number");
   EXPECT_EQ(fault("env = 3\n"), "a.toml:1: env: expected an object, got a number");
   EXPECT_EQ(fault("[env]\nA = 'x'\nB = 3\n"), "a.toml:3: env.B: expected a string, got a number");
-  EXPECT_EQ(fault("[env]\nA.B = 'x'\n"), "a.toml:2: env.A.B: no name of an environment variable");
-  EXPECT_EQ(fault("[env]\n'A=B' = 'x'\n"), "a.toml:2: env.A=B: no name of an environment variable");
+  EXPECT_EQ(fault("[env]\nA.B = 'x'\n"),
+            "a.toml:2: env.A.B: not the name of an environment variable");
+  EXPECT_EQ(fault("[env]\n'A=B' = 'x'\n"),
+            "a.toml:2: env.A=B: not the name of an environment variable");
   EXPECT_EQ(fault("[annotations]\na = ['x']\n"),
             "a.toml:2: annotations.a: expected a string, got an array");
   EXPECT_THAT(fault("image = 'a'\nimage = 'b'\n"), HasSubstr("a.toml:2: "));

@@ -79,12 +79,12 @@ TEST(Resolve, expands_all_but_the_variables_of_the_container) {
 
 TEST(Resolve, names_the_files_of_a_loop) {
   EXPECT_EQ(fault({{"a", "\nbase_environment = 'a'\n"}}),
-            "a.toml:2: base_environment goes round in a loop: a.toml -> a.toml");
+            "a.toml:2: base_environment is a loop: a.toml -> a.toml");
   EXPECT_EQ(fault({{"a", "base_environment = 'b'\n"},
                    {"b", "image = 'x'\nbase_environment = ['d', 'c']\n"},
                    {"c", "base_environment = 'b'\n"},
                    {"d", ""}}),
-            "c.toml:1: base_environment goes round in a loop: b.toml -> c.toml -> b.toml");
+            "c.toml:1: base_environment is a loop: b.toml -> c.toml -> b.toml");
 }
 
 TEST(Resolve, takes_one_base_twice_where_it_is_no_loop) {

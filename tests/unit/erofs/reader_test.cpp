@@ -154,7 +154,7 @@ TEST(ErofsReader, finds_every_name_of_large_directories_and_no_other) {
 TEST(ErofsReader, refuses_what_is_no_image_or_not_all_of_one) {
   std::string image = image_with_all(1 << 20);
   EXPECT_EQ(why(""), "the file is too short for an EROFS image");
-  EXPECT_EQ(why(std::string(8192, '\0')), "the file is no EROFS image");
+  EXPECT_EQ(why(std::string(8192, '\0')), "the file is not an EROFS image");
   EXPECT_EQ(why(image.substr(0, image.size() - kBlock)).substr(0, 28),
             "the EROFS image is truncated");
   std::string other = image;

@@ -51,17 +51,18 @@ TEST(HubHtpasswd, threads_may_ask_at_once) {
 }
 
 TEST(HubHtpasswd, other_hashes_are_refused_with_their_line) {
-  EXPECT_THAT(fault_of("\nbob:$apr1$salt$hash"), HasSubstr("htpasswd:2: the hash is not bcrypt's"));
-  EXPECT_THAT(fault_of("bob:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g="), HasSubstr("not bcrypt's"));
-  EXPECT_THAT(fault_of("bob:plain"), HasSubstr("not bcrypt's"));
-  EXPECT_THAT(fault_of("bob:"), HasSubstr("not bcrypt's"));
-  EXPECT_THAT(fault_of("bob:$2y$05$short"), HasSubstr("the hash is not whole"));
+  EXPECT_THAT(fault_of("\nbob:$apr1$salt$hash"),
+              HasSubstr("htpasswd:2: the hash is not a bcrypt hash"));
+  EXPECT_THAT(fault_of("bob:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g="), HasSubstr("not a bcrypt hash"));
+  EXPECT_THAT(fault_of("bob:plain"), HasSubstr("not a bcrypt hash"));
+  EXPECT_THAT(fault_of("bob:"), HasSubstr("not a bcrypt hash"));
+  EXPECT_THAT(fault_of("bob:$2y$05$short"), HasSubstr("the hash is truncated"));
   EXPECT_THAT(fault_of("bob"), HasSubstr("expected NAME:HASH"));
   EXPECT_THAT(fault_of(":x"), HasSubstr("expected NAME:HASH"));
   EXPECT_THAT(fault_of(""), HasSubstr("it has no account"));
   EXPECT_THAT(fault_of("bob:$2y$20$" + std::string(53, 'a')), HasSubstr("a cost of 20"));
   EXPECT_THAT(fault_of(std::string(kAlice) + "\n" + std::string(kAlice)),
-              HasSubstr("is there twice"));
+              HasSubstr("is given twice"));
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ std::string refusal(Change change) {
 }
 
 TEST(PublishedFacts, that_no_scan_writes_are_refused) {
-  EXPECT_THAT(refusal([](auto& f) { f.version = 2; }), HasSubstr("later Berth"));
+  EXPECT_THAT(refusal([](auto& f) { f.version = 2; }), HasSubstr("later version of Berth"));
   EXPECT_THAT(refusal([](auto& f) { f.images[0].found->cpu[0].isa.level = 5; }),
               HasSubstr("x86-64-v5"));
   EXPECT_THAT(refusal([](auto& f) { f.images[0].found->gpu_code[0].code[0].arch = "9x"; }),

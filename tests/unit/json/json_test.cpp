@@ -99,10 +99,10 @@ TEST(JsonParse, keeps_the_last_of_a_repeated_name) {
 TEST(JsonParse, refuses_a_repeated_name_where_told_to) {
   json::Limits strict{.unique_names = true};
   EXPECT_EQ(to_line(parse(R"({"z":[{"a":1,"b":2,"a":1}]})", "d", strict).error()),
-            "d: 'a' comes twice");
+            "d: 'a' is given twice");
   std::string many = "{";
   for (int i = 0; i < 40; ++i) many += "\"" + std::to_string(i) + "\":0,";
-  EXPECT_EQ(to_line(parse(many + R"("7":0})", "d", strict).error()), "d: '7' comes twice");
+  EXPECT_EQ(to_line(parse(many + R"("7":0})", "d", strict).error()), "d: '7' is given twice");
   EXPECT_TRUE(parse(many + R"("a":{"7":0}})", "d", strict).ok());
 }
 

@@ -94,8 +94,9 @@ TEST(JudgeCpu, features_are_all_there_or_the_missing_ones_are_named) {
   EXPECT_EQ(judge(image, node_of("cpu=sapphirerapids"), {}).outcome, Outcome::pass);
   Verdict verdict = judge(image, node_of("cpu=cascadelake"), {});
   EXPECT_EQ(verdict.outcome, Outcome::fail);
-  EXPECT_EQ(clause(verdict).reason,
-            "needs amx_tile (declared), which this node has not; it is cascadelake (x86-64-v4)");
+  EXPECT_EQ(
+      clause(verdict).reason,
+      "needs amx_tile (declared), which this node does not have; it is cascadelake (x86-64-v4)");
   EXPECT_EQ(clause(verdict).lift, "cpu=sapphirerapids");
 }
 

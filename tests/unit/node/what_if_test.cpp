@@ -87,12 +87,12 @@ TEST(WhatIf, later_words_win_and_no_words_change_nothing) {
 }
 
 TEST(WhatIf, suggests_the_nearest_of_what_it_does_not_know) {
-  EXPECT_EQ(fault("drivr=1"), "'drivr' is nothing that a node has; did you mean 'driver'?");
+  EXPECT_EQ(fault("drivr=1"), "nodes have no property 'drivr'; did you mean 'driver'?");
   EXPECT_EQ(fault("flux=1"),
-            "'flux' is nothing that a node has; there are driver, cuda, gpu, brand, cpu, level, "
+            "nodes have no property 'flux'; expected one of: driver, cuda, gpu, brand, cpu, level, "
             "arch, kernel, libc, rocm, fabric, mpi");
   EXPECT_EQ(fault("cpu=brodwell"),
-            "'cpu=brodwell': 'brodwell' is no microarchitecture that archspec knows; did you mean "
+            "'cpu=brodwell': unknown microarchitecture 'brodwell'; did you mean "
             "'broadwell'?");
   EXPECT_EQ(fault("gpu=h100"),
             "'gpu=h100': expected compute capabilities as 'sm_90', AMD's as 'gfx90a', or 'none'");

@@ -69,7 +69,8 @@ TEST(Cdi, refuses_an_unknown_member_wherever_it_is) {
 }
 
 TEST(Cdi, refuses_a_member_that_comes_twice) {
-  EXPECT_EQ(cdi_error(document(R"({"env":["A=1"],"env":["A=2"]})")), "f.json: 'env' comes twice");
+  EXPECT_EQ(cdi_error(document(R"({"env":["A=1"],"env":["A=2"]})")),
+            "f.json: 'env' is given twice");
 }
 
 TEST(Cdi, refuses_members_of_another_type) {
@@ -99,11 +100,11 @@ TEST(Cdi, checks_the_names_of_devices) {
   for (const char* name : {"", "-a", "a-", "a/b", "a b", "a=b", ":"}) {
     EXPECT_EQ(
         cdi_error(R"({"cdiVersion":"0.5.0","kind":"a/b","devices":[)" + device(kEnv, name) + "]}"),
-        "f.json: devices[0].name: '" + std::string(name) + "' is no name for a device");
+        "f.json: devices[0].name: '" + std::string(name) + "' is not a valid device name");
   }
   EXPECT_EQ(cdi_error(R"({"cdiVersion":"0.5.0","kind":"a/b","devices":[)" + device(kEnv) + "," +
                       device(kEnv) + "]}"),
-            "f.json: devices[1].name: 'gpu0' comes twice");
+            "f.json: devices[1].name: 'gpu0' is given twice");
   EXPECT_EQ(cdi_error(document("{}")),
             "f.json: devices[0].containerEdits: expected at least one edit");
 }
@@ -124,11 +125,11 @@ TEST(Cdi, checks_every_edit) {
       {R"({"netDevices":[{"hostInterfaceName":"e","name":"a/b"}]})",
        "netDevices[0].name: 'a/b' names no interface"},
       {R"({"netDevices":[{"hostInterfaceName":"e","name":"a"},{"hostInterfaceName":"e","name":"b"}]})",
-       "netDevices[1].hostInterfaceName: 'e' comes twice"},
+       "netDevices[1].hostInterfaceName: 'e' is given twice"},
       {R"({"netDevices":[{"hostInterfaceName":"e","name":"a"},{"hostInterfaceName":"f","name":"a"}]})",
-       "netDevices[1].name: 'a' comes twice"},
+       "netDevices[1].name: 'a' is given twice"},
       {R"({"hooks":[{"hookName":"prestop","path":"/a"}]})",
-       "hooks[0].hookName: 'prestop' is no stage of hooks"},
+       "hooks[0].hookName: 'prestop' is not a stage of hooks"},
       {R"({"hooks":[{"hookName":"poststop","path":"a"}]})",
        "hooks[0].path: expected an absolute path, got 'a'"},
       {R"({"hooks":[{"hookName":"poststop","path":"/a","env":["x"]}]})",

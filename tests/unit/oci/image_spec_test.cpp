@@ -50,8 +50,8 @@ TEST(Manifest, refuses_what_has_two_meanings) {
 
 TEST(Manifest, refuses_schema_1_with_the_reason) {
   std::string text =
-      "manifest: it is a Docker schema 1 manifest, a format given up in 2017 that does not protect "
-      "its layers; try: push the image again with a current docker, podman or skopeo";
+      "manifest: it is a Docker schema 1 manifest, a format deprecated in 2017 that does not "
+      "protect its layers; try: push the image again with a current docker, podman or skopeo";
   EXPECT_EQ(line(R"({"schemaVersion":1,"fsLayers":[]})"), text);
   EXPECT_EQ(line("{}", media_type::kDockerSchema1Signed), text);
 }
@@ -120,9 +120,9 @@ TEST(SelectPlatform, says_that_attestations_and_nameless_entries_are_no_images) 
   auto said = [](const Index& index) {
     return to_line(select_platform(index, *parse_platform("linux/amd64")).error());
   };
-  EXPECT_EQ(said(index_of({"unknown/unknown", "unknown/unknown"})),
-            "the image has no entry for linux/amd64; it has unknown/unknown alone, as attestations "
-            "have");
+  EXPECT_EQ(
+      said(index_of({"unknown/unknown", "unknown/unknown"})),
+      "the image has no entry for linux/amd64; it has only unknown/unknown, as attestations have");
   Index nameless = index_of({"", ""});
   for (Descriptor& entry : nameless.manifests) entry.platform = Platform{};
   EXPECT_EQ(said(nameless),

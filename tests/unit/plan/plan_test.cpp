@@ -338,10 +338,12 @@ TEST(Plan, lets_nothing_lie_over_procfs_but_what_no_one_believes) {
   oci::Spec spec = base();
   spec.mounts = {{"/proc/self/attr", "bind", "/x", {"bind"}}};
   EXPECT_EQ(error_of(spec),
-            "config.json: mounts[0].destination: nothing may lie over procfs at '/proc/self/attr'");
+            "config.json: mounts[0].destination: nothing may be mounted over procfs at "
+            "'/proc/self/attr'");
   spec.mounts = {{"/sys/.././proc//self/", "tmpfs", "tmpfs", {}}};
-  EXPECT_EQ(error_of(spec),
-            "config.json: mounts[0].destination: nothing may lie over procfs at '/proc/self'");
+  EXPECT_EQ(
+      error_of(spec),
+      "config.json: mounts[0].destination: nothing may be mounted over procfs at '/proc/self'");
   spec.mounts = {{"/proc/driver/nvidia/params", "bind", "/x", {"bind"}}};
   EXPECT_NE(find<MountBind>(plan_of(spec)), nullptr);
 }
@@ -351,16 +353,17 @@ TEST(Plan, sets_only_sysctls_of_namespaces_that_are_new) {
   spec.linux_.sysctl = {{"net.ipv4.ip_forward", "1"}, {"kernel.shmmax", "1"}};
   EXPECT_EQ(find<SetSysctl>(plan_of(spec))->key, "kernel.shmmax");
   spec.linux_.sysctl = {{"kernel.panic", "1"}};
-  EXPECT_EQ(error_of(spec),
-            "config.json: linux.sysctl: 'kernel.panic' is not of a namespace of the container");
+  EXPECT_EQ(
+      error_of(spec),
+      "config.json: linux.sysctl: 'kernel.panic' does not belong to a namespace of the container");
   spec.linux_.sysctl = {{"net.ipv4/../../kernel/panic", "1"}};
   EXPECT_EQ(error_of(spec),
-            "config.json: linux.sysctl: 'net.ipv4/../../kernel/panic' is not of a namespace of "
-            "the container");
+            "config.json: linux.sysctl: 'net.ipv4/../../kernel/panic' does not belong to a "
+            "namespace of the container");
   spec.linux_.sysctl = {{"net.x", "1"}};
   std::erase_if(spec.linux_.namespaces, [](const auto& space) { return space.type == "network"; });
   EXPECT_EQ(error_of(spec),
-            "config.json: linux.sysctl: 'net.x' is not of a namespace of the container");
+            "config.json: linux.sysctl: 'net.x' does not belong to a namespace of the container");
 }
 
 TEST(Plan, warns_of_unknown_capabilities_and_goes_on) {
@@ -386,7 +389,7 @@ TEST(Plan, refuses_a_config_that_contradicts_itself) {
   EXPECT_EQ(broken([](auto& s) {
               s.linux_.namespaces.push_back({"pid", ""});
             }),
-            "config.json: linux.namespaces: 'pid' is there twice");
+            "config.json: linux.namespaces: 'pid' is given twice");
   EXPECT_EQ(broken([](auto& s) {
               s.linux_.namespaces.push_back({"moon", ""});
             }),
@@ -403,7 +406,7 @@ TEST(Plan, refuses_a_config_that_contradicts_itself) {
   EXPECT_EQ(broken([](auto& s) {
               s.process->rlimits = {{"RLIMIT_NOFILE", 1, 1}, {"RLIMIT_NOFILE", 2, 2}};
             }),
-            "config.json: process.rlimits: 'RLIMIT_NOFILE' is there twice");
+            "config.json: process.rlimits: 'RLIMIT_NOFILE' is given twice");
   EXPECT_EQ(broken([](auto& s) { s.process->apparmor_profile = "x"; }),
             "config.json: process.apparmorProfile: AppArmor is not enabled on this machine");
   EXPECT_EQ(
@@ -537,15 +540,15 @@ TEST(Plan, refuses_names_that_no_interface_can_have) {
   };
   for (const char* name : {"", "a b", "a/b", "a:b", "..", "x%d", "sixteen-letters-"}) {
     EXPECT_EQ(error_with({{name, {}}}), "config.json: linux.netDevices: '" + std::string(name) +
-                                            "' is no name of an interface");
+                                            "' is not the name of an interface");
   }
   for (const char* name : {"a b", "..", "%s", "a%d%d", "a%", "sixteen-letters-"}) {
     EXPECT_EQ(error_with({{"eth0", {name}}}), "config.json: linux.netDevices.eth0.name: '" +
                                                   std::string(name) +
-                                                  "' is no name of an interface");
+                                                  "' is not the name of an interface");
   }
   EXPECT_EQ(error_with({{"eth0", {"lan"}}, {"eth1", {"lan"}}}),
-            "config.json: linux.netDevices.eth1.name: 'lan' is there twice");
+            "config.json: linux.netDevices.eth1.name: 'lan' is given twice");
   oci::Spec spec = base();
   spec.linux_.net_devices = {{"eth0", {}}};
   std::erase_if(spec.linux_.namespaces, [](const auto& space) { return space.type == "network"; });

@@ -143,7 +143,7 @@ TEST_F(PolicyFile, is_refused_when_others_can_write_to_it) {
     auto refused = read_compiled(directory_);
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().kind, Kind::denied);
-    EXPECT_EQ(refused.error().what, "read '" + path() + "': it can be written by others");
+    EXPECT_EQ(refused.error().what, "read '" + path() + "': it is writable by others");
   }
 }
 
@@ -158,7 +158,7 @@ TEST_F(PolicyFile, is_refused_when_it_is_somebody_elses_or_no_file) {
   ASSERT_EQ(chown(path().c_str(), 12345, 0), 0);
   auto foreign = read_compiled(directory_);
   ASSERT_FALSE(foreign.ok());
-  EXPECT_EQ(foreign.error().what, "read '" + path() + "': it belongs to somebody else");
+  EXPECT_EQ(foreign.error().what, "read '" + path() + "': it belongs to another user");
 }
 
 }  // namespace

@@ -205,7 +205,7 @@ TEST(Rules, are_checked_key_by_key) {
       faults(rule),
       ElementsAre(
           "when.user: an empty entry", "when: no condition, which is always true",
-          "env: 'A=B' is no name of a variable", "env-unset: '' is no name of a variable",
+          "env: 'A=B' is not the name of a variable", "env-unset: '' is not the name of a variable",
           "gpu-capabilities: unknown capability 'computing'", "hooks: there is no stage 'before'",
           "hooks: expected an absolute path, got 'bin'", "hooks: a timeout is at least one second",
           "signed: signatures of images are not checked by this Berth",

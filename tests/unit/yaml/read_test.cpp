@@ -79,7 +79,7 @@ TEST(Yaml, refuses_anchors_aliases_and_merge_keys) {
 }
 
 TEST(Yaml, refuses_duplicate_and_structured_keys) {
-  EXPECT_EQ(error_of("a: 1\nb: 2\na: 3\n"), "t.yaml: line 3, column 1: 'a' comes twice");
+  EXPECT_EQ(error_of("a: 1\nb: 2\na: 3\n"), "t.yaml: line 3, column 1: 'a' is given twice");
   EXPECT_EQ(error_of("? [a]\n: 1\n"), "t.yaml: line 1, column 3: a key has to be a scalar");
   EXPECT_EQ(error_of("!!str a: 1\n"), "t.yaml: line 1, column 1: a key has no tag");
 }

@@ -28,7 +28,7 @@ bool is_good(CellState state) {
   return state == CellState::built || state == CellState::unchanged;
 }
 
-/// "x86-64-v3, cuda 12.8, sm_90": what it is for.
+/// "x86-64-v3, cuda 12.8, sm_90": the target of a cell.
 std::string axes_text(const bake::AxisValues& axes) {
   std::vector<std::string> parts;
   for (const auto& [axis, value] : axes) parts.push_back(axis + "=" + value);
@@ -52,7 +52,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// Why it is in its state. What is remarked of a good cell is a warning at the end, in full.
+/// The reason for its state. Remarks about a good cell are printed in full at the end.
 std::string because(const CellReport& cell) {
   return is_good(cell.state) && !cell.findings.empty() ? "" : cell.text;
 }
@@ -149,7 +149,7 @@ void BakeDisplay::show(const BakeReport& all, const CellReport& changed) {
   ScreenSize room = lines_.room();
   std::vector<std::string> lines = lines_of(bake_table(all));
   for (std::string& line : lines) line = truncate(line, room.columns);
-  // Of more cells than rows, those that are over make place first.
+  // If there are more cells than rows, finished ones are left out first.
   size_t most = std::max<size_t>(room.rows, 3) - 2;
   for (size_t i = all.cells.size(); i > 0 && lines.size() > most; --i) {
     if (is_end(all.cells[i - 1].state)) lines.erase(lines.begin() + static_cast<long>(i));
@@ -190,8 +190,8 @@ void print_end(Session& session, const BakeReport& report, const engine::BakeReq
   std::string what = request.cells.empty() ? "the index of " + quote(report.image) : "all cells";
   session.report.error(
       make_error(Kind::io, "publish " + what + ": not all cells are good: " + join(bad, ", "),
-                 request.merge ? "berth bake --cell NAME, where it is to be made"
-                               : "berth bake again: what is good is kept"));
+                 request.merge ? "berth bake --cell NAME, on the machine that builds it"
+                               : "berth bake again; finished cells are kept"));
 }
 
 int print_fleet(Session& session, const BakeReport& report,

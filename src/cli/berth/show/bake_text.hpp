@@ -9,23 +9,23 @@
 #include "engine/build/bake.hpp"
 #include "json/value.hpp"
 
-/// What `berth bake` shows.
+/// The output of `berth bake`.
 namespace berth::cli {
 
-/// Exit statuses of `berth bake` beside 0 and 1.
+/// Exit statuses of `berth bake` besides 0 and 1.
 inline constexpr int kCellFailed = 20, kCellLies = 21, kCellMissing = 22, kNodeUncovered = 12;
 
-/// 0: published, or all that was asked for is there.
+/// 0: published, or everything requested exists.
 int bake_status(const engine::BakeReport& report, const engine::BakeRequest& request);
 
 /// CELL, FOR, STATE, DIGEST, TIME, BECAUSE.
 std::string bake_table(const engine::BakeReport& report);
 
-/// What a cell is, on one line: {"event": "cell", …}.
+/// A cell on one line: {"event": "cell", …}.
 json::Value cell_json(const engine::CellReport& cell);
 
-/// A table that is drawn over and over on a terminal, lines on a pipe, JSON lines where asked for;
-/// what a failed build has printed last is shown above.
+/// A table that is redrawn on a terminal, lines on a pipe, JSON lines on request; the last output
+/// of a failed build is shown above.
 class BakeDisplay {
  public:
   BakeDisplay(Session& session, bool live, bool json);
@@ -34,7 +34,7 @@ class BakeDisplay {
   ~BakeDisplay() { finish(); }
 
   engine::BakeProgress progress();
-  /// What follows is printed below the table.
+  /// Further output is printed below the table.
   void finish();
 
  private:
@@ -47,11 +47,11 @@ class BakeDisplay {
   LiveLines lines_;
 };
 
-/// The last words: what was published, or why not.
+/// The final message: what was published, or why not.
 void print_end(Session& session, const engine::BakeReport& report,
                const engine::BakeRequest& request, bool json);
 
-/// NODE, TAKES, VERDICT, BECAUSE; then cells that no node takes. Gives the exit status: 12 where a
+/// NODE, TAKES, VERDICT, BECAUSE; then cells that no node takes. Returns the exit status: 12 if a
 /// node has none.
 int print_fleet(Session& session, const engine::BakeReport& report,
                 const std::vector<engine::BakeTake>& takes, bool json);

@@ -27,7 +27,7 @@ std::string address(const engine::PortSummary& port) {
   return port.host_ip.find(':') == std::string::npos ? port.host_ip : "[" + port.host_ip + "]";
 }
 
-/// Ports one after the other, `first` and those up to `last` of the container.
+/// Consecutive ports, from `first` to `last` of the container.
 struct PortRun {
   engine::PortSummary first;
   uint16_t last = 0;
@@ -88,8 +88,8 @@ std::string port_words(std::vector<engine::PortSummary> ports) {
   };
   std::sort(ports.begin(), ports.end(),
             [&](const auto& a, const auto& b) { return key(a) < key(b); });
-  // Runs of ports that have one number on both sides, the latest of each address and protocol;
-  // then those of two numbers, which docker never joins.
+  // Ranges of ports with equal numbers on both sides, the latest of each address and protocol; then
+  // those with different numbers, which docker never joins.
   std::vector<PortRun> runs;
   std::vector<std::string> done, mapped;
   for (const engine::PortSummary& port : ports) {

@@ -138,7 +138,7 @@ std::vector<Answer> log_answers(const std::vector<complaint::Found>& found) {
 }
 
 std::string log_text(const std::vector<complaint::Found>& found, const DoctorLook& look) {
-  if (found.empty()) return "no known complaint\n";
+  if (found.empty()) return "no known message\n";
   std::vector<Answer> answers = log_answers(found);
   DoctorLook with_lines = look;
   with_lines.details = true;

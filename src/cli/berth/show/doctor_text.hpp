@@ -12,21 +12,20 @@
 namespace berth::cli {
 
 struct DoctorLook {
-  size_t columns = 0;    ///< lines are folded there; 0: never
+  size_t columns = 0;    ///< width for folding lines; 0: never
   bool colour = false;   ///< the status in colour
-  bool quiet = false;    ///< problems and warnings alone
-  bool details = false;  ///< also where there is only one
+  bool quiet = false;    ///< only problems and warnings
+  bool details = false;  ///< even if there is only one
 };
 
-/// The answers for people: a paragraph for each group, one row for each check with what to try
-/// below it, and the sum at the end. What does not apply is counted only. Pure.
+/// The answers for people: a paragraph for each group, one row for each check with its remedy
+/// below, and the totals at the end. Inapplicable checks are only counted. Pure.
 std::string doctor_text(const std::vector<doctor::Answer>& answers, const DoctorLook& look);
 
-/// What was found in a log, likewise; each with the line that says it. Pure.
+/// Complaints found in a log, likewise; each with its line. Pure.
 std::string log_text(const std::vector<complaint::Found>& found, const DoctorLook& look);
 
-/// The same as answers of checks: what a program dies of is a problem, what it goes on with a
-/// warning.
+/// The same as answers of checks: a fatal complaint is a problem, another one a warning.
 std::vector<doctor::Answer> log_answers(const std::vector<complaint::Found>& found);
 
 /// {"checks": [{"id", "status", "cause", "remedy", "details"}], "problems": 1, "warnings": 0}

@@ -21,7 +21,7 @@ struct ReasonRow {
   std::string why;
 };
 
-/// Rows below a title, in columns as wide as they have to be.
+/// Rows below a title, in columns as wide as necessary.
 class Section {
  public:
   Section(std::vector<ReasonRow> rows, size_t columns) : rows_(std::move(rows)), columns_(columns) {
@@ -109,10 +109,9 @@ std::string explain_text(const Explained& explained, size_t columns) {
   const engine::Explanation& explanation = explained.explanation;
   std::string text = heading(explained);
   if (explanation.asks_nothing()) {
-    for (const std::string& line :
-         fold("nothing asks for one: no --gpus or --device, no variable or label of the image, no "
-              "policy and no job",
-              columns)) {
+    for (const std::string& line : fold("nothing requests one: no --gpus or --device, no variable "
+                                        "or label of the image, no policy and no job",
+                                        columns)) {
       text += line + "\n";
     }
   }

@@ -7,7 +7,7 @@
 
 namespace berth::cli {
 
-/// How a container has its GPUs, for people: " (exclusive)", " (30% 1GiB)", or nothing.
+/// The terms of a container's lease, for people: " (exclusive)", " (30% 1GiB)", or nothing.
 std::string terms_of(const gpu::Lease& lease);
 
 }  // namespace berth::cli

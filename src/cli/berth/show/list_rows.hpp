@@ -6,7 +6,7 @@
 #include "cli/template/listing.hpp"
 #include "engine/system/disk_usage.hpp"
 
-/// Rows that `ps`, `images`, `volume ls` and `system df` share, with docker's fields.
+/// Rows of `ps`, `images`, `volume ls` and `system df`, with docker's fields.
 namespace berth::cli {
 
 inline constexpr ListField kContainerFields[] = {
@@ -42,7 +42,7 @@ inline constexpr ListField kImageFields[] = {
     {"UniqueSize", "UNIQUE SIZE"},
     {"VirtualSize", "SIZE"},
 };
-/// What several images share is not counted for a list: docker says "N/A".
+/// Sharing between images is not computed for a list: docker prints "N/A".
 ListRow image_row(const engine::ImageSummary& image, Ids ids);
 ListRow image_row(const engine::ImageUsage& usage, Ids ids);
 
@@ -50,7 +50,7 @@ inline constexpr ListField kVolumeFields[] = {
     {"Driver", "DRIVER"},    {"Labels", "LABELS"}, {"Links", "LINKS"}, {"Mountpoint", "MOUNTPOINT"},
     {"Name", "VOLUME NAME"}, {"Scope", "SCOPE"},   {"Size", "SIZE"},
 };
-/// The same of how much a volume takes, and how many mount it.
+/// The same with the size of a volume, and the number of its mounts.
 ListRow volume_row(const Session& session, const engine::VolumeRecord& volume);
 ListRow volume_row(const Session& session, const engine::VolumeUsage& usage);
 

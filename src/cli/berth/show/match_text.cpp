@@ -91,7 +91,7 @@ std::string fleet_table(const std::vector<engine::Answer>& answers) {
 std::string entry_text(const Judged& entry, bool taken) {
   std::string text = match::entry_name(entry.candidate) + ": " +
                      outcome_words(entry.verdict.outcome) +
-                     (taken ? ", and is the one that is taken" : "") + "\n";
+                     (taken ? ", and is the chosen one" : "") + "\n";
   Table table({"ABOUT", "VERDICT", "BECAUSE", "TRY"});
   for (const Clause& clause : entry.verdict.clauses) {
     std::string advice = clause.remedy;

@@ -7,16 +7,16 @@
 #include "engine/node/match.hpp"
 #include "json/value.hpp"
 
-/// What `match`, `why`, `why-not` and `what-if` print. Pure.
+/// The output of `match`, `why`, `why-not` and `what-if`. Pure.
 namespace berth::cli {
 
-/// Exit statuses of a question that was answered, by what the entry that is taken comes to.
+/// Exit statuses of an answered question, by the outcome of the chosen entry.
 inline constexpr int kRunsBut = 10, kNotKnown = 11, kNothingRuns = 12;
 int match_status(const match::Ranking& ranking);
 
-/// A line for each entry, with '*' before the one that is taken.
+/// A line for each entry, with '*' before the chosen one.
 std::string match_table(const engine::Answer& answer);
-/// A line for each node: what it takes, and why not better.
+/// A line for each node: its entry, and the reason against a better one.
 std::string fleet_table(const std::vector<engine::Answer>& answers);
 /// Every clause of one entry.
 std::string entry_text(const match::Judged& entry, bool taken);

@@ -7,7 +7,7 @@
 
 namespace berth::cli {
 
-/// What `berth scan` prints for people: a fact a line, with the file that it is from. Pure.
+/// The output of `berth scan` for people: a fact per line, with its file. Pure.
 std::string scan_text(const facts::ImageFacts& facts);
 
 }  // namespace berth::cli

@@ -75,7 +75,7 @@ TEST(FindVerb, takes_dockers_long_names) {
   EXPECT_EQ(verb({"gpu", "--format"}),
             "'berth gpu' needs one of: list, top, ls; see 'berth gpu --help'");
   EXPECT_EQ(verb({"gpu", "monitor"}),
-            "'berth gpu' has no 'monitor', but: list, top, ls; see 'berth gpu --help'");
+            "'berth gpu' has no 'monitor'; expected one of: list, top, ls; see 'berth gpu --help'");
   EXPECT_EQ(verb({"slurm", "feature"}),
             "unknown verb 'feature', did you mean 'features'? see 'berth slurm --help'");
   EXPECT_EQ(verb({"contianer", "ls"}),
@@ -88,9 +88,9 @@ TEST(FindVerb, takes_dockers_long_names) {
 TEST(FindVerb, helps_with_a_group) {
   EXPECT_THAT(help_of_group({"policy", "--help"}).value_or(""),
               ::testing::AllOf(::testing::StartsWith("Usage: berth policy VERB [ARG...]\n"),
-                               ::testing::HasSubstr("\n  check   Say all that is wrong"),
-                               ::testing::HasSubstr("\n  lint    Say all that is wrong"),
-                               ::testing::HasSubstr("\n  test    Show which rules")));
+                               ::testing::HasSubstr("\n  check   Check the site policy"),
+                               ::testing::HasSubstr("\n  lint    Check the site policy"),
+                               ::testing::HasSubstr("\n  test    Show which site rules")));
   for (std::vector<std::string> words : {std::vector<std::string>{"run", "--help"},
                                          {"gpu"},
                                          {"gpu", "list"},

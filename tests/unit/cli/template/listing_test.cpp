@@ -73,10 +73,10 @@ TEST(Listing, quiet_gives_ids_but_a_template_is_stronger) {
 
 TEST(Listing, a_word_is_no_format) {
   EXPECT_EQ(listed("xml"),
-            "error: 'xml' is no format: expected table, json or a template such as '{{.Name}}'");
+            "error: 'xml' is not a format: expected table, json or a template such as '{{.Name}}'");
   EXPECT_EQ(
       listed("table x"),
-      "error: 'table x' is no format: expected table, json or a template such as '{{.Name}}'");
+      "error: 'table x' is not a format: expected table, json or a template such as '{{.Name}}'");
 }
 
 TEST(Listing, an_unknown_field_is_refused_before_anything_is_listed) {

@@ -141,9 +141,8 @@ TEST(Mpi, refuses_words_that_it_does_not_know) {
 TEST(Mpi, without_it_nothing_of_a_rank_reaches_the_container_and_rank_0_says_so) {
   Joined out = joined(kMpirun, {});
   EXPECT_EQ(out.request, RunRequest());
-  EXPECT_THAT(out.warnings,
-              ElementsAre("this is one of 2 ranks of Open MPI, of which its container is told "
-                          "nothing without --mpi, ignoring"));
+  EXPECT_THAT(out.warnings, ElementsAre("this is one of 2 ranks of Open MPI, which its container "
+                                        "cannot know without --mpi, ignoring"));
   EXPECT_THAT(joined(kMpirun, {"none", ""}).warnings, IsEmpty());
   EXPECT_THAT(joined({"PMI_RANK=1", "PMI_SIZE=2"}, {}).warnings, IsEmpty());
   EXPECT_THAT(joined({"PMI_RANK=0", "PMI_SIZE=1"}, {}).warnings, IsEmpty());
@@ -224,7 +223,7 @@ TEST(Mpi, passes_no_descriptor_but_a_launchers_socket) {
     Joined out = joined({"PMI_RANK=0", std::string("PMI_FD=") + text}, {"image", ""});
     EXPECT_FALSE(out.call.pmi_descriptor) << text;
     ASSERT_THAT(out.warnings, SizeIs(1));
-    EXPECT_THAT(out.warnings[0], HasSubstr("is no socket of a launcher's"));
+    EXPECT_THAT(out.warnings[0], HasSubstr("is not a launcher's socket"));
     EXPECT_THAT(out.request.environment, ElementsAre("PMI_RANK=0"));
   }
 }

@@ -47,7 +47,7 @@ TEST(ShareOf, is_refused_for_what_mps_does_not_serve) {
     auto share = share_of(plan, limits, selected);
     return share.ok() ? "" : share.error().what;
   };
-  EXPECT_EQ(why({}, {25, {}}), "--gpu-cores: no GPU is asked for");
+  EXPECT_EQ(why({}, {25, {}}), "--gpu-cores: no GPU was requested");
   machine.gpus[0].memory_bytes = gpu::kGib;
   EXPECT_EQ(why(gpu::whole_gpus(machine), {{}, 2 * gpu::kGib}),
             "--gpu-memory: GPU 0 has 1073741824 bytes");

@@ -32,7 +32,7 @@ TEST(HostsText, knows_the_way_to_the_host_or_says_that_there_is_none) {
   RunRequest request;
   request.add_host = {"up:host-gateway"};
   EXPECT_EQ(to_line(hosts_text(request, "box", "").error()),
-            "--add-host 'up:host-gateway': this network has no way to the host; try: "
+            "--add-host 'up:host-gateway': this network has no route to the host; try: "
             "--network host");
   request.network = Network::host;
   EXPECT_EQ(*hosts_text(request, "box", ""), "127.0.0.1\tup\n");

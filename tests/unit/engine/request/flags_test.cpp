@@ -97,7 +97,7 @@ TEST(ParseMount, says_what_is_wrong_in_docker_s_words) {
   EXPECT_EQ(line("dst=/b,tmpfs-size=1m"), "cannot mix 'tmpfs-*' options with mount type 'volume'");
   EXPECT_EQ(line("dst=/b,readonly=maybe"), "invalid value for readonly: maybe");
   EXPECT_EQ(line("dst=/b,volume-driver=nfs"),
-            "volume-driver is not supported: there is the local driver alone");
+            "volume-driver is not supported: the only driver is local");
   EXPECT_EQ(line("\"dst=/b"), "a quote is not closed");
   EXPECT_EQ(line("dst=/"), "mount '/': the container's root cannot be mounted over");
   EXPECT_EQ(line(""), "invalid field '' must be a key=value pair");

@@ -56,9 +56,10 @@ TEST(EnvironmentFile, names_images_as_enroot_does) {
 }
 
 TEST(EnvironmentFile, refuses_images_that_would_mean_others) {
-  EXPECT_THAT(image("quay#me/x"), HasSubstr("a.toml:1: image 'quay#me/x': 'quay' is no registry"));
+  EXPECT_THAT(image("quay#me/x"),
+              HasSubstr("a.toml:1: image 'quay#me/x': 'quay' is not a registry"));
   EXPECT_THAT(image("me@nvcr.io#nvidia/x"),
-              HasSubstr("names a user of the registry; try: berth login"));
+              HasSubstr("contains a user name for the registry; try: berth login"));
   EXPECT_THAT(image("Ubuntu/x y"), HasSubstr("error: a.toml:1: "));
   EXPECT_THAT(image("/no/such.sqsh"), HasSubstr("error: a.toml:1: cannot use '/no/such.sqsh'"));
 }
@@ -138,7 +139,7 @@ TEST(EnvironmentFile, says_that_hooks_are_not_there) {
   request.command = {"true"};
   ASSERT_TRUE(add_definition(definition, "/", log, request).ok());
   EXPECT_THAT(log.texts,
-              ElementsAre("no hook answers to com.hooks.cxi.enabled: they are for CSCS's "
+              ElementsAre("no hook is run for com.hooks.cxi.enabled: they are for CSCS's "
                           "engine, ignoring"));
   EXPECT_EQ(request.annotations.size(), 3U);
 }

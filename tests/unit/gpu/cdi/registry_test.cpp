@@ -100,7 +100,7 @@ TEST_F(Registry, lets_a_bad_file_break_no_other) {
   ASSERT_EQ(made.bad_files.size(), 4u);
   EXPECT_EQ(made.bad_files[0].object, low() + "/b.json");
   EXPECT_EQ(made.bad_files[1].text, low() + "/c.yaml: line 1, column 4: anchors are not allowed");
-  EXPECT_EQ(made.bad_files[2].text, "'" + low() + "/d.json' is no file");
+  EXPECT_EQ(made.bad_files[2].text, "'" + low() + "/d.json' is not a file");
 }
 
 TEST_F(Registry, believes_no_file_that_others_have_or_can_write) {
@@ -116,7 +116,7 @@ TEST_F(Registry, believes_no_file_that_others_have_or_can_write) {
   made = index();
   EXPECT_TRUE(made.devices.empty());
   ASSERT_EQ(made.bad_files.size(), 1U);
-  EXPECT_NE(made.bad_files[0].text.find("belongs to somebody else"), std::string::npos);
+  EXPECT_NE(made.bad_files[0].text.find("belongs to another user"), std::string::npos);
 }
 
 TEST_F(Registry, resolves_only_what_is_asked_for) {
@@ -161,7 +161,7 @@ TEST_F(Registry, makes_a_device_unavailable_that_is_not_there_and_no_other) {
   EXPECT_EQ(made.unavailable[0].text,
             "cannot give device '/dev/no-such-gpu': open '/dev/no-such-gpu': No such file or "
             "directory");
-  EXPECT_EQ(made.unavailable[1].text, "'/etc/passwd' is no device");
+  EXPECT_EQ(made.unavailable[1].text, "'/etc/passwd' is not a device");
   EXPECT_EQ(made.unavailable[2].text, "'/dev/null' is of type c");
 }
 

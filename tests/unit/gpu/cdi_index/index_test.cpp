@@ -113,7 +113,8 @@ TEST_F(CdiIndexFile, is_refused_when_others_can_write_it_or_it_lies) {
   EXPECT_EQ(error(), path_ + ": 'v.com/gpu=0' is of no file");
   index.format = 99;
   write(write_index(index));
-  EXPECT_EQ(error(), "'" + path_ + "' is of another version of Berth; try: berth cdi refresh");
+  EXPECT_EQ(error(),
+            "'" + path_ + "' was written by another version of Berth; try: berth cdi refresh");
 }
 
 TEST_F(CdiIndexFile, knows_when_what_it_was_made_of_has_changed) {

@@ -41,9 +41,10 @@ TEST(CdiNames, all_means_all_of_the_jobs) {
 }
 
 TEST(CdiNames, are_held_to_the_policy) {
-  EXPECT_EQ(reachable({"nvidia.com/gpu=1"}, "", {"1"}),
-            "--device nvidia.com/gpu=1: the policy of this machine withholds it; try: berth policy "
-            "show");
+  EXPECT_EQ(
+      reachable({"nvidia.com/gpu=1"}, "", {"1"}),
+      "--device nvidia.com/gpu=1: the policy of this machine does not allow it; try: berth policy "
+      "show");
   EXPECT_EQ(reachable({"nvidia.com/gpu=all"}, "", {"2", "3", "4", "5", "6", "7"}),
             "nvidia.com/gpu=0 nvidia.com/gpu=1");
   EXPECT_EQ(reachable({"vendor.com/net=a"}, "", {"vendor.com/net=a"}).substr(0, 33),
@@ -57,7 +58,7 @@ TEST(CdiNames, of_a_withheld_gpu_are_withheld_whichever_of_them_the_policy_has) 
               "nvidia.com/gpu=0 nvidia.com/gpu=2")
         << withheld;
     for (const char* name : {"nvidia.com/gpu=1", "nvidia.com/gpu=GPU-aa1-0000"}) {
-      EXPECT_NE(reachable({name}, "", {withheld}, gpu_machine(3)).find("withholds it"),
+      EXPECT_NE(reachable({name}, "", {withheld}, gpu_machine(3)).find("does not allow it"),
                 std::string::npos)
           << withheld << " " << name;
     }
@@ -65,7 +66,7 @@ TEST(CdiNames, of_a_withheld_gpu_are_withheld_whichever_of_them_the_policy_has) 
   EXPECT_EQ(reachable({"nvidia.com/gpu=all"}, "", {"nvidia.com/gpu=mig1:1"}, sliced_machine(2))
                 .find("1:1"),
             std::string::npos);
-  EXPECT_NE(reachable({"nvidia.com/gpu=0"}, "", {"nvidia.com/gpu=all"}).find("withhold"),
+  EXPECT_NE(reachable({"nvidia.com/gpu=0"}, "", {"nvidia.com/gpu=all"}).find("does not allow"),
             std::string::npos);
   EXPECT_EQ(reachable({"nvidia.com/gpu=1"}, "", {"amd.com/gpu=1"}), "nvidia.com/gpu=1");
 }
@@ -90,8 +91,9 @@ TEST(CdiNames, of_partitions_are_held_to_the_policy) {
   machine.gpus[0].partitions[1].index = 1;
   EXPECT_EQ(reachable({"amd.com/gpu=part0:1"}, "", {"amd.com/gpu=gpu1"}, machine),
             "amd.com/gpu=part0:1");
-  EXPECT_NE(reachable({"amd.com/gpu=part0:1"}, "", {"amd.com/gpu=0:1"}, machine).find("withholds"),
-            std::string::npos);
+  EXPECT_NE(
+      reachable({"amd.com/gpu=part0:1"}, "", {"amd.com/gpu=0:1"}, machine).find("does not allow"),
+      std::string::npos);
 }
 
 TEST(CdiNames, of_other_things_pass) {

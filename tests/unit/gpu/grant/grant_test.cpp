@@ -537,9 +537,9 @@ TEST(Grant, an_unknown_fact_is_no_refusal) {
   auto grant = ask("1", inventory, {"NVIDIA_REQUIRE_ARCH=arch>=7.0"});
   ASSERT_TRUE(grant.ok()) << to_line(grant.error());
   EXPECT_THAT(grant->reasons,
-              Contains(AllOf(
-                  Field(&Reason::object, "NVIDIA_REQUIRE_ARCH"),
-                  Field(&Reason::why, "may fail on GPU 0: NVML does not tell what it asks for"))));
+              Contains(AllOf(Field(&Reason::object, "NVIDIA_REQUIRE_ARCH"),
+                             Field(&Reason::why,
+                                   "may fail on GPU 0: NVML does not report what it requires"))));
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST(GpuRequest, says_what_is_wrong) {
             "--gpus all,utility: unknown word 'utility'; try: --gpus all, --gpus 2, --gpus "
             "device=0,1");
   EXPECT_EQ(line("device="), "--gpus device=: an empty device");
-  EXPECT_EQ(line("\"device=0"), "--gpus \"device=0: a quote without its end");
+  EXPECT_EQ(line("\"device=0"), "--gpus \"device=0: a quote is not closed");
   EXPECT_EQ(line("\"device=0\"x"), "--gpus \"device=0\"x: text after a closing quote");
   EXPECT_EQ(
       line("-2"),

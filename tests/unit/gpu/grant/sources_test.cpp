@@ -202,13 +202,14 @@ TEST(Sources, the_policy_withholds_gpus) {
   EXPECT_EQ(all->size(), 2U);
   request = chosen(flags("device=1")).request;
   request.never = keys_of({"1"}, machine);
-  EXPECT_EQ(to_line(select(request, machine).error()),
-            "--gpus device=1: the policy of this machine withholds this GPU; try: berth policy "
-            "show");
+  EXPECT_EQ(
+      to_line(select(request, machine).error()),
+      "--gpus device=1: the policy of this machine does not allow this GPU; try: berth policy "
+      "show");
   request = chosen(flags("all")).request;
   request.never = keys_of({"0", "1", "2", "3"}, machine);
   EXPECT_EQ(to_line(select(request, machine).error()),
-            "--gpus all: the policy of this machine withholds every GPU; try: berth policy show");
+            "--gpus all: the policy of this machine allows no GPU; try: berth policy show");
 }
 
 TEST(Sources, a_withheld_gpu_withholds_its_slices) {

@@ -74,8 +74,7 @@ TEST(Traits, of_a_slice_are_its_profile_and_its_own_memory) {
 }
 
 TEST(Traits, that_mean_nothing_are_refused_with_what_would) {
-  EXPECT_EQ(fault("modell=h200"),
-            "nothing of a GPU is called 'modell'; try: did you mean 'model'?");
+  EXPECT_EQ(fault("modell=h200"), "GPUs have no property 'modell'; try: did you mean 'model'?");
   EXPECT_EQ(fault("memory=40G"), "expected memory>=SIZE, such as memory>=40G, got 'memory=40G'");
   EXPECT_EQ(fault("memory>=40"), "expected memory>=SIZE, such as memory>=40G, got 'memory>=40'");
   EXPECT_EQ(fault("model>h100"), "expected model=NAME, got 'model>h100'");
@@ -113,10 +112,9 @@ TEST(Request, refuses_devices_with_traits_and_parts_of_gpus) {
   EXPECT_FALSE(parse_request("device=0,model=h200").ok());
   auto half = parse_request("1.5");
   ASSERT_FALSE(half.ok());
-  EXPECT_EQ(
-      to_line(half.error()),
-      "--gpus 1.5: a GPU is granted whole, or as a slice that the driver has made; try: --gpus "
-      "1,profile=1g.10gb for a MIG slice");
+  EXPECT_EQ(to_line(half.error()),
+            "--gpus 1.5: GPUs are given whole, or as a MIG slice that exists; try: --gpus "
+            "1,profile=1g.10gb for a MIG slice");
 }
 
 }  // namespace

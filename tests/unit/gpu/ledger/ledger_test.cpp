@@ -263,7 +263,7 @@ TEST_F(LedgerTest, refuses_a_ledger_of_another_user) {
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(to_line(opened.error()), "use the GPU ledger '" + path_ +
                                          "': it is user 1234's; try: rm -r " + path_ +
-                                         " as root: it is made anew");
+                                         " as root: it is created again");
 }
 
 TEST_F(LedgerTest, holds_the_old_and_the_new_until_the_change_is_made) {

@@ -82,7 +82,7 @@ TEST(HubConfig, wrong_words_have_their_line_and_the_nearest) {
 }
 
 TEST(HubConfig, an_upstream_says_what_is_served) {
-  EXPECT_THAT(fault_of(Config{}), HasSubstr("no registry is named"));
+  EXPECT_THAT(fault_of(Config{}), HasSubstr("no registry is given"));
   Config config = valid();
   EXPECT_EQ(fault_of(config), "");
   config.upstream[0].repositories = {};
@@ -97,7 +97,7 @@ TEST(HubConfig, an_upstream_says_what_is_served) {
     EXPECT_EQ(fault_of(config), "") << pattern;
   }
   config.upstream.push_back(config.upstream[0]);
-  EXPECT_THAT(fault_of(config), HasSubstr("is another's too"));
+  EXPECT_THAT(fault_of(config), HasSubstr("is also that of another upstream"));
   config = valid();
   config.upstream[0].registry = "https://registry.example.org";
   EXPECT_THAT(fault_of(config), HasSubstr("expected HOST"));
@@ -125,7 +125,7 @@ TEST(HubConfig, refuses_tables_that_contradict_themselves) {
   EXPECT_THAT(fault_of(config), HasSubstr("fleet: missing"));
   config.fleet = "nodes";
   config.login = {{"a", "x"}, {"a", "y"}};
-  EXPECT_THAT(fault_of(config), HasSubstr("is there twice"));
+  EXPECT_THAT(fault_of(config), HasSubstr("is given twice"));
   config.login.clear();
   config.address = {{"10.0.0.0/99", "x"}};
   EXPECT_THAT(fault_of(config), HasSubstr("its length is 0 to 32"));

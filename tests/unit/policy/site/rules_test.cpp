@@ -101,9 +101,9 @@ bind = true
                           "10.toml:4: env.A: expected a string, got a number",
                           "10.toml:5: force: expected true or false, got a string",
                           "10.toml:8: hooks.path: missing",
-                          "10.toml:10: env-unset: 'A=B' is no name of a variable",
+                          "10.toml:10: env-unset: 'A=B' is not the name of a variable",
                           "10.toml:14: when.gpus: expected true or false, got a string",
-                          "10.toml:17: gpu.bind: only [[rule]] stands in policy.d"));
+                          "10.toml:17: gpu.bind: only [[rule]] is allowed in policy.d"));
 }
 
 TEST(SiteRules, are_tables_of_an_array) {

@@ -88,7 +88,7 @@ TEST(SitePolicy, what_is_no_toml_is_one_line) {
   EXPECT_THAT(faults("[gpu]\nenvironment = grant\n").at(0), HasSubstr("policy.toml:2: "));
   EXPECT_THAT(faults("gpu = 1\ngpu = 2\n").at(0), HasSubstr("policy.toml:"));
   EXPECT_THAT(faults("[gpu]\nalways = 1979-05-27\n").at(0),
-              HasSubstr("policy.toml:2: a date or time means nothing here"));
+              HasSubstr("policy.toml:2: dates and times are not allowed"));
   EXPECT_THAT(faults("a = " + std::string(3000, '[')).at(0), HasSubstr("policy.toml"));
   EXPECT_THAT(faults("a = " + std::string(30, '[') + std::string(30, ']')).at(0),
               HasSubstr("nested too deep"));

@@ -237,12 +237,13 @@ TEST(CgroupLimits, swap_that_contradicts_memory_is_refused) {
   oci::Resources resources;
   resources.memory = oci::Memory{};
   resources.memory->swap = 100;
-  EXPECT_EQ(to_line(v2_writes(resources).error()),
-            "linux.resources.memory.swap: it is memory and swap together, and needs a "
-            "memory.limit");
+  EXPECT_EQ(
+      to_line(v2_writes(resources).error()),
+      "linux.resources.memory.swap: it counts memory and swap together, and needs a memory.limit");
   resources.memory->limit = 200;
-  EXPECT_EQ(to_line(check_resources(resources).error()),
-            "linux.resources.memory.swap: it is memory and swap together, and below memory.limit");
+  EXPECT_EQ(
+      to_line(check_resources(resources).error()),
+      "linux.resources.memory.swap: it counts memory and swap together, and is below memory.limit");
   resources.memory->swap = 200;
   EXPECT_TRUE(check_resources(resources).ok());
   EXPECT_THAT(lines(*v2_writes(resources)), ElementsAre("memory.max=200", "memory.swap.max=0"));

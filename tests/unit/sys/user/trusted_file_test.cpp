@@ -52,13 +52,13 @@ TEST_F(TrustedFile, is_read_where_nobody_else_can_have_written_it) {
 TEST_F(TrustedFile, is_refused_where_others_can_write_it) {
   set_mode(file(), 0666);
   EXPECT_THAT(read(file()),
-              HasSubstr("file': it can be written by others; try: a copy in its place, which "
+              HasSubstr("file': it is writable by others; try: a copy in its place, which "
                         "nobody else has open: cp "));
 }
 
 TEST_F(TrustedFile, is_refused_where_others_can_write_a_directory_above_it) {
   set_mode(base_ + "/site", 0777);
-  EXPECT_THAT(read(file()), HasSubstr("site': it can be written by others; try: chmod go-w "));
+  EXPECT_THAT(read(file()), HasSubstr("site': it is writable by others; try: chmod go-w "));
   // Nobody replaces there what another one has.
   set_mode(base_ + "/site", 01777);
   EXPECT_EQ(read(file()), "words");
@@ -67,11 +67,11 @@ TEST_F(TrustedFile, is_refused_where_others_can_write_a_directory_above_it) {
 TEST_F(TrustedFile, is_refused_where_it_or_a_directory_is_somebody_elses) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a file away";
   ASSERT_EQ(::chown((base_ + "/site").c_str(), 1000, 1000), 0);
-  EXPECT_THAT(read(file()), HasSubstr("site': it belongs to somebody else; try: chown root"));
+  EXPECT_THAT(read(file()), HasSubstr("site': it belongs to another user; try: chown root"));
   ASSERT_EQ(::chown((base_ + "/site").c_str(), 0, 0), 0);
   ASSERT_EQ(::chown(file().c_str(), 1000, 1000), 0);
   // Whoever has it open for writing would go on writing, whose ever it became.
-  EXPECT_THAT(read(file()), HasSubstr("file': it belongs to somebody else; try: a copy"));
+  EXPECT_THAT(read(file()), HasSubstr("file': it belongs to another user; try: a copy"));
 }
 
 TEST_F(TrustedFile, is_no_directory_or_fifo) {

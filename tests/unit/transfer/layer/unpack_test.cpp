@@ -343,11 +343,11 @@ TEST_F(UnpackTest, whiteouts_hide_what_is_below_wherever_they_stand) {
 
 TEST_F(UnpackTest, a_whiteout_must_name_something) {
   EXPECT_EQ(error(TarBuilder().file("a/.wh.", "").finish()),
-            "entry 'a/.wh.': a whiteout of '' is no whiteout of a name");
+            "entry 'a/.wh.': a whiteout of '' does not name a file");
   EXPECT_EQ(error(TarBuilder().file("a/.wh..", "").finish()),
-            "entry 'a/.wh..': a whiteout of '.' is no whiteout of a name");
+            "entry 'a/.wh..': a whiteout of '.' does not name a file");
   EXPECT_EQ(error(TarBuilder().file("a/.wh...", "").finish()),
-            "entry 'a/.wh...': a whiteout of '..' is no whiteout of a name");
+            "entry 'a/.wh...': a whiteout of '..' does not name a file");
   EXPECT_EQ(error(TarBuilder().file(".wh.a/b", "").finish()),
             "entry '.wh.a/b': it lies below a whiteout");
 }
@@ -380,7 +380,7 @@ TEST_F(UnpackTest, owners_are_exact_or_all_the_callers) {
   EXPECT_EQ(status("d/f").st_uid, ::geteuid());
   EXPECT_EQ(status("d/f").st_mode & 07777, 0755u);
   EXPECT_EQ(error(TarBuilder().pax({{"uid", "4294967295"}}).file("f").finish()),
-            "entry 'f': its owner 4294967295:0 is no valid id");
+            "entry 'f': its owner 4294967295:0 is not a valid id");
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to give files away";
   options_.ownership = Ownership::full;
   good(tar);

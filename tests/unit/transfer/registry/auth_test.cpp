@@ -58,26 +58,26 @@ class RealmRules : public ::testing::Test {
 TEST_F(RealmRules, sends_no_credential_in_plain_http_from_an_https_registry) {
   EXPECT_EQ(refusal("https://registry.example/v2/", R"(Bearer realm="http://auth.example/token")"),
             "ask 'http://auth.example/token' for a token for 'registry.example': credentials would "
-            "leave in plain HTTP");
+            "be sent over plain HTTP");
 }
 
 TEST_F(RealmRules, sends_no_credential_to_another_plain_host) {
   EXPECT_EQ(refusal("http://127.0.0.1:5000/v2/", R"(Bearer realm="http://auth.example/token")"),
             "ask 'http://auth.example/token' for a token for 'registry.example': credentials would "
-            "leave in plain HTTP");
+            "be sent over plain HTTP");
 }
 
 TEST_F(RealmRules, sends_no_remote_registrys_credential_to_a_server_of_this_machine) {
   EXPECT_EQ(refusal("http://registry.example/v2/", R"(Bearer realm="http://127.0.0.1:5001/token")"),
             "ask 'http://127.0.0.1:5001/token' for a token for 'registry.example': credentials "
-            "would leave in plain HTTP");
+            "would be sent over plain HTTP");
 }
 
 TEST_F(RealmRules, asks_no_link_local_address) {
   EXPECT_EQ(refusal("https://registry.example/v2/",
                     R"(Bearer realm="https://169.254.169.254/latest/meta-data")"),
             "ask 'https://169.254.169.254/latest/meta-data' for a token for 'registry.example': a "
-            "link-local address is no token server");
+            "link-local address cannot be a token server");
 }
 
 TEST_F(RealmRules, needs_a_scheme_that_it_knows) {

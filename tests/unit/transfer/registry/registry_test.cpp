@@ -26,8 +26,8 @@ TEST(NextPage, is_the_query_of_the_link_with_that_relation) {
   EXPECT_EQ(next({"</x>; rel=prev", "</x?a=b; rel=next", "rel=next", "<", "<>"}), "-");
   for (const std::string& bad : {std::string("/x"), std::string("/x?"), std::string("/x?a b"),
                                  "/x?" + std::string(9000, 'a')}) {
-    EXPECT_EQ(next({"<" + bad + ">; rel=next"}),
-              "find the page after it: '" + bad.substr(0, 200) + "' is no address with a query");
+    EXPECT_EQ(next({"<" + bad + ">; rel=next"}), "find the page after it: '" + bad.substr(0, 200) +
+                                                     "' is not an address with a query");
   }
 }
 

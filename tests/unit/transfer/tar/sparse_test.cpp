@@ -168,7 +168,7 @@ TEST(TarSparse, sizes_of_exabytes_and_other_forms_are_refused) {
             "tar: entry 's' is sparse and has no valid size");
   EXPECT_EQ(error({{"GNU.sparse.map", "0,1"}}), "tar: entry 's' is sparse and has no valid size");
   EXPECT_EQ(error({{"GNU.sparse.major", "2"}, {"GNU.sparse.minor", "0"}}),
-            "tar: entry 's' is sparse in the form '2.0', which is none of GNU tar's");
+            "tar: entry 's' is sparse in the form '2.0', which GNU tar does not have");
   std::string endless = sparse_member("s", SparseForm::old_gnu, {{0, 1}}, 10, "x");
   endless[482] = '\1';
   endless.insert(512, std::string(504, '\0') + '\1' + std::string(7, '\0'));

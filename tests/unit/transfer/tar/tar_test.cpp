@@ -131,18 +131,18 @@ TEST(Tar, refuses_what_is_not_what_it_seems) {
             "tar: data follows a zero block");
   std::string negative(12, '\xff');
   EXPECT_EQ(read_tar(TarBuilder().add({.name = "n", .size_field = negative}).finish()).error,
-            "tar: entry 'n' has a field that is no valid number");
+            "tar: entry 'n' has a field that is not a valid number");
   std::string huge(12, '\0');
   huge[0] = '\x80';
   huge[4] = '\x7f';
   EXPECT_EQ(read_tar(TarBuilder().add({.name = "n", .size_field = huge}).finish()).error,
-            "tar: entry 'n' has a field that is no valid number");
+            "tar: entry 'n' has a field that is not a valid number");
   EXPECT_EQ(read_tar(TarBuilder().add({.name = "n", .size_field = "99999999999"}).finish()).error,
-            "tar: entry 'n' has a field that is no valid number");
+            "tar: entry 'n' has a field that is not a valid number");
   EXPECT_EQ(read_tar(TarBuilder().add({.name = "n", .type = 'S'}).finish()).error,
-            "tar: entry 'n' has the type 'S', which is no file, link, device or directory");
+            "tar: entry 'n' has the type 'S', which is not a file, link, device or directory");
   EXPECT_EQ(read_tar(TarBuilder().pax({{"size", "-5"}}).file("s").finish()).error,
-            "tar: entry 's': pax size '-5' is no valid number");
+            "tar: entry 's': pax size '-5' is not a valid number");
   EXPECT_EQ(read_tar(TarBuilder().pax({{"path", std::string("a\0b", 3)}}).file("s").finish()).error,
             "tar: a pax header has a NUL in a name");
 }

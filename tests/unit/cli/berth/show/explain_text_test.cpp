@@ -47,7 +47,7 @@ TEST(ExplainText, has_who_asked_what_is_given_and_what_is_not) {
 
 TEST(ExplainText, says_so_when_nothing_asked) {
   std::string text = explain_text({"0123456789abcdef", "c1", "debian", {}}, 0);
-  EXPECT_THAT(text, HasSubstr("c1 (0123456789ab) of debian has no GPU:\nnothing asks for one"));
+  EXPECT_THAT(text, HasSubstr("c1 (0123456789ab) of debian has no GPU:\nnothing requests one"));
 }
 
 TEST(ExplainText, folds_reasons_at_the_width_of_the_terminal) {
