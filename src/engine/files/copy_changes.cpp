@@ -23,7 +23,7 @@ bool same_owner(const struct stat& a, const struct stat& b) {
          a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
 }
 
-bool is_same_file(const struct stat& below, const struct stat& copied) {
+bool is_unchanged(const struct stat& below, const struct stat& copied) {
   if (S_ISDIR(below.st_mode)) return same_owner(below, copied);
   // The time of a device or pipe is that of its copying.
   if (!S_ISREG(below.st_mode) && !S_ISLNK(below.st_mode)) {
@@ -64,7 +64,7 @@ Result<void> CopyWalk::entry(const sys::Fd& copy, const Merged& lower, const std
   }
   if (path == kLoaderCache && TRY(judge_loader_cache(copy, lower, added_)).unchanged) return {};
   if (!below.status) changes.push_back({'A', path});
-  if (below.status && !is_same_file(*below.status, *status)) changes.push_back({'C', path});
+  if (below.status && !is_unchanged(*below.status, *status)) changes.push_back({'C', path});
   if (!S_ISDIR(status->st_mode)) return {};
   auto opened = sys::open_at(copy, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (opened.ok()) return directory(*opened, below.directory, path, depth + 1);

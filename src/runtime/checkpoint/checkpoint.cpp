@@ -122,7 +122,8 @@ Result<void> Dump::add_pages() {
   }
   if (!request_.status_fd) return {};
   constexpr uint64_t kMostDescriptor = 1'000'000;
-  if (*request_.status_fd > kMostDescriptor || !sys::is_inherited(static_cast<int>(*request_.status_fd))) {
+  if (*request_.status_fd > kMostDescriptor ||
+      !sys::is_inherited(static_cast<int>(*request_.status_fd))) {
     return make_error(Kind::usage, "--status-fd: not an open descriptor");
   }
   append_checkpoint(words_, {"--status-fd", std::to_string(*request_.status_fd)});
