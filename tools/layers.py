@@ -125,7 +125,7 @@ LAYERS = {
     # The registry front: HTTP is served here and nowhere else.
     "hub": "base json sys oci facts node node/file match image transfer hub/config",
     # What programs print when image and machine do not go together, and what it means: pure.
-    "complaint": "base json",
+    "known_error": "base json",
     # What containers have written: the formats, and who writes and reads the files.
     "logs": "base json sys",
     # container.json, which the engine and the monitor write.
@@ -146,11 +146,11 @@ LAYERS = {
     # What is asked for, and the texts that it is asked in.
     "engine/request": "base json sys oci plan mpi policy gpu/grant gpu/inventory image network engine/context",
     # The files of a container.
-    "engine/state": "base json sys complaint record events engine/context engine/request",
+    "engine/state": "base json sys known_error record events engine/context engine/request",
     # The store of images, and what goes to berth-transfer.
     "engine/image": "base json sys oci scan facts image engine/context engine/request engine/state",
     # Containers that there are: their life, streams, volumes and roots.
-    "engine/container": "base json sys oci complaint record logs slurm network gpu/mps monitor/protocol.hpp "
+    "engine/container": "base json sys oci known_error record logs slurm network gpu/mps monitor/protocol.hpp "
                         "engine/context engine/request engine/state engine/image",
     "engine/network": "base json sys oci policy network engine/context engine/request engine/state engine/container",
     "engine/gpu": "base json yaml sys oci scan policy gpu/inventory gpu/probe gpu/grant gpu/ledger gpu/mps gpu/place "
@@ -165,7 +165,7 @@ LAYERS = {
     "engine/pull": "base oci image record engine/context engine/request engine/image engine/container engine/node "
                    "engine/site",
     # What a new container will be: resolved, then decided, and not yet made.
-    "engine/decide": "base sys oci scan mpi policy edf complaint record node node/gather match image "
+    "engine/decide": "base sys oci scan mpi policy edf known_error record node node/gather match image "
                     "gpu/inventory gpu/grant gpu/place engine/context engine/request engine/state engine/image "
                     "engine/container engine/network engine/gpu engine/node engine/site engine/pull",
     # Making, starting and changing it.
@@ -190,8 +190,8 @@ LAYERS = {
     # docker's --format: templates and the lists that are printed by them.
     "cli/template": "base json cli/core",
     # What verbs print: tables and texts. Of the verbs' own it sees what they all share.
-    "cli/berth/show": "base json facts complaint cli/core cli/template engine cli/berth/verb.hpp cli/berth/common.hpp",
-    "cli/berth": "base json complaint cli/core cli/template engine cli/berth/show",
+    "cli/berth/show": "base json facts known_error cli/core cli/template engine cli/berth/verb.hpp cli/berth/common.hpp",
+    "cli/berth": "base json known_error cli/core cli/template engine cli/berth/show",
     "cli/oci": "base json cli/core oci plan runtime gpu/inject/inject.hpp",
 }
 
@@ -202,7 +202,7 @@ IN_ROOMS = ("sys", "runtime", "transfer", "engine", "cli/berth")
 PROGRAMS = {
     "berth": "base json sys oci plan scan facts mpi policy policy/site edf gpu/inventory gpu/probe gpu/grant "
              "gpu/ledger gpu/mps gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather match bake yaml "
-             "image network doctor complaint record logs events hub/config slurm engine cli/core cli/template "
+             "image network doctor known_error record logs events hub/config slurm engine cli/core cli/template "
              "cli/berth",
     "berth-transfer": "base json sys oci image erofs scan facts facts/code node match gpu/grant transfer",
     "berth-hub": "base json sys oci image erofs scan facts facts/code policy policy/site node node/file "

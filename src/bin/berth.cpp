@@ -71,26 +71,26 @@ struct Prepared {
 
 /// Enters the user namespace that the verb needs, and returns the identity of this process in it.
 /// `context` was made with the identity before.
-Result<engine::Identity> settle(const cli::Verb& verb, const engine::Context& context,
-                                const Prepared& call) {
+Result<engine::Identity> enter_identity(const cli::Verb& verb, const engine::Context& context,
+                                        const Prepared& call) {
   // If several containers are started, one may be running already, without a network.
   if (!call.networks.containers.empty()) {
-    if (auto among = TRY(engine::settle_among_networks(context, call.networks))) return *among;
+    if (auto among = TRY(engine::join_network_users(context, call.networks))) return *among;
   }
   if (!call.container.empty()) {
     auto process = engine::process_of(context.paths, call.container, context.log);
-    if (process) return engine::settle_beside(*process);
+    if (process) return engine::join_user_namespace(*process);
   }
-  if (auto among = TRY(engine::settle_among_networks(context, call.networks))) return *among;
+  if (auto among = TRY(engine::join_network_users(context, call.networks))) return *among;
   // The verb itself reports a container that is not running.
-  return engine::settle(call.container.empty() ? verb.needs : engine::Needs::user_namespace,
-                        context.log);
+  return engine::enter_identity(call.container.empty() ? verb.needs : engine::Needs::user_namespace,
+                                context.log);
 }
 
 Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cli::Verb& verb,
                                      const Prepared& call, engine::Environment environment,
                                      Log& log) {
-  // The user's own id: inside the namespace that settle() may enter it would be 0.
+  // The user's own id: inside the namespace that enter_identity() may enter it would be 0.
   std::optional<unsigned> user = engine::calling_user();
   engine::Caller caller = engine::who_calls();
   std::string libexec = TRY(sys::program_directory());
@@ -121,7 +121,7 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
   bool foreign = engine::in_foreign_namespace();
   auto before = user ? engine::Identity::single : engine::Identity::root;
   engine::Identity identity =
-      TRY(settle(verb, {paths.ok() ? *paths : given, before, environment, log}, call));
+      TRY(enter_identity(verb, {paths.ok() ? *paths : given, before, environment, log}, call));
   if (verb.store != cli::Store::none) {
     TRY(engine::make_directories(*paths));
   }

@@ -53,7 +53,7 @@ class Permit {
 };
 
 /// Logs messages of the registry client that concern the site.
-void tell(const image::TransferEvent& event, Log& log) {
+void log_event(const image::TransferEvent& event, Log& log) {
   if (const auto* warning = std::get_if<image::WarningEvent>(&event)) log.warn(warning->text);
 }
 
@@ -98,7 +98,7 @@ Hub::Hub(Order order, std::optional<Htpasswd> accounts, Nodes nodes, const trans
       nodes_(std::move(nodes)),
       trust_{order.fetch_facts, order.signed_only, std::move(order.keys)},
       sources_(config_, cancel, log),
-      events_([&log](const image::TransferEvent& event) { tell(event, log); },
+      events_([&log](const image::TransferEvent& event) { log_event(event, log); },
               transfer::Events::Layers::hidden) {}
 
 Answer Hub::answer(const Asked& asked) {

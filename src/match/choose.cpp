@@ -35,7 +35,7 @@ std::string closer_text(const Judged& entry, const Judged& closest, const node::
                      entry_name(closest.candidate));
 }
 
-void tell_of_closer_ones(Ranking& ranking, const node::Profile& node, Explain explain) {
+void add_closer_entries(Ranking& ranking, const node::Profile& node, Explain explain) {
   if (ranking.order.size() < 2) return;
   const Judged& closest = closest_to_processor(ranking);
   for (size_t index : ranking.order) {
@@ -78,7 +78,7 @@ Ranking rank(std::vector<Candidate> candidates, const node::Profile& node, const
       if (!fits || &entry == ranking.best()) entry.verdict = judge(entry.candidate, node, usual);
     }
   }
-  tell_of_closer_ones(ranking, node, explain);
+  add_closer_entries(ranking, node, explain);
   return ranking;
 }
 

@@ -114,7 +114,7 @@ class Court {
   void look_at_mpi();
   void look_at_puzzles();
   void look_at_runs();
-  void tell_contradictions();
+  void add_contradictions();
 
   bool has_code() const;  ///< for GPUs, as far as is known
   bool wants_gpus() const;

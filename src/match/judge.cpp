@@ -81,7 +81,7 @@ Verdict Court::judge() {
   look_at_gpus();
   look_at_mpi();
   look_at_puzzles();
-  tell_contradictions();
+  add_contradictions();
   look_at_runs();
   verdict_.rank.priority = -declared_.priority;
   for (const Clause& clause : verdict_.clauses) {
@@ -354,7 +354,7 @@ const RunRecord* Court::newest_failure(Alike alike) const {
 }
 
 // Found facts are stricter than one run: another input may reach code that this node cannot run.
-void Court::tell_contradictions() {
+void Court::add_contradictions() {
   for (Clause& clause : verdict_.clauses) {
     if (clause.outcome != Outcome::fail) continue;
     bool of_gpus = clause.about == "driver" || clause.about == "gpu" || clause.about == "glibc";

@@ -142,7 +142,7 @@ void Clients::flush(Client& client) {
   if (client.leaving) drop(client, nullptr);
 }
 
-void Clients::tell_exit(int status) {
+void Clients::send_exit(int status) {
   auto code = static_cast<int32_t>(status);
   auto later = [](Client& client, FromMonitor kind, auto number) {
     client.pending.push_back(std::string(1, static_cast<char>(kind))

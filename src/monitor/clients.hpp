@@ -47,7 +47,7 @@ class Clients {
   /// At most kMaxData bytes. They are queued for a client that must see all and is not ready.
   void show(FromMonitor stream, std::string_view bytes);
   /// Tells every client that the container has ended; it leaves when it has received everything.
-  void tell_exit(int status);
+  void send_exit(int status);
   bool none() const { return clients_.empty(); }
 
  private:

@@ -100,7 +100,7 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   void keep_gpus();
   Result<bool> take_orphan();
   std::optional<int> find_exit();
-  std::optional<int> told_exit(milliseconds patience);
+  std::optional<int> received_exit(milliseconds patience);
   bool take_oom();
   Stopped is_stopped() const;
   bool is_wanted_again(std::optional<int> status) const;
@@ -111,7 +111,7 @@ class Monitor final : public ClientWishes, public Streams::Sink {
   void hear_signals();
   void watch_health();
   void serve_health();
-  void tell(const std::string& action, std::map<std::string, std::string> attributes = {});
+  void emit(const std::string& action, std::map<std::string, std::string> attributes = {});
 
   Options options_;
   sys::Fd directory_;
@@ -237,7 +237,7 @@ Result<void> Monitor::note_start() {
   // Without the line its state would be unknown, so on a full disk it does not start.
   keep_gpus();
   TRY(append_start(options_.files, {init_.pid(), restarts_}));
-  tell("start");
+  emit("start");
   // A stop during the start had no process to signal.
   if (is_stopped() == Stopped::yes) ignore(init_.signal(SIGKILL));
   watch_health();
@@ -293,7 +293,7 @@ void Monitor::watch_health() {
 void Monitor::serve_health() {
   auto before = health_->status();
   health_->serve();
-  if (health_->status() != before) tell("health_status: " + std::string(health_->status()));
+  if (health_->status() != before) emit("health_status: " + std::string(health_->status()));
 }
 
 // The previous monitor was killed at any point. The parked packet shows how far it had come.
@@ -306,7 +306,7 @@ Result<bool> Monitor::take_over() {
     streams_ = std::move(parked->streams);
     Known known = read_lines(options_.files, parked->pid);
     restarts_ = known.restarts;
-    exit_code_ = told_exit(milliseconds(0));
+    exit_code_ = received_exit(milliseconds(0));
     if (exit_code_) return true;
     if (!hold(parked->pid).ok()) return true;  // its end has just been reported
     keep_gpus();
@@ -388,7 +388,7 @@ Result<void> Monitor::stay() {
 
 // ---- its end ------------------------------------------------------------------------------------
 
-std::optional<int> Monitor::told_exit(milliseconds patience) {
+std::optional<int> Monitor::received_exit(milliseconds patience) {
   struct {
     int32_t pid;
     int32_t status;
@@ -419,7 +419,7 @@ std::optional<int> Monitor::find_exit() {
     if (status) return status->shell_code();
   }
   if (!own_child_ && !options_.orphan) {
-    if (auto told = told_exit(kTold)) return told;
+    if (auto told = received_exit(kTold)) return told;
   }
   auto status = init_ ? sys::exit_of(init_.pidfd()) : std::nullopt;
   return status ? std::optional<int>(status->shell_code()) : std::nullopt;
@@ -453,15 +453,15 @@ bool Monitor::finish() {
                                       oom_killed,
                                       {},
                                       is_stopped() == Stopped::yes}));
-  if (oom_killed) tell("oom");
-  if (exit_code_) tell("die", {{"exitCode", std::to_string(*exit_code_)}});
-  if (!exit_code_) tell("die");
+  if (oom_killed) emit("oom");
+  if (exit_code_) emit("die", {{"exitCode", std::to_string(*exit_code_)}});
+  if (!exit_code_) emit("die");
   if (own_child_ && init_) ignore(init_.wait());
   init_.release();
   Streams::forget(options_.parked);
   Streams::forget(options_.told);
   streams_ = Streams();
-  if (again) clients_.tell_exit(exit_code_.value_or(-1));
+  if (again) clients_.send_exit(exit_code_.value_or(-1));
   last_exit_ = exit_code_;
   exit_code_.reset();
   return again;
@@ -534,20 +534,20 @@ Result<void> Monitor::remove_files() {
   if (!name.empty() && ours) TRY(sys::remove_entry(sys::cwd(), link));
   TRY(sys::remove_tree(sys::cwd(), options_.files));
   TRY(sys::remove_tree(sys::cwd(), options_.directory));
-  if (!name.empty()) tell("destroy");
+  if (!name.empty()) emit("destroy");
   return {};
 }
 
 // A client that learns of the end finds the container fully removed. It may still be reading the
 // last output.
 void Monitor::linger() {
-  clients_.tell_exit(last_exit_.value_or(-1));
+  clients_.send_exit(last_exit_.value_or(-1));
   while (!clients_.none()) {
     if (!serve(Watch::nobody, std::nullopt).ok()) return;
   }
 }
 
-void Monitor::tell(const std::string& action, std::map<std::string, std::string> attributes) {
+void Monitor::emit(const std::string& action, std::map<std::string, std::string> attributes) {
   ignore(
       events::append(options_.journal, {"container", action, options_.id, std::move(attributes)}));
 }

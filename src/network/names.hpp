@@ -30,7 +30,7 @@ std::string with_nameservers(std::string_view resolv_conf,
 inline constexpr std::string_view kOwnAddress = "127.0.1.1";
 inline constexpr std::string_view kHostGateway = "host-gateway";
 
-/// `hosts` with these placeholders replaced by `own` and `host`.
+/// `hosts` with these mountpoints replaced by `own` and `host`.
 std::string with_addresses(std::string_view hosts, std::string_view own, std::string_view host);
 
 }  // namespace berth::network

@@ -254,8 +254,8 @@ Result<void> Executor::place() {
     added = attach_to_scope(state.systemd_unit, state.systemd_user, pid);
   }
   TRY_CTX(std::move(added), "cannot join the cgroup");
-  ignore(child_.channel.send(Message::cgroup_joined, {}, pid));  // as in tell_confined()
-  tell_confined(child_.channel, filter);
+  ignore(child_.channel.send(Message::cgroup_joined, {}, pid));  // as in send_confined()
+  send_confined(child_.channel, filter);
   return {};
 }
 
@@ -307,7 +307,7 @@ Result<int> exec(const Store& store, const ExecRequest& request, Detach detach, 
   // From before the clone on, so that no signal is lost.
   sys::Fd signals = detach == Detach::no ? TRY(catch_signals()) : sys::Fd();
   TRY(executor.spawn());
-  TRY(settle(
+  TRY(place_and_attend(
       executor.child(), [&] { return executor.place(); }, [&] { return executor.attend(); }));
   TRY(executor.publish());
   report.fd.reset();

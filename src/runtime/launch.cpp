@@ -373,7 +373,7 @@ Result<void> Launcher::place() {
   }
   std::string_view scope;
   if (!launched_.state.systemd_unit.empty()) scope = launched_.state.cgroup_path;
-  ignore(child_.channel.send(Message::cgroup_joined, scope, pid));  // as in tell_confined()
+  ignore(child_.channel.send(Message::cgroup_joined, scope, pid));  // as in send_confined()
   return confine();
 }
 
@@ -392,7 +392,7 @@ Result<void> Launcher::record_process() {
 // What the child needs only at its end is made while it mounts.
 Result<void> Launcher::confine() {
   TRY(filter_devices());
-  tell_confined(child_.channel, TRY(write_filter(launched_.plan, prepared_)));
+  send_confined(child_.channel, TRY(write_filter(launched_.plan, prepared_)));
   return {};
 }
 
@@ -538,7 +538,7 @@ Result<Launched> launch(const Store& store, const LaunchRequest& request, Report
   TRY(launcher.prepare());
   TRY(launcher.make_cgroup());
   TRY(launcher.spawn());
-  TRY(settle(
+  TRY(place_and_attend(
       launcher.child(), [&] { return launcher.place(); }, [&] { return launcher.attend(); }));
   TRY(launcher.publish());
   return launcher.finish();

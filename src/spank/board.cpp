@@ -145,7 +145,7 @@ class Server final : public BoardServer {
     }
     if (entries[1].revents != 0) welcome();
     for (const slurm::Board::Answer& answer : board_.answers(now())) {
-      tell(answer.guest, answer.directions);
+      send(answer.guest, answer.directions);
     }
     drop_silent();
     return true;
@@ -177,7 +177,7 @@ class Server final : public BoardServer {
       if (!one.has_said) return drop(guest);
     }
     auto oldest = board_.oldest();
-    if (oldest) return tell(*oldest, {true, {}});
+    if (oldest) return send(*oldest, {true, {}});
     drop(guests_.begin()->first);
   }
 
@@ -198,7 +198,7 @@ class Server final : public BoardServer {
   }
 
   /// The line is short: it fits into an empty socket buffer as a whole.
-  void tell(int guest, const slurm::Directions& directions) {
+  void send(int guest, const slurm::Directions& directions) {
     std::string line = slurm::to_line(directions);
     // A client that does not get all of it asks the registry.
     static_cast<void>(::send(guest, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT));

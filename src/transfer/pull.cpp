@@ -80,7 +80,7 @@ Error refused(const match::Verdict& verdict) {
 }
 
 /// Warns the user if the image has failed on a node like this.
-void tell_of_failures(const match::Verdict& verdict, Events& events) {
+void warn_of_failures(const match::Verdict& verdict, Events& events) {
   for (const match::Clause& clause : verdict.clauses) {
     if (clause.about != "runs" || clause.outcome == match::Outcome::pass) continue;
     events.warn("it " + clause.reason + ", ignoring");
@@ -138,7 +138,7 @@ class Chooser {
       last = match::judge(candidate_of(judged.candidate.descriptor, &documents.config, published_),
                           *request_.node, job_);
       if (is_refused(*last, request_)) continue;
-      tell_of_failures(*last, events_);
+      warn_of_failures(*last, events_);
       if (ranking.entries.size() > 1) {
         events_.status(fmt::format("Chose entry {} of {}", match::entry_name(judged.candidate),
                                    ranking.entries.size()));
@@ -175,7 +175,7 @@ Result<void> judge_alone(Registry& registry, const PullRequest& request, const D
   match::Job job = match::usual_job({candidate}, *request.node, request.job);
   match::Verdict verdict = match::judge(candidate, *request.node, job);
   if (is_refused(verdict, request)) return refused(verdict);
-  tell_of_failures(verdict, events);
+  warn_of_failures(verdict, events);
   return {};
 }
 

@@ -26,8 +26,8 @@ Result<int> run_attach(Session& session, const AttachOptions& o,
   engine::RunOutcome outcome =
       TRY(engine::attach_container(session.context, arguments[0], request));
   if (outcome.stream_error) session.report.error(*outcome.stream_error);
-  tell_detached(session, outcome);
-  tell_reason(session, outcome);
+  print_detached(session, outcome);
+  print_reason(session, outcome);
   return outcome.status;
 }
 

@@ -89,11 +89,11 @@ Flag grace_flag(std::optional<int64_t>& target) {
           std::move(read_grace)};
 }
 
-void tell_detached(Session& session, const engine::RunOutcome& outcome) {
+void print_detached(Session& session, const engine::RunOutcome& outcome) {
   if (outcome.detached) session.terminal.write(Stream::err, "read escape sequence\n");
 }
 
-void tell_reason(Session& session, const engine::RunOutcome& outcome) {
+void print_reason(Session& session, const engine::RunOutcome& outcome) {
   if (!outcome.reason) return;
   session.report.reason(outcome.reason->why, outcome.reason->remedy);
 }

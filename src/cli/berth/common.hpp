@@ -45,10 +45,10 @@ ReadValue read_moment(std::optional<int64_t>& target);
 ReadValue read_label(std::map<std::string, std::string>& target);
 
 /// Prints a message if the detach keys were typed.
-void tell_detached(Session& session, const engine::RunOutcome& outcome);
+void print_detached(Session& session, const engine::RunOutcome& outcome);
 
 /// Prints why the container failed, if known: "berth: why: …; try: …".
-void tell_reason(Session& session, const engine::RunOutcome& outcome);
+void print_reason(Session& session, const engine::RunOutcome& outcome);
 
 /// --tls-ca and --insecure-registry.
 void add_registry_flags(FlagTable& flags, image::RegistryAccess& access);

@@ -4,8 +4,8 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/show/doctor_text.hpp"
-#include "complaint/complaint.hpp"
 #include "engine/state/log_end.hpp"
+#include "known_error/find.hpp"
 
 namespace berth::cli {
 namespace {
@@ -46,7 +46,7 @@ DoctorLook look_of(const Session& session, const DoctorOptions& o) {
 }
 
 Result<int> run_log(Session& session, const DoctorOptions& o) {
-  auto found = complaint::find(TRY(engine::read_log_end(*o.log)));
+  auto found = known_error::find(TRY(engine::read_log_end(*o.log)));
   auto answers = log_answers(found);
   if (o.format == "json") {
     print_json(session, doctor_json(answers));

@@ -150,7 +150,7 @@ Result<int> run_exec(Session& session, const ExecOptions& o, std::vector<std::st
   engine::RunOutcome outcome = TRY(engine::exec(session.context, arguments[0], request));
   if (outcome.command_error) session.report.error(*outcome.command_error);
   if (outcome.stream_error) session.report.error(*outcome.stream_error);
-  tell_reason(session, outcome);
+  print_reason(session, outcome);
   return outcome.stream_error && outcome.status == 0 ? 1 : outcome.status;
 }
 

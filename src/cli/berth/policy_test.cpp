@@ -14,13 +14,15 @@ struct PolicyTestOptions {
 
 FlagTable policy_test_flags(PolicyTestOptions& o) {
   engine::PolicyTrial& t = o.trial;
-  return {{"env", 'e', "NAME[=VALUE]", "As if the user had set this variable", &t.environment},
-          {"feature", 0, "WORD", "As if the node had this feature, and no other", &t.features},
-          format_flag(o.format),
-          {"gpus", 0, "GPUS", "As if the user had asked for these GPUs", &t.gpus},
-          {"group", 0, "GROUP", "As if the user were in this group", &t.groups},
-          {"partition", 0, "NAME", "As if a job ran in this partition", &t.partition},
-          {"user", 0, "USER", "As if this user had called, only in the given groups", &t.user}};
+  return {
+      {"env", 'e', "NAME[=VALUE]", "As if the user had set this variable", &t.environment},
+      {"feature", 0, "WORD", "As if the node had this feature, and no other", &t.supposed.features},
+      format_flag(o.format),
+      {"gpus", 0, "GPUS", "As if the user had asked for these GPUs", &t.gpus},
+      {"group", 0, "GROUP", "As if the user were in this group", &t.supposed.groups},
+      {"partition", 0, "NAME", "As if a job ran in this partition", &t.supposed.partition},
+      {"user", 0, "USER", "As if this user had called, only in the given groups",
+       &t.supposed.user}};
 }
 
 json::Value to_json(const engine::PolicyAnswer& answer) {

@@ -21,7 +21,7 @@ Result<int> remove_containers(Session& session, const std::vector<std::string>& 
     return {};
   });
   // Files that the container's users wrote have owners that exist only in our namespace.
-  TRY(engine::settle(engine::Needs::user_namespace, session.report));
+  TRY(engine::enter_identity(engine::Needs::user_namespace, session.report));
   int removing = for_each_argument(session, names, [&](const std::string& name) -> Result<void> {
     TRY(engine::remove_container(session.context, ids[name], volumes));
     print(session, name + "\n");

@@ -29,11 +29,11 @@ Result<int> run_restart(Session& session, const RestartOptions& o,
   engine::Context inside = session.context;
   auto beside = engine::process_of(inside.paths, stopped[0], session.report);
   if (beside) {
-    inside.identity = TRY(engine::settle_beside(*beside));
-  } else if (auto among = TRY(engine::settle_among_networks(inside, {.containers = stopped}))) {
+    inside.identity = TRY(engine::join_user_namespace(*beside));
+  } else if (auto among = TRY(engine::join_network_users(inside, {.containers = stopped}))) {
     inside.identity = *among;
   } else {
-    inside.identity = TRY(engine::settle(engine::Needs::user_namespace, session.report));
+    inside.identity = TRY(engine::enter_identity(engine::Needs::user_namespace, session.report));
   }
   int starting = for_each_argument(session, stopped, [&](const std::string& name) -> Result<void> {
     TRY(engine::start_again(inside, name));

@@ -56,8 +56,8 @@ Result<int> run_container(Session& session, const RunOptions& o,
     session.report.error(*outcome.stream_error);
     if (outcome.status == 0) return 1;  // docker's
   }
-  tell_detached(session, outcome);
-  tell_reason(session, outcome);
+  print_detached(session, outcome);
+  print_reason(session, outcome);
   // As docker: prints the id of a container whose output is not shown.
   const auto& attach = o.call.attach;
   bool shows =

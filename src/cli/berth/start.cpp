@@ -34,14 +34,14 @@ Result<int> run_start(Session& session, const engine::StartOptions& o,
     engine::RunOutcome outcome = TRY(std::move(started));
     if (outcome.command_error) {
       session.report.error(*outcome.command_error);
-      tell_reason(session, outcome);
+      print_reason(session, outcome);
       own_status = 1;  // docker's, not that of run
       return {};
     }
     if (outcome.stream_error) session.report.error(*outcome.stream_error);
     if (attach) own_status = outcome.status;
-    tell_detached(session, outcome);
-    tell_reason(session, outcome);
+    print_detached(session, outcome);
+    print_reason(session, outcome);
     if (!attach) print(session, name + "\n");
     return {};
   });

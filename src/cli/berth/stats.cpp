@@ -114,7 +114,7 @@ class Table {
     std::map<std::string, engine::Usage> now;
     for (const auto& container : containers) {
       now[container.id] = engine::measure_container(session_.context, container);
-      tell(container, now[container.id]);
+      show(container, now[container.id]);
     }
     containers_ = std::move(containers);
     before_ = std::exchange(now_, std::move(now));
@@ -166,7 +166,7 @@ class Table {
     return c.name;
   }
 
-  void tell(const engine::ContainerSummary& c, const engine::Usage& use) {
+  void show(const engine::ContainerSummary& c, const engine::Usage& use) {
     if (!use.from_processes || told_) return;
     told_ = true;
     session_.report.warn("no control group counts for container " + quote(c.name) +

@@ -91,12 +91,12 @@ class Bake {
  private:
   CellReport& cell(size_t index) { return report_.cells[index]; }
 
-  void tell(size_t index, CellState state, std::string text = {}) {
+  void report(size_t index, CellState state, std::string text = {}) {
     cell(index).state = state;
     cell(index).text = std::move(text);
     if (progress_) progress_(report_, cell(index));
   }
-  void fail(size_t index, const Error& error) { tell(index, CellState::failed, to_line(error)); }
+  void fail(size_t index, const Error& error) { report(index, CellState::failed, to_line(error)); }
 
   // ---- what there is to do
 
@@ -182,16 +182,16 @@ class Bake {
         plans_[index].present = entry;
         plans_[index].findings = findings_beside(one);
         cell(index).digest = entry.digest.text();
-        return tell(index, CellState::unchanged);
+        return report(index, CellState::unchanged);
       }
       auto name = entry.annotations.find(bake::kNameAnnotation);
       if (name != entry.annotations.end() && name->second == wanted.name) named = &entry;
     }
     if (!request_.merge) return;
     std::string place = quote(plans_[index].local);
-    tell(index, CellState::changed,
-         named == nullptr ? place + " is not there yet"
-                          : place + " was made of other inputs, or declares something else");
+    report(index, CellState::changed,
+           named == nullptr ? place + " is not there yet"
+                            : place + " was made of other inputs, or declares something else");
   }
 
   /// What was published beside an entry, to be published anew beside the next index. Signed is only
@@ -220,7 +220,7 @@ class Bake {
 
   Result<BakeReport> finish_dry_run() {
     for (size_t i = 0; i < plans_.size(); ++i) {
-      if (cell(i).state == CellState::waiting) tell(i, CellState::changed, way_of(i));
+      if (cell(i).state == CellState::waiting) report(i, CellState::changed, way_of(i));
     }
     return std::move(report_);
   }
@@ -266,7 +266,7 @@ class Bake {
 
   Result<void> start(size_t index, const BuildPlace& place, BuildRunner& runner) {
     const CellPlan& plan = plans_[index];
-    tell(index, CellState::building);
+    report(index, CellState::building);
     if (!plan.adopted.empty()) return adopt(index);
     const bake::Cell& wanted = file_.cells[index];
     outputs_[index] = fmt::format("{}/{}", place.work(), wanted.name);
@@ -328,7 +328,7 @@ class Bake {
       cell(ended.key).log_end = last_lines(cell(ended.key).log);
       return *ended.error;
     }
-    tell(ended.key, CellState::checking);
+    report(ended.key, CellState::checking);
     TRY(load_built(context_, outputs_[ended.key], plans_[ended.key].local));
     ignore(sys::remove_tree(sys::cwd(), outputs_[ended.key]));  // goes with its directory at last
     return keep(ended.key);
@@ -360,14 +360,14 @@ class Bake {
     plans_[index].findings = std::move(findings);
     const auto& odd = cell(index).findings;
     bool lies = !odd.empty() && odd.front().kind == bake::Finding::Kind::lie;
-    tell(index, lies ? CellState::lies : good, odd.empty() ? "" : odd.front().text);
+    report(index, lies ? CellState::lies : good, odd.empty() ? "" : odd.front().text);
     return {};
   }
 
   // ---- publishing
 
   /// Cells that a build does not tell apart are mostly a mistake, and nodes cannot tell either.
-  void tell_of_twins() {
+  void warn_of_twins() {
     for (size_t i = 0; i < report_.cells.size(); ++i) {
       auto twin =
           std::find_if(report_.cells.begin(), report_.cells.begin() + static_cast<ptrdiff_t>(i),
@@ -382,7 +382,7 @@ class Bake {
   }
 
   Result<void> publish() {
-    tell_of_twins();
+    warn_of_twins();
     if (!request_.publish) return {};
     bool single = !request_.cells.empty() && !request_.merge;
     if (single) return publish_single();

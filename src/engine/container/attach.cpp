@@ -151,7 +151,7 @@ class Client {
   bool ended_ = false;  ///< the monitor says nothing more
   bool done_ = false;
   Attached outcome_;
-  complaint::Tail printed_;
+  known_error::Tail printed_;
 };
 
 Result<void> Client::open() {

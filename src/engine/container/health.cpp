@@ -28,7 +28,7 @@ std::vector<std::string> command_of(const std::vector<std::string>& test,
 /// Each check starts a program on this machine.
 constexpr int64_t kLeastOfImage = kNanosecondsPerSecond;
 
-void settle(int64_t& value, int64_t flag, int64_t usual, int64_t least_of_image = 0) {
+void choose(int64_t& value, int64_t flag, int64_t usual, int64_t least_of_image = 0) {
   if (value <= 0) value = usual;
   value = std::max(value, least_of_image);
   if (flag != 0) value = flag;
@@ -47,10 +47,10 @@ std::optional<oci::Healthcheck> health_check(const Health& flags,
   if (flags.command) check.test = {"CMD-SHELL", *flags.command};
   check.test = command_of(check.test, image);
   if (check.test.empty()) return std::nullopt;
-  settle(check.interval, flags.interval, 30 * kNanosecondsPerSecond, kLeastOfImage);
-  settle(check.timeout, flags.timeout, 30 * kNanosecondsPerSecond, kLeastOfImage);
-  settle(check.start_period, flags.start_period, 0);
-  settle(check.retries, flags.retries, 3);
+  choose(check.interval, flags.interval, 30 * kNanosecondsPerSecond, kLeastOfImage);
+  choose(check.timeout, flags.timeout, 30 * kNanosecondsPerSecond, kLeastOfImage);
+  choose(check.start_period, flags.start_period, 0);
+  choose(check.retries, flags.retries, 3);
   return check;
 }
 

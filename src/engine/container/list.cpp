@@ -199,7 +199,7 @@ Result<std::vector<ContainerSummary>> list_containers(const Context& context, Wh
     if (needs_pid(summary) && pids == Pids::yes) summary.pid = first_process(context, id);
     summaries.push_back(std::move(summary));
   }
-  tell_adoptions(context);
+  warn_of_adoptions(context);
   std::sort(summaries.begin(), summaries.end(),
             [](const ContainerSummary& a, const ContainerSummary& b) {
               return std::tie(a.created_ns, a.id) > std::tie(b.created_ns, b.id);

@@ -85,7 +85,7 @@ std::string cannot_read(const std::string& id);
 /// not run is to join, before this process has settled who it is.
 std::optional<int64_t> process_of(const Paths& paths, std::string_view reference, Log& log);
 
-/// What a container was asked to be, where that can be read; before settle().
+/// What a container was asked to be, where that can be read; before enter_identity().
 std::optional<RunRequest> request_of(const Context& context, std::string_view reference);
 
 /// That of the running container `id`, as berth-runtime knows it.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "complaint/complaint.hpp"
+#include "known_error/find.hpp"
 #include "sys/fd/fd.hpp"
 #include "sys/process/process.hpp"
 
@@ -55,7 +55,7 @@ class Copy {
   size_t begin_ = 0;  ///< buffer_[begin_, end_) was read and is still to be written
   size_t end_ = 0;
   std::optional<Error> error_;
-  std::optional<complaint::Tail> last_;
+  std::optional<known_error::Tail> last_;
 };
 
 enum class Input { none, given };

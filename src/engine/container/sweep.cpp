@@ -83,7 +83,7 @@ Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Ad
   const record::Container& record = *files.record;
   // The name is what a container is given last, and what it gives up first when it is removed.
   bool whole = TRY(is_name_of(context.paths.root, record.name, id));
-  if (whole) directory.settled();
+  if (whole) directory.mark_complete();
   bool at_rest = files.exit ? !record.remove : record.prepared && !files.start;
   // Who starts it makes the monitor's directory first, and may be killed right then.
   if (whole && at_rest) return end_of_life(context, id);
@@ -133,7 +133,7 @@ Result<std::set<std::string>> suspects(const Context& context) {
   }
   for (const std::string& place :
        {context.paths.state + "/monitors", runtime_root(context),
-        context.paths.state + "/containers", unsettled_directory(context.paths)}) {
+        context.paths.state + "/containers", incomplete_directory(context.paths)}) {
     auto entries = sys::list_directory(sys::cwd(), place);
     if (entries.ok()) ids.insert(entries->begin(), entries->end());
   }
@@ -156,7 +156,7 @@ void end_forgotten(const Context& context, const std::string& id) {
 
 /// What was to become a container, or was one: whoever makes one leaves its mark first.
 void drop_mark(const Context& context, const std::string& id) {
-  std::string mark = unsettled_directory(context.paths) + "/" + id;
+  std::string mark = incomplete_directory(context.paths) + "/" + id;
   auto status = sys::stat_entry(sys::cwd(), mark);
   if (!status.ok() || !*status || is_recent((*status)->st_mtime)) return;
   ignore(sys::remove_directory(sys::cwd(), mark));
@@ -197,7 +197,7 @@ Result<void> adopt(const Context& context, const std::string& id) {
   return taken ? sweep_one(context, *taken, Adopt::yes) : Result<void>();
 }
 
-void tell_adoptions(const Context& context) {
+void warn_of_adoptions(const Context& context) {
   const std::string monitors = context.paths.state + "/monitors";
   auto ids = sys::list_directory(sys::cwd(), monitors);
   if (!ids.ok()) return;  // nothing was ever watched
@@ -250,7 +250,7 @@ void sweep(const Context& context) {
                        to_line(swept.error()) + ", ignoring");
     }
   }
-  tell_adoptions(context);
+  warn_of_adoptions(context);
   sweep_volumes(context);
   gpu::mend_shares(context.paths.state, context.paths.libexec + "/berth-mps");
   note_sweep(context);

@@ -29,7 +29,7 @@ Result<void> adopt(const Context& context, const std::string& id);
 
 /// Says which containers berth-holder has given a new monitor: what the old one had in its hands
 /// may be missing from the log.
-void tell_adoptions(const Context& context);
+void warn_of_adoptions(const Context& context);
 
 /// What a killed owner of container `id` has left to the kernel and to berth-runtime.
 /// Errors: those of berth-runtime.

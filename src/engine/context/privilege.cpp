@@ -40,7 +40,7 @@ Caller who_calls() {
   return out;
 }
 
-Result<Identity> settle(Needs needs, Log& log) {
+Result<Identity> enter_identity(Needs needs, Log& log) {
   sys::Identity who = TRY(sys::identity());
   if (who.effective_uid == 0) {
     return who.initial_user_namespace ? Identity::root : identity_of_map();
@@ -59,7 +59,7 @@ Result<Identity> settle(Needs needs, Log& log) {
   return Identity::single;
 }
 
-Result<Identity> settle_beside(int64_t process, std::optional<uint64_t> start_time) {
+Result<Identity> join_user_namespace(int64_t process, std::optional<uint64_t> start_time) {
   sys::Identity who = TRY(sys::identity());
   if (who.effective_uid == 0) {
     return who.initial_user_namespace ? Identity::root : identity_of_map();

@@ -251,7 +251,7 @@ Result<void> set_root(const RunRequest& request, const std::string& directory, D
                       "of the image",
                       "--gpu-driver bind");
   }
-  decision.evidence.root =
+  decision.provenance.root =
       gpu::Reason{kRootItem, to_json_text(*request.rootfs_driver), true, request.rootfs_reason, ""};
   return {};
 }
@@ -340,11 +340,11 @@ Result<Decision> decide(const Context& context, const Resolved& resolved, const 
   decision.layers = std::move(layers);
   TRY(add_network(context, request, defaults, decision.id, decision.spec));
   add_site_hooks(request, decision.spec);
-  decision.evidence.rules = request.site.verdicts;
-  TRY(add_host_nodes(context, request, gpus, decision.spec, decision.evidence));
+  decision.provenance.rules = request.site.verdicts;
+  TRY(add_host_nodes(context, request, gpus, decision.spec, decision.provenance));
   decision.lease = TRY(add_gpus(context, std::move(gpus), {decision.id, request, image, view},
-                                leasing, decision.spec, decision.driver, decision.evidence));
-  TRY(add_mpi(context, {decision.id, request, image, view}, decision.spec, decision.evidence));
+                                leasing, decision.spec, decision.driver, decision.provenance));
+  TRY(add_mpi(context, {decision.id, request, image, view}, decision.spec, decision.provenance));
   TRY(check_nodes({decision.id, request, image, view}, decision.spec));
   TRY(add_loader_places(context, decision.spec));
   TRY(add_container_marks(context, decision.spec));

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/gpu/evidence.hpp"
 #include "engine/gpu/gpus.hpp"
 #include "engine/gpu/lease.hpp"
+#include "engine/gpu/provenance.hpp"
 #include "oci/runtime_spec.hpp"
 
 namespace berth::engine {
@@ -19,7 +19,7 @@ struct Accounts {
 };
 
 /// All that a container will be; nothing of it is on disk. `--dry-run` prints the plan of it,
-/// `explain` its evidence; `run`, `create` and `start` carry it out.
+/// `explain` its provenance; `run`, `create` and `start` carry it out.
 struct Decision {
   std::string id;
   std::string hostname;
@@ -27,7 +27,7 @@ struct Decision {
   std::vector<std::string> layers;     ///< of the image: absolute directories, highest first
   DriverCopies driver;                 ///< files of the GPU driver for its own layer
   oci::Spec spec;                      ///< its config.json
-  Evidence evidence;                   ///< why it has the GPUs that it has
+  Provenance provenance;               ///< why it has the GPUs that it has
   gpu::HeldLease lease{};              ///< of its GPUs; goes with this object until leave()
   std::optional<Accounts> accounts{};  ///< its own, in the place of the image's
 };

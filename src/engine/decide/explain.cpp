@@ -90,28 +90,28 @@ bool Explanation::asks_nothing() const {
          });
 }
 
-Explanation explain(Evidence evidence, const oci::Spec& spec) {
-  Explanation out{std::move(evidence.sources), {}};
-  auto mode = driver_mode(evidence);
-  auto loads = loaded_libcuda(evidence, spec);
-  gpu::complete_reasons(evidence.inventory, evidence.grant);
-  out.items = std::move(evidence.grant.reasons);
+Explanation explain(Provenance provenance, const oci::Spec& spec) {
+  Explanation out{std::move(provenance.sources), {}};
+  auto mode = driver_mode(provenance);
+  auto loads = loaded_libcuda(provenance, spec);
+  gpu::complete_reasons(provenance.inventory, provenance.grant);
+  out.items = std::move(provenance.grant.reasons);
   if (mode) out.items.insert(out.items.begin(), std::move(*mode));
-  add_edits(evidence.placed, "of the driver", out);
-  add_edits(evidence.cdi, "CDI device " + join(evidence.cdi_names, ", "), out);
+  add_edits(provenance.placed, "of the driver", out);
+  add_edits(provenance.cdi, "CDI device " + join(provenance.cdi_names, ", "), out);
   oci::ContainerEdits by_hand;
-  by_hand.device_nodes = std::move(evidence.by_hand);
+  by_hand.device_nodes = std::move(provenance.by_hand);
   add_edits(by_hand, "given by its path, which brings no driver files; --gpus does", out);
-  for (const oci::DeviceNode& node : evidence.kept_back) {
+  for (const oci::DeviceNode& node : provenance.kept_back) {
     out.items.push_back({"node", node.path, false, "the policy or the job does not allow it", ""});
   }
   if (loads) out.items.push_back(std::move(*loads));
-  for (policy::Verdict& rule : evidence.rules) {
+  for (policy::Verdict& rule : provenance.rules) {
     out.items.push_back({kRuleItem, std::move(rule.rule), rule.applied, std::move(rule.why),
                          std::move(rule.place)});
   }
-  std::move(evidence.mpi.begin(), evidence.mpi.end(), std::back_inserter(out.items));
-  if (evidence.root) out.items.push_back(std::move(*evidence.root));
+  std::move(provenance.mpi.begin(), provenance.mpi.end(), std::back_inserter(out.items));
+  if (provenance.root) out.items.push_back(std::move(*provenance.root));
   return out;
 }
 

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "complaint/complaint.hpp"
 #include "engine/context/context.hpp"
-#include "engine/gpu/evidence.hpp"
+#include "engine/gpu/provenance.hpp"
 #include "gpu/grant/grant.hpp"
 #include "gpu/grant/sources.hpp"
 #include "gpu/inventory/inventory.hpp"
+#include "known_error/find.hpp"
 #include "oci/edit.hpp"
 #include "oci/runtime_spec.hpp"
 #include "scan/driver_files.hpp"
@@ -30,7 +30,7 @@ struct Explanation {
 };
 
 /// Why the container of `spec` has what it has. Pure.
-Explanation explain(Evidence evidence, const oci::Spec& spec);
+Explanation explain(Provenance provenance, const oci::Spec& spec);
 
 /// An explanation with the container that it is about.
 struct Explained {
@@ -38,8 +38,8 @@ struct Explained {
   std::string name;
   std::string image;  ///< as it was asked for
   Explanation explanation;
-  std::optional<int> status = {};               ///< of one that has ended
-  std::optional<complaint::Found> reason = {};  ///< why it has failed, where that is known
+  std::optional<int> status = {};                 ///< of one that has ended
+  std::optional<known_error::Found> reason = {};  ///< why it has failed, where that is known
 };
 
 /// One line for each source and item, members between tabs: a start writes it, so it is no JSON.

@@ -15,8 +15,8 @@ using policy::DriverMode;
 
 constexpr std::string_view kLibcuda = "libcuda.so.1";
 
-bool has_nvidia(const Evidence& evidence) {
-  return evidence.grant.vendor == gpu::Vendor::nvidia && !evidence.grant.nodes.empty();
+bool has_nvidia(const Provenance& provenance) {
+  return provenance.grant.vendor == gpu::Vendor::nvidia && !provenance.grant.nodes.empty();
 }
 
 std::string_view meaning_of(DriverMode mode) {
@@ -55,8 +55,8 @@ std::string in_brackets(const std::string& version) {
 
 class Loader {
  public:
-  Loader(const Evidence& evidence, const oci::Spec& spec)
-      : evidence_(evidence), library_path_(library_path_of(spec)) {}
+  Loader(const Provenance& provenance, const oci::Spec& spec)
+      : evidence_(provenance), library_path_(library_path_of(spec)) {}
 
   std::optional<gpu::Reason> run() const {
     const std::string entry = entry_of_ours();
@@ -147,22 +147,22 @@ class Loader {
     return "; LD_LIBRARY_PATH is searched before: " + join(others, ":");
   }
 
-  const Evidence& evidence_;
+  const Provenance& evidence_;
   std::vector<std::string> library_path_;
 };
 
 }  // namespace
 
-std::optional<gpu::Reason> driver_mode(const Evidence& evidence) {
-  if (!has_nvidia(evidence)) return std::nullopt;
-  DriverMode mode = evidence.grant.mode;
+std::optional<gpu::Reason> driver_mode(const Provenance& provenance) {
+  if (!has_nvidia(provenance)) return std::nullopt;
+  DriverMode mode = provenance.grant.mode;
   std::string why(meaning_of(mode));
-  if (!evidence.mode_from.empty()) why += "; " + evidence.mode_from;
+  if (!provenance.mode_from.empty()) why += "; " + provenance.mode_from;
   return gpu::Reason{"driver-mode", to_json_text(mode), true, why, {}};
 }
 
-std::optional<gpu::Reason> loaded_libcuda(const Evidence& evidence, const oci::Spec& spec) {
-  return Loader(evidence, spec).run();
+std::optional<gpu::Reason> loaded_libcuda(const Provenance& provenance, const oci::Spec& spec) {
+  return Loader(provenance, spec).run();
 }
 
 }  // namespace berth::engine

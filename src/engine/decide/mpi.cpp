@@ -135,12 +135,12 @@ std::string closed(const Context& context, const std::string& path) {
   return open ? "" : "this user may not open it";
 }
 
-Result<void> add_nodes(const Context& context, oci::Spec& spec, Evidence& evidence) {
+Result<void> add_nodes(const Context& context, oci::Spec& spec, Provenance& provenance) {
   std::vector<HostDevice> usable;
   for (HostDevice& device : TRY(fabric_nodes())) {
     std::string why = closed(context, device.source);
     bool given = why.empty();
-    evidence.mpi.push_back(
+    provenance.mpi.push_back(
         {"node", device.source, given, given ? "of the fabric, for MPI" : why, ""});
     if (given) usable.push_back(std::move(device));
   }
@@ -164,7 +164,7 @@ class Placer {
     TRY(place_skeleton());
     place_libraries();
     for (const std::string& directory : decision_.directories) bind(directory, directory);
-    add_lowest_layer(TRY(placeholders()), spec);
+    add_lowest_layer(TRY(mountpoints()), spec);
     oci::apply(edits_, spec);
     return {};
   }
@@ -172,7 +172,7 @@ class Placer {
  private:
   Result<void> place_skeleton();
   void place_libraries();
-  Result<std::string> placeholders();
+  Result<std::string> mountpoints();
 
   void bind(std::string source, std::string destination) {
     oci::Mount mount;
@@ -227,7 +227,7 @@ void Placer::place_libraries() {
 
 /// Places of mounts that the image may lack, as a layer below all others: making them in the
 /// container's own would copy up the directories above.
-Result<std::string> Placer::placeholders() {
+Result<std::string> Placer::mountpoints() {
   std::vector<std::string> directories = {std::string(kMpiDirectory)};
   directories.insert(directories.end(), decision_.directories.begin(), decision_.directories.end());
   std::string name = "places-" + gpu::key_of_text(join(directories, "\n"));
@@ -260,27 +260,27 @@ void leave_out_hidden(const oci::Spec& spec, mpi::Decision& decision) {
   for (mpi::Brought& one : decision.libraries) std::erase_if(one.over, hidden);
 }
 
-void withdraw_installation(oci::Spec& spec, Evidence& evidence) {
+void withdraw_installation(oci::Spec& spec, Provenance& provenance) {
   std::erase_if(spec.process->env, [&](const std::string& entry) {
     std::string name = entry.substr(0, entry.find('='));
     bool of_it =
         std::find(kOfInstallation.begin(), kOfInstallation.end(), name) != kOfInstallation.end();
     if (of_it) {
-      evidence.mpi.push_back(
+      provenance.mpi.push_back(
           {kVariableItem, entry, false, "it leads to plugins of an MPI that is replaced", ""});
     }
     return of_it;
   });
 }
 
-void keep_notes(const mpi::Decision& decision, Evidence& evidence) {
+void keep_notes(const mpi::Decision& decision, Provenance& provenance) {
   for (const mpi::Note& note : decision.notes) {
     const char* kind = note.object.starts_with('/') ? kMpiItem : kLibraryItem;
-    evidence.mpi.push_back({kind, note.object, note.given, note.why, note.host_path});
+    provenance.mpi.push_back({kind, note.object, note.given, note.why, note.host_path});
   }
   if (!decision.swapped()) return;
   for (const std::string& directory : decision.directories) {
-    evidence.mpi.push_back(
+    provenance.mpi.push_back(
         {"mount", directory, true, "plugins and settings of the host's MPI", ""});
   }
 }
@@ -391,7 +391,7 @@ Result<void> check_launch(const Context& context, const oci::Spec& spec,
 
 /// --mpi auto says why the image's MPI stays, once for all ranks; an image without one needs no
 /// word.
-void tell(const Context& context, const mpi::Decision& decision) {
+void log_decision(const Context& context, const mpi::Decision& decision) {
   if (!speaks_for_ranks(context.environment)) return;
   for (const std::string& warning : decision.warnings) {
     context.log.warn("--mpi: " + warning + ", ignoring");
@@ -404,19 +404,19 @@ void tell(const Context& context, const mpi::Decision& decision) {
 }  // namespace
 
 Result<void> add_mpi(const Context& context, const ImageLook& look, oci::Spec& spec,
-                     Evidence& evidence) {
+                     Provenance& provenance) {
   if (!look.request.mpi) return {};
   const MpiRequest& request = *look.request.mpi;
-  TRY_CTX(add_nodes(context, spec, evidence), "cannot give the nodes of the fabric");
+  TRY_CTX(add_nodes(context, spec, provenance), "cannot give the nodes of the fabric");
   if (request.mode == MpiMode::image) {
-    evidence.mpi.push_back(
+    provenance.mpi.push_back(
         {kMpiItem, "image", true, "the image's own MPI, as --mpi image says", ""});
     if (!launch_of(context.environment)) return {};
     auto own = TRY_CTX(mpi_of_program(look, spec), "cannot look for MPI in the image");
     return check_launch(context, spec, own, request);
   }
   if (look.request.rootfs && TRY(is_host_root(*look.request.rootfs))) {
-    evidence.mpi.push_back(
+    provenance.mpi.push_back(
         {kMpiItem, "host", true, "the root is the host's own, and so is its MPI", ""});
     return {};
   }
@@ -430,14 +430,14 @@ Result<void> add_mpi(const Context& context, const ImageLook& look, oci::Spec& s
     return make_error(Kind::unsupported, "--mpi host: " + why,
                       "--mpi auto, which then keeps the image's MPI");
   }
-  keep_notes(decision, evidence);
-  tell(context, decision);
+  keep_notes(decision, provenance);
+  log_decision(context, decision);
   if (!decision.swapped()) {
-    evidence.mpi.insert(evidence.mpi.begin(), {kMpiItem, "image", true, decision.why, ""});
+    provenance.mpi.insert(provenance.mpi.begin(), {kMpiItem, "image", true, decision.why, ""});
     return {};
   }
-  evidence.mpi.insert(evidence.mpi.begin(), {kMpiItem, "host", true, decision.why, ""});
-  withdraw_installation(spec, evidence);
+  provenance.mpi.insert(provenance.mpi.begin(), {kMpiItem, "host", true, decision.why, ""});
+  withdraw_installation(spec, provenance);
   TRY_CTX(Placer(context, decision).run(spec), "cannot use the host's MPI in the container");
   return {};
 }

@@ -24,11 +24,11 @@ namespace {
 
 /// More than the first processor of a machine takes.
 constexpr size_t kCpuInfo = size_t{16} << 10;
-/// Lines of a log of usual length that fill complaint::kMaxLog.
+/// Lines of a log of usual length that fill known_error::kMaxLog.
 constexpr uint64_t kLines = 1000;
 
-complaint::Circumstances this_machine() {
-  complaint::Circumstances known;
+known_error::Circumstances this_machine() {
+  known_error::Circumstances known;
   known.machine = oci::host_platform().architecture;
   auto file = sys::open_at(sys::cwd(), "/proc/cpuinfo", O_RDONLY);
   auto text = file.ok() ? sys::read_at(*file, 0, kCpuInfo, "/proc/cpuinfo") : file.error();
@@ -41,10 +41,10 @@ complaint::Circumstances this_machine() {
 
 }  // namespace
 
-std::optional<complaint::Found> reason_of(const complaint::End& end, std::string_view printed) {
-  if (!complaint::is_own_failure(end)) return std::nullopt;
-  if (!complaint::reason_of(end, printed, {})) return std::nullopt;
-  return complaint::reason_of(end, printed, this_machine());
+std::optional<known_error::Found> reason_of(const known_error::End& end, std::string_view printed) {
+  if (!known_error::is_own_failure(end)) return std::nullopt;
+  if (!known_error::reason_of(end, printed, {})) return std::nullopt;
+  return known_error::reason_of(end, printed, this_machine());
 }
 
 namespace {
@@ -71,9 +71,9 @@ using ReadProgram = std::function<Result<std::string>(uint64_t offset, size_t le
 /// Whether it is sure that nothing is at an absolute path.
 using IsAbsent = std::function<bool(const std::string& path)>;
 
-std::optional<complaint::Found> missing_interpreter(std::string_view program,
-                                                    const ReadProgram& read,
-                                                    const IsAbsent& is_absent) {
+std::optional<known_error::Found> missing_interpreter(std::string_view program,
+                                                      const ReadProgram& read,
+                                                      const IsAbsent& is_absent) {
   constexpr size_t kFirstLine = 256;  // BINPRM_BUF_SIZE of the kernel
   auto is_missing = [&](const std::string& path) {
     return path.starts_with('/') && is_absent(path);
@@ -82,11 +82,11 @@ std::optional<complaint::Found> missing_interpreter(std::string_view program,
   if (!first.ok() || first->empty()) return std::nullopt;
   std::string of_script = interpreter_of(*first);
   if (is_missing(of_script)) {
-    return complaint::no_interpreter(complaint::Interpreter::of_script, program, of_script);
+    return known_error::no_interpreter(known_error::Interpreter::of_script, program, of_script);
   }
   auto elf = scan::read_elf(read);
   if (!elf.ok() || !is_missing(elf->interpreter)) return std::nullopt;
-  return complaint::no_interpreter(complaint::Interpreter::loader, program, elf->interpreter);
+  return known_error::no_interpreter(known_error::Interpreter::loader, program, elf->interpreter);
 }
 
 /// The one that hides what the image has at `path`; null: none does.
@@ -116,9 +116,9 @@ std::optional<sys::Fd> open_in_volume(const Volume& volume, std::string_view pat
   return file.ok() ? std::move(*file) : std::nullopt;
 }
 
-std::optional<complaint::Found> missing_in_image(const std::string& program,
-                                                 const image::Image& image,
-                                                 const std::vector<Volume>& volumes) {
+std::optional<known_error::Found> missing_in_image(const std::string& program,
+                                                   const image::Image& image,
+                                                   const std::vector<Volume>& volumes) {
   std::vector<std::string> layers = image.layer_directories();
   std::ranges::reverse(layers);
   auto view = LayerView::open(layers);
@@ -143,7 +143,7 @@ std::optional<complaint::Found> missing_in_image(const std::string& program,
 
 }  // namespace
 
-std::optional<complaint::Found> reason_in_root(const Error& error, const sys::Fd& root) {
+std::optional<known_error::Found> reason_in_root(const Error& error, const sys::Fd& root) {
   std::string program(program_of(error));
   if (error.sys_errno != ENOENT || !program.starts_with('/')) return std::nullopt;
   auto file = sys::find_regular_in_root(root, program);
@@ -157,39 +157,39 @@ std::optional<complaint::Found> reason_in_root(const Error& error, const sys::Fd
       });
 }
 
-std::optional<complaint::Found> reason_of_command(const Error& error, const image::Image& image,
-                                                  const std::vector<Volume>& volumes) {
+std::optional<known_error::Found> reason_of_command(const Error& error, const image::Image& image,
+                                                    const std::vector<Volume>& volumes) {
   if (error.sys_errno == ENOENT) {
     return missing_in_image(std::string(program_of(error)), image, volumes);
   }
   if (error.sys_errno != ENOEXEC) return std::nullopt;
-  complaint::Circumstances known;
+  known_error::Circumstances known;
   known.machine = oci::host_platform().architecture;
   known.image = image.config.architecture;
-  return complaint::no_program(known);
+  return known_error::no_program(known);
 }
 
-complaint::Found with_needs(const Context& context, const image::Image& image,
-                            complaint::Found reason) {
+known_error::Found with_needs(const Context& context, const image::Image& image,
+                              known_error::Found reason) {
   if (reason.id != "cpu.illegal-instruction") return reason;
   auto facts = facts_of_image(context, image);
   if (!facts.ok()) return reason;
-  complaint::Circumstances known = this_machine();
+  known_error::Circumstances known = this_machine();
   for (const facts::CpuNeed& need : facts->cpu) {  // highest first
     if (!need.main || need.isa.level <= known.cpu_level || known.cpu_level == 0) continue;
     known.needs = "x86-64-v" + std::to_string(need.isa.level) + " (" + need.example + ")";
-    complaint::Found told = complaint::illegal_instruction(known);
+    known_error::Found told = known_error::illegal_instruction(known);
     told.text = std::move(reason.text);
     return told;
   }
   return reason;
 }
 
-std::optional<complaint::Found> reason_of_container(const Context& context, const std::string& id,
-                                                    const record::Exit& exit) {
-  complaint::End end{exit.exit_code.value_or(0), exit.stopped, exit.oom_killed};
-  if (!complaint::is_own_failure(end)) return std::nullopt;
-  complaint::Tail printed;
+std::optional<known_error::Found> reason_of_container(const Context& context, const std::string& id,
+                                                      const record::Exit& exit) {
+  known_error::End end{exit.exit_code.value_or(0), exit.stopped, exit.oom_killed};
+  if (!known_error::is_own_failure(end)) return std::nullopt;
+  known_error::Tail printed;
   LogOptions options;
   options.tail = kLines;
   // One that has no log may still have a reason.

@@ -8,7 +8,6 @@
 
 #include "base/text.hpp"
 #include "base/time.hpp"
-#include "complaint/end.hpp"
 #include "engine/container/list.hpp"
 #include "engine/context/time_text.hpp"
 #include "engine/decide/explain.hpp"
@@ -17,6 +16,7 @@
 #include "engine/node/match.hpp"
 #include "engine/state/directory.hpp"
 #include "gpu/inventory/driver_root.hpp"
+#include "known_error/end.hpp"
 #include "node/gather/gather.hpp"
 #include "sys/file/file.hpp"
 #include "sys/process/process.hpp"
@@ -69,8 +69,9 @@ Result<void> check_end(const ContainerSummary& container, const ContainerFiles& 
   if (!container.error.empty()) {
     return no_record(container, "it was not started: " + escape_controls(container.error));
   }
-  complaint::End end{*container.exit_code, files.exit && files.exit->stopped, container.oom_killed};
-  if (end.status != 0 && !complaint::is_own_failure(end)) {
+  known_error::End end{*container.exit_code, files.exit && files.exit->stopped,
+                       container.oom_killed};
+  if (end.status != 0 && !known_error::is_own_failure(end)) {
     return no_record(container, "it was ended from outside, which says nothing about this machine");
   }
   if (!is_of_this_boot(container, files)) {

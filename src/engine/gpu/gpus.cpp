@@ -112,7 +112,7 @@ bool wants_gpus(const Context& context, const gpu::Choice& choice,
 Result<void> bind_beside(const Context& context, const gpu::Choice& choice,
                          const gpu::Inventory& inventory,
                          const std::vector<gpu::Selected>& selected, const RunRequest& request,
-                         oci::Spec& spec, Evidence& evidence) {
+                         oci::Spec& spec, Provenance& provenance) {
   bool named = !request.limits.cpuset_cpus.empty() || !request.limits.cpuset_mems.empty();
   if (named || selected.empty() || !request.gpus_bind || !choice.site.bind) return {};
   NumaNodes nodes = TRY(numa_nodes_of(inventory));
@@ -123,11 +123,11 @@ Result<void> bind_beside(const Context& context, const gpu::Choice& choice,
       context.identity == Identity::root && has_cpusets() && !is_in_job(context.environment);
   set_placement(*placement, limits ? KeptBy::cpuset : KeptBy::affinity, spec);
   std::string by = limits ? "by a cpuset" : "by affinity";
-  evidence.grant.reasons.push_back({"processors",
-                                    placement->cpus,
-                                    true,
-                                    "beside its GPUs, " + by + "; --gpus-bind=false for all",
-                                    {}});
+  provenance.grant.reasons.push_back({"processors",
+                                      placement->cpus,
+                                      true,
+                                      "beside its GPUs, " + by + "; --gpus-bind=false for all",
+                                      {}});
   return {};
 }
 
@@ -167,11 +167,11 @@ std::string text_of(const gpu::MpsLimits& limits) {
 /// Makes the container compute through its share of MPS, which then runs.
 Result<void> add_mps(const Context& context, const MpsPlan& plan, const LeasedGpus& leased,
                      const gpu::Inventory& inventory, Leasing leasing, oci::Spec& spec,
-                     Evidence& evidence) {
+                     Provenance& provenance) {
   if (!leased.share) return {};
   const std::string& name = leased.share_name;
   add_share(gpu::place_of(context.paths.state, name), spec);
-  evidence.grant.reasons.push_back({"mps", name, true, text_of(leased.share->limits), {}});
+  provenance.grant.reasons.push_back({"mps", name, true, text_of(leased.share->limits), {}});
   if (leasing != Leasing::take) return {};
   return start_share(context, plan, *leased.share, leased.selected, inventory, leased.lease);
 }
@@ -192,7 +192,7 @@ gpu::RealPath real_path_of(const ImageLook& look) {
 Result<void> add_granted(const Context& context, const gpu::Choice& choice,
                          const gpu::Inventory& inventory,
                          const std::vector<gpu::Selected>& selected, const ImageLook& look,
-                         oci::Spec& spec, DriverCopies& copies, Evidence& evidence) {
+                         oci::Spec& spec, DriverCopies& copies, Provenance& provenance) {
   if (choice.request.want == gpu::Request::Want::none) return {};
   scan::DriverFiles image = TRY_CTX(driver_files_of(context, look, *spec.process),
                                     "cannot look for driver files in the image");
@@ -221,12 +221,12 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
   gpu::Placement placed = TRY(gpu::place(grant, options));
   if (!choice.site.additional_gids) placed.edits.additional_gids.clear();
   copies = {std::move(placed.copies), std::move(placed.copied_links)};
-  add_lowest_layer(placed.placeholder_layer, spec);
+  add_lowest_layer(placed.mountpoint_layer, spec);
   oci::apply(placed.edits, spec);
-  evidence.grant = std::move(grant);
-  evidence.placed = std::move(placed.edits);
-  evidence.mode_from = mode_from(look.request, choice.site);
-  evidence.image = std::move(image);
+  provenance.grant = std::move(grant);
+  provenance.placed = std::move(placed.edits);
+  provenance.mode_from = mode_from(look.request, choice.site);
+  provenance.image = std::move(image);
   return {};
 }
 
@@ -273,7 +273,7 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
 }
 
 Result<void> add_host_nodes(const Context& context, const RunRequest& request,
-                            const gpu::Choice& choice, oci::Spec& spec, Evidence& evidence) {
+                            const gpu::Choice& choice, oci::Spec& spec, Provenance& provenance) {
   if (!request.security.privileged && request.host_devices.empty()) return {};
   std::vector<oci::DeviceNode> named = TRY(nodes_by_hand(request));
   std::vector<oci::DeviceNode> nodes;
@@ -290,26 +290,26 @@ Result<void> add_host_nodes(const Context& context, const RunRequest& request,
                             ": the policy of this machine, or the job, does not allow it",
                         "berth policy show");
     }
-    evidence.kept_back = take_out(nodes, withheld);
+    provenance.kept_back = take_out(nodes, withheld);
   }
   oci::ContainerEdits edits;
   edits.device_nodes = std::move(nodes);
   for (oci::DeviceNode& node : named) edits.device_nodes.push_back(std::move(node));
   oci::apply(edits, spec);
   // The rule of --privileged allows all: what is kept back is denied after it.
-  for (const oci::DeviceNode& node : evidence.kept_back) {
+  for (const oci::DeviceNode& node : provenance.kept_back) {
     if (context.identity != Identity::root) break;
     spec.linux_.resources->devices.push_back({false, node.type, node.major, node.minor, "rwm"});
   }
   std::copy_if(edits.device_nodes.begin(), edits.device_nodes.end(),
-               std::back_inserter(evidence.by_hand), is_gpu_node);
+               std::back_inserter(provenance.by_hand), is_gpu_node);
   return {};
 }
 
 Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, const ImageLook& look,
                                 Leasing leasing, oci::Spec& spec, DriverCopies& copies,
-                                Evidence& evidence) {
-  evidence.sources = choice.verdicts;
+                                Provenance& provenance) {
+  provenance.sources = choice.verdicts;
   withdraw(choice.withdrawn, spec);
   gpu::HeldLease lease;
   const auto& cdi = choice.cdi_names;
@@ -336,9 +336,9 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
                                          choice.site, machine.ours, beside, mps, leasing));
       choice.request = std::move(leased.request);
       TRY(add_granted(context, choice, machine.ours, leased.selected, look, spec, copies,
-                      evidence));
+                      provenance));
       TRY(bind_beside(context, choice, machine.ours, leased.selected, look.request, spec,
-                      evidence));
+                      provenance));
       // Before a start nobody knows whose GPUs these are: --gpus from:.
       bool unknown = leasing == Leasing::nothing && leased.selected.empty();
       gpu::MpsLimits by_mps = limits_by_mps(mps, leased.selected);
@@ -346,11 +346,11 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
         TRY(add_memory_limit(*memory, mps.regions, leased.selected, spec));
       }
       if (by_mps != gpu::MpsLimits()) TRY(check_mps(look.request, by_mps, machine.ours));
-      TRY(add_mps(context, mps, leased, machine.ours, leasing, spec, evidence));
+      TRY(add_mps(context, mps, leased, machine.ours, leasing, spec, provenance));
       limited = true;
       lease = std::move(leased.lease);
     }
-    evidence.inventory = std::move(machine.ours);
+    provenance.inventory = std::move(machine.ours);
   }
   if (!limited) {
     return make_error(Kind::usage, limits_of(look.request) + ": no GPU was requested", "--gpus 1");
@@ -358,8 +358,9 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
   if (!choice.cdi_names.empty()) {
     bool image = choice.site.driver_mode == policy::DriverMode::image;
     CdiParts parts = image ? CdiParts::nodes : CdiParts::all;
-    evidence.cdi = TRY(add_cdi_devices(context, choice.cdi_names, parts, real_path_of(look), spec));
-    evidence.cdi_names = std::move(choice.cdi_names);
+    provenance.cdi =
+        TRY(add_cdi_devices(context, choice.cdi_names, parts, real_path_of(look), spec));
+    provenance.cdi_names = std::move(choice.cdi_names);
   }
   return lease;
 }

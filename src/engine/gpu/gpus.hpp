@@ -6,9 +6,9 @@
 
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
-#include "engine/gpu/evidence.hpp"
 #include "engine/gpu/image_driver.hpp"
 #include "engine/gpu/lease.hpp"
+#include "engine/gpu/provenance.hpp"
 #include "engine/request/request.hpp"
 #include "gpu/grant/sources.hpp"
 #include "gpu/probe/probe.hpp"
@@ -34,14 +34,14 @@ struct DriverCopies {
 /// that policy or the caller's job withholds. Before add_gpus().
 /// Errors: not_found, usage (no device), denied (one that was named is withheld).
 Result<void> add_host_nodes(const Context& context, const RunRequest& request,
-                            const gpu::Choice& choice, oci::Spec& spec, Evidence& evidence);
+                            const gpu::Choice& choice, oci::Spec& spec, Provenance& provenance);
 
 /// Gives what was chosen to `spec`, CDI devices too, and what that was decided by. `copies` is left
 /// to be done when the container has a directory; the lease is the container's from then on.
 /// Errors: those of lease_gpus(), those of granting and placing (gpu/grant/grant.hpp).
 Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, const ImageLook& look,
                                 Leasing leasing, oci::Spec& spec, DriverCopies& copies,
-                                Evidence& evidence);
+                                Provenance& provenance);
 
 /// Whether the devices of `spec` will be where they are to be, whatever is mounted there. With
 /// --privileged those of a mount at /dev are all there are, as elsewhere.  Errors: denied.

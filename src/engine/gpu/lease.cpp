@@ -76,7 +76,7 @@ Result<gpu::Lease> Shared::find(const gpu::Holders& holders) const {
 }
 
 /// What a person is told once.
-void tell_waiting(const Context& context, const Error& error) {
+void warn_waiting(const Context& context, const Error& error) {
   context.log.warn("waiting: " + error.what);
 }
 
@@ -90,7 +90,7 @@ Result<gpu::HeldLease> take_in_turn(const Context& context, const RunRequest& re
   ticket.count += beside.size();
   gpu::Ledger::Patience patience;
   if (*request.wait_gpus > 0) patience.limit = std::chrono::nanoseconds(*request.wait_gpus);
-  patience.waiting = [&](const Error& error) { tell_waiting(context, error); };
+  patience.waiting = [&](const Error& error) { warn_waiting(context, error); };
   patience.look = look;
   sys::SignalMask before;  // what was let through is let through again
   sys::Fd signals = TRY(sys::receive_signals({SIGINT, SIGTERM, SIGHUP}));

@@ -189,9 +189,9 @@ Result<image::TransferResult> finish(const Context& context, Call call, const Pr
     return make_error(Kind::interrupted,
                       "berth-transfer was ended by signal " + std::to_string(status.signal));
   }
-  std::string complaint = sys::loader_complaint(context.paths.libexec + "/berth-transfer");
-  if (!complaint.empty()) {
-    return make_error(Kind::unsupported, "start " + complaint,
+  std::string known_error = sys::loader_complaint(context.paths.libexec + "/berth-transfer");
+  if (!known_error.empty()) {
+    return make_error(Kind::unsupported, "start " + known_error,
                       "install the Berth that was built for this system, or build it here");
   }
   return make_error(Kind::bug,
@@ -199,7 +199,7 @@ Result<image::TransferResult> finish(const Context& context, Call call, const Pr
 }
 
 // Docker's words: an image is told by its name when it moves, and by its id when it is made.
-void tell_transfer(const Context& context, const image::TransferRequest& request,
+void emit_transfer(const Context& context, const image::TransferRequest& request,
                    const image::TransferResult& result) {
   auto name_of = [](const std::string& reference) {
     std::string name = familiar(reference);
@@ -240,7 +240,7 @@ Result<image::TransferResult> transfer(const Context& context, image::TransferRe
                                        const Progress& progress) {
   Call call = TRY(start(context, request));
   image::TransferResult result = TRY(finish(context, std::move(call), progress));
-  tell_transfer(context, request, result);
+  emit_transfer(context, request, result);
   return result;
 }
 

@@ -108,7 +108,7 @@ Result<void> keep(const Context& context, Changing& changing) {
   return sys::replace_file(changing.files, kRequestFile, json::write(request), 0600);
 }
 
-void tell_of(const Context& context, const Changing& changing, const char* action) {
+void emit_network_event(const Context& context, const Changing& changing, const char* action) {
   emit_event(context.paths, {"network",
                              action,
                              changing.network.id,
@@ -146,7 +146,7 @@ Result<void> connect_network(const Context& context, const JoinedNetwork& joined
   }
   request.networks.push_back(std::move(wanted));
   TRY(keep(context, changing));
-  tell_of(context, changing, "connect");
+  emit_network_event(context, changing, "connect");
   return {};
 }
 
@@ -166,7 +166,7 @@ Result<void> disconnect_network(const Context& context, std::string_view network
   }
   std::erase_if(request.networks, [&](const JoinedNetwork& one) { return one.name == name; });
   TRY(keep(context, changing));
-  tell_of(context, changing, "disconnect");
+  emit_network_event(context, changing, "disconnect");
   return {};
 }
 

@@ -103,7 +103,7 @@ Result<void> check_default(const JoinedNetwork& joined) {
 }
 
 /// Puts the flags beside --network where they belong.
-Result<void> settle_networks(const NetworkFlags& flags, RunRequest& request) {
+Result<void> place_network_flags(const NetworkFlags& flags, RunRequest& request) {
   JoinedNetwork alone;
   alone.name = kDefaultNetwork;
   add_to_first(flags, request.networks.empty() ? alone : request.networks.front());
@@ -148,7 +148,7 @@ Result<void> read_network(const Context& context, const NetworkFlags& flags, Run
     request.network_asked = publishes || usual.source == kNetworkVariable;
   }
   TRY(join_more(context, flags, request));
-  TRY(settle_networks(flags, request));
+  TRY(place_network_flags(flags, request));
   if (publishes && request.network == Network::container) {
     return make_error(Kind::usage,
                       "conflicting options: port publishing and the container type network mode");

@@ -75,7 +75,7 @@ Result<Ways> look_at_ways(const Context& context) {
   return ways;
 }
 
-Result<network::Subnet> settle_subnet(const Context& context, const NetworkRecord& wish,
+Result<network::Subnet> choose_subnet(const Context& context, const NetworkRecord& wish,
                                       const std::vector<NetworkRecord>& others) {
   const Ways ways = TRY(look_at_ways(context));
   std::vector<network::Subnet> taken;
@@ -113,7 +113,7 @@ Result<network::Subnet> settle_subnet(const Context& context, const NetworkRecor
   return *subnet;
 }
 
-Result<network::Subnet> settle_range(const std::string& wish, const network::Subnet& subnet) {
+Result<network::Subnet> check_range(const std::string& wish, const network::Subnet& subnet) {
   auto range = network::parse_subnet(wish);
   bool is_inside =
       range && range->prefix_length >= subnet.prefix_length && subnet.contains(range->base);
@@ -122,15 +122,15 @@ Result<network::Subnet> settle_range(const std::string& wish, const network::Sub
                     "a part of " + subnet.text());
 }
 
-Result<void> settle_addresses(const Context& context, NetworkRecord& wish,
+Result<void> choose_addresses(const Context& context, NetworkRecord& wish,
                               const std::vector<NetworkRecord>& others) {
   if (wish.subnet.empty() && (!wish.gateway.empty() || !wish.range.empty())) {
     return make_error(Kind::usage, "every ip-range or gateway must have a corresponding subnet",
                       "--subnet");
   }
-  network::Subnet subnet = TRY(settle_subnet(context, wish, others));
+  network::Subnet subnet = TRY(choose_subnet(context, wish, others));
   wish.subnet = subnet.text();
-  if (!wish.range.empty()) wish.range = TRY(settle_range(wish.range, subnet)).text();
+  if (!wish.range.empty()) wish.range = TRY(check_range(wish.range, subnet)).text();
   if (wish.gateway.empty()) wish.gateway = network::text_of(subnet.base + 1);
   auto gateway = network::parse_ipv4(wish.gateway);
   bool is_inside =
@@ -217,7 +217,7 @@ Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish) {
     if (one.name != wish.name) continue;
     return make_error(Kind::exists, "network with name " + wish.name + " already exists");
   }
-  TRY(settle_addresses(context, wish, others));
+  TRY(choose_addresses(context, wish, others));
   wish.id = make_network_id(others);
   wish.created_ns =
       std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();

@@ -59,14 +59,13 @@ Result<NetworkPlace> look_at_place(const Context& context) {
 }
 
 Result<Identity> enter_space(const network::ProcessName& process) {
-  return TRY_CTX(settle_beside(process.pid, process.start_time),
+  return TRY_CTX(join_user_namespace(process.pid, process.start_time),
                  "cannot join the user namespace of the networks");
 }
 
 }  // namespace
 
-Result<std::optional<Identity>> settle_among_networks(const Context& context,
-                                                      const NetworkUse& use) {
+Result<std::optional<Identity>> join_network_users(const Context& context, const NetworkUse& use) {
   if (context.identity == Identity::root || in_foreign_namespace())
     return std::optional<Identity>();
   bool starts = asks_for_networks(context, use);
@@ -89,8 +88,8 @@ Result<std::optional<Identity>> settle_among_networks(const Context& context,
   if (!starts) return std::optional<Identity>();
   network::Request request = TRY(holder_request(context));
   Context inside = context;
-  inside.identity =
-      TRY(place.process ? enter_space(*place.process) : settle(Needs::user_namespace, context.log));
+  inside.identity = TRY(place.process ? enter_space(*place.process)
+                                      : enter_identity(Needs::user_namespace, context.log));
   if (place.stranded > 0) {
     context.log.warn("the holder of the networks was killed: " + std::to_string(place.stranded) +
                      " running containers have lost them; making new ones");

@@ -18,12 +18,12 @@ struct NetworkUse {
   bool running = false;                      ///< containers that run change their networks
 };
 
-/// In the place of settle() for Needs::user_namespace, before it, where `use` is about networks
-/// with names: an ordinary user enters the user namespace that all containers in such networks
-/// have, and makes it, with its holder, where none is to be started in one yet. Nothing: settle()
-/// decides, because nobody asks for such a network, or the caller is in a namespace already.
-/// Errors: those of settle(), of berth-network, unsupported (neither slirp4netns nor pasta).
-Result<std::optional<Identity>> settle_among_networks(const Context& context,
-                                                      const NetworkUse& use);
+/// In the place of enter_identity() for Needs::user_namespace, before it, where `use` is about
+/// networks with names: an ordinary user enters the user namespace that all containers in such
+/// networks have, and makes it, with its holder, where none is to be started in one yet. Nothing:
+/// enter_identity() decides, because nobody asks for such a network, or the caller is in a
+/// namespace already. Errors: those of enter_identity(), of berth-network, unsupported (neither
+/// slirp4netns nor pasta).
+Result<std::optional<Identity>> join_network_users(const Context& context, const NetworkUse& use);
 
 }  // namespace berth::engine

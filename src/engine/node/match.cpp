@@ -238,12 +238,12 @@ void remember(const Context& context, const image::Image& image, bool fails) {
 }  // namespace
 
 Result<void> judge_unpacked(const Context& context, const GpuWish& wish, const image::Image& image,
-                            Telling telling) {
+                            Remarks remarks) {
   auto verdict = TRY(judge_image(context, wish, image));
   if (!verdict) return {};
   bool fails = verdict->outcome == match::Outcome::fail;
   remember(context, image, fails);
-  if (fails && telling == Telling::refuse) return refused(*verdict, image);
+  if (fails && remarks == Remarks::refuse) return refused(*verdict, image);
   for (const match::Clause& clause : verdict->clauses) {
     if (clause.outcome != match::Outcome::runs_but && clause.outcome != match::Outcome::fail) {
       continue;

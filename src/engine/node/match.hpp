@@ -74,7 +74,7 @@ struct GpuWish {
 void judge_by_this_node(const Context& context, const GpuWish& wish, image::PullRequest& request);
 
 /// What is said against an image of the store, now that its files are known.
-enum class Telling {
+enum class Remarks {
   warn,    ///< all of it: for a pull
   refuse,  ///< remarks, and an error where it does not run: for a pull that is followed by a start
 };
@@ -84,7 +84,7 @@ enum class Telling {
 /// another architecture, which a person has asked for.
 /// Errors: unsupported (it does not run here).
 Result<void> judge_unpacked(const Context& context, const GpuWish& wish, const image::Image& image,
-                            Telling telling);
+                            Remarks remarks);
 
 /// For one that has been there: an error where it was remembered that it does not run, and that is
 /// still so. Costs a look at a file that is mostly not there. With `strict` it is judged in any

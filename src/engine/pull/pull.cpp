@@ -26,7 +26,7 @@ Result<void> judge_files(const Context& context, const PullWish& wish,
   if (!image) return {};  // another process has removed it
   if (wish.request.strict) return judge_present(context, wish.gpus, *image, true);
   bool starts = wish.container != nullptr;
-  return judge_unpacked(context, wish.gpus, *image, starts ? Telling::refuse : Telling::warn);
+  return judge_unpacked(context, wish.gpus, *image, starts ? Remarks::refuse : Remarks::warn);
 }
 
 }  // namespace

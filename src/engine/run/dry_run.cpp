@@ -31,7 +31,7 @@ Result<Explained> explain_run(const Context& context, Asked asked, const Progres
   Decision decision = TRY(decide(context, resolved, make_container_id(), Leasing::look));
   const RunRequest& request = resolved.request();
   return Explained{"", request.name.value_or(""), request.rootfs.value_or(request.image),
-                   explain(std::move(decision.evidence), decision.spec)};
+                   explain(std::move(decision.provenance), decision.spec)};
 }
 
 }  // namespace berth::engine

@@ -159,7 +159,7 @@ Result<void> NewContainer::take_name(record::Container& record) {
 }
 
 void save_explanation(const Context& context, Decision& decision, const sys::Fd& files) {
-  auto kept = keep(explain(std::move(decision.evidence), decision.spec), files);
+  auto kept = keep(explain(std::move(decision.provenance), decision.spec), files);
   if (!kept.ok()) {
     context.log.warn("cannot store what 'berth explain' shows: " + to_line(kept.error()) +
                      ", ignoring");

@@ -220,8 +220,8 @@ Result<void> GpuUpdate::write_lease() {
   gpu::Ledger ledger = TRY(gpu::Ledger::open(lease_.note().ledger, context_.paths.state));
   if (lease_.is_widened()) {
     auto how =
-        state_ == State::after ? gpu::Ledger::Settle::changed : gpu::Ledger::Settle::as_before;
-    TRY(ledger.settle(lease_, how));
+        state_ == State::after ? gpu::Ledger::Finish::changed : gpu::Ledger::Finish::as_before;
+    TRY(ledger.finish(lease_, how));
   } else if (state_ == State::before) {
     return ledger.set_life(lease_, gpu::Life());  // it goes with the object
   }

@@ -97,6 +97,21 @@ Result<void> add_caller(const Context& context, policy::Needs needs, policy::Fac
   return {};
 }
 
+/// As if `user` had called, in no group.
+Result<void> suppose_user(const std::string& user, policy::Facts& facts) {
+  bool number = parse_u64(user).has_value();
+  facts.user = number ? "" : user;
+  facts.uid = number ? user : "";
+  facts.home.clear();
+  facts.groups.clear();
+  auto account = TRY(sys::find_account(user));
+  if (!account) return {};
+  facts.user = std::move(account->name);
+  facts.uid = std::move(account->uid);
+  facts.home = std::move(account->home);
+  return {};
+}
+
 }  // namespace
 
 Strings typed_variables(const RunRequest& request) {
@@ -119,6 +134,10 @@ bool asks_gpus(const RunRequest& request) {
   });
 }
 
+namespace {
+
+/// `image` is null where it is not here: what only it can say is empty. Only what `needs` names is
+/// looked for beside it.
 Result<policy::Facts> facts_of(const Context& context, const RunRequest& request,
                                const image::Image* image, policy::Needs needs) {
   policy::Facts facts;
@@ -146,6 +165,24 @@ Result<policy::Facts> facts_of(const Context& context, const RunRequest& request
   facts.features = slurm_features(node);
   for (const SlurmGres& gres : slurm_gres(node)) facts.gpu_types.push_back(gres.type);
   return facts;
+}
+
+}  // namespace
+
+Result<policy::Outcome> judge_request(const Context& context,
+                                      const std::vector<policy::PlacedRule>& rules,
+                                      const RunRequest& request, const image::Image* image,
+                                      const SupposedFacts& supposed) {
+  policy::Needs needs = policy::needs_of(rules);
+  if (!supposed.features.empty()) needs.node = false;
+  needs.user = needs.user && !supposed.user;
+  if (supposed.user || !supposed.groups.empty()) needs.groups = needs.group_names = false;
+  policy::Facts facts = TRY(facts_of(context, request, image, needs));
+  if (supposed.user) TRY(suppose_user(*supposed.user, facts));
+  if (!supposed.groups.empty()) facts.groups = supposed.groups;
+  if (!supposed.features.empty()) facts.features = supposed.features;
+  if (supposed.partition) facts.partition = *supposed.partition;
+  return policy::evaluate(rules, facts);
 }
 
 }  // namespace berth::engine

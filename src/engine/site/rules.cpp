@@ -44,7 +44,7 @@ Result<Strings> places_of(const RunRequest& request, const image::Image* image) 
 
 /// A step's tasks have the job's variables as well: names those that may not come back that way,
 /// `outside` among them unless the request has one.
-void tell_decided(const Strings& outside, RunRequest& request) {
+void add_decided_variable(const Strings& outside, RunRequest& request) {
   std::set<std::string> names(outside.begin(), outside.end());
   for (const std::string& entry : request.environment) {
     bool taken_away = entry.find('=') == std::string::npos;
@@ -78,13 +78,12 @@ Result<RunRequest> apply_rules(const Context& context, RunRequest request,
                                const image::Image& image) {
   std::vector<policy::PlacedRule> rules = TRY(rules_of(context));
   if (!rules.empty()) {
-    policy::Facts facts = TRY(facts_of(context, request, &image, policy::needs_of(rules)));
-    policy::Outcome outcome = policy::evaluate(rules, facts);
+    policy::Outcome outcome = TRY(judge_request(context, rules, request, &image));
     TRY(apply_effects(context, outcome.effects, image.config.config, outcome.verdicts, request));
     request.site.verdicts = std::move(outcome.verdicts);
   }
   if (request.labels.contains(kStepLabel)) {
-    tell_decided(TRY(node_variables(context)), request);
+    add_decided_variable(TRY(node_variables(context)), request);
   }
   return request;
 }
@@ -101,9 +100,8 @@ Result<void> check_registry(const Context& context, const RunRequest& request,
                   [](const auto& placed) { return placed.rule.registries.empty(); })) {
     return {};
   }
-  policy::Facts facts = TRY(facts_of(context, request, image, policy::needs_of(rules)));
-  policy::Effects effects = policy::evaluate(rules, facts).effects;
-  return check_places(effects.registries, request, image);
+  policy::Outcome outcome = TRY(judge_request(context, rules, request, image));
+  return check_places(outcome.effects.registries, request, image);
 }
 
 Result<void> check_places(const std::vector<Given>& registries, const RunRequest& request,

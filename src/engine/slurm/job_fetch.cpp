@@ -149,7 +149,7 @@ std::string order_text(image::JobOrder order, std::vector<std::string> from) {
   return image::to_json(order);
 }
 
-Result<void> tell_front(Front& front, const std::string& order) {
+Result<void> send_to_front(Front& front, const std::string& order) {
   sys::IgnoredSignal broken(SIGPIPE);  // it may have ended
   TRY(sys::write_all(front.order, order, "the order of berth-hub"));
   front.order.reset();
@@ -196,7 +196,7 @@ Result<void> JobFetch::join(const Context& context, const Part& part,
   slurm::Directions directions = TRY(await_directions(part, std::move(board), listener));
   image::JobPeers peers{order.reference, directions.from, order.key};
   if (front.process) {
-    TRY(tell_front(front, order_text(order, std::move(directions.from))));
+    TRY(send_to_front(front, order_text(order, std::move(directions.from))));
     peers.addresses.insert(peers.addresses.begin(), std::move(own));
     helper_ = std::move(front.process);
   }

@@ -79,13 +79,13 @@ Result<void> make_below(const std::string& parent, const std::string& path) {
   return sys::make_directory(sys::cwd(), path, 0700);
 }
 
-std::string unsettled_mark(const Paths& paths, const std::string& id) {
-  return unsettled_directory(paths) + "/" + id;
+std::string incomplete_mark(const Paths& paths, const std::string& id) {
+  return incomplete_directory(paths) + "/" + id;
 }
 
 /// Before anything of it is there, and before anything of it goes.
-Result<void> unsettle(const Paths& paths, const std::string& id) {
-  auto made = make_below(unsettled_directory(paths), unsettled_mark(paths, id));
+Result<void> mark_incomplete(const Paths& paths, const std::string& id) {
+  auto made = make_below(incomplete_directory(paths), incomplete_mark(paths, id));
   return made.ok() || made.error().kind == Kind::exists ? Result<void>() : made;
 }
 
@@ -129,7 +129,7 @@ std::string bundle_path(const Paths& paths, const RunRequest& request, const std
   return container_files(paths, id, lifetime_of(request)) + "/" + std::string(kBundleDirectory);
 }
 
-std::string unsettled_directory(const Paths& paths) {
+std::string incomplete_directory(const Paths& paths) {
   return paths.state + "/unsettled";
 }
 
@@ -149,7 +149,7 @@ Result<ContainerDirectory> ContainerDirectory::create(const Paths& paths, const 
   made.path_ = container_path(paths, id);
   made.files_ = container_files(paths, id, lifetime);
   made.name_ = "";
-  TRY(unsettle(paths, id));
+  TRY(mark_incomplete(paths, id));
   TRY(make_below(containers(paths.root), made.path_));
   Rollback undo;
   undo.add([&] { ignore(made.remove()); });
@@ -191,12 +191,12 @@ Result<std::optional<ContainerDirectory>> ContainerDirectory::take_over(const Pa
 Result<void> ContainerDirectory::reserve(const std::string& name) {
   TRY(reserve_name(paths_.root, name, id_));
   name_ = name;
-  settled();
+  mark_complete();
   return {};
 }
 
-void ContainerDirectory::settled() const {
-  ignore(sys::remove_directory(sys::cwd(), unsettled_mark(paths_, id_)));
+void ContainerDirectory::mark_complete() const {
+  ignore(sys::remove_directory(sys::cwd(), incomplete_mark(paths_, id_)));
 }
 
 Result<void> ContainerDirectory::write(const record::Container& record) const {
@@ -230,12 +230,12 @@ Result<void> ContainerDirectory::give_up_name() const {
 
 Result<void> ContainerDirectory::remove() {
   // Where there is no room for the mark, rm makes some all the same.
-  ignore(unsettle(paths_, id_));
+  ignore(mark_incomplete(paths_, id_));
   // The name first: whoever reads it must find the container.
   TRY(give_up_name());
   if (files_ != path_) TRY(sys::remove_tree(sys::cwd(), files_));
   TRY(sys::remove_tree(sys::cwd(), path_));
-  settled();
+  mark_complete();
   // What never had a name was never told of.
   if (!name_ || !name_->empty()) emit_container_event(paths_, id_, "destroy");
   return {};

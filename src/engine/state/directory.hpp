@@ -48,11 +48,11 @@ class ContainerDirectory {
   const sys::Fd& fd() const { return fd_; }            ///< of path(); holds the lock
   const sys::Fd& files_fd() const { return files_fd_ ? files_fd_ : fd_; }
 
-  /// Binds `name` to this container, which is settled() with it; remove() gives it up.
+  /// Binds `name` to this container, which is mark_complete() with it; remove() gives it up.
   /// Errors: exists (reserve_name()).
   Result<void> reserve(const std::string& name);
   /// It is whole.
-  void settled() const;
+  void mark_complete() const;
 
   Result<void> write(const record::Container& record) const;
   /// Adds a line after the container's record.
@@ -90,7 +90,7 @@ std::string bundle_path(const Paths& paths, const RunRequest& request, const std
 
 /// There while a container is in the making or being removed, and after the process that did that
 /// was killed: in a directory of the state, so that a sweep need not look at all containers for it.
-std::string unsettled_directory(const Paths& paths);
+std::string incomplete_directory(const Paths& paths);
 
 /// Adds a line to the record of a container that somebody else may own.  Errors: not_found, io.
 Result<void> append_to_record(const Paths& paths, const std::string& id, const std::string& line);

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "complaint/complaint.hpp"
+#include "known_error/find.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/io_at.hpp"
 #include "sys/process/stream.hpp"
@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kChunk = size_t{64} << 10;
 
 Result<std::string> read_to_end(const sys::Fd& fd, const std::string& name) {
-  complaint::Tail tail;
+  known_error::Tail tail;
   std::string chunk(kChunk, '\0');
   while (size_t count = TRY(sys::read_some(fd, chunk, name))) {
     tail.add(std::string_view(chunk).substr(0, count));
@@ -41,7 +41,7 @@ Result<std::string> read_log_end(const std::string& path) {
   // Files of /proc have no size.
   if (!S_ISREG(info.st_mode) || size == 0) return read_to_end(file, path);
   // One byte more tells that something was left out.
-  uint64_t length = std::min<uint64_t>(size, complaint::kMaxLog + 1);
+  uint64_t length = std::min<uint64_t>(size, known_error::kMaxLog + 1);
   return sys::read_at(file, size - length, length, path);
 }
 

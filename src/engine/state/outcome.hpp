@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "complaint/complaint.hpp"
+#include "known_error/find.hpp"
 
 namespace berth::engine {
 
@@ -21,7 +21,7 @@ struct RunOutcome {
   /// The detach keys were typed: the container goes on, and `status` is 0.
   bool detached = false;
   /// Why it has failed, where that is known.
-  std::optional<complaint::Found> reason = {};
+  std::optional<known_error::Found> reason = {};
 };
 
 }  // namespace berth::engine

@@ -146,21 +146,6 @@ std::optional<image::Image> known_image(const Context& context, const RunRequest
   return found.ok() ? std::move(*found) : std::nullopt;
 }
 
-/// Who is thought of, in place of who calls.
-Result<void> put_in_place(const std::string& user, policy::Facts& facts) {
-  bool number = parse_u64(user).has_value();
-  facts.user = number ? "" : user;
-  facts.uid = number ? user : "";
-  facts.home.clear();
-  facts.groups.clear();
-  auto account = TRY(sys::find_account(user));
-  if (!account) return {};
-  facts.user = std::move(account->name);
-  facts.uid = std::move(account->uid);
-  facts.home = std::move(account->home);
-  return {};
-}
-
 }  // namespace
 
 Result<PolicyInForce> show_policy(const Context& context) {
@@ -228,17 +213,10 @@ Result<PolicyAnswer> try_policy(const Context& context, const PolicyTrial& trial
   request.environment = trial.environment;
   request.inherited = inherited_variables(request.environment, context.environment);
   std::optional<image::Image> image = known_image(context, request);
-  policy::Needs needs = policy::needs_of(compiled.rules);
-  if (!trial.features.empty()) needs.node = false;
-  needs.user = needs.user && !trial.user;
-  if (trial.user || !trial.groups.empty()) needs.groups = needs.group_names = false;
   const image::Image* known = image ? &*image : nullptr;
-  policy::Facts facts = TRY(facts_of(context, request, known, needs));
-  if (trial.user) TRY(put_in_place(*trial.user, facts));
-  if (!trial.groups.empty()) facts.groups = trial.groups;
-  if (!trial.features.empty()) facts.features = trial.features;
-  if (trial.partition) facts.partition = *trial.partition;
-  PolicyAnswer answer{policy::evaluate(compiled.rules, facts), known != nullptr, std::nullopt};
+  policy::Outcome outcome =
+      TRY(judge_request(context, compiled.rules, request, known, trial.supposed));
+  PolicyAnswer answer{std::move(outcome), known != nullptr, std::nullopt};
   auto allowed = check_places(answer.outcome.effects.registries, request, known);
   answer.refusal = policy::refusal_of(answer.outcome.effects);
   if (!allowed.ok()) answer.refusal = std::move(allowed).error();

@@ -8,6 +8,7 @@
 
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
+#include "engine/site/facts.hpp"
 #include "policy/policy.hpp"
 
 namespace berth::engine {
@@ -55,10 +56,7 @@ Result<std::string> import_policy(const std::string& file, PolicyForm form);
 struct PolicyTrial {
   std::string image;
   std::vector<std::string> command;
-  std::optional<std::string> user;  ///< name or number; none: the caller, with his groups
-  std::vector<std::string> groups;
-  std::optional<std::string> partition;  ///< none: that of the caller's job
-  std::vector<std::string> features;     ///< none: this node's
+  SupposedFacts supposed;
   std::optional<std::string> gpus;       ///< of --gpus
   std::vector<std::string> environment;  ///< of --env
 };
@@ -70,7 +68,7 @@ struct PolicyAnswer {
 };
 
 /// What the rules in force make of it. Nothing is started or pulled.
-/// Errors: those of policy::read_compiled(), facts_of() and sys::find_account().
+/// Errors: those of policy::read_compiled() and judge_request().
 Result<PolicyAnswer> try_policy(const Context& context, const PolicyTrial& trial);
 
 }  // namespace berth::engine

@@ -95,12 +95,12 @@ uint64_t volume_bytes(const Context& context, const std::string& name) {
   return tree_size(volume_data(context.paths.root, name));
 }
 
-void tell_prune(const Context& context, const std::string& type, const Pruned& pruned) {
+void emit_prune(const Context& context, const std::string& type, const Pruned& pruned) {
   emit_event(context.paths, {type, "prune", "", {{"reclaimed", std::to_string(pruned.bytes)}}});
 }
 
 /// What is known of images beside the store, and who listens.
-void tell_shrunk(const Context& context, const std::vector<image::Image>& images,
+void emit_shrunk(const Context& context, const std::vector<image::Image>& images,
                  const Shrunk& shrunk) {
   for (const ShrunkImage& gone : shrunk.images) {
     for (const image::Image& image : images) {
@@ -108,7 +108,7 @@ void tell_shrunk(const Context& context, const std::vector<image::Image>& images
     }
     emit_image_event(context.paths, "delete", gone.id, gone.id);
   }
-  tell_prune(context, "image", {{}, shrunk.before - shrunk.after});
+  emit_prune(context, "image", {{}, shrunk.before - shrunk.after});
 }
 
 }  // namespace
@@ -131,7 +131,7 @@ Result<Shrunk> shrink_images(const Context& context, const ShrinkOptions& option
     for (const auto& reference : image.references) gone.references.push_back(reference.familiar());
     shrunk.images.push_back(std::move(gone));
   }
-  if (!options.dry_run) tell_shrunk(context, images, shrunk);
+  if (!options.dry_run) emit_shrunk(context, images, shrunk);
   return shrunk;
 }
 
@@ -149,7 +149,7 @@ Result<Pruned> prune_containers(const Context& context, const PruneOptions& opti
     pruned.names.push_back(container.id);
     if (listed.size) pruned.bytes += listed.size->written;
   }
-  tell_prune(context, "container", pruned);
+  emit_prune(context, "container", pruned);
   return pruned;
 }
 
@@ -166,7 +166,7 @@ Result<Pruned> prune_volumes(const Context& context, const PruneOptions& options
     pruned.names.push_back(volume.name);
     pruned.bytes += bytes;
   }
-  tell_prune(context, "volume", pruned);
+  emit_prune(context, "volume", pruned);
   return pruned;
 }
 
@@ -179,7 +179,7 @@ Result<Pruned> prune_networks(const Context& context, const PruneOptions& option
     if (!removed.ok() && stays(context, removed.error())) continue;
     pruned.names.push_back(network.name);
   }
-  tell_prune(context, "network", pruned);
+  emit_prune(context, "network", pruned);
   return pruned;
 }
 
@@ -207,7 +207,7 @@ Result<Pruned> prune_images(const Context& context, const PruneOptions& options)
   if (!collected.ok()) stays(context, collected.error());
   uint64_t after = TRY(bytes_of(store));
   pruned.bytes = before - std::min(before, after);  // a pull may have brought more meanwhile
-  tell_prune(context, "image", pruned);
+  emit_prune(context, "image", pruned);
   return pruned;
 }
 

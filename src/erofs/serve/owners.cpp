@@ -53,7 +53,7 @@ Result<Owners> Owners::of_this_process() {
   return Owners(std::move(uids), std::move(gids), sys::effective_uid(), sys::effective_gid());
 }
 
-void Owners::settle(Inode& inode) const {
+void Owners::translate(Inode& inode) const {
   if (!has(uids_, inode.uid)) {
     inode.uid = other_uid_;
     inode.mode &= ~static_cast<uint32_t>(S_ISUID);

@@ -23,7 +23,7 @@ class Owners {
   static Result<Owners> of_this_process();
 
   /// Replaces unmapped owners, and removes their set-id bits.
-  void settle(Inode& inode) const;
+  void translate(Inode& inode) const;
 
   /// Whether all ids in an access list (system.posix_acl_*) are mapped.
   bool know_all_of(std::string_view acl) const;

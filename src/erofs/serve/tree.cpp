@@ -25,7 +25,7 @@ std::optional<std::string> shown_key(std::string_view stored, Marks marks) {
 
 Result<Inode> ShownTree::inode(uint64_t number) const {
   Inode inode = TRY(reader_->inode(number));
-  owners_.settle(inode);
+  owners_.translate(inode);
   if (inode.attributes_size == 0) return inode;
   for (const AttributePlace& attribute : TRY(reader_->attributes(inode))) {
     if (attribute.key != kAccessList) continue;

@@ -42,7 +42,7 @@ class Picker {
   std::vector<Selected> run();
 
  private:
-  void settle_used();
+  void pick_used();
   uint64_t count_sets(uint64_t most) const;
   void try_all();
   void grow();
@@ -52,8 +52,8 @@ class Picker {
   const std::vector<Selected>& candidates_;
   const Occupancy& occupancy_;
   size_t count_;
-  std::vector<size_t> settled_;  ///< used so little that they are picked in any case
-  std::vector<size_t> equals_;   ///< used alike: the rest comes from these
+  std::vector<size_t> picked_;  ///< used so little that they are picked in any case
+  std::vector<size_t> equals_;  ///< used alike: the rest comes from these
 };
 
 int Picker::nearness(size_t one) const {
@@ -73,7 +73,7 @@ Score Picker::score(const std::vector<size_t>& set) const {
   return score;
 }
 
-void Picker::settle_used() {
+void Picker::pick_used() {
   std::vector<uint32_t> users;
   const std::vector<std::string>& own = occupancy_.own;
   for (const Selected& one : candidates_) {
@@ -87,7 +87,7 @@ void Picker::settle_used() {
   std::sort(sorted.begin(), sorted.end());
   uint32_t limit = sorted[count_ - 1];
   for (size_t i = 0; i < users.size(); ++i) {
-    if (users[i] < limit) settled_.push_back(i);
+    if (users[i] < limit) picked_.push_back(i);
     if (users[i] == limit) equals_.push_back(i);
   }
 }
@@ -95,7 +95,7 @@ void Picker::settle_used() {
 /// The number of sets of the missing size; `most` + 1 means more.
 uint64_t Picker::count_sets(uint64_t most) const {
   uint64_t sets = 1;
-  size_t missing = count_ - settled_.size();
+  size_t missing = count_ - picked_.size();
   for (size_t i = 0; i < missing; ++i) {
     sets = sets * (equals_.size() - i) / (i + 1);
     if (sets > most * equals_.size()) return most + 1;
@@ -104,13 +104,13 @@ uint64_t Picker::count_sets(uint64_t most) const {
 }
 
 void Picker::try_all() {
-  const size_t missing = count_ - settled_.size();
+  const size_t missing = count_ - picked_.size();
   std::vector<bool> taken(equals_.size(), false);
   std::fill_n(taken.begin(), missing, true);
   std::optional<Score> best;
   std::vector<size_t> best_set;
   do {
-    std::vector<size_t> set = settled_;
+    std::vector<size_t> set = picked_;
     for (size_t i = 0; i < equals_.size(); ++i) {
       if (taken[i]) set.push_back(equals_[i]);
     }
@@ -119,34 +119,34 @@ void Picker::try_all() {
     best = found;
     best_set = std::move(set);
   } while (std::prev_permutation(taken.begin(), taken.end()));
-  settled_ = std::move(best_set);
+  picked_ = std::move(best_set);
 }
 
 void Picker::grow() {
-  while (settled_.size() < count_) {
+  while (picked_.size() < count_) {
     auto gain = [&](size_t one) {
-      std::vector<size_t> with = settled_;
+      std::vector<size_t> with = picked_;
       with.push_back(one);
       return score(with);
     };
     auto best = std::max_element(equals_.begin(), equals_.end(),
                                  [&](size_t a, size_t b) { return gain(a) < gain(b); });
-    settled_.push_back(*best);
+    picked_.push_back(*best);
     equals_.erase(best);
   }
 }
 
 std::vector<Selected> Picker::run() {
   if (count_ == 0) return {};
-  settle_used();
+  pick_used();
   if (count_sets(kMostSets) <= kMostSets) {
     try_all();
   } else {
     grow();
   }
-  std::sort(settled_.begin(), settled_.end());
+  std::sort(picked_.begin(), picked_.end());
   std::vector<Selected> out;
-  for (size_t one : settled_) out.push_back(candidates_[one]);
+  for (size_t one : picked_) out.push_back(candidates_[one]);
   return out;
 }
 

@@ -255,7 +255,7 @@ void HeldLease::drop() {
   if (!fd_) return;
   if (before_) {
     auto ledger = Ledger::open_at(ledger_);
-    if (ledger.ok()) ignore(ledger->settle(*this, Ledger::Settle::as_before));
+    if (ledger.ok()) ignore(ledger->finish(*this, Ledger::Finish::as_before));
   }
   auto here = look_around();
   bool ended = here.ok() && !is_alive(now().life, *here);
@@ -373,10 +373,10 @@ Result<void> Ledger::widen(HeldLease& held, const Choose& choose) const {
   return {};
 }
 
-Result<void> Ledger::settle(HeldLease& held, Settle how) const {
+Result<void> Ledger::finish(HeldLease& held, Finish how) const {
   BERTH_ASSERT(held.before_ && held.after_);
   Lock locked = TRY(lock());
-  Lease lease = how == Settle::changed ? *held.after_ : *held.before_;
+  Lease lease = how == Finish::changed ? *held.after_ : *held.before_;
   lease.life = held.now().life;  // it may have been started again meanwhile
   TRY(rewrite(held, lease));
   held.lease_ = std::move(lease);

@@ -78,7 +78,7 @@ class HeldLease {
   std::string ledger_;
   std::string file_;
   Lease lease_;
-  std::optional<Lease> before_;  ///< set by widen(), until settle()
+  std::optional<Lease> before_;  ///< set by widen(), until finish()
   std::optional<Lease> after_;
 };
 
@@ -121,12 +121,12 @@ class Ledger {
 
   /// Records the process on which the container's life depends.
   Result<void> set_life(HeldLease& lease, Life life) const;
-  /// Adds the GPUs that `choose` picks to the lease, until settle(); the destructor settles with
+  /// Adds the GPUs that `choose` picks to the lease, until finish(); the destructor settles with
   /// the old ones. `choose` gets all holders, this one included.
   Result<void> widen(HeldLease& lease, const Choose& choose) const;
-  enum class Settle { changed, as_before };
+  enum class Finish { changed, as_before };
   /// Keeps only the chosen GPUs, or only the old ones.
-  Result<void> settle(HeldLease& lease, Settle how) const;
+  Result<void> finish(HeldLease& lease, Finish how) const;
 
  private:
   class Lock;

@@ -149,7 +149,7 @@ Result<std::string> MpsDaemon::ask(const std::string& command) const {
                                            last_line(answer.err + "\n" + answer.out));
 }
 
-Result<void> MpsDaemon::tell_limits() const {
+Result<void> MpsDaemon::send_limits() const {
   for (const std::string& command : commands_of(order_.share)) TRY(ask(command));
   const MpsLimits& limits = order_.share.limits;
   auto refused = [](const std::string& what, const std::string& said) {
@@ -205,7 +205,7 @@ Result<void> MpsDaemon::start() {
     if (!answer.ok()) return std::move(answer).error();
     return make_error(Kind::interrupted, "NVIDIA's MPS daemon does not answer");
   }
-  TRY(tell_limits());
+  TRY(send_limits());
   return show_pipes();
 }
 

@@ -33,7 +33,7 @@ class MpsDaemon {
 
  private:
   Result<std::string> ask(const std::string& command) const;
-  Result<void> tell_limits() const;
+  Result<void> send_limits() const;
   Result<void> show_pipes() const;
   sys::SpawnOptions words(const char* verb, const std::vector<std::string>& more) const;
   Error died() const;

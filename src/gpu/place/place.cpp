@@ -260,7 +260,7 @@ Result<void> Placer::build_placeholder_layer() {
   // A file and a directory of the same name need different layers.
   std::string content = join(paths, "\n") + links;
   for (const std::string& path : directories) content += "\n" + path + "/";
-  std::string name = "placeholders-" + key_of_text(content);
+  std::string name = "mountpoints-" + key_of_text(content);
   auto fill = [&](const sys::Fd& directory) -> Result<void> {
     std::set<std::string> made;
     for (const std::string& path : paths) {
@@ -278,7 +278,7 @@ Result<void> Placer::build_placeholder_layer() {
     return {};
   };
   TRY_CTX(publish_directory(state_, name, fill), "cannot prepare the driver's mount points");
-  place_.placeholder_layer = state_path(name);
+  place_.mountpoint_layer = state_path(name);
   return {};
 }
 

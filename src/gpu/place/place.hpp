@@ -35,7 +35,7 @@ struct Placement {
   /// An absolute directory to put below all layers of the image: it has the mount points, so that
   /// making them causes no copy-up. Where the image hides one, the runtime makes it as usual. Empty
   /// if there are no mounts.
-  std::string placeholder_layer;
+  std::string mountpoint_layer;
   /// To be copied into the container's own layer: DriverMode::copy.
   std::vector<Copy> copies;
   std::vector<GrantedLink> copied_links;
@@ -48,7 +48,7 @@ void leave_out_denied(Grant& grant);
 
 /// Turns a grant into edits of a container's configuration. Host files that it needs are built once
 /// per content and published by rename, so that the next start finds them with a few stats:
-/// - bind: a skeleton directory (placeholders and links) at /usr/local/nvidia, each library bound
+/// - bind: a skeleton directory (mountpoints and links) at /usr/local/nvidia, each library bound
 ///   over its placeholder there, binaries and configuration files over theirs;
 /// - volume: one directory with all of them (volume.hpp), bound at /usr/local/nvidia;
 /// - copy: only a list of files to copy;

@@ -476,7 +476,7 @@ Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd
   if (lease.outside.empty()) {
     lease.nameservers = TRY(nameservers());
     if (way_out(lease.endpoints) != nullptr) {
-      lease.ports = TRY(settle_ports(request.ports, current));
+      lease.ports = TRY(assign_ports(request.ports, current));
     }
   }
   show_endpoint(lease);
@@ -503,7 +503,7 @@ Result<void> detach_bridge(Leases& leases, const Lease& lease) {
   TRY(leases.remove(lease.id));
   std::vector<Lease> left = TRY(leases.sweep());
   TRY(tidy_bridge(leases, left));
-  tell_peers(left, networks_of(lease));
+  send_to_peers(left, networks_of(lease));
   return {};
 }
 
@@ -531,7 +531,7 @@ Result<void> connect_bridge(Leases& leases, const Attachment& wanted, std::vecto
           "cannot give the container a network interface");
   if (!had_way_out) TRY(add_way_out(space, lease.endpoints));
   undo.commit();
-  tell_peers(all, networks_of(lease));
+  send_to_peers(all, networks_of(lease));
   return {};
 }
 
@@ -579,7 +579,7 @@ Result<void> disconnect_bridge(Leases& leases, const std::string& network, const
   if (was_way_out) TRY(add_way_out(space, lease.endpoints));
   std::set<std::string> told = networks_of(lease);
   told.insert(network);
-  tell_peers(all, told);
+  send_to_peers(all, told);
   if (networks_of(lease).empty()) forget_peers(lease.hosts_file);
   return {};
 }

@@ -39,7 +39,7 @@ std::set<std::string> networks_of(const Lease& lease) {
   return networks;
 }
 
-void tell_peers(const std::vector<Lease>& leases, const std::set<std::string>& networks) {
+void send_to_peers(const std::vector<Lease>& leases, const std::set<std::string>& networks) {
   for (const Lease& lease : leases) {
     bool is_told = !lease.hosts_file.empty() &&
                    std::any_of(lease.endpoints.begin(), lease.endpoints.end(),

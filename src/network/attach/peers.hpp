@@ -16,7 +16,7 @@ std::set<std::string> networks_of(const Lease& lease);
 /// that are in one of `networks`; in place, because the containers have the files mounted. The
 /// caller holds the lock of the leases. The container's root may have changed such a file: one that
 /// cannot be rewritten is left unchanged, and does not affect the others.
-void tell_peers(const std::vector<Lease>& leases, const std::set<std::string>& networks);
+void send_to_peers(const std::vector<Lease>& leases, const std::set<std::string>& networks);
 
 /// Removes the block of names from a container's file.
 void forget_peers(const std::string& hosts_file);

@@ -102,7 +102,7 @@ Result<void> take_any(Published& port, unsigned first, unsigned count, unsigned 
 
 }  // namespace
 
-Result<std::vector<Published>> settle_ports(const std::vector<Publish>& wanted,
+Result<std::vector<Published>> assign_ports(const std::vector<Publish>& wanted,
                                             const std::vector<Lease>& leases) {
   Taken taken(leases);
   std::vector<Published> settled;

@@ -12,7 +12,7 @@ namespace berth::network {
 /// process. "Any" is one of 49153 to 65535, as in docker.
 /// Errors: busy (a port in use; names the container, if it is one), denied (a low port and an
 /// ordinary user), not_found (an address that this machine does not have).
-Result<std::vector<Published>> settle_ports(const std::vector<Publish>& wanted,
+Result<std::vector<Published>> assign_ports(const std::vector<Publish>& wanted,
                                             const std::vector<Lease>& leases);
 
 }  // namespace berth::network

@@ -69,7 +69,7 @@ Result<void> detach_inside(Leases& leases, const Lease& lease) {
   auto holder = TRY(find_holder(leases));
   std::vector<Lease> left = TRY(others_than(leases, lease.id));
   if (!holder) {
-    tell_peers(left, networks_of(lease));
+    send_to_peers(left, networks_of(lease));
     return leases.remove(lease.id);
   }
   auto closed = forward_ports(leases, *holder, left);
@@ -82,7 +82,7 @@ Result<void> detach_inside(Leases& leases, const Lease& lease) {
 Result<std::vector<Published>> open_ports(const Leases& leases, const Holder& holder,
                                           const std::vector<Publish>& asked,
                                           const std::vector<Lease>& current) {
-  std::vector<Published> ports = TRY(settle_ports(asked, current));
+  std::vector<Published> ports = TRY(assign_ports(asked, current));
   choose_inner_ports(ports, current);
   TRY(add_ports(leases, holder, ports));
   return ports;
@@ -240,7 +240,7 @@ Result<void> attach(const std::string& directory, const HookState& state, const 
   std::set<std::string> networks = networks_of(lease);
   if (networks.empty()) return {};
   std::vector<Lease> all = TRY(leases.sweep());
-  tell_peers(all, networks);
+  send_to_peers(all, networks);
   return {};
 }
 
@@ -264,7 +264,7 @@ Result<void> connect(const std::string& directory, const std::string& id,
       if (holder) ignore(forward_ports(leases, *holder, current));
     });
     ports = holder ? TRY(open_ports(leases, *holder, lease.asked_ports, current))
-                   : TRY(settle_ports(lease.asked_ports, current));
+                   : TRY(assign_ports(lease.asked_ports, current));
   }
   if (holder) TRY(enter_space(*holder));
   TRY(connect_bridge(leases, wanted, std::move(ports), live.space, lease));

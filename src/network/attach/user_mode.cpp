@@ -128,7 +128,7 @@ Result<void> attach_user_mode(Leases& leases, const Request& request, const sys:
   lease.prefix_length = subnet.prefix_length;
   lease.gateway = text_of(subnet.base + kHelperGateway);
   lease.nameservers = {text_of(subnet.base + kHelperNameserver)};
-  lease.ports = TRY(settle_ports(request.ports, current));
+  lease.ports = TRY(assign_ports(request.ports, current));
   Rollback undo;
   undo.add([&] { ignore(detach_user_mode(leases, lease)); });
   lease.mac = request.mac;

@@ -147,7 +147,7 @@ class Houdini {
   void add_user();
   void add_default();
   void add_gpus();
-  void tell_rest();
+  void warn_of_rest();
 
   Keys keys_;
   const std::set<std::string> sections_;
@@ -342,7 +342,7 @@ void Houdini::add_gpus() {
   line("gpus = \"env:HOUDINI_GPU_REQUESTED\"");
 }
 
-void Houdini::tell_rest() {
+void Houdini::warn_of_rest() {
   line("");
   for (const auto& [key, value] : keys_) comment(key + ": not a key that is known to Berth");
 }
@@ -359,7 +359,7 @@ std::string Houdini::run() {
   add_user();
   add_default();
   add_gpus();
-  tell_rest();
+  warn_of_rest();
   while (!lines_.empty() && lines_.back().empty()) lines_.pop_back();
   return join(lines_, "\n") + "\n";
 }

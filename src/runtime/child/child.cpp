@@ -75,7 +75,7 @@ Result<Child> make_child_in(const plan::Plan& plan, Prepared& prepared, const pl
   sys::Cloned between = TRY(sys::clone3(0, -1));
   if (between.pid == 0) {
     told.reset();
-    Channel teller(std::move(tells));
+    Channel sender(std::move(tells));
     auto place = enter_birth_place(spawn);
     Result<Born> born = make_error(Kind::bug, "no process was made");
     if (place.ok()) {
@@ -87,14 +87,14 @@ Result<Child> make_child_in(const plan::Plan& plan, Prepared& prepared, const pl
     }
     if (born.ok() && born->process.pid == 0) {
       ours.reset();
-      teller = Channel(sys::Fd());
+      sender = Channel(sys::Fd());
       apply(plan, prepared, Channel(std::move(theirs)),
             tasks_files.ok() ? std::move(*tasks_files) : std::vector<sys::Fd>());
     }
     // It is our child, with a number in our pid namespace, which we are still in.
-    auto sent = born.ok() ? teller.send(Message::born, born->in_cgroup ? kInCgroup : "",
+    auto sent = born.ok() ? sender.send(Message::born, born->in_cgroup ? kInCgroup : "",
                                         born->process.pid, born->process.pidfd)
-                          : teller.send(to_report(born.error(), Stage::engine));
+                          : sender.send(to_report(born.error(), Stage::engine));
     ::_exit(born.ok() && sent.ok() ? 0 : 1);
   }
   sys::Process maker(between.pid, std::move(between.pidfd));
@@ -187,13 +187,13 @@ Result<FilterSize> write_filter(const plan::Plan& plan, const Prepared& prepared
   return FilterSize{static_cast<int64_t>(program.size())};
 }
 
-void tell_confined(const Channel& channel, FilterSize filter) {
+void send_confined(const Channel& channel, FilterSize filter) {
   // It may have failed already; its report says why.
   ignore(channel.send(Message::confined, {}, filter.instructions));
 }
 
-Result<void> settle(const Child& child, const std::function<Result<void>()>& place,
-                    const std::function<Result<void>()>& attend) {
+Result<void> place_and_attend(const Child& child, const std::function<Result<void>()>& place,
+                              const std::function<Result<void>()>& attend) {
   auto placed = place();
   if (placed.ok()) return attend();
   std::vector<pollfd> entries{{child.channel.fd().get(), POLLIN, 0}};

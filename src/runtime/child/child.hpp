@@ -62,12 +62,12 @@ struct FilterSize {
 /// Compiles the program into that room, which the child shares. Errors: corrupt (the profile).
 Result<FilterSize> write_filter(const plan::Plan& plan, const Prepared& prepared);
 /// Tells the child that its cgroups and its filter are ready.
-void tell_confined(const Channel& channel, FilterSize filter);
+void send_confined(const Channel& channel, FilterSize filter);
 
 /// Calls `place`, then `attend`. When the child ended before it was placed, its own report is the
 /// error: that `place` does not find it is only a consequence.
-Result<void> settle(const Child& child, const std::function<Result<void>()>& place,
-                    const std::function<Result<void>()>& attend);
+Result<void> place_and_attend(const Child& child, const std::function<Result<void>()>& place,
+                              const std::function<Result<void>()>& attend);
 
 // The name that accompanies a passed descriptor, as in runc.
 inline constexpr std::string_view kConsoleName = "/dev/ptmx";

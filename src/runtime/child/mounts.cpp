@@ -424,7 +424,7 @@ namespace {
 // Without pivot_root(2) the host's mounts stay behind the container's root. A procfs or sysfs among
 // them, without masks, would let a user namespace inside mount another one, as unrestricted (the
 // kernel's mount_too_revealing()): with /proc/sysrq-trigger and the machine's settings.
-Result<void> let_go_of_kernel_views(const sys::Fd& root) {
+Result<void> close_kernel_views(const sys::Fd& root) {
   std::string own = TRY(sys::read_link(sys::cwd(), sys::fd_path(root)));
   auto mounts = TRY(sys::mount_sources());
   std::reverse(mounts.begin(), mounts.end());  // mounts on top of others come later in the table
@@ -440,7 +440,7 @@ Result<void> let_go_of_kernel_views(const sys::Fd& root) {
 }
 
 Result<void> move_root(Inside& inside) {
-  TRY_CTX(let_go_of_kernel_views(inside.root), "cannot hide the host's /proc and /sys");
+  TRY_CTX(close_kernel_views(inside.root), "cannot hide the host's /proc and /sys");
   return sys::move_root(inside.root);
 }
 

@@ -52,7 +52,7 @@ Result<void> look(Spaces& spaces, const plan::MovedInterface& one) {
   return make_error(Kind::exists, quote(one.to) + " exists there");
 }
 
-Result<void> settle(sys::NetLinks& links, uint32_t index, const std::string& name,
+Result<void> set_up(sys::NetLinks& links, uint32_t index, const std::string& name,
                     const std::vector<sys::LinkAddress>& addresses) {
   TRY(links.rename(index, name));
   for (const auto& address : addresses) TRY(links.add(index, address));
@@ -63,7 +63,7 @@ Result<void> give_back(Spaces& spaces, uint32_t index, const plan::MovedInterfac
                        const std::vector<sys::LinkAddress>& addresses) {
   TRY(spaces.there.move(index, spaces.own, one.from));
   auto back = TRY(spaces.here.find(one.from));
-  return back ? settle(spaces.here, *back, one.from, addresses) : Result<void>();
+  return back ? set_up(spaces.here, *back, one.from, addresses) : Result<void>();
 }
 
 Result<void> move_one(Spaces& spaces, const plan::MovedInterface& one) {
@@ -75,7 +75,7 @@ Result<void> move_one(Spaces& spaces, const plan::MovedInterface& one) {
   TRY(spaces.here.move(*index, spaces.containers, passing));
   auto moved = TRY(spaces.there.find(passing));
   if (!moved) return make_error(Kind::busy, "find it after its move");
-  auto settled = settle(spaces.there, *moved, one.to, addresses);
+  auto settled = set_up(spaces.there, *moved, one.to, addresses);
   // The first error counts, whatever happens when moving it back.
   if (!settled.ok()) ignore(give_back(spaces, *moved, one, addresses));
   return settled;

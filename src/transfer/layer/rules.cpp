@@ -216,8 +216,8 @@ bool has_acl(const TarEntry& entry) {
   });
 }
 
-void settle_acls(TarEntry& entry, const std::string& path, const UnpackOptions& options,
-                 LeftOut& left_out) {
+void apply_acls(TarEntry& entry, const std::string& path, const UnpackOptions& options,
+                LeftOut& left_out) {
   bool single = options.ownership == image::Ownership::single;
   auto goes = [&](auto& xattr) {
     auto& [key, value] = xattr;

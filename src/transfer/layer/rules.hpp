@@ -123,7 +123,7 @@ bool has_acl(const TarEntry& entry);
 /// Keeps the access lists that the kernel accepts, and the mode that it shows for such a file. With
 /// a single id named users are dropped, and if a list is dropped, its mask must not become the
 /// group's permissions.
-void settle_acls(TarEntry& entry, const std::string& path, const UnpackOptions& options,
-                 LeftOut& left_out);
+void apply_acls(TarEntry& entry, const std::string& path, const UnpackOptions& options,
+                LeftOut& left_out);
 
 }  // namespace berth::transfer

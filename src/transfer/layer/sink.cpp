@@ -27,16 +27,16 @@ Result<void> LayerSink::charge(size_t bytes) {
 Result<void> LayerSink::add(const TarEntry& entry, TarReader& tar) {
   TRY(check_entry(entry, ++entries_, options_->limits));
   bool has_owner = has_user(entry.uid) && has_group(entry.gid);
-  if (has_owner && !has_acl(entry)) return add_settled(entry, tar);
+  if (has_owner && !has_acl(entry)) return add_resolved(entry, tar);
   TarEntry settled = entry;
-  settle_acls(settled, entry.path, *options_, left_out_);
-  if (!has_owner) settle_owner(settled);
-  return add_settled(settled, tar);
+  apply_acls(settled, entry.path, *options_, left_out_);
+  if (!has_owner) choose_owner(settled);
+  return add_resolved(settled, tar);
 }
 
 // Root's instead, so that no other user of the container gets it, and without the bits that would
 // run it with that owner's rights.
-void LayerSink::settle_owner(TarEntry& entry) {
+void LayerSink::choose_owner(TarEntry& entry) {
   left_out_.add_owner(entry);
   if (!has_user(entry.uid)) {
     entry.uid = 0;
@@ -48,7 +48,7 @@ void LayerSink::settle_owner(TarEntry& entry) {
   }
 }
 
-Result<void> LayerSink::add_settled(const TarEntry& entry, TarReader& tar) {
+Result<void> LayerSink::add_resolved(const TarEntry& entry, TarReader& tar) {
   std::string path = TRY(clean_path(entry.path, options_->limits));
   current_ = path;
   if (path.empty()) {

@@ -76,8 +76,8 @@ class LayerSink {
   LeftOut left_out_;
 
  private:
-  void settle_owner(TarEntry& entry);
-  Result<void> add_settled(const TarEntry& entry, TarReader& tar);
+  void choose_owner(TarEntry& entry);
+  Result<void> add_resolved(const TarEntry& entry, TarReader& tar);
   Result<void> add_member(const std::string& path, const TarEntry& entry, TarReader& tar);
   Result<void> add_whiteout(const Place& place);
   Result<void> add_other(const Place& place, const TarEntry& entry);

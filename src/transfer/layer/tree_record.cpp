@@ -379,7 +379,8 @@ std::string difference(const TreeEntry& was, const TreeEntry& now, Depth depth,
   return "";
 }
 
-void tell(TreeDifferences& differences, const std::string& path, const std::string& text) {
+void add_difference(TreeDifferences& differences, const std::string& path,
+                    const std::string& text) {
   ++differences.count;
   if (differences.texts.size() < kMostTexts) {
     differences.texts.push_back(quote(path.empty() ? "/" : path) + " " + text);
@@ -429,7 +430,7 @@ Result<TreeDifferences> compare_tree(const sys::Fd& tree, const sys::Fd& record,
   // Both are in the same order: entries of the record before `path` are missing.
   auto find = [&](const std::string& path) -> Result<bool> {
     for (; !was.ended() && comes_before(was.path(), path); TRY(was.next())) {
-      tell(differences, was.path(), "is missing");
+      add_difference(differences, was.path(), "is missing");
     }
     return !was.ended() && was.path() == path;
   };
@@ -440,16 +441,16 @@ Result<TreeDifferences> compare_tree(const sys::Fd& tree, const sys::Fd& record,
     if (S_ISREG(now.mode)) ++differences.files;
     if (now.content) differences.bytes += now.size;
     if (!TRY(find(path))) {
-      tell(differences, path, "is not of the layer");
+      add_difference(differences, path, "is not of the layer");
       return {};
     }
     std::string changed = difference(was.entry(), now, depth, times);
-    if (!changed.empty()) tell(differences, path, changed);
+    if (!changed.empty()) add_difference(differences, path, changed);
     return was.next();
   };
   Walk walk(nullptr, wants, compare, stop);
   TRY(walk.directory(tree, "", 0));
-  for (; !was.ended(); TRY(was.next())) tell(differences, was.path(), "is missing");
+  for (; !was.ended(); TRY(was.next())) add_difference(differences, was.path(), "is missing");
   differences.left_out = std::move(was.left_out());
   return differences;
 }
@@ -521,16 +522,16 @@ Result<TreeDifferences> compare_extents(const sys::Fd& image, const sys::Fd& rec
     end = std::max(end, offset + length);
     if (words[2] == "-") continue;
     if (TRY(checksum_of(image, offset, length, "image", stop)) != content) {
-      tell(differences, "fs.erofs",
-           "has other content from byte " + std::to_string(offset) + " on");
+      add_difference(differences, "fs.erofs",
+                     "has other content from byte " + std::to_string(offset) + " on");
     }
     differences.bytes += length;
   }
   TRY(check_end(*line, count, lines));
   auto size = static_cast<uint64_t>(TRY(sys::stat_fd(image, "image")).st_size);
   if (size != end) {
-    tell(differences, "fs.erofs",
-         "has " + std::to_string(size) + " bytes and had " + std::to_string(end));
+    add_difference(differences, "fs.erofs",
+                   "has " + std::to_string(size) + " bytes and had " + std::to_string(end));
   }
   differences.files = 1;
   return differences;

@@ -147,7 +147,7 @@ class TreeTar {
     return tar_.header(entry.get());
   }
 
-  void tell_rest() const {
+  void warn_of_rest() const {
     if (shrunk_ > 1) options_.on_warning(std::to_string(shrunk_ - 1) + " more, ignoring");
     if (marks_ > 1) options_.on_warning(std::to_string(marks_ - 1) + " more such names, ignoring");
   }
@@ -402,7 +402,7 @@ Result<void> write_tree_tar(const sys::Fd& tree, const TreeTarOptions& options, 
   TreeTar writer(*tar, options);
   TRY(writer.add(tree, options.name, 1));
   for (const LeftOutDevice& device : options.left_out) TRY(writer.add_left_out(tree, device));
-  writer.tell_rest();
+  writer.warn_of_rest();
   return tar->finish();
 }
 

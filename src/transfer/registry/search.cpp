@@ -100,7 +100,7 @@ class Findings {
   std::vector<FoundRepository>& found() { return found_; }
 
   /// Reports the progress of the search, after `names` more, now and then.
-  void tell(size_t names) {
+  void report(size_t names) {
     looked_at_ += names;
     auto now = std::chrono::steady_clock::now();
     if (now - told_ < kTellEvery) return;
@@ -203,7 +203,7 @@ Result<void> search_pages(Registry& registry, const SearchRequest& request, Sear
   std::set<std::string> names;
   for (int number = 1;; ++number) {
     size_t before = names.size();
-    findings.tell(page.results.size());
+    findings.report(page.results.size());
     for (const json::Value& value : page.results) {
       auto one = json::from_value<SearchedRepository>(value, "result");
       if (!one.ok()) {
@@ -273,7 +273,7 @@ Result<bool> look_through(Registry& registry, const SearchRequest& request, Find
   };
   auto take = [&](const HttpResponse& page) -> Result<bool> {
     Catalog catalog = TRY(json::read<Catalog>(page.body, "the answer to /v2/_catalog"));
-    findings.tell(catalog.repositories.size());
+    findings.report(catalog.repositories.size());
     for (const std::string& name : catalog.repositories) {
       if (findings.full()) break;
       findings.add_listed(name);

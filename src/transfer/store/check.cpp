@@ -53,7 +53,7 @@ class StoreCheck {
     TRY(in_threads(survey_.layers, [this](const std::string& path) { return check_layer(path); }));
     TRY(check_references());
     TRY(check_containers());
-    tell_leftovers();
+    report_leftovers();
     if (request_.repair) clean_up();
     std::ranges::stable_sort(report_.findings, std::ranges::greater{}, &CheckFinding::damage);
     return std::move(report_);
@@ -380,7 +380,7 @@ class StoreCheck {
     return {};
   }
 
-  void tell_leftovers() {
+  void report_leftovers() {
     for (const auto& path : survey_.leftovers) {
       auto there = sys::stat_entry(root_, path);
       if (there.ok() && *there) {

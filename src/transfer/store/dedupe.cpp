@@ -232,7 +232,7 @@ class Dedupe {
     for (const FilePlace& place : places) {
       TRY(cancel_.check());
       auto opened = TRY(open(place, file));
-      if (source != nullptr) tell_progress(file.size);
+      if (source != nullptr) emit_progress(file.size);
       if (!opened) continue;
       if (source == nullptr) {
         first = std::move(opened);
@@ -329,7 +329,7 @@ class Dedupe {
     return true;
   }
 
-  void tell_progress(uint64_t bytes) {
+  void emit_progress(uint64_t bytes) {
     done_ += bytes;
     shown_ |= std::chrono::steady_clock::now() - began_ > kSilent;
     if (shown_) events_.layer(kId, LayerPhase::verifying, done_, wanted_);

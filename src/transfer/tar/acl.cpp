@@ -71,7 +71,7 @@ const Acl::Entry* Acl::find(uint16_t tag) const {
 }
 
 /// Sorts the entries as the kernel requires; false if it would refuse the list.
-bool Acl::settle() {
+bool Acl::complete() {
   std::ranges::sort(entries, {}, [](const Entry& e) { return std::tuple(e.tag, e.id); });
   auto same = [](const Entry& a, const Entry& b) { return a.tag == b.tag && a.id == b.id; };
   if (std::ranges::adjacent_find(entries, same) != entries.end()) return false;
@@ -100,7 +100,7 @@ std::optional<Acl> Acl::parse_text(std::string_view text) {
     }
     acl.entries.push_back(entry);
   }
-  if (!acl.settle()) return {};
+  if (!acl.complete()) return {};
   return acl;
 }
 
@@ -119,7 +119,7 @@ std::optional<Acl> Acl::parse(std::string_view value) {
     if (!named) entry.id = kNobody;
     acl.entries.push_back(entry);
   }
-  if (!acl.settle()) return {};
+  if (!acl.complete()) return {};
   return acl;
 }
 

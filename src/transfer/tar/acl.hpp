@@ -44,7 +44,7 @@ struct Acl {
   uint32_t tighten(uint32_t mode) const;
 
  private:
-  bool settle();
+  bool complete();
   const Entry* find(uint16_t tag) const;
 };
 

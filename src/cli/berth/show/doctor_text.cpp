@@ -128,16 +128,16 @@ std::string doctor_text(const std::vector<Answer>& answers, const DoctorLook& lo
   return writer.text + sum_of(answers) + "\n";
 }
 
-std::vector<Answer> log_answers(const std::vector<complaint::Found>& found) {
+std::vector<Answer> log_answers(const std::vector<known_error::Found>& found) {
   std::vector<Answer> answers;
-  for (const complaint::Found& one : found) {
-    Status status = one.level == complaint::Level::sign ? Status::warning : Status::problem;
+  for (const known_error::Found& one : found) {
+    Status status = one.level == known_error::Level::sign ? Status::warning : Status::problem;
     answers.push_back({one.id, {status, one.why, one.remedy, {one.text}}});
   }
   return answers;
 }
 
-std::string log_text(const std::vector<complaint::Found>& found, const DoctorLook& look) {
+std::string log_text(const std::vector<known_error::Found>& found, const DoctorLook& look) {
   if (found.empty()) return "no known message\n";
   std::vector<Answer> answers = log_answers(found);
   DoctorLook with_lines = look;

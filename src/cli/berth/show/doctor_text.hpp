@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "complaint/complaint.hpp"
 #include "engine/system/doctor.hpp"
 #include "json/value.hpp"
+#include "known_error/find.hpp"
 
 namespace berth::cli {
 
@@ -22,11 +22,11 @@ struct DoctorLook {
 /// below, and the totals at the end. Inapplicable checks are only counted. Pure.
 std::string doctor_text(const std::vector<doctor::Answer>& answers, const DoctorLook& look);
 
-/// Complaints found in a log, likewise; each with its line. Pure.
-std::string log_text(const std::vector<complaint::Found>& found, const DoctorLook& look);
+/// Known errors found in a log, likewise; each with its line. Pure.
+std::string log_text(const std::vector<known_error::Found>& found, const DoctorLook& look);
 
-/// The same as answers of checks: a fatal complaint is a problem, another one a warning.
-std::vector<doctor::Answer> log_answers(const std::vector<complaint::Found>& found);
+/// The same as answers of checks: a fatal known error is a problem, another one a warning.
+std::vector<doctor::Answer> log_answers(const std::vector<known_error::Found>& found);
 
 /// {"checks": [{"id", "status", "cause", "remedy", "details"}], "problems": 1, "warnings": 0}
 json::Value doctor_json(const std::vector<doctor::Answer>& answers);

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/gpu/evidence.hpp"
+#include "engine/gpu/provenance.hpp"
 
 namespace berth::engine {
 namespace {
@@ -27,39 +27,40 @@ TEST(Explain, says_nothing_about_a_container_that_nothing_asked_gpus_for) {
 }
 
 TEST(Explain, keeps_sources_that_do_not_count) {
-  Evidence evidence;
-  evidence.sources = {{"NVIDIA_VISIBLE_DEVICES of the image", "all", false, "policy says so"}};
-  Explanation explanation = explain(std::move(evidence), {});
+  Provenance provenance;
+  provenance.sources = {{"NVIDIA_VISIBLE_DEVICES of the image", "all", false, "policy says so"}};
+  Explanation explanation = explain(std::move(provenance), {});
   EXPECT_THAT(explanation.sources, SizeIs(1));
   EXPECT_FALSE(explanation.granted());
 }
 
 TEST(Explain, tells_whose_mpi_it_is_which_gives_no_gpu) {
-  Evidence evidence;
-  evidence.mpi = {{"mpi", "host", true, "it fits", ""},
-                  {"mpi-library", "libmpi.so.40", true, "the host's MPI", "/opt/libmpi.so.40.30"}};
-  Explanation explanation = explain(std::move(evidence), {});
+  Provenance provenance;
+  provenance.mpi = {
+      {"mpi", "host", true, "it fits", ""},
+      {"mpi-library", "libmpi.so.40", true, "the host's MPI", "/opt/libmpi.so.40.30"}};
+  Explanation explanation = explain(std::move(provenance), {});
   ASSERT_NE(find(explanation, "libmpi.so.40"), nullptr);
   EXPECT_FALSE(explanation.granted());
   EXPECT_TRUE(explanation.asks_nothing());
-  evidence = {};
-  evidence.mpi = {{"node", "/dev/infiniband/uverbs0", true, "of the fabric, for MPI", ""}};
-  EXPECT_TRUE(explain(std::move(evidence), {}).granted());
+  provenance = {};
+  provenance.mpi = {{"node", "/dev/infiniband/uverbs0", true, "of the fabric, for MPI", ""}};
+  EXPECT_TRUE(explain(std::move(provenance), {}).granted());
 }
 
 TEST(Explain, tells_why_each_edit_of_a_cdi_device_is_there) {
-  Evidence evidence;
-  evidence.cdi_names = {"vendor.com/gpu=0"};
+  Provenance provenance;
+  provenance.cdi_names = {"vendor.com/gpu=0"};
   oci::DeviceNode node;
   node.path = "/dev/card";
   node.host_path = "/dev/real";
-  evidence.cdi.device_nodes = {node};
+  provenance.cdi.device_nodes = {node};
   oci::Mount mount;
   mount.destination = "/usr/lib/libvendor.so";
   mount.source = "/opt/libvendor.so";
-  evidence.cdi.mounts = {mount};
-  evidence.cdi.env = {"VENDOR=1"};
-  Explanation explanation = explain(std::move(evidence), {});
+  provenance.cdi.mounts = {mount};
+  provenance.cdi.env = {"VENDOR=1"};
+  Explanation explanation = explain(std::move(provenance), {});
   EXPECT_TRUE(explanation.granted());
   ASSERT_NE(find(explanation, "/dev/card"), nullptr);
   EXPECT_EQ(find(explanation, "/dev/card")->why, "CDI device vendor.com/gpu=0");
@@ -71,16 +72,16 @@ TEST(Explain, tells_why_each_edit_of_a_cdi_device_is_there) {
 constexpr const char* kHostLibcuda = "/usr/lib/x86_64-linux-gnu/libcuda.so.570.133.20";
 
 /// A grant of one GPU with the driver's libcuda, by bind.
-Evidence nvidia_evidence() {
-  Evidence evidence;
-  evidence.grant.nodes.resize(1);
-  evidence.grant.nodes[0].path = "/dev/nvidia0";
-  evidence.grant.driver_version = "570.133.20";
-  evidence.grant.files = {
+Provenance nvidia_evidence() {
+  Provenance provenance;
+  provenance.grant.nodes.resize(1);
+  provenance.grant.nodes[0].path = "/dev/nvidia0";
+  provenance.grant.driver_version = "570.133.20";
+  provenance.grant.files = {
       {gpu::FileKind::library, kHostLibcuda, "/usr/local/nvidia/lib64/libcuda.so.570.133.20"}};
-  evidence.grant.loader_entries = {
+  provenance.grant.loader_entries = {
       {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", 0, 0, 0}};
-  return evidence;
+  return provenance;
 }
 
 oci::Spec spec_with(std::string variable) {
@@ -90,8 +91,8 @@ oci::Spec spec_with(std::string variable) {
   return spec;
 }
 
-gpu::Reason loaded(Evidence evidence, const oci::Spec& spec = {}) {
-  Explanation explanation = explain(std::move(evidence), spec);
+gpu::Reason loaded(Provenance provenance, const oci::Spec& spec = {}) {
+  Explanation explanation = explain(std::move(provenance), spec);
   for (const gpu::Reason& item : explanation.items) {
     if (item.kind == "loads") return item;
   }
@@ -114,12 +115,12 @@ TEST(Explain, names_the_drivers_libcuda_and_how_the_loader_comes_to_it) {
 }
 
 TEST(Explain, tells_that_the_drivers_file_is_laid_over_the_images_own) {
-  Evidence evidence = nvidia_evidence();
-  evidence.image.libraries = {
+  Provenance provenance = nvidia_evidence();
+  provenance.image.libraries = {
       {"/opt/own/libcuda.so.1", "/opt/own/libcuda.so.535.1", "535.1", "LD_LIBRARY_PATH", true}};
-  evidence.grant.files.push_back(
+  provenance.grant.files.push_back(
       {gpu::FileKind::config, kHostLibcuda, "/opt/own/libcuda.so.535.1"});
-  gpu::Reason loads = loaded(std::move(evidence));
+  gpu::Reason loads = loaded(std::move(provenance));
   EXPECT_EQ(loads.why,
             "LD_LIBRARY_PATH leads to /opt/own/libcuda.so.1, over which the driver's (570.133.20) "
             "is laid");
@@ -127,56 +128,56 @@ TEST(Explain, tells_that_the_drivers_file_is_laid_over_the_images_own) {
 }
 
 TEST(Explain, prefers_the_drivers_cache_entry_to_the_images) {
-  Evidence evidence = nvidia_evidence();
-  evidence.image.libraries = {
+  Provenance provenance = nvidia_evidence();
+  provenance.image.libraries = {
       {"/usr/lib/libcuda.so.1", "/usr/lib/libcuda.so.1", "", "a default directory", false}};
-  EXPECT_THAT(loaded(evidence).why, HasSubstr("leads to /usr/local/nvidia/lib64/libcuda.so.1"));
-  evidence.grant.mode = policy::DriverMode::image;
-  evidence.grant.loader_entries.clear();
-  EXPECT_EQ(loaded(evidence).why,
+  EXPECT_THAT(loaded(provenance).why, HasSubstr("leads to /usr/local/nvidia/lib64/libcuda.so.1"));
+  provenance.grant.mode = policy::DriverMode::image;
+  provenance.grant.loader_entries.clear();
+  EXPECT_EQ(loaded(provenance).why,
             "a default directory leads to /usr/lib/libcuda.so.1, the image's own");
 }
 
 TEST(Explain, names_the_compat_package_that_is_loaded) {
-  Evidence evidence = nvidia_evidence();
-  evidence.image.compat.emplace();
-  evidence.image.compat->directory = "/usr/local/cuda/compat";
-  evidence.image.compat->version = "575.57.08";
-  evidence.grant.loader_entries[0].path = "/usr/local/cuda/compat/libcuda.so.1";
+  Provenance provenance = nvidia_evidence();
+  provenance.image.compat.emplace();
+  provenance.image.compat->directory = "/usr/local/cuda/compat";
+  provenance.image.compat->version = "575.57.08";
+  provenance.grant.loader_entries[0].path = "/usr/local/cuda/compat/libcuda.so.1";
   EXPECT_EQ(
-      loaded(std::move(evidence)).why,
+      loaded(std::move(provenance)).why,
       "the loader's cache leads to /usr/local/cuda/compat/libcuda.so.1, of the image's compat "
       "package (575.57.08)");
 }
 
 TEST(Explain, says_that_nothing_will_be_loaded) {
-  Evidence evidence = nvidia_evidence();
-  evidence.grant.mode = policy::DriverMode::none;
-  evidence.grant.loader_entries.clear();
-  gpu::Reason loads = loaded(std::move(evidence));
+  Provenance provenance = nvidia_evidence();
+  provenance.grant.mode = policy::DriverMode::none;
+  provenance.grant.loader_entries.clear();
+  gpu::Reason loads = loaded(std::move(provenance));
   EXPECT_FALSE(loads.given);
   EXPECT_THAT(loads.why, HasSubstr("no file of that name was given"));
 }
 
 TEST(Explain, says_what_may_come_before_the_libcuda_of_a_cdi_device) {
-  Evidence evidence;
-  evidence.cdi.loader_entries = {{"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", 0}};
-  EXPECT_EQ(loaded(evidence, spec_with("LD_LIBRARY_PATH=/opt/own:/opt/other")).why,
+  Provenance provenance;
+  provenance.cdi.loader_entries = {{"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1", 0}};
+  EXPECT_EQ(loaded(provenance, spec_with("LD_LIBRARY_PATH=/opt/own:/opt/other")).why,
             "the loader's cache leads to /usr/local/nvidia/lib64/libcuda.so.1, of the CDI device; "
             "LD_LIBRARY_PATH is searched before: /opt/own:/opt/other");
 }
 
 TEST(Explain, names_the_driver_mode_and_who_chose_it) {
-  Evidence evidence = nvidia_evidence();
-  evidence.grant.mode = policy::DriverMode::volume;
-  evidence.mode_from = "the policy says so";
-  Explanation explanation = explain(std::move(evidence), {});
+  Provenance provenance = nvidia_evidence();
+  provenance.grant.mode = policy::DriverMode::volume;
+  provenance.mode_from = "the policy says so";
+  Explanation explanation = explain(std::move(provenance), {});
   ASSERT_FALSE(explanation.items.empty());
   EXPECT_EQ(explanation.items[0].kind, "driver-mode");
   EXPECT_EQ(explanation.items[0].object, "volume");
   EXPECT_EQ(explanation.items[0].why,
             "the driver's files are one volume of this version; the policy says so");
-  Evidence amd = nvidia_evidence();
+  Provenance amd = nvidia_evidence();
   amd.grant.vendor = gpu::Vendor::amd;
   EXPECT_EQ(find(explain(std::move(amd), {}), "bind"), nullptr);
 }

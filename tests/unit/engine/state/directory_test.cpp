@@ -154,7 +154,7 @@ TEST_F(ContainerDirectoryTest, takes_over_the_name_of_a_container_that_is_gone) 
 }
 
 TEST_F(ContainerDirectoryTest, is_marked_until_it_is_whole_and_while_it_goes) {
-  fs::path marks = unsettled_directory(paths());
+  fs::path marks = incomplete_directory(paths());
   auto made = ContainerDirectory::create(paths(), a_, Lifetime::kept);
   ASSERT_TRUE(made.ok()) << to_line(made.error());
   EXPECT_TRUE(fs::exists(marks / a_));
@@ -170,7 +170,7 @@ TEST_F(ContainerDirectoryTest, a_sweep_finds_what_was_never_finished_by_its_mark
   Context context{paths(), Identity::root, {}, log};
   sweep(context);  // the first of a boot looks at all
   { auto killed = ContainerDirectory::create(paths(), a_, Lifetime::kept); }
-  fs::path marks = unsettled_directory(paths());
+  fs::path marks = incomplete_directory(paths());
   fs::create_directory(marks / b_);  // killed before the container's own directory was there
   sweep(context);
   EXPECT_TRUE(fs::exists(container_path(paths(), a_))) << "it may be in the making";

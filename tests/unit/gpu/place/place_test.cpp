@@ -127,7 +127,7 @@ TEST_F(Place, a_volume_has_all_in_one_mount) {
   grant_.program_links = {{"/usr/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi"}};
   auto placed = place(grant_, {.state_dir = state(), .volume_dir = volumes()});
   ASSERT_TRUE(placed.ok()) << to_line(placed.error());
-  EXPECT_EQ(fs::read_symlink(placed->placeholder_layer + "/usr/bin/nvidia-smi"),
+  EXPECT_EQ(fs::read_symlink(placed->mountpoint_layer + "/usr/bin/nvidia-smi"),
             "/usr/local/nvidia/bin/nvidia-smi");
   auto edits = place_it();
   EXPECT_THAT(destinations(edits), ElementsAre("/usr/local/nvidia"));
@@ -186,8 +186,8 @@ TEST_F(Place, removes_what_a_killed_builder_left) {
 }
 
 TEST_F(Place, musl_has_a_mount_point_of_its_own) {
-  EXPECT_FALSE(fs::exists(place_all().placeholder_layer + "/etc/ld-musl-x86_64.path"));
-  EXPECT_TRUE(fs::exists(place_all(true).placeholder_layer + "/etc/ld-musl-x86_64.path"));
+  EXPECT_FALSE(fs::exists(place_all().mountpoint_layer + "/etc/ld-musl-x86_64.path"));
+  EXPECT_TRUE(fs::exists(place_all(true).mountpoint_layer + "/etc/ld-musl-x86_64.path"));
 }
 
 TEST_F(Place, a_socket_that_is_gone_is_left_out_and_a_library_that_is_gone_an_error) {
@@ -202,12 +202,12 @@ TEST_F(Place, a_socket_that_is_gone_is_left_out_and_a_library_that_is_gone_an_er
 
 TEST_F(Place, a_directory_has_a_directory_as_mount_point) {
   grant_.files.push_back({FileKind::config, host("nvidia-smi"), "/tmp/nvidia-mps"});
-  std::string as_file = place_all().placeholder_layer;
+  std::string as_file = place_all().mountpoint_layer;
   EXPECT_TRUE(fs::is_regular_file(as_file + "/tmp/nvidia-mps"));
   fs::create_directories(host("mps"));
   grant_.files.back() = {FileKind::directory, host("mps"), "/tmp/nvidia-mps"};
   auto placed = place_all();
-  EXPECT_TRUE(fs::is_directory(placed.placeholder_layer + "/tmp/nvidia-mps"));
+  EXPECT_TRUE(fs::is_directory(placed.mountpoint_layer + "/tmp/nvidia-mps"));
   EXPECT_EQ(source(placed.edits, "/tmp/nvidia-mps"), host("mps"));
 }
 
@@ -222,7 +222,7 @@ TEST_F(Place, a_layer_below_the_images_has_every_mount_point) {
   mode_t before = ::umask(0077);
   auto placed = place_all();
   ::umask(before);
-  const std::string& layer = placed.placeholder_layer;
+  const std::string& layer = placed.mountpoint_layer;
   EXPECT_TRUE(fs::is_empty(layer + "/usr/local/nvidia"));
   EXPECT_TRUE(fs::is_empty(layer + "/usr/bin/nvidia-smi"));
   size_t entries = 0;
@@ -232,7 +232,7 @@ TEST_F(Place, a_layer_below_the_images_has_every_mount_point) {
     EXPECT_TRUE(open || !entry.is_directory()) << entry.path();
   }
   EXPECT_EQ(entries, 5U);  // usr, usr/local, usr/local/nvidia, usr/bin and the file
-  EXPECT_EQ(place_all().placeholder_layer, layer);
+  EXPECT_EQ(place_all().mountpoint_layer, layer);
 }
 
 TEST_F(Place, one_directory_is_all_that_is_seen_of_the_drivers_procfs) {
@@ -268,7 +268,7 @@ TEST_F(Place, an_empty_grant_changes_nothing) {
   auto edits = place(Grant{}, {.state_dir = state(), .volume_dir = volumes()});
   ASSERT_TRUE(edits.ok());
   EXPECT_THAT(edits->edits.mounts, IsEmpty());
-  EXPECT_EQ(edits->placeholder_layer, "");
+  EXPECT_EQ(edits->mountpoint_layer, "");
   EXPECT_FALSE(fs::exists(state()));
 }
 

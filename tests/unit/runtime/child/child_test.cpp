@@ -42,7 +42,7 @@ TEST_F(SecondBirth, is_heard_of_behind_what_the_new_process_said_first) {
 TEST_F(SecondBirth, that_never_came_leaves_the_reason_to_be_heard) {
   ASSERT_TRUE(other_->send(to_report(make_error(Kind::denied, "join"), Stage::engine)).ok());
   other_.reset();
-  auto settled = settle(
+  auto settled = place_and_attend(
       child_, [&] { return await_second_fork(child_); },
       [&]() -> Result<void> {
         auto incoming = child_.receive();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "complaint/table.hpp"
+#include "known_error/table.hpp"
 
-namespace berth::complaint {
+namespace berth::known_error {
 
 std::span<const Row> rows() {
   static const std::vector<Row> kRows = [] {
@@ -14,4 +14,4 @@ std::span<const Row> rows() {
   return kRows;
 }
 
-}  // namespace berth::complaint
+}  // namespace berth::known_error

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logs of any bytes: no crash, no end, each complaint once, causes first, and words that stay one
+// Logs of any bytes: no crash, no end, each known error once, causes first, and words that stay one
 // line. What is kept of a stream does not depend on its pieces.
 #include <algorithm>
 #include <cstdint>
 #include <set>
 
 #include "base/assert.hpp"
-#include "complaint/end.hpp"
+#include "known_error/end.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace berth::complaint;
+  using namespace berth::known_error;
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
   std::vector<Found> all = find(bytes);
   std::set<std::string_view> ids;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs: the processor and the loader.
-#include "complaint/table.hpp"
+#include "known_error/table.hpp"
 
-namespace berth::complaint {
+namespace berth::known_error {
 namespace {
 
 using enum Level;
@@ -196,4 +196,4 @@ std::vector<Row> rows_of_program() {
   };
 }
 
-}  // namespace berth::complaint
+}  // namespace berth::known_error

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace berth::complaint {
+namespace berth::known_error {
 
 /// One line of a log in normal form: runs of blanks are one blank, terminal escape sequences are
 /// removed, and it is trimmed.
@@ -35,4 +35,4 @@ std::optional<Captures> match(std::string_view pattern, const Line& line);
 /// The first literal text of a pattern: a line without it does not match.
 std::string_view anchor(std::string_view pattern);
 
-}  // namespace berth::complaint
+}  // namespace berth::known_error

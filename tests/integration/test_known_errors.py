@@ -11,7 +11,7 @@ import pytest
 MISMATCH = ("E tensorflow/cuda_diagnostics.cc:296] kernel version 396.44.0 does not match DSO version "
             "390.30.0 -- cannot find working devices in this configuration\n")
 JIT = "TensorFlow was not built with CUDA kernel binaries compatible with compute capability 9.0.\n"
-CORPUS = pathlib.Path(__file__).resolve().parent.parent / "data/complaints"
+CORPUS = pathlib.Path(__file__).resolve().parent.parent / "data/known_errors"
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "complaint/pattern.hpp"
+#include "known_error/pattern.hpp"
 
 #include <algorithm>
 
 #include "base/text.hpp"
 
-namespace berth::complaint {
+namespace berth::known_error {
 namespace {
 
 constexpr size_t kMaxText = 200;
@@ -196,4 +196,4 @@ std::optional<Captures> match(std::string_view pattern, const Line& line) {
   return std::nullopt;
 }
 
-}  // namespace berth::complaint
+}  // namespace berth::known_error

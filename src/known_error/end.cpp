@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "complaint/end.hpp"
+#include "known_error/end.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include "base/text.hpp"
 
-namespace berth::complaint {
+namespace berth::known_error {
 namespace {
 
 constexpr int kSignal = 128;
@@ -25,7 +25,7 @@ std::string processor_of(const Circumstances& known) {
   return out;
 }
 
-/// Complaints that explain a SIGILL better than the signal itself.
+/// Known errors that explain a SIGILL better than the signal itself.
 bool is_of_processor(const Found& found) {
   return found.id == "cpu.level" || found.id == "cpu.features" || found.id == "cpu.emulated";
 }
@@ -95,4 +95,4 @@ Found no_interpreter(Interpreter kind, std::string_view program, std::string_vie
   return found;
 }
 
-}  // namespace berth::complaint
+}  // namespace berth::known_error

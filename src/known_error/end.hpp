@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "complaint/complaint.hpp"
+#include "known_error/find.hpp"
 
-namespace berth::complaint {
+namespace berth::known_error {
 
 /// How a container ended.
 struct End {
@@ -47,4 +47,4 @@ Found no_program(const Circumstances& circumstances);
 enum class Interpreter { loader, of_script };
 Found no_interpreter(Interpreter kind, std::string_view program, std::string_view interpreter);
 
-}  // namespace berth::complaint
+}  // namespace berth::known_error

@@ -7,10 +7,10 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "complaint/end.hpp"
-#include "complaint/pattern.hpp"
+#include "known_error/end.hpp"
+#include "known_error/pattern.hpp"
 
-namespace berth::complaint {
+namespace berth::known_error {
 namespace {
 
 using ::testing::ElementsAre;
@@ -173,11 +173,11 @@ TEST(Find, an_overwritten_line_is_several) {
 }
 
 TEST(Find, looks_at_the_end_of_a_log_alone) {
-  const std::string complaint = "RuntimeError: CUDA out of memory\n";
+  const std::string known_error = "RuntimeError: CUDA out of memory\n";
   std::string log;
   while (log.size() <= kMaxLog) log += "step 4711: loss 0.25\n";
-  EXPECT_EQ(find(log + complaint).size(), 1U);
-  EXPECT_EQ(find(complaint + log).size(), 0U);
+  EXPECT_EQ(find(log + known_error).size(), 1U);
+  EXPECT_EQ(find(known_error + log).size(), 0U);
 }
 
 TEST(Find, takes_no_time_with_hostile_text) {
@@ -251,4 +251,4 @@ TEST(End, a_command_that_is_no_program_is_told_by_the_images_architecture) {
 }
 
 }  // namespace
-}  // namespace berth::complaint
+}  // namespace berth::known_error

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The environment of a program: shared memory, networks, MPI, ROCm, other engines.
-#include "complaint/table.hpp"
+#include "known_error/table.hpp"
 
-namespace berth::complaint {
+namespace berth::known_error {
 namespace {
 
 using enum Level;
@@ -143,4 +143,4 @@ std::vector<Row> rows_of_system() {
   };
 }
 
-}  // namespace berth::complaint
+}  // namespace berth::known_error

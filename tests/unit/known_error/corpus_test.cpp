@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Real messages and what is said of them: tests/data/complaints. A file has a head of "key: value"
-// lines, a blank line, and what was printed:
+// Real messages and what is said of them: tests/data/known errors. A file has a head of "key:
+// value" lines, a blank line, and what was printed:
 //   source  the thread it was read in, or whose text it is
 //   expect  the ids of all that is found, or "nothing"
 //   why     a part of the first one's words
@@ -19,9 +19,9 @@
 #include <sstream>
 
 #include "base/text.hpp"
-#include "complaint/end.hpp"
+#include "known_error/end.hpp"
 
-namespace berth::complaint {
+namespace berth::known_error {
 namespace {
 
 namespace fs = std::filesystem;
@@ -39,7 +39,7 @@ void PrintTo(const Message& message, std::ostream* out) {
 
 std::vector<Message> messages() {
   std::vector<Message> all;
-  for (const auto& entry : fs::directory_iterator(BERTH_TEST_DATA "/complaints")) {
+  for (const auto& entry : fs::directory_iterator(BERTH_TEST_DATA "/known_errors")) {
     std::ifstream file(entry.path());
     Message message{entry.path().stem(), {}, {}};
     for (std::string line; std::getline(file, line) && !line.empty();) {
@@ -119,7 +119,7 @@ TEST(Table, has_a_message_for_nearly_every_complaint) {
                            "rocm.no-device", "rocm.out-of-memory", "library.not-started"}));
 }
 
-/// The rows as docs/complaints.md shows them.
+/// The rows as docs/known-errors.md shows them.
 std::string documented() {
   constexpr std::string_view kLevels[] = {"cause", "effect", "sign"};
   std::string out = "| Id | | Says | Why | Try |\n| --- | --- | --- | --- | --- |\n";
@@ -134,7 +134,7 @@ std::string documented() {
 
 TEST(Table, is_the_one_in_the_documentation) {
   constexpr std::string_view kBegin = "<!-- table -->\n", kEnd = "<!-- end of table -->\n";
-  const std::string path = BERTH_TEST_DATA "/../../docs/complaints.md";
+  const std::string path = BERTH_TEST_DATA "/../../docs/known-errors.md";
   std::stringstream read;
   read << std::ifstream(path).rdbuf();
   std::string text = read.str();
@@ -150,4 +150,4 @@ TEST(Table, is_the_one_in_the_documentation) {
 }
 
 }  // namespace
-}  // namespace berth::complaint
+}  // namespace berth::known_error

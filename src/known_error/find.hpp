@@ -11,16 +11,16 @@
 #include <string_view>
 #include <vector>
 
-namespace berth::complaint {
+namespace berth::known_error {
 
-/// The relation of a complaint to the end of the program.
+/// The relation of a known error to the end of the program.
 enum class Level {
   cause,   ///< others beside it are its consequences
   effect,  ///< enough for a program to fail
   sign,    ///< the program continues: no reason for a failure
 };
 
-/// One wording of a complaint.
+/// One wording of a known error.
 struct Row {
   /// "driver.version-mismatch": stable. Several rows may share it; the first that matches provides
   /// the texts.
@@ -33,7 +33,7 @@ struct Row {
   uint32_t cuda = 0;
   uint32_t old_cuda = 0;
 };
-/// All known complaints, specific wordings before general ones.
+/// All known known errors, specific wordings before general ones.
 std::span<const Row> rows();
 
 /// Only the end of a log is read; its size in bytes.
@@ -48,7 +48,7 @@ struct Found {
   size_t line = 0;        ///< counted from 1, in the part that is read
 };
 
-/// The complaints in the last kMaxLog bytes of `log`, each id once: causes first, then effects,
+/// The known errors in the last kMaxLog bytes of `log`, each id once: causes first, then effects,
 /// then signs; within each the newest first. Decodes lines of docker's json-file.
 std::vector<Found> find(std::string_view log);
 
@@ -66,4 +66,4 @@ class Tail {
   std::string bytes_;
 };
 
-}  // namespace berth::complaint
+}  // namespace berth::known_error

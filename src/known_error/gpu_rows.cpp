@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPUs: the driver, CUDA and its libraries.
-#include "complaint/table.hpp"
+#include "known_error/table.hpp"
 
-namespace berth::complaint {
+namespace berth::known_error {
 namespace {
 
 using enum Level;
@@ -356,4 +356,4 @@ std::vector<Row> rows_of_gpu() {
   };
 }
 
-}  // namespace berth::complaint
+}  // namespace berth::known_error

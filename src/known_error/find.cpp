@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "known_error/find.hpp"
+
 #include <algorithm>
 #include <array>
 #include <map>
 
 #include "base/text.hpp"
-#include "complaint/complaint.hpp"
-#include "complaint/pattern.hpp"
 #include "json/value.hpp"
+#include "known_error/pattern.hpp"
 
-namespace berth::complaint {
+namespace berth::known_error {
 namespace {
 
 constexpr size_t kMaxShown = 300;
@@ -167,7 +168,7 @@ std::vector<bool> candidates(const Lines& all) {
   return marked;
 }
 
-/// The complaints found so far, by id.
+/// The known errors found so far, by id.
 class Collection {
  public:
   void add(const Hit& hit, const Line& line, size_t number) {
@@ -243,4 +244,4 @@ std::string_view Tail::text() const {
   return all.size() <= kMaxLog ? all : all.substr(all.size() - kMaxLog);
 }
 
-}  // namespace berth::complaint
+}  // namespace berth::known_error

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of complaints, in parts. A new one is a row and a message in tests/data/complaints.
+// The table of known errors, in parts. A new one is a row and a message in tests/data/known errors.
 #pragma once
 
 #include <string_view>
 #include <vector>
 
-#include "complaint/complaint.hpp"
+#include "known_error/find.hpp"
 
-namespace berth::complaint {
+namespace berth::known_error {
 
 // Texts that rows of several parts share.
 inline constexpr std::string_view kLowerLevel =
@@ -19,4 +19,4 @@ std::vector<Row> rows_of_gpu();
 std::vector<Row> rows_of_program();
 std::vector<Row> rows_of_system();
 
-}  // namespace berth::complaint
+}  // namespace berth::known_error

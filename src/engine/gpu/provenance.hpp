@@ -26,7 +26,7 @@ inline constexpr std::string_view kMpiItems = "mpi";
 
 /// What a start decided by. Words are made of it after the command runs, or when somebody asks:
 /// they take longer than all of granting and placing.
-struct Evidence {
+struct Provenance {
   std::optional<gpu::Reason> root = {};     ///< of how the root is made, where it is not as usual
   std::vector<policy::Verdict> rules = {};  ///< of the site
   std::vector<gpu::Verdict> sources;
