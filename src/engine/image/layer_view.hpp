@@ -16,8 +16,8 @@ namespace berth::engine {
 enum class Sharing {
   nothing,  ///< separate files
   names,    ///< hard links within a layer; no other process may create links there
-  files,    ///< the files of the layers themselves, where they are on one file system: nobody may
-            ///< write to them
+  files,    ///< the layers' own files, if on the same file system: no process may write to
+            ///< them
 };
 
 /// The tree that overlay would show for some layers, read without a mount: applies whiteouts,

@@ -35,7 +35,7 @@ struct MountSummary {
 struct ContainerDetails {
   std::map<std::string, std::string> labels;  ///< the image's and its own
   std::vector<MountSummary> mounts;
-  std::vector<std::string> networks;  ///< "none", "app"; also those of a joined container
+  std::vector<std::string> networks;  ///< "none", "app"; empty if it joins a container's
   std::vector<PortSummary> ports;
 };
 
