@@ -131,7 +131,7 @@ class Client {
   bool has_room() const { return out_.is_empty() && err_.is_empty(); }
   bool is_done() const {
     return done_ || (ended_ && has_room()) ||
-           // No reader is left for the output, and nobody types.
+           // No reader is left for the output, and there is no input.
            (options_.must_see_all && out_.is_broken() && err_.is_broken() && !options_.input);
   }
 

@@ -81,8 +81,8 @@ ContainerState state_of(const ContainerFiles& files);
 /// "cannot read container '0123456789ab'".
 std::string cannot_read(const std::string& id);
 
-/// The first process of a running container, or of the container whose namespaces a stopped one
-/// will join. Call before enter_identity().
+/// The first process of a running container, or of the container that a stopped one will share
+/// namespaces with. Call before enter_identity().
 std::optional<int64_t> process_of(const Paths& paths, std::string_view reference, Log& log);
 
 /// The request of a container, if readable; call before enter_identity().

@@ -70,7 +70,7 @@ Result<void> end_of_life(const Context& context, const std::string& id) {
   return {};
 }
 
-/// Sweeps a container whose lock is free.
+/// Sweeps a container with a free lock.
 Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Adopt adopt) {
   ContainerFiles files = TRY(directory.read());
   const std::string& id = directory.id();

@@ -19,7 +19,7 @@ void sweep(const Context& context);
 /// that run, and removes the runtime state of the others. Cheap when nothing runs.
 void end_orphans(const Context& context);
 
-/// For a container `id` whose holder and monitor were both killed: finds its true state.
+/// Finds the true state of container `id` after its holder and monitor were both killed.
 void recover(const Context& context, const std::string& id);
 
 /// Does what sweep() does, for container `id`, from inside of its user namespace.

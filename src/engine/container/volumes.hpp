@@ -74,8 +74,8 @@ Result<void> remove_volume(const Context& context, const std::string& name);
 /// them. Cheap when there are none.
 void remove_volumes_of(const Context& context, const std::string& id);
 
-/// Removes volumes whose removal together with their container did not happen. Cheap when there is
-/// nothing to do.
+/// Removes volumes that should have been removed with their containers. Cheap when there is nothing
+/// to do.
 void sweep_volumes(const Context& context);
 
 /// Fills an empty volume with the files of `view` at the volume's destination. Containers that

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The changes of a container whose root is a copy of its image.
+// The changes of a container with a root that is a copy of its image.
 #include <fcntl.h>
 #include <sys/stat.h>
 

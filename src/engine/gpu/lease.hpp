@@ -22,7 +22,7 @@ enum class Leasing {
   nothing,  ///< not started: the start decides
   look,     ///< what it would get now
   take,     ///< it starts
-  change,   ///< it runs: keeps its GPUs where possible, and in any case until the lease is settled
+  change,   ///< it runs: keeps its GPUs where possible, and all of them until Ledger::finish()
 };
 
 struct LeasedGpus {

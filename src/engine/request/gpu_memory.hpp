@@ -48,8 +48,8 @@ bool has_region(const gpu::Gpu& gpu, const MemoryRegions& regions);
 bool lacks_region(const gpu::Inventory& inventory, const MemoryRegions& regions);
 
 /// The files of the container's cgroup and their contents: "dmem.max", "dmem.min".
-/// Errors: unsupported (a part of a GPU; a GPU whose memory nothing on this machine can limit),
-/// usage (no GPU, more than it has). Pure.
+/// Errors: unsupported (a part of a GPU; a GPU without a memory limit on this machine), usage (no
+/// GPU, more than it has). Pure.
 Result<std::map<std::string, std::string>> limit_gpu_memory(
     const GpuMemory& wanted, const std::vector<gpu::Selected>& selected,
     const MemoryRegions& regions);

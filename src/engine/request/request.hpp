@@ -388,7 +388,7 @@ void fields(V& v, RunRequest& r) {
   v.strict();
 }
 
-/// The container whose namespaces are shared, as the request names it, or "".
+/// The container that shares its namespaces, as the request names it, or "".
 std::string joined_container(const RunRequest& request);
 
 /// "--group-add keep-groups": the caller's groups and no others.

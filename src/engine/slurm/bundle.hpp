@@ -12,7 +12,7 @@ namespace berth::engine {
 
 struct SlurmBundle {
   std::string id;         ///< of berth-runtime's container
-  std::string directory;  ///< with a config.json whose process is the task
+  std::string directory;  ///< has a config.json; its process is the task
   std::string job;        ///< "12.0"
   bool remove = false;    ///< config.json of an image's task is removed after reading
 };
