@@ -209,7 +209,7 @@ void sweep(const Context& context, const BuildPlace& place) {
   for (const std::string& name : platforms.ok() ? *platforms : std::vector<std::string>()) {
     auto buildah = find_buildah(context, place, name);
     if (buildah.ok())
-      ignore(succeeds(context, buildah->step({"rm", "--all"})));  // the next one tries again
+      ignore(succeeds(context, buildah->step({"rm", "--all"})));  // the next sweep retries
   }
 }
 

@@ -17,7 +17,7 @@ namespace berth::engine {
 namespace {
 
 constexpr std::string_view kLowerDirOption = "lowerdir+=";
-constexpr const char* kPart = "root.part";  ///< of a copy in the making
+constexpr const char* kPart = "root.part";  ///< an unfinished copy
 
 std::string numbered(size_t index) {
   std::string digits = std::to_string(index);

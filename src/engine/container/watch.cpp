@@ -17,7 +17,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr std::string_view kStarted = "\n";  // what the monitor reports
+constexpr std::string_view kStarted = "\n";  // the monitor's report
 
 /// Descriptors that berth-holder inherits under the same numbers.
 struct Handed {

@@ -27,8 +27,8 @@ Caller who_calls();
 
 /// Sets the identity of this process once, before threads start and files are opened. Root of the
 /// initial user namespace stays as it is; root of another one counts as `single` or `mapped` by the
-/// size of its map; an ordinary user enters a new user namespace with subordinate ids, or else with
-/// one id and no warning.
+/// size of its map; an ordinary user enters a new user namespace with subordinate ids, or, without
+/// a warning, with one id if the user has none.
 /// Needs::nothing enters no namespace, and returns the identity that an ordinary user would get.
 /// Errors: denied (Needs::root), unsupported (user namespaces are off; the hint names the switch).
 Result<Identity> enter_identity(Needs needs, Log& log);

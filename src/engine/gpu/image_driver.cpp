@@ -18,7 +18,7 @@ namespace berth::engine {
 namespace {
 
 constexpr std::string_view kLibraryPath = "LD_LIBRARY_PATH=";
-constexpr const char* kFormat = "1";  // of the kept facts
+constexpr const char* kFormat = "1";  // of the cached facts
 constexpr size_t kMaxFacts = size_t{1} << 20;
 
 std::string library_path_of(const oci::Process& process) {

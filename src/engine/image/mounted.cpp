@@ -24,7 +24,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr std::string_view kMountSource = "berth:";  // of the mount, then ID, a blank and the name
+constexpr std::string_view kMountSource = "berth:";  // then the id, a blank and the name
 constexpr size_t kIdDigits = 12;
 
 struct ImageSource {

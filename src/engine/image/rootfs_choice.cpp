@@ -19,7 +19,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr const char* kTried = "overlay-works";  ///< in the state: where it was tried last
+constexpr const char* kTried = "overlay-works";  ///< state file of the last successful trial
 
 struct Name {
   RootfsDriver driver;

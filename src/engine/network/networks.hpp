@@ -39,7 +39,7 @@ void fields(V& v, NetworkRecord& r) {
   v.optional("labels", r.labels);
 }
 
-inline constexpr std::string_view kDefaultNetwork = "bridge";  ///< docker's name of it
+inline constexpr std::string_view kDefaultNetwork = "bridge";  ///< docker's name for it
 
 /// Makes the network, and returns it with its id. Without a subnet chooses a free one, which
 /// overlaps no route of the host and no other network; the default gateway is the first address.

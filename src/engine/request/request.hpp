@@ -130,7 +130,7 @@ void fields(V& v, LogSettings& l) {
 struct HostDevice {
   std::string source;          ///< absolute, on the host; a directory stands for all nodes in it
   std::string destination;     ///< absolute, in the container
-  std::string access = "rwm";  ///< of "rwm"
+  std::string access = "rwm";  ///< a part of "rwm"
   bool operator==(const HostDevice&) const = default;
 };
 template <class V>

@@ -21,9 +21,9 @@ constexpr std::array<std::pair<std::string_view, Network>, 8> kNetworkWords = {{
     {"none", Network::none},
     {"host", Network::host},
     {"bridge", Network::bridge},
-    {"default", Network::bridge},  // docker's word for its bridge
-    {"podman", Network::bridge},   // podman's for the same
-    {"private", Network::bridge},  // podman's for whatever an own network is
+    {"default", Network::bridge},  // docker's name for its bridge
+    {"podman", Network::bridge},   // podman's name for the same
+    {"private", Network::bridge},  // podman's name for any private network
     {"pasta", Network::pasta},
     {"slirp4netns", Network::slirp4netns},
 }};

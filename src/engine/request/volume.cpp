@@ -164,7 +164,7 @@ Result<void> MountParser::take_pair(const std::string& key, const std::string& v
     if (!octal)
       return wrong_volume(text_, "invalid value for " + key + ": " + escape_controls(value));
     tmpfs_options_.push_back("mode=" + value);
-  } else if (key != "consistency") {  // of Docker on other systems
+  } else if (key != "consistency") {  // for Docker on other systems
     return wrong_volume(text_, "unexpected key '" + escape_controls(key) + "'");
   }
   return {};

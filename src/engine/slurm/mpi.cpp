@@ -42,7 +42,7 @@ void add_ranks_directory(const Environment& job, const std::string& step, RunReq
   std::string base(job.get_filled("SLURM_PMIX_TMPDIR").value_or("/tmp"));
   if (!base.starts_with('/')) return;
   std::string user(job.get("SLURM_JOB_UID").value_or(""));
-  for (const std::string& name : {user + "_" + step, step}) {  // older releases leave the user out
+  for (const std::string& name : {user + "_" + step, step}) {  // older releases leave out the user
     std::string path = base + "/spmix_appdir_" + name;
     // In /tmp another user could have made it.
     if (owner_of(path) != sys::effective_uid()) continue;
