@@ -1,4 +1,4 @@
-# How every target of the project is compiled, and the three kinds of target there are.
+# Compiler settings for all targets of the project, and its kinds of targets.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -19,31 +19,32 @@ if(BERTH_WERROR)
 endif()
 add_link_options(-Wl,--as-needed)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # GCC bug 105651: "literal" + std::string&& is reported as overlapping itself.
+  # GCC bug 105651: a false report that "literal" + std::string&& overlaps itself.
   add_compile_options(-Wno-restrict)
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-  # TRY's temporaries are scoped by their statement expression; clang says so at -Wextra.
+  # TRY's temporaries are scoped by its statement expression, which clang reports with -Wextra.
   add_compile_options(-Wno-gnu-statement-expression)
 endif()
 if(CMAKE_BUILD_TYPE STREQUAL Release)
-  # Small, because what is resident of a program that runs for milliseconds is its code: 3.2 MB of
-  # berth-runtime with -O3, 1.8 MB with -Os, in the same time. What moves much data says otherwise.
+  # For size, because the resident memory of a program that runs for milliseconds is mostly its code: 3.2 MB
+  # of berth-runtime with -O3, 1.8 MB with -Os, in the same time. Code that moves much data sets other
+  # options.
   add_compile_options(-Os -ffunction-sections -fdata-sections -fstack-protector-strong)
   add_link_options(-Wl,--gc-sections -Wl,-z,relro -Wl,-z,now -s)
 endif()
 if(BERTH_SANITIZE)
-  # Lines and functions, which is what a sanitizer's report names. Who wants variables in a debugger says
+  # Only lines and functions, which a sanitizer's report names. For variables in a debugger:
   # -DBERTH_DEBUG_INFO=-g.
   set(BERTH_DEBUG_INFO -g1 CACHE STRING "The compiler's option for debug information")
   add_compile_options(${BERTH_DEBUG_INFO})
-  # Seventy programs with sanitizers are two gigabytes to link: 0.6 s each with mold, 3.5 s with GNU ld.
+  # Linking seventy programs with sanitizers writes two gigabytes: 0.6 s each with mold, 3.5 s with GNU ld.
   check_linker_flag(CXX -fuse-ld=mold BERTH_HAS_MOLD)
   if(BERTH_HAS_MOLD)
     add_link_options(-fuse-ld=mold)
   endif()
-  # Without what is looked at for every pointer that is used, which took a fifth of the build and half
-  # of its object files: of null AddressSanitizer tells too, of alignment the fuzzers, which have all.
+  # Without the checks for every use of a pointer, which took a fifth of the build and half of its object
+  # files: AddressSanitizer reports null too, and the fuzzers, which have all checks, report alignment.
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined
                       -fno-sanitize=null,alignment,object-size,vptr -fno-omit-frame-pointer
                       -D_GLIBCXX_ASSERTIONS)
@@ -54,28 +55,28 @@ if(BERTH_COVERAGE)
   add_link_options(--coverage)
 endif()
 if(BERTH_FUZZ)
-  # A finding ends the run. RapidJSON begins with an empty stack, whose end it computes from null.
+  # An error ends the run. RapidJSON begins with an empty stack and computes its end from null.
   add_compile_options(-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
                       -fsanitize-ignorelist=${CMAKE_SOURCE_DIR}/cmake/fuzz-ignore.txt
                       -D_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
-# Without a separator of its own fmt asks the locale, and with that all of libstdc++'s locales are part
-# of a static program: 0.4 MB. fmt itself is compiled in base/format.cpp.
+# Without its own separator fmt asks the locale, which would add all of libstdc++'s locales to a static
+# program: 0.4 MB. fmt itself is compiled in base/format.cpp.
 add_compile_definitions(FMT_STATIC_THOUSANDS_SEPARATOR=',')
 
 # berth_unite(<target>): compiles the sources of a folder in batches. A file has 190 lines on average and
-# reads headers of tens of thousands, which a batch reads once. A name that two files of a folder give to
-# something of their own is an error then; './dev lint clashes' finds it.
+# includes headers of tens of thousands, which a batch parses once. Two files of a folder must then not define
+# the same local name; './dev lint clashes' finds such names.
 set(BERTH_BATCH 12 CACHE STRING "Sources of a folder that are compiled together")
 function(berth_unite target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${BERTH_UNITY} UNITY_BUILD_BATCH_SIZE ${BERTH_BATCH})
 endfunction()
 
-# berth_batch(<name> <files…>): sources of this folder that are compiled together, by their paths in it without
-# '.cpp', where a program links some of a folder and not the libraries that the rest needs. What is in no
-# batch of a folder that has some is compiled alone.
+# berth_batch(<name> <files…>): compiles these sources of the folder together (paths in it, without '.cpp'),
+# for a program that links some of a folder without the libraries that the rest needs. In a folder with
+# batches, the other files are compiled alone.
 function(berth_batch name)
   foreach(file IN LISTS ARGN)
     if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${file}.cpp)
@@ -86,8 +87,8 @@ function(berth_batch name)
   endforeach()
 endfunction()
 
-# berth_library(<name> LINKS <targets…> [ROOMS <folders…>] [WITHOUT <files…>]): all .cpp files of this folder,
-# and of those below it that are named, but those files that are named, without '.cpp'; linked as berth_<name>.
+# berth_library(<name> LINKS <targets…> [ROOMS <folders…>] [WITHOUT <files…>]): all .cpp files of this folder
+# and of the named folders below it, except the named files (without '.cpp'); linked as berth_<name>.
 function(berth_library name)
   cmake_parse_arguments(ARG "" "" "LINKS;ROOMS;WITHOUT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
@@ -101,7 +102,7 @@ function(berth_library name)
   set(scope PUBLIC)
   if(sources)
     add_library(berth_${name} STATIC ${sources})
-  else() # headers alone
+  else() # only headers
     add_library(berth_${name} INTERFACE)
     set(scope INTERFACE)
   endif()
@@ -111,8 +112,8 @@ function(berth_library name)
   target_link_libraries(berth_${name} ${scope} ${ARG_LINKS})
 endfunction()
 
-# berth_program(<name> [STATIC|STATIC_PIE] LINKS …): src/bin/<name>.cpp. A program that is not static
-# still carries libstdc++ inside, so its start resolves libc alone.
+# berth_program(<name> [STATIC|STATIC_PIE] LINKS …): src/bin/<name>.cpp. A program that is not static still
+# contains libstdc++, so that only libc is resolved at its start.
 function(berth_program name)
   cmake_parse_arguments(ARG "STATIC;STATIC_PIE" "" "LINKS" ${ARGN})
   add_executable(${name} ${name}.cpp)
@@ -126,7 +127,7 @@ function(berth_program name)
   endif()
 endfunction()
 
-# berth_bare_program(<name>): src/bin/<name>.cpp without libc, for a process that only holds on.
+# berth_bare_program(<name>): src/bin/<name>.cpp without libc, for a process that only waits.
 function(berth_bare_program name)
   add_executable(${name} ${name}.cpp)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
@@ -138,9 +139,9 @@ function(berth_bare_program name)
                       -Wl,--build-id=none -Wl,-z,noseparate-code -Wl,-z,norelro)
 endfunction()
 
-# berth_unit_test(<folder> LINKS … [WITHOUT <files…>]): every .cpp file of tests/unit/<folder>, and of the rooms
-# that the library of this folder has, but those files that are named, without '.cpp', as one GoogleTest program,
-# one ctest entry. It writes what each of its tests did into <build>/gtest for tools/ctest_report.py.
+# berth_unit_test(<folder> LINKS … [WITHOUT <files…>]): all .cpp files of tests/unit/<folder>, and of the
+# rooms of this folder's library, except the named files (without '.cpp'), as one GoogleTest program and one
+# ctest entry. It writes its tests' results to <build>/gtest for tools/ctest_report.py.
 function(berth_unit_test folder)
   cmake_parse_arguments(ARG "" "" "LINKS;WITHOUT" ${ARGN})
   string(REPLACE "/" "_" name unit_${folder})

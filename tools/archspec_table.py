@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""archspec_table.py JSON OUT: the database of third_party/archspec as C++ tables, which
-src/node/archspec.cpp includes. The build calls it. A database of another form than this knows is
-an error, so that nothing of it is lost in silence.
+"""archspec_table.py JSON OUT: writes the database of third_party/archspec as C++ tables, which
+src/node/archspec.cpp includes. The build calls it. An unknown member in the database is an error, so that
+nothing is lost silently.
 """
 
 import json
@@ -25,7 +25,7 @@ def quoted(text):
 
 
 def ancestors_of(name, known, path=()):
-    """The names of all that `name` descends from."""
+    """The names of all ancestors of `name`."""
     if name in path:
         fail(f"{name!r} descends from itself")
     found = set()

@@ -1,11 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs ninja and says how far it is: one line that moves on a terminal, a line a minute in a log.
+"""Runs ninja and shows its progress: one updated line on a terminal, a line each minute in a log.
 
 usage: build_progress.py NAME NINJA_ARGUMENT…
 
-What ninja prints besides, errors of the compiler above all, is passed on as it comes. The exit status
-is ninja's.
+Other output of ninja, above all compiler errors, is passed on at once. The exit status is ninja's.
 """
 
 import os
@@ -16,7 +15,7 @@ import sys
 import time
 
 STEP = re.compile(r"^\x1e(\d+) (\d+) (.*)$")
-EVERY = 60  # seconds between two lines of a log
+EVERY = 60  # seconds between two lines in a log
 
 
 def duration(seconds):
@@ -42,7 +41,7 @@ class Progress:
         spent = self.clock() - self.start
         text = f"{self.name}: {self.done} of {self.total} steps, {duration(spent)}"
         if self.done >= 10 and self.done < self.total:
-            # Steps differ; what is said is rounded to what is known.
+            # Steps differ in length, so round the estimate.
             left = spent * (self.total - self.done) / self.done
             text += f", about {duration(max(10, round(left / 10) * 10))} left"
         return text
@@ -76,7 +75,7 @@ def main(name, arguments):
     progress = Progress(name, sys.stderr)
     rest = b""
     while True:
-        # A step may take longer than the time between two lines.
+        # One step may take longer than the interval between two lines.
         if select.select([ninja.stdout], [], [], 1)[0]:
             piece = os.read(ninja.stdout.fileno(), 65536)
             if not piece:

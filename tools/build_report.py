@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a build costs: builds a preset from nothing, without a compiler cache, and times every process.
+"""Measures a build: builds a preset from scratch, without a compiler cache, and times every process.
 
 usage: build_report.py PRESET [--jobs N] [--touch FILE[:TARGET]]… [TARGET…]
 
 Prints the CPU seconds of each folder and of each program, the ten heaviest headers and the ten heaviest
-files; with --touch also what it costs to build TARGET, or what is built here, once FILE has changed.
-The same is written to build/report/PRESET.json. All times are CPU seconds of compilers and linkers, user
-and system together, unless they are said to be wall time; a header's are those of a file that includes
-it alone, headers within it too, times the compilations that read it.
+files; with --touch also the cost to rebuild TARGET, or everything built here, after FILE has changed. Writes
+the same to build/report/PRESET.json. All times are CPU seconds of compilers and linkers, user and system
+together, unless called wall time; a header's are those of a file that includes only this header, with the
+headers in it, times the number of compilations that read it.
 """
 
 import argparse
@@ -26,11 +26,11 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHOWN = 10
-RARE = 0.05  # a header that fewer of the compilations read is not timed
+RARE = 0.05  # headers that fewer of the compilations read are not timed
 
 
 def timed(log, command):
-    """Runs one compiler or linker, and adds to `log` what it used. Ends as the command did."""
+    """Runs one compiler or linker, and appends its usage to `log`. Exits with its status."""
     child = subprocess.Popen(command)
     _, status, used = os.wait4(child.pid, 0)
     made = command[command.index("-o") + 1] if "-o" in command else ""
@@ -46,7 +46,7 @@ def lines_of(log, start=0):
 
 
 class Build:
-    """A build tree of its own, below build/report, in which every compiler and linker is timed."""
+    """A separate build tree below build/report, which times every compiler and linker."""
 
     def __init__(self, preset, jobs):
         self.tree = ROOT / "build/report" / preset
@@ -63,7 +63,7 @@ class Build:
             cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
     def run(self, targets):
-        """Builds `targets`: (wall seconds, what each process made and used)."""
+        """Builds `targets`: (wall seconds, output and usage of each process)."""
         before, start = len(lines_of(self.log)), time.monotonic()
         status = subprocess.run([sys.executable, ROOT / "tools/build_progress.py", f"build/report/{self.tree.name}",
                                  "-C", self.tree, "-j", str(self.jobs), *targets]).returncode
@@ -76,7 +76,7 @@ class Build:
                               text=True).stdout.splitlines()
 
     def headers(self):
-        """header → the objects whose compilation read it."""
+        """header → the objects whose compilations read it."""
         readers, made = collections.defaultdict(set), None
         for line in self.ninja("-t", "deps"):
             if line.startswith("    "):
@@ -102,7 +102,7 @@ def folder_of(made):
 
 
 def files_of(build, made):
-    """The sources of an object: those of a batch, or the one."""
+    """The sources of an object: those of its batch, or a single one."""
     path = build.tree / made.removesuffix(".o")
     if "/Unity/" not in made:
         inner = re.sub(r"^.*?\.dir/", "", made).removesuffix(".o")
@@ -112,7 +112,7 @@ def files_of(build, made):
 
 
 def is_named(path, named):
-    """Whether it is a header that a source of ours names, or may name."""
+    """Whether a header is one that our sources include, or may include, directly."""
     if path.startswith(f"{ROOT}/"):
         return path.endswith((".hpp", ".h"))
     return any(path.endswith("/" + name) for name in named)
@@ -149,7 +149,7 @@ def header_costs(build):
 
 
 def programs_of(build, used):
-    """[(program, seconds of all that it is linked from, seconds of its link)], the heaviest first."""
+    """[(program, seconds of all its objects, seconds of its link)], the heaviest first."""
     found = []
     for made, link in used.items():
         if made.endswith((".o", ".a")):

@@ -1,15 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Names of a file's own that another file of its library has, too, and names of functions that std has as well.
+"""Finds names local to a file that another file of the same library also defines, and function names that
+clash with std's.
 
-The files of a library are compiled in batches (cmake/Berth.cmake, berth_unite), across its rooms, where what
-stands in one file's unnamed namespace is seen by the next. Which files share a batch changes with every new
-file, so such a name has to be the library's only one. Functions may share a name if their parameters differ by
-more than the kind of string. Aliases may if they are the same.
+The files of a library are compiled in batches (cmake/Berth.cmake, berth_unite), across its rooms. In a batch,
+a file sees the names in the unnamed namespaces of the files before it. Each new file changes the batches, so
+such a name must be unique in the library. Functions may share a name if their parameters differ by more than
+the kind of string. Aliases may share a name if they are the same.
 
-A function of ours that takes a std::string by its name alone is called beside those of std that take anything
-(argument-dependent lookup), and which of the two is meant changes with what a header brings: 'quoted' was
-<iomanip>'s from g++ 14 on.
+A call of our function with a std::string also considers std's functions that accept any argument
+(argument-dependent lookup), so which one is called depends on the included headers: from g++ 14 on 'quoted'
+was <iomanip>'s.
 """
 
 import collections
@@ -20,9 +21,9 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# ctags passes over a constant whose value has braces: size_t{16} << 20.
+# ctags skips a constant with braces in its value: size_t{16} << 20.
 CONSTANT = re.compile(r"^constexpr [^=;({]*?\b(k[A-Z]\w*)(?:\[\w*\])? ?[={]", re.MULTILINE)
-# Templates of std that take whatever they are given, and how many of it.
+# Templates of std that accept any arguments, and their number of arguments.
 OF_STD = {"quoted": (1, 3), "empty": (1, 1), "size": (1, 1), "ssize": (1, 1), "data": (1, 1), "begin": (1, 1),
           "end": (1, 1), "rbegin": (1, 1), "rend": (1, 1), "next": (1, 2), "prev": (1, 2), "advance": (2, 2),
           "distance": (2, 2), "swap": (2, 2), "exchange": (2, 2), "move": (1, 1), "forward": (1, 1), "ref": (1, 1),
@@ -36,8 +37,8 @@ KINDS = {"function", "variable", "struct", "class", "enum", "union", "typedef"}
 
 
 def parameters(signature):
-    """'(const std::string& path, int count = 0)' → [('text',), ('text', 'int')]: the types of each call
-    that is possible, all strings being one."""
+    """'(const std::string& path, int count = 0)' → [('text',), ('text', 'int')]: the types of each possible
+    call; all kinds of string count as one."""
     inner = signature.partition("(")[2].rpartition(")")[0]
     types, depth, start = [], 0, 0
     for at, letter in enumerate(inner + ","):
@@ -56,7 +57,8 @@ def parameters(signature):
 
 
 def own_names(sources):
-    """name → {file: {(kind, what tells it from others of this name)}} of the sources' unnamed namespaces."""
+    """name → {file: {(kind, what distinguishes it from others of this name)}} for the unnamed namespaces of
+    the sources."""
     if len(sources) < 2:
         return {}
     ctags = subprocess.run(
@@ -94,7 +96,7 @@ def clashes(names):
 
 
 def taken_by_std(sources):
-    """(file, name) of functions whose calls find one of std that takes their arguments."""
+    """(file, name) of functions for which a call may find one of std that accepts the same arguments."""
     ctags = subprocess.run(
         ["ctags", "--options=NONE", "--output-format=json", "--languages=C++", "--kinds-C++=fp", "--fields=+SKs",
          "-f", "-", *sources], check=True, capture_output=True, text=True)
@@ -109,7 +111,7 @@ def taken_by_std(sources):
 
 
 def batched():
-    """The sources that are compiled in batches: of each library, with its rooms, and of its unit test."""
+    """The sources that are compiled in batches: for each library, with its rooms, and for its unit test."""
     libraries = collections.defaultdict(list)
     for top in (ROOT / "src", ROOT / "tests/unit"):
         for path in sorted(top.rglob("*.cpp")):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What docs/docker-compat.md says of single lines, made of the data that the tests replay."""
+"""The parts of docs/docker-compat.md about single command lines, generated from the data that the tests
+replay."""
 
 import collections
 import itertools
@@ -8,7 +9,7 @@ import tomllib
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "tests/data"
 NOT_MENDED = "BUG: "
-SHOWN = 3  # lines of one difference
+SHOWN = 3  # example lines for each difference
 
 
 def documents(folder):
@@ -17,15 +18,15 @@ def documents(folder):
 
 
 def code(line):
-    """A line of a shell, or several that are one case, in a table's cell."""
+    """A shell line, or several lines of one case, as a table cell."""
     text = "; ".join([line] if isinstance(line, str) else line)
     text = " ".join(text.split()).replace("|", "\\|")
     return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
 def differences():
-    """{what differs: lines} of the lines that are compared with Docker's, in the order of the data; and
-    how many lines are compared."""
+    """{difference: lines} for the lines that are compared with Docker's, in the order of the data; and the
+    number of lines compared."""
     found, count = collections.defaultdict(list), 0
     for _, document in documents("docker_lines"):
         for group in document.values():
@@ -49,7 +50,7 @@ def table_of_differences():
 
 
 def table_of_typed_lines():
-    """What becomes of lines that people type for other programs too."""
+    """The outcome of lines that people type for other programs too."""
     counts = collections.defaultdict(collections.Counter)
     for _, document in documents("typed_lines"):
         for typed in document["typed"]:

@@ -1,17 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Reads ctest's output on stdin and passes it on; before its summary come tables.
+"""Reads ctest's output on stdin and passes it on; inserts tables before its summary.
 
 usage: ctest … --output-junit FILE | ctest_report.py FILE GTEST_DIRECTORY TIMES_DIRECTORY ALLOWED_SKIPS
 
-The tables are the slowest entries, with the processor time of those written in Python; their slowest
-tests; the fixtures that took longest, all their set-ups together (from TIMES_DIRECTORY, which
-tests/support/times.py wrote); and the skipped tests with their reason: ctest's own, and those of
-GoogleTest programs, each of which is one entry of ctest and has left FILE.xml in GTEST_DIRECTORY. All
-times go into JSON beside FILE, too. A skip that no line of
-ALLOWED_SKIPS allows makes the run fail. A line is 'PATTERN: REASON', both shell patterns; '#'
-starts a comment. Tests written in Python check their own skips against the same file
-(tests/integration/conftest.py), because ctest sees a whole file as one test.
+The tables list the slowest entries, with the processor time of those written in Python; their slowest tests;
+the slowest fixtures, with all their set-ups summed (from TIMES_DIRECTORY, written by tests/support/times.py);
+and the skipped tests with their reasons: ctest's own, and those of GoogleTest programs, which are one ctest
+entry each and write FILE.xml to GTEST_DIRECTORY. All times are also written as JSON beside FILE. A skip that
+no line of ALLOWED_SKIPS permits fails the run. A line is 'PATTERN: REASON', both shell patterns; '#' starts a
+comment. Tests written in Python check their own skips against the same file (tests/integration/conftest.py),
+because ctest sees a whole file as one test.
 """
 
 import collections
@@ -27,7 +26,7 @@ SUMMARY = re.compile(r"^\d+% tests passed")
 
 
 def read_allowed(path):
-    """[(name pattern, reason pattern)] of an allowed-skips file."""
+    """[(name pattern, reason pattern)] from an allowed-skips file."""
     allowed = []
     with open(path, encoding="utf-8") as lines:
         for line in lines:
@@ -43,7 +42,7 @@ def is_allowed(allowed, name, reason):
 
 
 def skips_of_programs(directory):
-    """[(name, reason)] of what GoogleTest programs skipped, from the reports that they wrote."""
+    """[(name, reason)] of the tests that GoogleTest programs skipped, from their reports."""
     skips = []
     for report in sorted(pathlib.Path(directory).glob("*.xml")):
         for case in ElementTree.parse(report).getroot().iter("testcase"):
@@ -56,8 +55,8 @@ def skips_of_programs(directory):
 
 
 def skips_of_ctest(cases):
-    """[(name, reason)] of the entries that ctest did not run (disabled, or not built), and of those that had nothing
-    to do and printed a line 'Reason: …'."""
+    """[(name, reason)] of the entries that ctest did not run (disabled, or not built), and of those that did
+    nothing and printed a line 'Reason: …'."""
     found = []
     for case in cases:
         for skip in case.findall("skipped") if case.get("status") in ("notrun", "disabled") else ():
@@ -67,13 +66,13 @@ def skips_of_ctest(cases):
 
 
 def read_times(directory):
-    """What the sessions of pytest left: [line]."""
+    """The lines that pytest sessions wrote: [line]."""
     return [json.loads(line) for path in sorted(pathlib.Path(directory).glob("*.jsonl"))
             for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def facts_of(cases, times):
-    """Entries, tests and fixtures with their seconds, the slowest of each first."""
+    """Entries, tests and fixtures with their seconds, each list slowest first."""
     cpu = {line["session"]: line["cpu"] for line in times if "session" in line}
     entries = []
     for case in cases:

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The main job from end to end: an image out of Debian's own packages, a registry on loopback,
-push, pull, and a container with GPUs, as root and as an ordinary user.
+"""The main use from end to end: an image built from Debian's packages, a registry on loopback, push, pull,
+and a container with GPUs, as root and as an ordinary user.
 
 usage: ./dev demo
 
-With an NVIDIA driver on this machine that driver is used; without one a synthetic driver tree of
-8 GPUs, and the first line says so. Everything it made is gone afterwards.
+Uses the NVIDIA driver of this machine; without one a synthetic driver tree of 8 GPUs, which the first line
+then reports. Removes everything that it created.
 """
 
 import argparse
@@ -25,14 +25,14 @@ sys.path.insert(0, str(TESTS))
 
 from support import leftovers, registry, scratch, users  # noqa: E402
 
-# Of 'bash', 'ls', 'grep' and 'ldconfig -p', and what names users.
+# For 'bash', 'ls', 'grep' and 'ldconfig -p', and the user names.
 PACKAGES = ["base-files", "base-passwd", "bash", "coreutils", "grep", "libc-bin"]
 IMAGE = "demo/debian-small:latest"
 LOOK = "set -e; id; ls -d /dev/nvidia*; ldconfig -p | grep libcuda.so"
 
 
 class Steps:
-    """Prints what is done, what it printed, and what it took."""
+    """Prints each step, its output and its duration."""
 
     def __init__(self):
         self.taken = []
@@ -52,7 +52,7 @@ class Steps:
 
 
 def run(argv, show=True, **options):
-    """Runs to the end and shows the output; a failure ends the demo with what was said."""
+    """Runs a command to its end and shows its output; a failure ends the demo with that output."""
     argv = [str(arg) for arg in argv]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, check=False, **options)
@@ -65,7 +65,7 @@ def run(argv, show=True, **options):
 
 
 def with_dependencies(names):
-    """`names` and the installed packages that they need: libraries have another name in each release."""
+    """`names` and their installed dependencies: library packages have different names in each release."""
     found, pending = set(), list(names)
     while pending:
         name = pending.pop()
@@ -78,19 +78,19 @@ def with_dependencies(names):
 
 
 def download(work):
-    """The .deb files of PACKAGES with what they need, by apt, without installing any."""
+    """Downloads the .deb files of PACKAGES and their dependencies with apt, without installing them."""
     packages = work / "packages"
     packages.mkdir()
     options = ["-o", "APT::Sandbox::User=root"]
     fetch = ["apt-get", *options, "-q", "download", *with_dependencies(PACKAGES)]
     if subprocess.run(fetch, capture_output=True, check=False, cwd=packages).returncode != 0:
-        run(["apt-get", "-q", "update"], show=False)  # the lists are missing or too old
+        run(["apt-get", "-q", "update"], show=False)  # the package lists are missing or too old
         run(fetch, show=False, cwd=packages)
     return sorted(packages.glob("*.deb"))
 
 
 def make_root(work):
-    """A Debian root of a few packages: unpacked, with the users that base-passwd lists."""
+    """Makes a small Debian root: unpacked packages, with the users that base-passwd lists."""
     root = work / "rootfs"
     root.mkdir()
     for package in download(work):
@@ -103,7 +103,7 @@ def make_root(work):
 
 
 def push_image(root, work, address):
-    """Packs the root by umoci and sends it to the registry by skopeo."""
+    """Packs the root with umoci and copies it to the registry with skopeo."""
     layout = work / "layout"
     bundle = work / "bundle"
     run(["umoci", "init", "--layout", layout], show=False)
@@ -119,8 +119,8 @@ def push_image(root, work, address):
 
 
 def driver(work, programs):
-    """(what to say, global flags of berth): the machine's driver, or a tree of our own, with the
-    NVML that answers from a file where it was built."""
+    """(a description, global flags of berth): for the machine's driver, or for a synthetic tree, with the
+    stub NVML that reads a file if it was built."""
     version = pathlib.Path("/proc/driver/nvidia/version")
     if version.exists():
         return f"NVIDIA driver of this machine: {version.read_text().splitlines()[0]}", []
@@ -133,7 +133,7 @@ def driver(work, programs):
 
 
 def show(steps, account, programs, flags, image):
-    """Pull, gpu list and run, as this user, in a store of its own."""
+    """Pull, gpu list and run, as this user, with a separate store."""
     berth = [programs / "berth", "--root", account.home / "store", "--state",
              account.home / "state", *flags]
     who = "root" if account.kind == "root" else f"an ordinary user ({account.name})"
@@ -178,7 +178,7 @@ def main():
     with scratch.directory("berth-demo") as work:
         before = leftovers.snapshot(work, set())
         try:
-            # Where every user can reach them: the checkout may lie in somebody's home.
+            # In a place that every user can reach: the checkout may be in a home directory.
             copied = work / "bin"
             shutil.copytree(programs, copied, ignore=lambda _, names: [
                 name for name in names if not name.startswith("berth")])

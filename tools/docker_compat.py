@@ -1,17 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The table of docs/docker-compat.md against the --help of docker and of berth.
+"""Compares the table of docs/docker-compat.md with the --help of docker and of berth.
 
-    tools/docker_compat.py BERTH            rewrite the table; words in it are kept
-    tools/docker_compat.py --check BERTH    one line for everything that is not true
+    tools/docker_compat.py BERTH            rewrites the table; keeps its texts
+    tools/docker_compat.py --check BERTH    prints one line for each wrong entry
 
-Docker is Debian's /usr/bin/docker, asked without a daemon. A verb or flag is 'same', 'differs' or
-'absent'. How one differs is said in the document and kept; why one is absent is what berth answers
-to whoever types it. Rewriting adds rows for what is new in Docker, and turns 'absent' into 'same'
-where berth has learned it: read the difference.
+Docker is Debian's /usr/bin/docker, run without a daemon. A verb or flag is 'same', 'differs' or 'absent'. The
+document describes a difference, and rewriting keeps that text; the reason for an absence is berth's own
+answer to that verb or flag. Rewriting adds rows for new verbs and flags of Docker, and turns 'absent' into
+'same' if berth now has it: review the diff.
 
-The lists below the table are what tests/data holds: the lines whose outcome differs from Docker's
-(docker_lines), and what people type for Docker and other tools (typed_lines).
+The lists below the table come from tests/data: lines with another outcome than Docker's (docker_lines),
+and lines that people type for Docker and other tools (typed_lines).
 """
 
 import dataclasses
@@ -31,10 +31,10 @@ BEGIN, END = "<!-- verbs: tools/docker_compat.py -->", "<!-- end of verbs -->"
 LINES, LINES_END = "<!-- lines: tests/data -->", "<!-- end of lines -->"
 NOT_YET = "not yet"
 GROUPS = ("container", "image", "volume", "network", "system", "builder")
-# What people type without a group, where the name differs from the one in the group.
+# Short verbs with another name than in their group.
 SHORT = {"container ls": "ps", "image ls": "images", "image rm": "rmi"}
 STATES = ("same", "differs", "absent")
-# What berth prints for a flag or a verb that it does not have, and knows why.
+# Berth's answer to a flag or a verb that it knowingly lacks.
 REFUSAL = re.compile(r"^berth: (?:unknown flag '[^']*'|berth has no verb '[^']*')(?:: (?P<why>.*?))?"
                      r"(?:; try: (?P<here>.*))?$")
 
@@ -61,7 +61,7 @@ def flags_of(text):
 
 
 def verbs_of(text, title):
-    """The words below a title of a help, up to the next blank line."""
+    """The first words of the lines below a title in a help text, up to the next blank line."""
     part = text.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
     return [match.group(1) for match in map(VERB.match, part.splitlines()) if match]
 
@@ -96,14 +96,14 @@ class Section:
 # ---- docker -------------------------------------------------------------------------------------
 
 def docker_release():
-    """"20.10.24+dfsg1", or None where there is no docker of Debian's."""
+    """"20.10.24+dfsg1", or None without Debian's docker."""
     text = output(DOCKER, "--version") if os.path.exists(DOCKER) else None
     match = re.match(r"Docker version ([^,]+)", text or "")
     return match.group(1) if match else None
 
 
 def docker_names():
-    """Every verb that the table is about, with its aliases."""
+    """All verbs in the table, with their aliases."""
     top = output(DOCKER, "--help")
     names = verbs_of(top, "Commands")
     for group in GROUPS:
@@ -116,7 +116,7 @@ def docker_names():
 
 @functools.cache
 def docker_sections():
-    """One section for the names that are one command."""
+    """One section for all names of one command."""
     found = {}
     for name in docker_names():
         flags = flags_of(output(DOCKER, *name.split(), "--help"))
@@ -146,7 +146,7 @@ def docker_sections():
 # ---- berth --------------------------------------------------------------------------------------
 
 def berth_flags(berth, name):
-    """{long name: letter}, or None where berth has no such verb."""
+    """{long name: letter}, or None if berth has no such verb."""
     text = output(berth, *name.split(), "--help")
     if text is None or not any(line.startswith("Usage:") for line in text.splitlines()):
         return None
@@ -154,7 +154,7 @@ def berth_flags(berth, name):
 
 
 def refusal(berth, *words):
-    """"WHY; HERE" as berth says it to who types these words, '' where it does not know."""
+    """"WHY; HERE" from berth's answer to these words, '' if it does not know them."""
     environment = {**os.environ, "COLUMNS": "200"}
     done = subprocess.run([berth, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           check=False, env=environment, timeout=30)
@@ -182,7 +182,7 @@ def read():
 
 
 def written_lines():
-    """What stands in the document between the marks of lines."""
+    """The lists in the document, between their marks."""
     text = DOCUMENT.read_text(encoding="utf-8")
     return text.partition(f"{LINES}\n\n")[2].partition(f"\n{LINES_END}")[0]
 
@@ -203,8 +203,8 @@ def write(sections):
 
 
 def renewed_flag(old, letter, mine, name, why):
-    """The row of a flag of docker's: what was said is kept while it can be true. `why`: berth's answer
-    to who types the flag."""
+    """The row of one of docker's flags; keeps its text as long as it can be true. `why`: berth's answer to
+    the flag."""
     if mine is None or name not in mine:
         return Flag(letter, "absent", why() or NOT_YET)
     if letter and mine[name] != letter:
@@ -236,7 +236,7 @@ def renew(berth):
 
 
 def faults(berth):
-    """A line for everything in the table that is not true, and for all that is missing."""
+    """One line for each wrong entry in the table, and for each missing one."""
     known = read()
     by_name = {name: section for section in known.values() for name in section.names}
     for names, flags in docker_sections().values():
@@ -252,8 +252,7 @@ def faults(berth):
 
 
 def reason_faults(section, refused):
-    """A line for each verb and flag whose reason is not the one that berth gives. `refused`: words ->
-    reason."""
+    """One line for each verb and flag with another reason than berth's answer. `refused`: words -> reason."""
     verb = section.names[0].split()
     if section.state == "absent":
         answers = {section.names[0]: (section.words, refused(*verb))}
@@ -276,7 +275,7 @@ def verb_faults(name, section, flags, mine):
         if mine is not None:
             yield f"{name}: absent in the table, but berth has it"
         if section.words != NOT_YET:
-            return  # one reason for all of it
+            return  # one reason for the whole section
     elif mine is None:
         yield f"{name}: {section.state} in the table, but berth does not have it"
         return

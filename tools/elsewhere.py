@@ -1,19 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs a command in this project's tree on a machine with another Debian: a root file system of that suite
-with /proc, /sys, /dev, cgroups, the network and the loopback of this machine. Its packages come by this
+with /proc, /sys, /dev, cgroups, the network and the loopback of this machine. Its packages come from this
 machine's apt sources.
 
 usage: elsewhere.py SUITE [COMMAND [ARGUMENT…]]          a shell unless told
        elsewhere.py --bare [--suite SUITE] COMMAND [ARGUMENT…]
 
-Without --bare the root file system is kept in the tests' cache with what was installed there, and made again
-once it is a week old; the tree is a copy of this one (tracked files, and those that git does not ignore), in
-/srv/berth, where what was built there before still lies. Ends with the versions of the peers that are
-installed there.
+Without --bare the root file system is kept in the tests' cache, with all installed packages, and made again
+after a week; the tree is a copy of this one (tracked files, and those that git does not ignore) in
+/srv/berth, which keeps earlier build results. Prints the versions of the installed peers at the end.
 
-With --bare it is a fresh clone of what is committed, on a machine with Debian's base and git alone, with an
-empty compiler cache; nothing stays. SUITE is bookworm unless told.
+With --bare it is a fresh clone of the commit, on a machine with only Debian's base and git, with an empty
+compiler cache; nothing is kept. The default SUITE is bookworm.
 """
 
 import argparse
@@ -37,7 +36,7 @@ from support import debian, kept  # noqa: E402
 BASE = ("ca-certificates", "git")
 DAYS = 7
 TREE = "srv/berth"  # not below /root, which ordinary users may not enter
-# Whose versions matter to what the tests see: name, packages (the first that is installed counts).
+# Programs with versions that matter to the tests: name, packages (the first installed one counts).
 PEERS = (
     ("g++", "g++"), ("clang", "clang"), ("CMake", "cmake"), ("fmt", "libfmt-dev"), ("Boost", "libboost-dev"),
     ("curl", "libcurl4-openssl-dev"), ("glibc", "libc6"), ("Python", "python3"),
@@ -46,8 +45,8 @@ PEERS = (
     ("slirp4netns", "slirp4netns"), ("nftables", "nftables"), ("Slurm", "slurmctld"),
     ("Open MPI", "openmpi-bin"), ("PMIx", "libpmix2t64 libpmix2"), ("MPICH", "mpich"),
 )
-# In a mount namespace that ends with the command, as do the processes. A chroot would not do: containers
-# begin by making '/' private, which is a mount on every machine.
+# A mount namespace, which ends with the command and its processes. A chroot would not do: containers first
+# make '/' private, which requires a mount point.
 ENTER = """
 set -e
 mount --make-rprivate /
@@ -73,7 +72,8 @@ def run(*argv, **options):
 
 
 def enter(root, home, tree, command):
-    """The command's exit status. `home` is a directory for /root, or None; `tree` where it starts."""
+    """Returns the command's exit status. `home`: a directory for /root, or None; `tree`: the working
+    directory."""
     for name in ("resolv.conf", "hosts"):
         shutil.copy(f"/etc/{name}", root / "etc" / name)
     return subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc",
@@ -101,7 +101,7 @@ def bare(suite, command):
 # ---- the kept ones ------------------------------------------------------------------------------
 
 def renew_root(place, suite):
-    """place/root as it shall be: made, or made again where it is too old. What was compiled is kept, in place/home."""
+    """Makes place/root, again if it is too old. Keeps build results, in place/home."""
     root, made = place / "root", place / "made"
     if made.exists() and time.time() - made.stat().st_mtime < DAYS * 86400:
         return
@@ -119,14 +119,14 @@ def git(*argv, cwd=ROOT):
 
 
 def files_of(tree):
-    """What git tracks or would track."""
+    """The files that git tracks, or would track."""
     listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", cwd=tree)
     return {name for name in listed.split("\0") if name and os.path.lexists(tree / name)}
 
 
 def copy_tree(to):
-    """Makes `to` a checkout of this commit whose files are those here. Files that are the same stay as they are,
-    so that what was built from them is not built again."""
+    """Makes `to` a checkout of this commit with the files of this tree. Leaves equal files untouched, so that
+    their build results stay valid."""
     if not (to / ".git").exists():
         run("git", "-c", "safe.directory=*", "clone", "--quiet", "--no-hardlinks", "--no-checkout", ROOT, to)
     git("fetch", "--quiet", str(ROOT), "HEAD", cwd=to)

@@ -1,13 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Headers of the standard library that come by chance.
+"""Finds headers of the standard library that are included only by chance.
 
 usage: includes.py [--fix]
 
-A file has to include what it uses of the standard library, itself or by a header of ours: which of its own
-headers another header of the library brings differs from release to release, and so does what headers of
-other libraries bring. Also says where a private header of a library is included. With --fix the missing
-lines are added, for clang-format to sort.
+A file must include the standard headers that it uses, directly or through our own headers: which standard
+headers another library header includes differs between releases. Also reports includes of private headers of
+a library. With --fix adds the missing lines; clang-format sorts them.
 """
 
 import pathlib
@@ -19,7 +18,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]', re.M)
 NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.S)
 PRIVATE = re.compile(r"(^|/)(bits|impl|detail|details|internal|private)/")
 
-# Header: the names behind std:: that it has. Of several headers in one key any will do; the first is added.
+# Header: its names in std::. For several headers in one key any will do; --fix adds the first.
 STANDARD = {
     "algorithm": "adjacent_find all_of any_of binary_search clamp copy copy_if copy_n count count_if equal "
                  "equal_range fill fill_n find find_if find_if_not for_each generate includes is_sorted "
@@ -88,7 +87,7 @@ STANDARD = {
                    "remove_cvref_t remove_reference_t true_type type_identity underlying_type_t",
     "unordered_map": "unordered_map",
     "unordered_set": "unordered_set",
-    # A pair, a move and a swap come with every container, whoever made the library.
+    # Every container header provides pair, move and swap, in all implementations.
     "utility algorithm array deque functional list map memory optional set span string string_view thread tuple "
     "unordered_map unordered_set variant vector": "forward move pair swap",
     "utility": "as_const cmp_less declval exchange in_place in_place_index in_range index_sequence integer_sequence "
@@ -108,7 +107,7 @@ SAME = {"stdint.h": "cstdint", "string.h": "cstring", "stdio.h": "cstdio", "stdl
 
 
 class Tree:
-    """The sources, and what each brings."""
+    """The sources, and the headers that each includes."""
 
     def __init__(self):
         self.texts, self.brought = {}, {}
@@ -123,7 +122,7 @@ class Tree:
         return None
 
     def brings(self, path, through=frozenset()):
-        """The library headers that `path` includes, itself or by ours."""
+        """The library headers that `path` includes, directly or through ours."""
         if path in self.brought:
             return self.brought[path]
         found = set()
@@ -137,7 +136,7 @@ class Tree:
         return found
 
     def wants(self, path):
-        """(name, the headers that have it) of what the file uses and does not bring."""
+        """(name, the headers that have it) for each name that the file uses without an include."""
         code = NOT_CODE.sub(" ", self.texts[path])
         used = {(f"std::{name}", tuple(HEADERS[name])) for name in re.findall(r"\bstd::(\w+)", code) if name in HEADERS}
         for headers, pattern in OTHERS.items():
@@ -149,7 +148,7 @@ class Tree:
 
 
 def add(text, headers):
-    """The text with lines for them where its other library headers are, else below the first header."""
+    """The text with lines for them among its other library headers, else after the first header."""
     lines = "".join(f"#include <{header}>\n" for header in headers)
     first = re.search(r"^#include <[a-z_]+>\n", text, re.M) or re.search(r"^#include <", text, re.M)
     if first:

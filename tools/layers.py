@@ -1,14 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The layers of src/: which folder may include which. Fails on any other '#include "x/…"', on a
-circle of includes, on a system call outside src/sys, on a mode, owner, time or attribute that is
-set by name, on a file of a root that is opened before it is looked at, and on errno beside the
-text of its error.
+"""The layers of src/: which folder may include which. Fails on any other '#include "x/…"', on an include
+cycle, on a system call outside src/sys, on a mode, owner, time or attribute that is set by path, on a file of
+a container's root that is opened before its type is checked, and on errno read in the same call that builds
+the error's text.
 
-X.hpp and X.cpp are a pair, and no pair includes another one that includes it, by whatever way.
+X.hpp and X.cpp are a pair; pairs must not include each other, directly or indirectly.
 
-Also prints how many lines the privileged program, berth-runtime, is made of, so that a review
-sees it grow.
+Also prints the number of lines of the privileged program, berth-runtime, so that a review sees it grow.
 """
 
 import pathlib
@@ -17,13 +16,13 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# Folder: what it may include besides itself. The order is the order of the build.
+# Folder: the others that it may include. In build order.
 LAYERS = {
     "base": "",
     "json": "base",
-    # YAML into JSON's values, with libyaml: never a part of the privileged program.
+    # Converts YAML to JSON's values, with libyaml: never in the privileged program.
     "yaml": "base json",
-    # The wrappers of system calls, in rooms: each may include those of its list, and none leads back.
+    # Wrappers of system calls, in rooms: each may include those in its list, without cycles.
     "sys/fd": "base",
     "sys/thread": "base",
     "sys/file": "base sys/fd sys/thread",
@@ -34,122 +33,122 @@ LAYERS = {
     "sys/mount": "base sys/fd sys/file sys/process sys/machine sys/user sys/net",
     "oci": "base json",
     "plan": "base oci",
-    # What berth-runtime and berth-scope say to each other.
+    # The messages between berth-runtime and berth-scope.
     "scope": "base json",
-    # Parses what an image holds; berth-runtime does so with the rights of the image's program alone.
+    # Parses contents of images; berth-runtime does so only with the privileges of the image's program.
     "scan": "base json",
-    # What Slurm's plugin, the first process of a step's container and the engine say to each other,
-    # and what users say of such a container: pure.
+    # The messages between Slurm's plugin, the first process of a step's container and the engine, and the
+    # users' options for such a container: pure.
     "slurm": "base",
-    # Whose MPI is which, and whether one may stand in for another: pure.
+    # Detects MPIs, and decides whether one may replace another: pure.
     "mpi": "base json scan",
-    # Slurm's plugin, in slurmstepd: nothing of ours is loaded there but this and two pure folders.
+    # Slurm's plugin, in slurmstepd: only this and two pure folders of ours are loaded there.
     "spank": "base slurm",
-    # berth-runtime's work, in rooms; "runtime" is what they serve, a file for each command.
+    # berth-runtime's work, in rooms; "runtime" has a file for each command and uses them.
     "runtime/mount": "base sys plan",
     "runtime/cgroup": "base json sys oci plan scope runtime/mount",
     "runtime/seccomp": "base sys oci",
-    # What is known of a container between two calls, and what is outside of it: hooks, maps of ids, interfaces.
+    # A container's state between two calls, and its surroundings: hooks, id maps, interfaces.
     "runtime/state": "base json sys oci plan scan runtime/cgroup",
     # The container's first process, up to the image's program.
     "runtime/child": "base json sys oci plan scan slurm/hold.hpp runtime/mount runtime/cgroup runtime/seccomp "
                      "runtime/state",
     "runtime": "base json sys oci plan runtime/mount runtime/cgroup runtime/state runtime/child",
     "runtime/checkpoint": "base json sys plan runtime/mount runtime/cgroup runtime/state runtime/child runtime",
-    # What was found in the files of an image.
+    # Findings in the files of an image.
     "facts": "base json scan",
-    # Instructions of programs, with a disassembler: of the program that unpacks alone.
+    # Instructions in programs, by a disassembler: only for the program that unpacks.
     "facts/code": "base json scan facts",
-    # What the site decides: the struct and its JSON, which berth-runtime reads too.
+    # The site's policy: the struct and its JSON, which berth-runtime reads too.
     "policy": "base json sys",
-    # What people write: TOML, which berth-runtime never reads.
+    # The files that administrators write: TOML, which berth-runtime never reads.
     "policy/site": "base json policy",
-    # The site's rules for a container that another engine has configured; pure.
+    # The site's rules for containers that another engine has configured; pure.
     "policy/amend": "base json oci policy",
-    # CSCS's environment definition files: TOML, read and laid over each other; pure.
+    # CSCS's environment definition files: TOML, parsed and merged; pure.
     "edf": "base json policy/site",
-    # What a machine has, as plain structs, and whether what was found is still true.
+    # The GPUs of a machine, as plain structs, and whether a cached inventory is still valid.
     "gpu/inventory": "base json sys",
     "gpu/probe": "base json sys scan facts gpu/inventory",
-    # Pure: of the inventory it may see the structs alone.
+    # Pure: of the inventory it may see only the structs.
     "gpu/grant": "base json oci scan policy gpu/inventory/inventory.hpp",
-    # Who has which GPUs of this machine.
+    # Which container has which GPUs of this machine.
     "gpu/ledger": "base json sys gpu/grant gpu/inventory/inventory.hpp gpu/inventory/kfd.hpp",
-    # NVIDIA's MPS daemon: who computes through one, and what stays with it.
+    # NVIDIA's MPS daemon: the containers that use one, and the process that stays with it.
     "gpu/mps": "base json sys gpu/ledger gpu/probe/use.hpp",
-    # What was granted, laid out on this machine: placeholders, links, the loader's cache.
+    # Puts a grant on this machine: placeholders, links, the loader's cache.
     "gpu/place": "base json sys oci scan gpu/grant gpu/inventory/inventory.hpp",
-    # What CDI files mean, resolved: the form that berth-runtime reads.
+    # The resolved index of CDI files, which berth-runtime reads.
     "gpu/cdi_index": "base json sys oci",
-    # What a CDI file of ours makes another engine do in a container: our hook.
+    # The hook in our CDI files, which other engines run in a container.
     "gpu/cdi_hook": "base json sys oci scan",
-    # CDI files: reading, resolving and making them.
+    # Parses, resolves and generates CDI files.
     "gpu/cdi": "base json yaml sys oci scan policy gpu/cdi_index gpu/cdi_hook gpu/grant "
                "gpu/inventory/inventory.hpp",
-    # What berth-runtime does to the config of another engine's container.
+    # berth-runtime's changes to the config of another engine's container.
     "gpu/inject": "base json sys oci scan policy policy/amend gpu/inventory gpu/grant gpu/ledger gpu/place gpu/cdi_index",
-    # What a node has, of this machine or saved from another: the struct, and what follows from it.
+    # The profile of a node, this one or a saved one: the struct, and what follows from it.
     "node": "base json scan",
-    # Profiles in files: JSON, and TOML, which no program reads that need not.
+    # Profiles in files: JSON, and TOML, only for programs that need it.
     "node/file": "base json sys policy/site node",
-    # The profile of this machine.
+    # Gathers the profile of this machine.
     "node/gather": "base json sys scan gpu/inventory node",
     # Which entry of an index fits a node, and why: pure.
     "match": "base json oci scan facts node gpu/grant/requirement.hpp",
-    # Which variants of an image there are and how each is made, as people write it down: pure.
+    # The variants of an image and how each is built, as users write it in a file: pure.
     "bake": "base json yaml oci scan facts node match policy/site",
     "image": "base json sys oci facts match/verdict.hpp match/declared.hpp match/run_record.hpp "
              "node/profile.hpp",
-    # Images of the kernel's read-only file system: writes and reads them.
+    # Reads and writes images of the kernel's read-only file system EROFS.
     "erofs": "base sys",
-    # Shows one through FUSE: a program of its own.
+    # Serves one through FUSE: a separate program.
     "erofs/serve": "base sys erofs",
-    # berth-transfer's work, in rooms; "transfer" is what they serve: pulling, pushing, publishing.
+    # berth-transfer's work, in rooms; "transfer" uses them: pulling, pushing, publishing.
     "transfer/work": "base sys image",
     "transfer/gzip": "base sys oci",
     "transfer/tar": "base sys transfer/work",
     "transfer/registry": "base json sys oci match image transfer/work",
-    # A layer's tar, unpacked into a directory or an EROFS image, and packed again.
+    # Unpacks a layer's tar into a directory or an EROFS image, and packs it again.
     "transfer/layer": "base sys oci facts facts/code image erofs transfer/work transfer/gzip transfer/tar "
                       "transfer/registry",
     "transfer/sign": "base json oci image transfer/work transfer/gzip transfer/registry",
-    # Images that go into files and come out of them: load, save, import, commit.
+    # Images to and from files: load, save, import, commit.
     "transfer/archive": "base json sys oci image transfer/work transfer/gzip transfer/tar transfer/registry "
                         "transfer/layer",
-    # What is done to layers that are in the store.
+    # Work on layers in the store.
     "transfer/store": "base sys facts image transfer/work transfer/layer",
     "transfer": "base json oci match image transfer/work transfer/registry transfer/layer transfer/sign "
                 "transfer/archive transfer/store",
-    # What a registry front is told.
+    # The configuration of a registry front.
     "hub/config": "base json oci facts node policy/site match",
-    # The registry front: HTTP is served here and nowhere else.
+    # The registry front: the only HTTP server.
     "hub": "base json sys oci facts node node/file match image transfer hub/config",
-    # What programs print when image and machine do not go together, and what it means: pure.
+    # Messages that programs print if image and machine do not fit, and their meaning: pure.
     "known_error": "base json",
-    # What containers have written: the formats, and who writes and reads the files.
+    # Containers' logs: the formats, writer and reader.
     "logs": "base json sys",
     # container.json, which the engine and the monitor write.
     "record": "base json sys",
-    # What happens on this machine, written down by whoever does it.
+    # The journal of events, which the engine and the monitors write.
     "events": "base json sys",
     "monitor": "base json sys record logs events",
-    # What berth and berth-network say to each other, and what either decides: pure.
+    # The messages between berth and berth-network, and the decisions of both: pure.
     "network": "base json",
-    # Bridges, rules and helpers of containers' networks: a program of its own.
+    # Bridges, rules and helpers of containers' networks: a separate program.
     "network/attach": "base json sys network",
     # System calls of a program without libc.
     "holder": "",
-    # What is wrong on this machine: facts gathered once, and pure checks over them.
+    # Problems of this machine: gathers facts once, and checks them in pure code.
     "doctor": "base json yaml sys oci policy policy/site gpu/inventory gpu/probe network",
-    # What berth does, in rooms: each may include those of its list, and none leads back.
+    # berth's use cases, in rooms: each may include those in its list, without cycles.
     "engine/context": "base json sys policy/site image gpu/grant gpu/inventory",
-    # What is asked for, and the texts that it is asked in.
+    # The request for a container, and the parsers for its flags.
     "engine/request": "base json sys oci plan mpi policy gpu/grant gpu/inventory image network engine/context",
     # The files of a container.
     "engine/state": "base json sys known_error record events engine/context engine/request",
-    # The store of images, and what goes to berth-transfer.
+    # The store of images, and requests to berth-transfer.
     "engine/image": "base json sys oci scan facts image engine/context engine/request engine/state",
-    # Containers that there are: their life, streams, volumes and roots.
+    # Existing containers: their life, streams, volumes and roots.
     "engine/container": "base json sys oci known_error record logs slurm network gpu/mps monitor/protocol.hpp "
                         "engine/context engine/request engine/state engine/image",
     "engine/network": "base json sys oci policy network engine/context engine/request engine/state engine/container",
@@ -161,44 +160,44 @@ LAYERS = {
     # The site's rules, and environment definition files.
     "engine/site": "base sys oci policy edf slurm image gpu/grant "
                    "engine/context engine/request engine/image engine/gpu engine/node",
-    # An image of a registry, where the site's rules and this node let it be used.
+    # Finds or pulls an image, if the site's rules and this node permit its use.
     "engine/pull": "base oci image record engine/context engine/request engine/image engine/container engine/node "
                    "engine/site",
-    # What a new container will be: resolved, then decided, and not yet made.
+    # What a new container will be: resolved, then decided, not created.
     "engine/decide": "base sys oci scan mpi policy edf known_error record node node/gather match image "
                     "gpu/inventory gpu/grant gpu/place engine/context engine/request engine/state engine/image "
                     "engine/container engine/network engine/gpu engine/node engine/site engine/pull",
-    # Making, starting and changing it.
+    # Creates, starts and changes a container.
     "engine/run": "base json sys oci plan record image monitor/protocol.hpp gpu/grant gpu/ledger engine/context "
                   "engine/request engine/state engine/image engine/container engine/network engine/gpu engine/site "
                   "engine/pull engine/decide",
-    # What lies in containers: copied, compared, saved.
+    # Files in containers: copied, compared, saved.
     "engine/files": "base sys scan image engine/context engine/state engine/image engine/container engine/gpu "
                     "engine/decide",
-    # What is said of containers, images and events.
+    # The documents and lists of containers, images and events.
     "engine/inspect": "base json sys oci events network engine/context engine/request engine/state engine/image "
                       "engine/container engine/network engine/gpu engine/files",
     "engine/build": "base json sys oci node/file match bake image engine/context engine/request engine/state "
                     "engine/image engine/node engine/site engine/decide",
     "engine/slurm": "base sys oci image slurm engine/context engine/request engine/state engine/image "
                     "engine/container engine/gpu engine/node engine/site engine/pull engine/decide engine/run engine/files",
-    # About the whole machine: its use, health, metrics, policy.
+    # The whole machine: usage, health, metrics, policy.
     "engine/system": "base json sys policy policy/site doctor image hub/config engine/context engine/state "
                      "engine/image engine/container engine/network engine/gpu engine/node engine/site engine/decide "
                      "engine/inspect engine/build",
     "cli/core": "base json",
-    # docker's --format: templates and the lists that are printed by them.
+    # docker's --format: templates and the lists printed with them.
     "cli/template": "base json cli/core",
-    # What verbs print: tables and texts. Of the verbs' own it sees what they all share.
+    # The output of verbs: tables and texts. Of the verbs' files it may see only the shared ones.
     "cli/berth/show": "base json facts known_error cli/core cli/template engine cli/berth/verb.hpp cli/berth/common.hpp",
     "cli/berth": "base json known_error cli/core cli/template engine cli/berth/show",
     "cli/oci": "base json cli/core oci plan runtime gpu/inject/inject.hpp",
 }
 
-# Folders that are cut into rooms: in the list of another folder they stand for all of these, too.
+# Folders with rooms: in the list of another folder they stand for all of their rooms, too.
 IN_ROOMS = ("sys", "runtime", "transfer", "engine", "cli/berth")
 
-# A program wires together what it is given: the folders that its link line may bring in.
+# The folders that each program's link line may bring in.
 PROGRAMS = {
     "berth": "base json sys oci plan scan facts mpi policy policy/site edf gpu/inventory gpu/probe gpu/grant "
              "gpu/ledger gpu/mps gpu/place gpu/cdi_index gpu/cdi_hook gpu/cdi node node/file node/gather match bake yaml "
@@ -222,7 +221,7 @@ PROGRAMS = {
     "berth-erofs": "base sys erofs erofs/serve",
 }
 
-# Looked for as '::name(', which is how all of src/ calls the system, and as 'syscall('.
+# Found as '::name(', which is how all of src/ calls the system, and as 'syscall('.
 SYSTEM_CALLS = set("""
     accept accept4 access bind capget capset chdir chmod chown chroot clone close close_range connect
     copy_file_range dup dup2 dup3 execve execveat faccessat fallocate fchdir fchmod fchmodat fchown
@@ -240,15 +239,15 @@ SYSTEM_CALLS = set("""
     wait4 waitid waitpid write writev
 """.split())
 
-# What somebody else may exchange between two calls (CWE-367) is changed through a handle alone:
-# fchmod, futimens, fsetxattr, …, and in HANDLES the calls that can take one in the place of a name.
+# Only a handle may be used to change a file that another process may exchange between two calls (CWE-367):
+# fchmod, futimens, fsetxattr, … HANDLES has the calls that accept a handle in place of a name.
 BY_NAME = set("""
     chmod chown fchmodat fchownat futimesat lchown lremovexattr lsetxattr lutimes removexattr
     setxattr utime utimensat utimes
 """.split())
 HANDLES = {"sys/file/mode.cpp": re.compile(r'\.get\(\), "",|AT_FDCWD, fd_path\(')}
 
-# File: the calls it still makes itself.
+# File: the system calls that it still makes itself.
 MAKES_CALLS = {
     "runtime/cgroup/maker.cpp": "write rmdir mkdir",
     "runtime/cgroup/files.cpp": "write openat fdopendir readdir",
@@ -256,7 +255,7 @@ MAKES_CALLS = {
     "runtime/launch.cpp": "getuid",
     "runtime/seccomp/seccomp.cpp": "syscall",  # seccomp(2)
     "runtime/cgroup/device_filter.cpp": "syscall",  # bpf(2)
-    # Without src/sys, which would come into slurmstepd with them.
+    # Without src/sys, which would otherwise be loaded into slurmstepd.
     "spank/board.cpp": "accept4 bind close getrandom listen pipe2 poll recv send setsockopt socket",
     "spank/cgroup.cpp": "close kill mkdir open opendir closedir readdir poll read rmdir write",
     "spank/join.cpp": "close fchdir fcntl fstat getuid pread prctl setns socketpair stat syscall",
@@ -275,7 +274,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 INCLUDE_ANYWHERE = re.compile(INCLUDE.pattern, re.MULTILINE)
 CALL = re.compile(r"(?:(?<![\w>:])::|\b(?=syscall\())(\w+)\(")
 BY_NAME_CXX = re.compile(r"\bfilesystem::(permissions|last_write_time)\(")
-# Up to the end of the statement: what a container's root holds may be a device (sys/file/regular.hpp).
+# Up to the end of the statement: a file in a container's root may be a device (sys/file/regular.hpp).
 OPEN_IN_ROOT = re.compile(r"\bopen_in_root\([^;]*")
 OPENS_ANYTHING = re.compile(r"\bO_(RDONLY|WRONLY|RDWR)\b(?![^;]*\bO_DIRECTORY\b)")
 LATE_ERRNO = re.compile(r"\bsys_error\(\s*errno\b")
@@ -296,13 +295,14 @@ def may_include(allowed, included):
 
 
 def with_rooms(names, reader=""):
-    """`names`, and the rooms of those that stand for all of theirs; within such a folder each room is named."""
+    """`names`, with the rooms of those that stand for all of theirs; inside such a folder each room is
+    named."""
     whole = [name for name in names if name in IN_ROOMS and not f"{reader}/".startswith(f"{name}/")]
     return [*names, *(layer for layer in LAYERS if any(layer.startswith(f"{name}/") for name in whole))]
 
 
 def allowed_in(source, folder):
-    """What a file may include: its layer's list, or for a main() its program's."""
+    """The files that a source may include: its layer's list, or for a main() its program's."""
     if folder == "bin":
         return with_rooms(PROGRAMS.get(pathlib.PurePosixPath(source).stem, "").split())
     return with_rooms([folder, *LAYERS[folder].split()], folder)
@@ -335,7 +335,7 @@ def check_calls(source, text):
 
 
 def check_main(source, text):
-    """With a standard stream closed the next file that is opened would be one."""
+    """With a standard stream closed, the next file that is opened would get its number."""
     links_sys = "sys" in PROGRAMS.get(pathlib.PurePosixPath(source).stem, "").split()
     body = re.search(r"^int main\(.*\{\n(.*)$", text, re.MULTILINE)
     if links_sys and body and "has_standard_streams(" not in body[1]:
@@ -343,7 +343,7 @@ def check_main(source, text):
 
 
 def check():
-    """One line for everything that is not as the tables say."""
+    """One line for each violation of the tables."""
     faults = []
     for source, path in sources():
         folder = folder_of(source)
@@ -374,7 +374,7 @@ def pairs():
 
 
 def circles(graph):
-    """The sets of nodes that lead to each other, the largest first (Tarjan 1972)."""
+    """The sets of nodes in a cycle, the largest first (Tarjan 1972)."""
     order, lowest, stack, found = {}, {}, [], []
 
     def visit(node):
@@ -405,7 +405,7 @@ def check_circles():
 
 
 def count_lines(program):
-    """{folder: lines} of all that a program links, its main() under 'bin'."""
+    """{folder: lines} of everything that a program links, its main() under 'bin'."""
     counted = {}
     linked = with_rooms(PROGRAMS[program].split())
     for source, path in sources():

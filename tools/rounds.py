@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs './dev test' several times, beside busy processes if asked, and lists which tests failed how often.
+"""Runs './dev test' several times, beside busy processes if requested, and lists which tests failed how
+often.
 
 usage: rounds.py ROUNDS LOAD [ARGUMENT OF ./dev test]…
 
-LOAD is a number of processes that do nothing but take processor time. The exit status is 0 if no round
-failed. Every round leaves its output in build/rounds/NUMBER.log.
+LOAD is a number of busy-loop processes. The exit status is 0 if no round failed. Each round's output is in
+build/rounds/NUMBER.log.
 """
 
 import collections
@@ -21,12 +22,12 @@ import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build/rounds"
-# Ends with its parent, however that ends.
+# Ends with its parent, even if that is killed.
 BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: sum(range(100000))"
 
 
 def failed_tests(since):
-    """Names of what failed since then: tests of pytest, of GoogleTest, and entries of ctest that are neither."""
+    """Names of failures since then: tests of pytest, of GoogleTest, and ctest entries that are neither."""
     failed = set()
     for path in (ROOT / "build/times").glob("*.jsonl"):
         for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
@@ -42,7 +43,7 @@ def failed_tests(since):
 
 
 def one_round(number, arguments):
-    """(exit status, names of what failed)"""
+    """(exit status, names of failures)"""
     since = time.time()
     with open(LOGS / f"{number}.log", "wb") as log:
         command = subprocess.Popen([ROOT / "dev", "test", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -53,7 +54,7 @@ def one_round(number, arguments):
                 sys.stdout.buffer.write(line)
                 sys.stdout.flush()
         finally:
-            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+            with contextlib.suppress(ProcessLookupError):  # it has ended already
                 os.killpg(command.pid, signal.SIGTERM)
     return command.wait(), failed_tests(since)
 

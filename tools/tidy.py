@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""clang-tidy over src/, remembering which files were clean.
+"""Runs clang-tidy on src/, and remembers which files were clean.
 
 usage: tidy.py BUILD_DIR [SECONDS]
 
-A file is checked again when it, a header of ours that it includes, or .clang-tidy changed. With
-SECONDS, no file is started after that time; those left are counted and not remembered as clean.
-Files of the latest commits come first, the others in a random order, so that runs that all begin
-without a memory still see every file in the end.
+Checks a file again if it, one of our headers that it includes, or .clang-tidy has changed. With SECONDS,
+starts no file after that time; the remaining files are counted and not remembered as clean. Files of the
+latest commits come first, the others in random order, so that runs without a memory check every file sooner
+or later.
 """
 
 import concurrent.futures

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the attack suite is made of: the runtime under attack, the host outside of its containers,
-and attackers that run beside and inside them."""
+"""The parts of the attack suite: the runtime under attack, the host outside of its containers, and attackers
+beside and inside them."""
 
 import contextlib
 import ctypes
@@ -31,17 +31,17 @@ ROUNDS = int(os.environ.get("BERTH_ATTACK_ROUNDS", "20"))
 
 
 class Broken(AssertionError):
-    """The attacker has what he wanted."""
+    """The attack succeeded."""
 
 
 def holds(condition, what):
-    """Fails the test when the attack succeeded; `what` says what the attacker got."""
+    """Fails the test if the attack succeeded; `what` is what the attacker got."""
     if not condition:
         raise Broken(what)
 
 
 def run_command(command, **options):
-    """Again when an attacker tries to open the program for writing at this very moment."""
+    """Runs a command; retries if an attacker has the program open for writing at that moment."""
     for _ in range(20):
         try:
             return subprocess.run(command, check=False, timeout=30, **options).returncode
@@ -60,11 +60,11 @@ class Done:
 
 
 class Target:
-    """A copy of the runtime's program, which an attack may overwrite, with a --root of its own."""
+    """A copy of the runtime's program, which an attack may overwrite, with a separate --root."""
 
     def __init__(self, program, directory, inside=()):
         self.program = program
-        self.inside = list(inside)  # the command that goes before every other
+        self.inside = list(inside)  # a command in front of all others
         self.directory = directory
         self.root = directory / "state"
         self.entered = False  # a container of the attack has run
@@ -79,7 +79,7 @@ class Target:
     def call(self, *words, **options):
         command = [*self.inside, *self.prefix, str(self.program), "--root", str(self.root), *words]
         options.setdefault("stdin", subprocess.DEVNULL)
-        # By files: whoever is left with a pipe in his hands would keep us waiting.
+        # To files: with a pipe, a process that keeps it open would make this wait.
         with tempfile.TemporaryFile("w+", dir=self.directory) as out, \
                 tempfile.TemporaryFile("w+", dir=self.directory) as err:
             code = run_command(command, stdout=out, stderr=err, **options)
@@ -88,7 +88,7 @@ class Target:
             return Done(code, out.read(), err.read())
 
     def run(self, bundle, **options):
-        """A whole container. Its program tells that it was there with a first line "in"."""
+        """Runs a container to its end. Its program reports that it ran with a first line "in"."""
         bundle.write()
         name = self.name()
         done = self.call("run", "--bundle", str(bundle.directory), name, **options)
@@ -117,7 +117,7 @@ class Target:
         return done
 
     def run_on_terminal(self, bundle):
-        """A container with a terminal that somebody else holds; ended by this."""
+        """Runs a container with a terminal whose master this process holds; then deletes it."""
         bundle.process["terminal"] = True
         path = self.directory / "tty"
         with socket.socket(socket.AF_UNIX) as console:
@@ -137,7 +137,7 @@ class Target:
 
     @staticmethod
     def _await_end(terminal, patience=5):
-        """The end of a terminal is an error of whoever reads from its master."""
+        """At the end of a terminal, a read from its master fails."""
         while select.select([terminal], [], [], patience)[0]:
             try:
                 os.read(terminal, 4096)
@@ -164,7 +164,7 @@ class Target:
             self.delete(name)
 
     def needs(self, bundle, what):
-        """The harmless twin of an attack has to run, or its refusal would say nothing."""
+        """The harmless variant of an attack must run; otherwise its refusal would prove nothing."""
         done = self.run(bundle)
         self.entered = False
         if done.code != 0:
@@ -173,7 +173,7 @@ class Target:
 
 def make_bundle(place, name):
     made = Bundle(place / name)
-    made.config["ociVersion"] = "1.0.2"  # which old runtimes take too
+    made.config["ociVersion"] = "1.0.2"  # which old runtimes accept too
     made.linux["cgroupsPath"] = f"/berth-attack-{place.name[-8:]}-{name}"
     for directory in ("proc", "sys", "dev"):
         (made.rootfs / directory).mkdir()
@@ -182,18 +182,18 @@ def make_bundle(place, name):
 
 @contextlib.contextmanager
 def view_of_cgroups(runtime, directory):
-    """The command that goes before `runtime` so that it accepts this machine's cgroups: nothing,
-    or an entry into a mount namespace in which hugetlb is a hierarchy of v1."""
+    """The command in front of `runtime` that makes it accept this machine's cgroups: empty, or one that
+    enters a mount namespace with hugetlb as a v1 hierarchy."""
     if "crun" not in runtime.name or not os.path.exists("/sys/fs/cgroup/unified"):
         yield []
         return
-    # Debian's crun refuses a hybrid hierarchy whose v2 half owns a controller.
+    # Debian's crun refuses a hybrid hierarchy with a controller in its v2 half.
     with mount_view.view(mount_view.CGROUPS, directory, "hugetlb") as command:
         yield command
 
 
 def may_trace(bundle):
-    """The attacker has CAP_SYS_PTRACE: nothing may depend on his not having it."""
+    """Gives the attacker CAP_SYS_PTRACE: no protection may depend on its absence."""
     for name, names in bundle.process["capabilities"].items():
         bundle.process["capabilities"][name] = [*names, "CAP_SYS_PTRACE"]
     return bundle
@@ -203,21 +203,21 @@ CORE_PATTERN = "/proc/sys/kernel/core_pattern"
 
 
 def watched_proc(*places):
-    """A script that says "writable" for each of `places` at which a procfs lies whose settings can
-    be opened for writing; it writes nothing."""
+    """A script that prints "writable" for each of `places` with a procfs whose settings can be opened for
+    writing; it writes nothing."""
     return (f"for d in {' '.join(places)}; do [ \"$(cat $d/1/comm 2>/dev/null)\" ] && "
             "(: >>$d/sys/kernel/core_pattern) 2>/dev/null && echo writable $d; done; true")
 
 
 def let_dev_be(bundle, keep=()):
-    """The image's own /dev stays in sight, but for the mounts at `keep`."""
+    """Keeps the image's own /dev visible, except for the mounts at `keep`."""
     mounts = bundle.config["mounts"]
     mounts[:] = [one for one in mounts
                  if not one["destination"].startswith("/dev") or one["destination"] in keep]
 
 
 def device_volume(place):
-    """A directory of the attacker's with what a runtime expects of a /dev."""
+    """A directory of the attacker with the entries that a runtime expects in /dev."""
     dev = place / "dev"
     for name in ("", "pts", "shm", "mqueue"):
         (dev / name).mkdir()
@@ -230,7 +230,7 @@ def device_volume(place):
 
 
 class Outside:
-    """A directory of the host that no container is given."""
+    """A directory of the host that is in no container."""
 
     SECRET = "the host's"
 
@@ -242,7 +242,7 @@ class Outside:
         self.seen = place / "mountinfo"
 
     def watch_mounts(self, bundle):
-        """Has a hook look at the mount table that the runtime works in, before it is left."""
+        """Adds a hook that records the mount table of the runtime's mount namespace, before the pivot."""
         script = f"cat /proc/self/mountinfo >>{self.seen}"
         hooks = bundle.config.setdefault("hooks", {}).setdefault("createContainer", [])
         hooks.append({"path": "/bin/sh", "args": ["sh", "-c", script]})
@@ -272,7 +272,7 @@ def give_tool(bundle, name):
 
 @contextlib.contextmanager
 def swapping(*pairs):
-    """Somebody outside exchanges the names of each pair for as long as this lasts."""
+    """An outside process exchanges the names of each pair until the end of the block."""
     with contextlib.ExitStack() as stack:
         for first, second in pairs:
             process = subprocess.Popen([tool("intruder"), "swap", first, second])
@@ -283,7 +283,7 @@ def swapping(*pairs):
 
 @contextlib.contextmanager
 def opened(path):
-    """events() → whether anybody has opened the file since. inotify(7)"""
+    """events() → whether any process has opened the file since. inotify(7)"""
     libc = ctypes.CDLL(None, use_errno=True)
     queue = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     in_open = 0x20
@@ -295,7 +295,7 @@ def opened(path):
 
 
 class Watcher:
-    """A container of the attacker's that looks at the processes around it until it is stopped."""
+    """A container of the attacker that inspects the processes around it until it is stopped."""
 
     def __init__(self, target, bundle, *words):
         self.target = target
@@ -352,14 +352,14 @@ def field(status, name):
 
 
 def give_file_capability(path, number):
-    """The file may inherit the capability and gives it to whoever can inherit it."""
+    """Sets an inheritable file capability: processes that hold it in their inheritable set gain it."""
     low = 1 << number
     value = struct.pack("<5I", 0x02000000, 0, low, 0, 0)
     os.setxattr(path, "security.capability", value)
 
 
 def make_gaining(bundle):
-    """An image with a program that an ordinary user gains CAP_NET_ADMIN by, if he can inherit."""
+    """An image with a program through which an ordinary user gains CAP_NET_ADMIN if it is inheritable."""
     program = bundle.rootfs / "gain/cat"
     program.parent.mkdir()
     shutil.copy2(bundle.rootfs / "bin/busybox", program)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engines that the benches start, each with its files below a directory of the bench."""
+"""The engines that the benches start, each with its files in a directory of the bench."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ def podman_cgroups():
 
 
 def remove_podman_cgroups(before):
-    """podman leaves its parent cgroups; the machine is to be as it was."""
+    """podman leaves its parent cgroups; restores the machine's state."""
     time.sleep(0.2)
     reap_orphans()
     for path in podman_cgroups() - before:
@@ -38,7 +38,7 @@ class Berth:
 
 
 class Podman:
-    # The hard limits of a machine without CAP_SYS_RESOURCE cannot be raised, so they are named.
+    # Without CAP_SYS_RESOURCE hard limits cannot be raised, so name the current ones.
     LIMITS = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"]
 
     def __init__(self, work):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The berth command line as one user runs it, with a store and run state of its own."""
+"""The berth command line for one user, with a separate store and run state."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ from support.registry import die_with_parent
 
 
 class Terminal:
-    """A program on a real terminal, and the person in front of it."""
+    """A program on a real terminal, and the user at it."""
 
     def __init__(self, argv, env, cwd, owner, rows=24, columns=80):
         self._master, slave = pty.openpty()
@@ -45,13 +45,13 @@ class Terminal:
             return False
         try:
             data = os.read(self._master, 65536)
-        except OSError:  # EIO: nobody holds the other side any more
+        except OSError:  # EIO: no process has the other side open
             data = b""
         self.output += data.decode(errors="replace")
         return bool(data)
 
     def expect(self, text, timeout=20):
-        """Reads until `text` shows up; returns what came before it and forgets both."""
+        """Reads until `text` appears; returns the output before it and drops both."""
         deadline = time.monotonic() + timeout
         while text not in self.output:
             if not self._read(deadline):
@@ -74,8 +74,8 @@ class Terminal:
 
 
 class Berth:
-    """`run`, `ok` and `fail` execute one command to its end; `spawn` and `terminal` return while
-    it runs, and are ended with the test."""
+    """`run`, `ok` and `fail` run one command to its end; `spawn` and `terminal` return while it runs, and the
+    test's end stops it."""
 
     def __init__(self, programs, account, directory):
         self.programs = pathlib.Path(programs)
@@ -103,13 +103,13 @@ class Berth:
                               preexec_fn=die_with_parent, **feed, **self._options(env))
 
     def ok(self, *args, **options):
-        """Standard output of a command that must succeed."""
+        """Returns the standard output of a command that must succeed."""
         done = self.run(*args, **options)
         assert done.returncode == 0, f"berth {args}: {done.returncode}: {done.stderr}{done.stdout}"
         return done.stdout
 
     def fail(self, *args, status=125, **options):
-        """The error line of a command that must end with `status` and say why on one line."""
+        """Returns the error line of a command that must end with `status` and one line of error."""
         done = self.run(*args, **options)
         assert done.returncode == status, f"berth {args}: {done.returncode}: {done.stderr}"
         lines = [line for line in done.stderr.splitlines() if line.startswith("berth: ")]

@@ -67,7 +67,7 @@ DEFAULT = {
 
 
 def make_root(directory: Path) -> Path:
-    """A root file system of busybox alone, without /proc, /dev and the like."""
+    """A root file system with only busybox, without /proc, /dev etc."""
     for name in ("bin", "etc", "tmp", "root"):
         (directory / name).mkdir(parents=True)
     shutil.copy(BUSYBOX, directory / "bin/busybox")
@@ -111,13 +111,13 @@ class Bundle:
 
 
 class Runtime:
-    """berth-runtime with a --root of its own. `prefix` comes before it: ("unshare", "-r")."""
+    """berth-runtime with a separate --root. `prefix` comes before it: ("unshare", "-r")."""
 
     def __init__(self, root: Path, prefix: tuple = ()):
         self.root = root
         self.prefix = list(prefix)
         self.program = str(PROGRAMS / "berth-runtime")
-        self.owner = None  # whose the state directory and all beside it is, where it is not ours
+        self.owner = None  # the owner of the state directory and everything beside it, if not this user
 
     def command(self, *words: str) -> list:
         if self.owner is not None:
@@ -136,13 +136,13 @@ class Runtime:
         return self.call("run", "--bundle", str(bundle.directory), *flags, name, **options)
 
     def out(self, bundle: Bundle, name: str = "c1", *flags: str, **options) -> str:
-        """What a run that ends well prints."""
+        """The output of a run that succeeds."""
         done = self.run(bundle, name, *flags, **options)
         assert (done.returncode, done.stderr) == (0, ""), done
         return done.stdout
 
     def error(self, bundle: Bundle, name: str = "c1") -> str:
-        """The one error line of a run that fails, without the program's name."""
+        """The single error line of a run that fails, without the program's name."""
         done = self.run(bundle, name)
         assert done.returncode == 1 and done.stdout == "", done
         lines = done.stderr.splitlines()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs that call an OCI runtime: Docker, containerd, podman and Slurm, with a runtime of our
-choice, in a private view of this machine (mount_view) and without a network.
+"""The programs that call an OCI runtime: Docker, containerd, podman and Slurm, with any runtime, in a private
+view of this machine (mount_view) and without a network.
 
-They are told the same in their own words: argv_to_run(), argv_to_exec(), pause(), …
+One interface for all of them: argv_to_run(), argv_to_exec(), pause(), …
 """
 
 import contextlib
@@ -28,8 +28,8 @@ from support.slurm import Cluster
 CGROUP = "berth-callers"  # the parent of all cgroups
 IMAGE = "localhost/busybox:latest"
 NVIDIAS_HOOK = "nvidia-container-runtime-hook"
-PATIENCE = 60  # seconds until a call counts as hung
-# Those of these programs that write outside of their directories write into an overlay.
+PATIENCE = 60  # seconds after which a call counts as hung
+# Programs that write outside of their directories write to an overlay.
 VIEW = """
 set -e
 place=$1; shift
@@ -46,7 +46,7 @@ done
 
 
 def until(condition, what, seconds=PATIENCE):
-    """Waits until condition() gives something true, and returns that."""
+    """Waits until condition() is true, and returns its result."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, f"never came true: {what}"
@@ -64,7 +64,7 @@ def private_view(place):
 
 @contextlib.contextmanager
 def server(argv, directory, **options):
-    """A daemon that ends with the block, and with this process."""
+    """A daemon that ends with the block, or with this process."""
     log = directory / "log"
     with open(log, "wb") as output:
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
@@ -82,7 +82,7 @@ def busybox_tar(directory):
 
 
 def layout_archive(image, annotations=None, name=IMAGE):
-    """An archive of the OCI layout, named for containerd and podman; `annotations` are the manifest's."""
+    """An archive of the OCI layout, named for containerd and podman; `annotations`: the manifest's."""
     manifest = image.manifest
     if annotations:
         manifest = json.dumps({**json.loads(manifest), "annotations": annotations}).encode()
@@ -110,14 +110,14 @@ def busybox_layout(directory):
 
 
 class Caller:
-    """`inside` is the command that enters the private view; `client` what comes before a verb."""
+    """`inside`: the command that enters the private view; `client`: the words before a verb."""
 
     def __init__(self, runtime, directory, inside):
         self.runtime, self.directory, self.inside = runtime, directory, inside
         self.client = []
 
     def site_flags(self):
-        """What berth-runtime is told about places that are not the machine's."""
+        """The flags of berth-runtime for paths that differ from the machine's."""
         return [f"--config-dir={self.directory}/site", f"--state={self.directory}/berth"]
 
     def command(self, *words):
@@ -134,7 +134,7 @@ class Caller:
         return done.stdout
 
     def run(self, name, *command, stdin=None, **wanted):
-        """A container that is gone when it has ended; the CompletedProcess of its end."""
+        """Runs a container that is removed at its end; returns its CompletedProcess."""
         more = {"input": stdin} if stdin is not None else {}
         if stdin is not None:
             more["stdin"] = None
@@ -147,7 +147,7 @@ class Caller:
                                 stderr=subprocess.PIPE, text=True)
 
     def start(self, name, *command, **wanted):
-        """A detached container; the pid of its first process."""
+        """Starts a detached container; returns the pid of its first process."""
         self.ok(*self.argv_to_run(name, *command, detach=True, **wanted))
         return self.pid(name)
 
@@ -155,14 +155,14 @@ class Caller:
         return self.call(*self.argv_to_exec(name, *command, **wanted))
 
     def on_terminal(self, argv, rows, columns):
-        """The words that come out of a terminal of that size, and the exit status."""
+        """The words printed on a terminal of that size, and the exit status."""
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         with subprocess.Popen(self.command(*argv), stdin=slave, stdout=slave, stderr=slave,
                               start_new_session=True) as process:
             os.close(slave)
             out = b""
-            with contextlib.suppress(OSError):  # EIO: nobody has the other end any more
+            with contextlib.suppress(OSError):  # EIO: no process has the other end open
                 while data := os.read(master, 4096):
                     out += data
             os.close(master)
@@ -199,7 +199,7 @@ class Docker(Caller):
                 "--exec-root", self.directory / "exec", "--pidfile", self.directory / "pid",
                 "-H", f"unix://{socket}", "--bridge=none", "--iptables=false", "--ip6tables=false",
                 "--config-file", self.configuration(), "--cgroup-parent", f"/{CGROUP}"]
-        # After everything else, so that a hook of NVIDIA's own would be found first.
+        # After all other directories, so that a hook of NVIDIA would be found first.
         environment = {**os.environ, "PATH": f"{os.environ['PATH']}:{self.runtime.parent}/docker"}
         with server(argv, self.directory, env=environment) as (process, log):
             until(lambda: process.poll() is not None or self.call("version").returncode == 0,
@@ -209,7 +209,7 @@ class Docker(Caller):
             yield self
 
     def configuration(self):
-        """Two runtimes: with the site's own places, and with those of site_flags()."""
+        """Two runtimes: with the site's default paths, and with those of site_flags()."""
         path = self.directory / "daemon.json"
         path.write_text(json.dumps({"runtimes": {
             "tested": {"path": str(self.runtime)},
@@ -217,7 +217,7 @@ class Docker(Caller):
         return path
 
     def states(self):
-        """Where the runtime is told to keep the states of containers."""
+        """The directory where the runtime keeps the states of containers."""
         return self.directory / "exec/runtime-tested/moby"
 
     def argv_to_run(self, name, *command, detach=False, terminal=False, stdin=False, init=False,
@@ -272,7 +272,7 @@ class Docker(Caller):
         self.ok("rm", "--force", name)
 
 
-# What podman 5 says of a machine with cgroup v1 is no output of a program.
+# podman 5's warning about a machine with cgroup v1 is not part of a program's output.
 os.environ["PODMAN_IGNORE_CGROUPSV1_WARNING"] = "1"
 
 
@@ -291,11 +291,11 @@ class Podman(Docker):
         yield self
 
     def states(self):
-        """The runtime's own place: the podman that clears up for another passes no --root on."""
+        """The runtime's default: a podman that cleans up for another one passes no --root on."""
         return {"runc": "/run/runc"}.get(self.runtime.name, "/run/berth/runtime")
 
     def argv_to_run(self, name, *command, init=False, memory=0, **wanted):
-        # A machine without CAP_SYS_RESOURCE cannot raise its hard limits, so they are named.
+        # Without CAP_SYS_RESOURCE hard limits cannot be raised, so name the current ones.
         more = [*self.cgroups, "--ulimit", "nofile=1024:1024", "--ulimit",
                 "nproc=10000:10000", "--init-path", "/usr/bin/docker-init"]
         argv = super().argv_to_run(name, *command, init=init, memory=memory, **wanted)
@@ -303,7 +303,7 @@ class Podman(Docker):
         return argv
 
     def limit_memory(self, name, size):
-        """podman 4.3 has no 'update': what its successors call is called."""
+        """podman 4.3 has no 'update', so this makes the call of later versions."""
         resources = {"memory": {"limit": size, "swap": size}}
         subprocess.run([*self.inside, self.runtime, "update", "--resources", "-",
                         self.inspect(name, ".Id")], check=True, text=True, capture_output=True,
@@ -313,17 +313,17 @@ class Podman(Docker):
         return {int(pid) for pid in self.ok("top", name, "hpid").split()[1:]}
 
     def ran_out_of_memory(self, name):
-        """conmon 2.1 does not see it where cgroups are hybrid, whatever the runtime."""
+        """conmon 2.1 does not notice it with hybrid cgroups, with any runtime."""
         return None
 
     def commit(self, name, image):
-        # podman 5 does not wait until conmon has had its container cleaned up.
+        # podman 5 does not wait until conmon has cleaned up its container.
         self.ok("container", "cleanup", name)
         super().commit(name, image)
 
     def remove(self, name):
-        """Asks twice where podman 4.3 meets its own cleanup after an exec: with crun and runc too, one
-        rm in six fails on a busy machine because /dev/shm is mounted, which it is no longer then."""
+        """Tries twice if podman 4.3 collides with its own cleanup after an exec: also with crun and runc, one
+        rm in six fails on a busy machine because /dev/shm is still mounted."""
         argv = ("rm", "--force", "--time", "0", name)
         done = self.call(*argv)
         if done.returncode:
@@ -332,7 +332,7 @@ class Podman(Docker):
 
 
 class RootlessPodman(Podman):
-    """That of an ordinary user with subordinate ids, without a view of its own."""
+    """podman of an ordinary user with subordinate ids, without a private view."""
     storage = "vfs"
     cgroups = ()
 
@@ -349,14 +349,14 @@ class RootlessPodman(Podman):
             with super().running():
                 yield self
         finally:
-            self.call("system", "migrate")  # ends the process that keeps the user namespace
+            self.call("system", "migrate")  # ends the process that holds the user namespace
 
     def states(self):
         return self.runtime_directory / "berth/runtime"
 
 
 def protobuf(*fields):
-    """A message of texts and bytes, numbered from 1."""
+    """A message of strings and bytes, with fields numbered from 1."""
     out = b""
     for number, field in enumerate(fields, 1):
         data = field if isinstance(field, bytes) else field.encode()
@@ -392,12 +392,12 @@ class Containerd(Caller):
 
     def argv_to_run(self, name, *command, detach=False, terminal=False, stdin=False, init=False,
                     memory=0, volume=None):
-        del stdin  # is always passed on
+        del stdin  # always passed on
         flags = ["--detach" if detach else "--rm"] + ["--tty"] * terminal
         flags += ["--memory-limit", memory] if memory else []
         if volume:
             flags += ["--mount", f"type=bind,src={volume},dst=/shared,options=rbind:rw"]
-        if init:  # as dockerd does it
+        if init:  # as dockerd does
             flags += ["--mount",
                       "type=bind,src=/usr/bin/docker-init,dst=/sbin/docker-init,options=bind:ro"]
             command = ("/sbin/docker-init", "--", *command)
@@ -452,7 +452,7 @@ class Containerd(Caller):
         assert b"grpc-status: 0" in done.stdout, done.stdout
 
     def ran_out_of_memory(self, name):
-        return None  # an event only
+        return None  # only an event
 
     def remove(self, name):
         if self.task(name):
@@ -461,12 +461,12 @@ class Containerd(Caller):
 
 
 class Slurm(Caller):
-    """Jobs that are containers of one bundle. There is no exec and no pause, and what they ask for
-    is said by variables, which go after the first word: env GREETING=hello srun …"""
+    """Jobs as containers of one bundle. Without exec and pause; options are variables after the first word:
+    env GREETING=hello srun …"""
 
-    # As Slurm's documentation has it for runc, but for two things. Without 'exec' it forgets the
-    # runtime as soon as the shell of the pattern has ended. What 'create' prints Slurm 22.05 reads
-    # to its end, which the container has too, whatever the runtime: it would wait for it for ever.
+    # As in Slurm's documentation for runc, with two changes. Without 'exec' Slurm forgets the runtime once
+    # the pattern's shell has ended. Slurm 22.05 reads the output of 'create' to its end, but the container
+    # inherits that pipe, with any runtime, so Slurm would wait for ever.
     patterns = {"run": {"Run": "exec {runtime} run {id} -b %b"},
                 "create": {"Create": "{runtime} create {id} -b %b >/dev/null 2>&1",
                            "Start": "{runtime} start {id}"}}
@@ -495,7 +495,7 @@ class Slurm(Caller):
 
     def argv_to_run(self, name, *command, detach=False):
         background = ["sh", "-c", '"$@" >/dev/null 2>&1 &', "sh"] if detach else []
-        # Newer ones look for a program without a directory on the node, which is another Debian.
+        # Newer versions search for a program without a directory on the node, which is another Debian.
         program, *words = command
         return ["env", *background, "srun", "--job-name", name, "--container", self.bundle.directory,
                 program if "/" in program else f"/bin/{program}", *words]
@@ -514,12 +514,12 @@ CALLERS = {"docker": Docker, "containerd": Containerd, "podman": Podman}
 # ---- what the kernel says about a container -----------------------------------------------------
 
 def is_of_a_container(path):
-    """podman puts conmon into a cgroup that stays, and in which a container begins."""
+    """podman puts conmon into a cgroup that remains, and in which a container starts."""
     return f"/{CGROUP}/" in path and not path.endswith("/conmon")
 
 
 def cgroup_of(pid, controller):
-    """The directory of that v1 controller, or of v2, in which the container's process is."""
+    """The directory of that v1 controller, or of v2, that the container's process is in."""
     found = {}
     for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
@@ -532,7 +532,7 @@ def cgroup_of(pid, controller):
 
 
 def is_frozen(pid):
-    """By v2's freezer where there is one, else by v1's."""
+    """By v2's freezer if there is one, else by v1's."""
     directory = cgroup_of(pid, "")
     if (directory / "cgroup.events").exists():
         return "frozen 1" in (directory / "cgroup.events").read_text()
@@ -548,7 +548,7 @@ def memory_limit(pid):
 
 
 def _parents(name=CGROUP):
-    """In the hierarchies of v1, or in the one of v2."""
+    """In the v1 hierarchies, or in v2's."""
     top = Path("/sys/fs/cgroup")
     return [*top.glob(f"*/{name}"), *top.glob(name)]
 

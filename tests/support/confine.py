@@ -13,7 +13,7 @@ BUILD = pathlib.Path(os.environ.get("BERTH_TEST_PROGRAMS",
 
 
 class Confine:
-    """`directory` can be reached by every user of the tests."""
+    """Every user of the tests can reach `directory`."""
 
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
@@ -34,7 +34,7 @@ class Confine:
         return path
 
     def run(self, *args, account=None, inside=(), **options):
-        """`inside` is a command that goes before it: unshare, setpriv, …"""
+        """`inside`: a command in front of it: unshare, setpriv, …"""
         command = [*map(str, inside), str(self.program), *map(str, args)]
         if account is not None:
             command = account.command(command)
@@ -47,7 +47,7 @@ class Confine:
         return done.stdout
 
     def fail(self, *args, **options):
-        """The one line of an error."""
+        """Returns the single line of an error."""
         done = self.run(*args, **options)
         assert done.returncode == 1 and done.stderr.count("\n") == 1, done
         return done.stderr.removeprefix("confine: ").rstrip("\n")

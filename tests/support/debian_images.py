@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One Debian root file system as three builders make an image of it: buildah, Docker, and buildah
-with zstd layers; and a package that can be installed in them. They are made once per machine and kept:
-the images in the storage of a registry.
+"""One Debian root file system as images of three builders: buildah, Docker, and buildah with zstd layers; and
+a package that can be installed in them. They are made once per machine and kept: the images in the storage of
+a registry.
 
 usage: debian_images.py      makes what is missing and prints the storage's directory
 """
@@ -21,7 +21,7 @@ if __name__ == "__main__":
 from support import kept, processes, registry
 from support.registry import die_with_parent
 
-VERSION = "bookworm-1"  # another recipe below, another name here
+VERSION = "bookworm-1"  # change it with the recipe below
 IMAGES = {"buildah": "debian/buildah:12", "docker": "debian/docker:12", "zstd": "debian/zstd:12"}
 
 
@@ -42,8 +42,8 @@ def make_root(scratch):
 
 
 def push_by_buildah(archive, address, scratch):
-    """One container, pushed with gzip and with zstd layers. ('buildah copy' of a directory would
-    give every file to root.)"""
+    """One container, pushed with gzip and with zstd layers. ('buildah copy' of a directory would make root
+    the owner of all files.)"""
     env = {**os.environ, "BUILDAH_ISOLATION": "chroot", "TMPDIR": str(scratch)}
     base = ["buildah", "--root", scratch / "buildah", "--runroot", scratch / "buildah-run",
             "--storage-driver", "vfs"]
@@ -64,10 +64,10 @@ def push_by_buildah(archive, address, scratch):
 
 @contextlib.contextmanager
 def docker_engine(scratch, driver="vfs"):
-    """dockerd without a network of its own; yields the argv of a client."""
+    """dockerd without its own network; yields a client's argv."""
     socket = scratch / "docker.sock"
     log = scratch / "dockerd.log"
-    config = scratch / "dockerd.json"  # else it leaves a key in /etc/docker
+    config = scratch / "dockerd.json"  # otherwise it leaves a key in /etc/docker
     config.write_text(json.dumps({"deprecated-key-path": str(scratch / "docker-key.json")}))
     with open(log, "wb") as output:
         process = subprocess.Popen(
@@ -105,13 +105,13 @@ def build(storage):
 
 
 def kept_storage():
-    """The directory of a registry's storage that holds the three images; builds it the first time
-    (about a minute, and downloads Debian's base)."""
+    """The directory of a registry's storage with the three images; builds it the first time (about a minute;
+    downloads Debian's base)."""
     return kept.directory(f"registry-{VERSION}", build)
 
 
 PACKAGE = "libxml2"
-LIBRARIES = ("libxml2.so.2", "libicuuc.so.72")  # its own, and one of a package that it depends on
+LIBRARIES = ("libxml2.so.2", "libicuuc.so.72")  # its own, and one of a dependency
 
 
 def make_archive(directory):
@@ -126,8 +126,8 @@ def make_archive(directory):
 
 
 def kept_archive():
-    """A directory that apt takes packages from, with PACKAGE and what the images lack of its dependencies;
-    makes it the first time (half a minute, and downloads them)."""
+    """A directory from which apt installs packages, with PACKAGE and its dependencies that the images lack;
+    makes it the first time (half a minute; downloads them)."""
     return kept.directory("archive-bookworm-1", make_archive)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A batch job that some device nodes are kept from."""
+"""A batch job without access to some device nodes."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ DEVICES = pathlib.Path("/sys/fs/cgroup/devices")
 
 @contextlib.contextmanager
 def job_without(name, denied):
-    """A v1 device cgroup that denies these (major, minor); gives what a command is to begin with."""
+    """A v1 device cgroup that denies these (major, minor); yields the prefix of a command."""
     if not os.path.exists(DEVICES / "devices.deny"):
         pytest.skip("no device cgroup of version 1 is mounted")
     directory = DEVICES / name

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of digits in two files of MNIST's form, for the network of the benchmark that reads its
-data out of the image. They are drawn from 5 × 7 dots, three pixels each, at a place of their own
-with noise around it; the same numbers give the same files.
+"""Images of digits in two files in MNIST's format, for the benchmark's network, which reads its data from the
+container image. They are drawn from 5 × 7 dots of three pixels each, at varying positions, with noise; the
+same parameters give the same files.
 
 usage: digits.py DIRECTORY [COUNT]
 """
@@ -25,7 +25,7 @@ DIM = bytes(value // 5 for value in range(256))  # noise
 
 
 def strokes(digit):
-    """(row, column of the first pixel) of each dot's rows."""
+    """(row, column of the first pixel) for each row of each dot."""
     rows = DOTS[digit].split()
     return [(DOT * y + line, DOT * x) for y, row in enumerate(rows) for x, dot in enumerate(row)
             if dot == "1" for line in range(DOT)]
@@ -42,7 +42,7 @@ def picture(digit, chance):
 
 
 def files(count):
-    """{name: bytes} of `count` pictures and what they show."""
+    """{name: bytes} of `count` images and their labels."""
     chance = random.Random(count)
     labels = bytes(chance.randrange(10) for _ in range(count))
     pictures = b"".join(picture(digit, chance) for digit in labels)

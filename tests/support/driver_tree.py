@@ -4,13 +4,12 @@
 
     driver_tree.py KIND DIR [options]      KIND: one | eight | mig | boards | amd | intel
 
-NVIDIA: one H100; eight of them, linked by NVSwitch; one that is cut into seven MIG slices; two K80
-boards, of two GPUs each. AMD: four MI250X boards, which are eight GPUs. Intel: two GPUs.
+NVIDIA: one H100; eight of them, linked by NVSwitch; one with seven MIG slices; two K80 boards with two GPUs
+each. AMD: four MI250X boards, which are eight GPUs. Intel: two GPUs.
 
-The libraries are small ELF files that the loader can map and that contain no code; nothing here can
-reach a GPU. The list of files comes from a manifest (tests/data/driver-synthetic.txt documents the
-form). As root the device nodes below dev/ are real character devices, otherwise only the table
-dev/nodes is written.
+The libraries are small ELF files without code that the loader can map; nothing here can reach a GPU. The list
+of files comes from a manifest (tests/data/driver-synthetic.txt documents the format). As root the device
+nodes below dev/ are real character devices; otherwise only the table dev/nodes is written.
 """
 import argparse
 import os
@@ -36,7 +35,7 @@ MODEL, PCI_DEVICE, PCI_CLASS = "NVIDIA H100 80GB HBM3", "0x2330", "0x030200"
 MEMORY_BYTES = 85520809984
 PCI_EIGHT = ["0000:1b:00.0", "0000:43:00.0", "0000:52:00.0", "0000:61:00.0",
              "0000:9d:00.0", "0000:c3:00.0", "0000:d1:00.0", "0000:df:00.0"]
-MINORS_EIGHT = [2, 5, 0, 7, 1, 4, 3, 6]  # differ from the order of the PCI addresses
+MINORS_EIGHT = [2, 5, 0, 7, 1, 4, 3, 6]  # another order than the PCI addresses'
 PCI_BOARDS = ["0000:06:00.0", "0000:07:00.0", "0000:84:00.0", "0000:85:00.0"]
 KERNEL = "6.1.0-synthetic"
 WITHOUT_GLVND = [("libGL.so.{v}", "libGL.so.1"), ("libEGL.so.{v}", "libEGL.so.1"),
@@ -88,7 +87,7 @@ class Gpu:
         self.uuid = "GPU-" + str(uuid.uuid5(uuid.NAMESPACE_OID, f"berth synthetic gpu {index}"))
         self.numa = 0 if index < 4 else 1
         self.model, self.pci_device, self.capability = MODEL, PCI_DEVICE, "9.0"
-        self.facts = []  # more of the stub NVML's words
+        self.facts = []  # more lines for the stub NVML
 
     def mig_uuid(self, gi, ci):
         return "MIG-" + str(uuid.uuid5(uuid.NAMESPACE_OID, f"berth slice {self.index} {gi} {ci}"))
@@ -113,7 +112,7 @@ def gpus_of(kind):
 
 
 class Layout:
-    """Where a distribution, or a site, puts the driver's files; paths below the root."""
+    """The paths of the driver's files in a distribution or at a site, below the root."""
 
     def __init__(self, name, arch, version):
         triplet = TRIPLETS[arch]
@@ -129,8 +128,8 @@ class Layout:
         }.get(name, (f"{prefix}/lib64", f"{prefix}/lib"))
         self.bindir = f"{prefix}/bin" if prefix else "usr/bin"
         self.prefix = prefix
-        # NixOS has neither a loader cache nor ld.so.conf; what is below /usr/local/nvidia was bound
-        # there by another container engine, and nobody ran ldconfig.
+        # NixOS has neither a loader cache nor ld.so.conf; another container engine mounted the files below
+        # /usr/local/nvidia, without running ldconfig.
         self.has_loader_files = name not in ("local", "nixos")
 
     def config(self, path):
@@ -194,9 +193,9 @@ class Tree:
             soname = soname or base
             section, content = None, b""
             if base.startswith("libnvidia-tls"):
-                # The note by which the old loader told the two TLS models apart: Linux 2.3.99.
+                # The note with which the old loader distinguished the two TLS models: Linux 2.3.99.
                 section, content = ".note.ABI-tag", note("GNU", 1, struct.pack("<IIII", 0, 2, 3, 99))
-            # The newest glibc is asked for by one library of many, as it is by real drivers.
+            # As with real drivers, one library of many needs the newest glibc.
             glibc = self.options.glibc if base.startswith("libnvidia-ptxjitcompiler") else None
             needed = ["libc.so.6"] if self.options.needed or glibc else []
             if base.startswith(("libGL.so", "libEGL.so", "libGLES")) and "_nvidia" not in base:
@@ -208,19 +207,19 @@ class Tree:
                 self.cache.append((soname, f"/{libdir}/{soname}", CACHE_FLAGS[self.arch, bits]))
 
     def decoys(self):
-        """What a careless search would take for the driver."""
+        """Files that a careless search would mistake for the driver."""
         machine = MACHINES[self.arch]
         self.write("usr/lib/old-driver/libcuda.so.390.157", elf(machine, 64, "libcuda.so.1"))
         self.link("usr/lib/old-driver/libcuda.so.1", "libcuda.so.390.157")
         self.link(f"{self.libdir}/libcudadebugger-old.so.1", "no-such-file")
         self.write(f"{self.libdir}/libGL.so.1.7.0", elf(machine, 64, "libGL.so.1"))
         self.link(f"{self.libdir}/libGL.so.1", "libGL.so.1.7.0")
-        # Another vendor's, whatever its version says: it needs nothing of NVIDIA's.
+        # Another vendor's, despite its version: it needs nothing of NVIDIA's.
         if not self.options.no_glvnd:
             for name, soname in (("libEGL", "libEGL.so.1"), ("libGLESv2", "libGLESv2.so.2")):
                 self.write(f"{self.libdir}/{name}.so.{self.version}",
                            elf(machine, 64, soname, ["libgallium.so"]))
-        # For the thread library that glibc had before 2.3.
+        # For glibc's thread library before 2.3.
         self.write(f"{self.libdir}/tls/libnvidia-tls.so.{self.version}",
                    elf(machine, 64, f"libnvidia-tls.so.{self.version}"))
         self.write(f"{self.libdir}/libnvidia-text.so.{self.version}", "this is no library\n")
@@ -262,7 +261,7 @@ class Tree:
             self.write("etc/ld.so.cache", loader_cache(entries, self.options.cache == "both"))
 
     def system_profile(self):
-        """NixOS: the driver is in the store, links lead to it."""
+        """NixOS: the driver is in the store, with links to it."""
         if self.layout.name != "nixos":
             return
         for name in ("lib", "share", "etc"):
@@ -277,7 +276,7 @@ class Tree:
     # procfs and sysfs.
 
     def capability_minors(self):
-        """Path and minor of the capabilities that exist."""
+        """Paths and minors of the existing capabilities."""
         rows = [("config", 1), ("monitor", 2)]
         for gpu in self.gpus:
             for gi, ci, _, _ in gpu.slices:
@@ -287,7 +286,7 @@ class Tree:
 
     @staticmethod
     def mig_minors():
-        """The driver's table: every instance that there could be."""
+        """The driver's table: all instances that could exist."""
         rows = ["config 1", "monitor 2"]
         for gpu in range(32):
             for gi in range(15):
@@ -452,7 +451,7 @@ class Tree:
 
 
 class Group:
-    """Devices beside the GPUs."""
+    """The devices beside the GPUs."""
 
     def __init__(self, driver, major, nodes, files=()):
         self.driver, self.major, self.files = driver, major, files
@@ -478,7 +477,7 @@ def groups_of(options):
 
 
 def free_major(names, candidates):
-    """A major number that no driver of this machine uses: a node made here must open nothing."""
+    """A major number that no driver of this machine uses, so that a node made here opens nothing."""
     used = set()
     try:
         with open("/proc/devices", encoding="ascii") as file:

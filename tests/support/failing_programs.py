@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that a machine or an image cannot run, each for a real reason."""
+"""Programs that really cannot run on a machine or in an image."""
 
 import functools
 import pathlib
@@ -9,10 +9,10 @@ import tempfile
 from support import images, loader_images
 
 START = 'void _start(void) { __asm__ volatile("%s"); for (;;) __asm__ volatile("hlt"); }'
-# By the flag of /proc/cpuinfo: an instruction that needs it.
+# By flag of /proc/cpuinfo: an instruction that needs it.
 INSTRUCTIONS = {"avx512f": "vpxord %zmm0, %zmm0, %zmm0",
                 "amx_tile": ".byte 0xc4, 0xe2, 0x78, 0x49, 0xc0"}  # tilerelease
-# The head of a program for Arm.
+# The header of a program for Arm.
 FOREIGN = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\0\xb7\0" + bytes(44)
 
 
@@ -26,7 +26,7 @@ def compiled(source, *flags):
 
 
 def instruction(text):
-    """A static program that executes one instruction."""
+    """A static program with one instruction."""
     return compiled(START % text, "-nostdlib", "-static", "-ffreestanding")
 
 
@@ -40,7 +40,7 @@ def missing_instruction():
 
 
 def newer_glibc():
-    """A dynamic program that asks for GLIBC_2.94."""
+    """A dynamic program that needs GLIBC_2.94."""
     program = compiled("#include <stdio.h>\nint main(void) { puts(\"runs\"); return 0; }\n", "-s")
     assert program.count(b"GLIBC_2.34\0") == 1
     return program.replace(b"GLIBC_2.34\0", b"GLIBC_2.94\0")
@@ -48,7 +48,7 @@ def newer_glibc():
 
 @functools.cache
 def missing_library():
-    """A dynamic program that asks for libnobody.so.7."""
+    """A dynamic program that needs libnobody.so.7."""
     with tempfile.TemporaryDirectory() as directory:
         library = pathlib.Path(directory, "libnobody.so")
         subprocess.run(["gcc", "-x", "c", "-", "-shared", "-Wl,-soname,libnobody.so.7", "-o", library],
@@ -61,12 +61,12 @@ def missing_library():
 
 
 def marked(level):
-    """A static program that says that it needs a level of x86-64, and dies of ud2."""
+    """A static program that is marked for a level of x86-64, and dies of ud2."""
     return compiled(START % "ud2", "-nostdlib", "-static", "-ffreestanding", f"-Wl,-z,x86-64-v{level}")
 
 
 def image():
-    """busybox, glibc's loader and libraries, and the programs above in /opt."""
+    """busybox, glibc's loader and libraries, and these programs in /opt."""
     entries = [images.directory("opt"), images.directory("lib64"), images.directory("lib"),
                images.directory("lib/x86_64-linux-gnu")]
     for path, real in loader_images.probe()[1]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes code for GPUs as compilers pack it, byte by byte: fat binaries, code objects, bundles, and
-ELF files that carry them. docs/decisions/0118-reading-gpu-code.md has the formats.
+"""Writes GPU code in compilers' formats, byte by byte: fat binaries, code objects, bundles, and ELF files
+with them. docs/decisions/0118-reading-gpu-code.md describes the formats.
 
     library = carrier({".nv_fatbin": container([sass("80"), ptx("90", "8.7")])})
 """
@@ -17,7 +17,7 @@ def _target(arch):
 
 
 def cubin(arch, compiler=13):
-    """The header of a code object, and some kernel."""
+    """The header of a code object, and a kernel."""
     number, suffix = _target(arch)
     if compiler >= 13:
         abi, system, flags = 8, 0x41, 0x06000004 | number << 8
@@ -34,7 +34,7 @@ def text_of_ptx(arch, isa):
 
 
 def lz4_block(data):
-    """One sequence of literals, which every decoder takes."""
+    """One sequence of literals, which every decoder accepts."""
     out = bytearray([min(len(data), 15) << 4])
     if len(data) >= 15:
         rest = len(data) - 15
@@ -48,7 +48,7 @@ def zstd_frame(data):
 
 
 def member(kind, arch, payload, version, packing=None, compiler=13):
-    """`compiler`: up to 12 the header does not tell a suffix."""
+    """`compiler`: up to 12 the header has no suffix."""
     number, suffix = _target(arch)
     flags = 0x11
     if compiler >= 13:
@@ -80,7 +80,7 @@ def container(members):
 
 
 def bundle(targets):
-    """What clang joins for AMD's GPUs: "gfx90a:xnack+" and so on."""
+    """clang's bundle for AMD's GPUs: "gfx90a:xnack+" and so on."""
     names = ["host-x86_64-unknown-linux--"] + [f"hipv4-amdgcn-amd-amdhsa--{t}" for t in targets]
     head = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(names))
     at = len(head) + sum(24 + len(name) for name in names)
@@ -99,7 +99,7 @@ def packed_bundle(targets):
 
 
 def carrier(sections, kind=3, machine=62):
-    """An ELF file of these sections, and nothing that a loader would want."""
+    """An ELF file with only these sections; a loader would not accept it."""
     out, names = bytearray(64), b"\0"
     rows = [b"\0" * 64]
     for name, content in [*sections.items(), (".shstrtab", None)]:

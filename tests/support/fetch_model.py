@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the nodes of a job take to have an image: a model, by pieces of a blob and links.
+"""A model of how long the nodes of a job take to get an image, with pieces of a blob and links.
 
-Each node sends piece after piece to those that ask it, one after the other as fast as its link and
-its program let it; a piece is given on when it has come, so what comes is given on while it comes.
-A piece is unpacked when it is there and the one before it is. What the model does not have: lost
-packets, other jobs, switches that have less than their links, registries that are slow to begin,
-disks that are slower than unpacking, nodes of different speed.
+Each node sends piece by piece to those that ask it, one after the other, as fast as its link and its program
+permit; it forwards a piece as soon as it has arrived. A piece is unpacked once it and the previous one are
+there. Not in the model: lost packets, other jobs, switches with less bandwidth than their links, registries
+with a slow start, disks slower than unpacking, nodes of different speed.
 """
 
 import dataclasses
@@ -15,9 +14,9 @@ PIECE = 4 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """Bytes and seconds. `given`: what one node's program gives on at most, itself included;
-    `unpacked`: compressed bytes that one node unpacks in a second; `hop`: from a piece's coming
-    until its first byte is where it goes; `start`: before the first byte is asked for."""
+    """Bytes and seconds. `given`: what one node's program can send, to itself included; `unpacked`:
+    compressed bytes that one node unpacks per second; `hop`: from a piece's arrival to the arrival of its
+    first byte at the next node; `start`: before the first request."""
     registry: float
     link: float
     given: float
@@ -38,7 +37,7 @@ def pieces_of(size):
 
 
 def _send(arrived, pieces, children, rate, hop):
-    """When the pieces are with each of the children: [[time of each piece] of each child]."""
+    """The arrival times at the children: [[time of each piece] of each child]."""
     out = [[] for _ in range(children)]
     free = 0.0
     for came, size in zip(arrived, pieces):
@@ -61,7 +60,7 @@ def simulate(machine, nodes, arity, size):
     at_registry = [machine.start] * len(pieces)
     if arity == 0:
         rate = min(machine.registry, machine.link * nodes)
-        # All are served alike, so the last one's last piece is what counts.
+        # All are served alike, so the last one's last piece decides.
         last = _send(at_registry, [piece * nodes for piece in pieces], 1, rate, machine.hop)[0]
         return Job(_unpack(last, pieces, machine.unpacked), size * nodes)
     arrived = {0: _send(at_registry, pieces, 1, min(machine.registry, machine.link),
@@ -73,7 +72,7 @@ def simulate(machine, nodes, arity, size):
         below = range(node * arity + 1, min(node * arity + arity + 1, nodes))
         if not below:
             continue
-        # Its own unpacking takes its part of what the program gives.
+        # Its own unpacking uses a part of what the program can send.
         rate = min(machine.link, machine.given * len(below) / (len(below) + 1))
         sent = _send(times, pieces, len(below), rate, machine.hop)
         arrived.update(zip(below, sent))

@@ -16,7 +16,7 @@ HEADER, DESCRIPTOR, PAGE = 128, 585, 4096
 
 
 def tree(path, files):
-    """A root with busybox and `files`, {path: text}; what has a "#!" can be executed."""
+    """A root with busybox and `files`, {path: text}; files with a "#!" are executable."""
     path = pathlib.Path(path)
     (path / "bin").mkdir(parents=True)
     shutil.copy2("/bin/busybox", path / "bin/busybox")
@@ -34,7 +34,7 @@ def tree(path, files):
 
 
 def squashfs(file, directory, *options):
-    """As enroot makes them: all of it belongs to root."""
+    """As enroot makes them: root owns everything."""
     subprocess.run(["mksquashfs", directory, file, "-noappend", "-all-root", "-quiet", "-no-progress",
                     *options], check=True, capture_output=True)
     return pathlib.Path(file)
@@ -51,7 +51,7 @@ def header(total, table=HEADER, magic=b"SIF_MAGIC\0"):
 
 
 def sif(file, root, descriptors=None, total=48, table=HEADER):
-    """A SIF around the bytes of a squashfs, which lie at the second page after the table."""
+    """A SIF with the bytes of a squashfs, at the second page after the table."""
     content = pathlib.Path(root).read_bytes()
     start = -(-(HEADER + 48 * DESCRIPTOR) // PAGE) * PAGE + PAGE
     made = (descriptors or (lambda at, size: [

@@ -10,7 +10,7 @@ import subprocess
 from support.bundle import PROGRAMS
 from support.synthetic_drm import AMD_PCI
 
-# A NVML that tells what drivers' files do not: memory, profiles of slices.
+# A NVML that reports what drivers' files do not contain: memory, profiles of slices.
 STUB = ("--nvml-stub", PROGRAMS.parent / "lib/libnvml_stub.so")
 MINORS = [2, 5, 0, 7, 1, 4, 3, 6]  # of the eight GPUs in the order of their PCI addresses
 SHOW = ("sh", "-c", "ls /dev | grep '^nvidia[0-9]'; true")
@@ -24,13 +24,13 @@ class Machine:
         self.berth, self.image = berth, image
         self.flags = ("--driver-root", tree, *flags)
         berth.ok("pull", "--quiet", image)
-        berth.run(*self.flags, "gpu", "list")  # its warnings come once
+        berth.run(*self.flags, "gpu", "list")  # shows its one-time warnings now
 
     def words(self, *args):
         return (*self.flags, "run", *args[:-1], self.image, *args[-1])
 
     def start(self, name, *args):
-        """A container that runs on in the background; gives the indices of its GPUs."""
+        """Starts a detached container; returns the indices of its GPUs."""
         self.berth.ok(*self.flags, "run", "-d", "--name", name, "--stop-timeout", "0", *args,
                       self.image, *SLEEP)
         return self.gpus_of(name)
@@ -40,7 +40,7 @@ class Machine:
         return sorted(MINORS.index(int(line.removeprefix("nvidia"))) for line in shown.split())
 
     def refused(self, *args):
-        """The error line; warnings may come before it."""
+        """The error line, after any warnings."""
         done = self.berth.run(*self.flags, "run", "--rm", *args, self.image, "true")
         assert done.returncode == 125, done
         return done.stderr.splitlines()[-1]
@@ -52,7 +52,7 @@ class Machine:
         self.berth.ok(*self.flags, "rm", "--force", *names)
 
     def holders(self):
-        """{container's name: indices} as `gpu list` knows it."""
+        """{container's name: indices} from `gpu list`."""
         listed = json.loads(self.berth.ok(*self.flags, "gpu", "list", "--format", "json"))
         return {lease["name"]: sorted(int(gpu) for gpu in lease["gpus"]) for lease in listed["leases"]}
 
@@ -66,7 +66,7 @@ def a_machine(berth, tree, busybox):
 
 
 def told_anew(machines):
-    """What NVML tells is for one test alone; the trees are for all."""
+    """Resets NVML's values after a test, since all tests share the trees."""
     for machine in machines:
         facts = pathlib.Path(machine.flags[1]) / "nvml.facts"
         before = facts.read_text()
@@ -75,11 +75,11 @@ def told_anew(machines):
 
 
 def tell(machine, number, words):
-    """Adds `words` to what NVML says of GPU `number`."""
+    """Adds `words` to NVML's report of GPU `number`."""
     facts = pathlib.Path(machine.flags[1]) / "nvml.facts"
     lines = facts.read_text().splitlines()
     gpus = [at for at, line in enumerate(lines) if line.startswith("gpu ")]
-    # NVML counts in another order than `gpu list`, which goes by the address.
+    # NVML counts in another order than `gpu list`, which sorts by address.
     gpus.sort(key=lambda at: re.search(r"pci=(\S+)", lines[at])[1])
     at = gpus[number]
     lines[at] = lines[at].replace(" name=", f" {words} name=", 1)
@@ -87,8 +87,8 @@ def tell(machine, number, words):
 
 
 def tell_amd(machine, number, figures, processes):
-    """Makes the kernel tell `figures`, {file: text}, of AMD's GPU `number`, and that of `processes`,
-    {pid: bytes}, each has so much of its memory."""
+    """Makes the kernel report `figures`, {file: text}, of AMD's GPU `number`, and the memory of `processes`,
+    {pid: bytes}, on it."""
     sysfs = pathlib.Path(machine.flags[1]) / "sys"
     kfd = sysfs / "class/kfd/kfd"
     for name, text in figures.items():
@@ -100,8 +100,8 @@ def tell_amd(machine, number, figures, processes):
 
 
 def compute_on_amd(machine, node, pid):
-    """Makes the kernel tell that process `pid` has a queue on node `node` of KFD, which counts GPUs
-    or partitions from 1."""
+    """Makes the kernel report a queue of process `pid` on node `node` of KFD, which counts GPUs or partitions
+    from 1."""
     kfd = pathlib.Path(machine.flags[1]) / "sys/class/kfd/kfd"
     queue = kfd / f"proc/{pid}/queues/0"
     queue.mkdir(parents=True)
@@ -109,7 +109,7 @@ def compute_on_amd(machine, node, pid):
 
 
 def amd_told_anew(machines):
-    """As told_anew(), of the processes of AMD's GPUs."""
+    """As told_anew(), for the processes of AMD's GPUs."""
     for machine in machines:
         yield machine
         for process in (pathlib.Path(machine.flags[1]) / "sys/class/kfd/kfd/proc").iterdir():
@@ -117,12 +117,12 @@ def amd_told_anew(machines):
 
 
 def pid_of(machine, name):
-    """Of the container's first process."""
+    """The pid of the container's first process."""
     return json.loads(machine.berth.ok("inspect", name))[0]["State"]["Pid"]
 
 
 def a_stranger():
-    """A process of nobody's container, that NVML can be made to tell of."""
+    """A process outside of all containers, for NVML to report."""
     process = subprocess.Popen(["sleep", "300"], stdin=subprocess.DEVNULL)
     yield process
     process.kill()

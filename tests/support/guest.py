@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A QEMU guest: Debian with Debian's own kernel (6.1 of bookworm, 6.12 of trixie, sid's newest; cgroup v2
-alone, AppArmor, systemd if it is asked for), where the machine that runs the tests has another kernel and
-other cgroups. Which Debian it is says BERTH_GUEST; this machine's own unless told, since programs do not start
-with older libraries than those that they were built with.
+"""A QEMU guest: Debian with Debian's own kernel (6.1 of bookworm, 6.12 of trixie, sid's newest; only cgroup
+v2, AppArmor, systemd if requested), for machines with another kernel and other cgroups. BERTH_GUEST selects
+the Debian; the default is this machine's own, since programs do not start with older libraries than those
+that they were built with.
 
     machine = Machine(prepare())
     machine.add("bin/berth-runtime", PROGRAMS / "berth-runtime")
@@ -10,9 +10,9 @@ with older libraries than those that they were built with.
     ended = machine.run(without_init(script, machine))
     assert ended.report.startswith("berth-runtime ")
 
-The kernel and the root file system are made once per machine, as root (about two minutes, from
-Debian's mirror), and kept; a guest writes to a throw-away layer above. It has no network and no
-acceleration: programs are five to ten times slower than outside.
+The kernel and the root file system are made once per machine, as root (about two minutes, from Debian's
+mirror), and kept; a guest writes to a throw-away layer above. It has no network and no acceleration: programs
+are five to ten times slower than outside.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ PACKAGES = ("systemd", "systemd-sysv", "libpam-systemd", "dbus", "dbus-user-sess
             "python3", "python3-pytest", "busybox-static", "e2fsprogs", "erofs-utils", "iproute2", "kmod",
             "passwd", "procps", "strace", "uidmap", "util-linux")
 
-# The guest's first program; the test's own is /payload/init. The disks appear when they are found.
+# The guest's first program; the test's own is /payload/init. The disks appear once they are detected.
 FIRST = """#!/bin/sh
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb
 mountpoint -q /dev || mount -t devtmpfs dev /dev
@@ -56,7 +56,7 @@ exec /payload/init
 
 POWER_OFF = "\necho o >/proc/sysrq-trigger; sleep 60\n"
 
-# What an init system would have mounted and udev opened, and cgroup v2 alone.
+# The mounts of an init system, udev's permissions, and only cgroup v2.
 MOUNTS = """
 mkdir -p /dev/pts /dev/shm /dev/mqueue
 mount -t devpts devpts /dev/pts
@@ -69,7 +69,7 @@ modprobe --all overlay loop fuse
 chmod 666 /dev/fuse
 """
 
-# The script as a service; nothing that a guest without disk and network of its own has to wait for.
+# The script as a service; without units that a guest without disk and network would wait for.
 SERVICE = """[Unit]
 After=multi-user.target
 [Service]
@@ -98,11 +98,11 @@ exec /lib/systemd/systemd --show-status=false --log-target=console --log-level=w
 SUITE = os.environ.get("BERTH_GUEST") or debian.own_suite()
 MEMORY_MIB = 1024
 DISK_MIB = 1700
-PARTITION = bytes.fromhex("68747265")  # the disk's own number, by which the kernel finds its root
+PARTITION = bytes.fromhex("68747265")  # the disk's own id, by which the kernel finds its root
 
 
 class GuestError(Exception):
-    """A guest that was not made or did not end by itself; says what its console said last."""
+    """A guest that could not be made or did not end by itself; has the end of its console output."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Image:
 @dataclasses.dataclass(frozen=True)
 class Ended:
     console: str
-    report: str  # what was written to /dev/ttyS1
+    report: str  # the output to /dev/ttyS1
 
 
 # ---- the image ----------------------------------------------------------------------------------
@@ -129,8 +129,8 @@ def _run(*argv, **options):
 
 
 def _unpack_kernel(root, to):
-    """The kernel of the suite that `root` is, and its modules; not installed. In bookworm both are in one package
-    (/boot, /lib), in sid in two (/usr/lib)."""
+    """Extracts the kernel of the suite in `root`, and its modules, without installing them. In bookworm both
+    are in one package (/boot, /lib), in sid in two (/usr/lib)."""
     archives = root / "var/cache/apt/archives"
     for command in (["update"], ["install", "--yes", "--download-only", "--no-install-recommends",
                                  "linux-image-cloud-amd64"]):
@@ -147,7 +147,7 @@ def _unpack_kernel(root, to):
 
 
 def _make_disk(root, disk):
-    """A file with one partition of type Linux, from the second MiB on, that has the files of `root`."""
+    """A file with one partition of type Linux, from the second MiB on, with the files of `root`."""
     mib = 1 << 20
     _run("mkfs.ext4", "-q", "-O", "^has_journal", "-m", "0", "-E", f"offset={mib}", "-d", root, disk, f"{DISK_MIB}M")
     entry = struct.pack("<B3sB3sII", 0, b"", 0x83, b"", mib // 512, DISK_MIB * mib // 512)
@@ -175,7 +175,7 @@ def _build(directory, suite, packages):
 
 
 def prepare(packages=PACKAGES, suite=SUITE):
-    """The Image; builds it where this recipe has not been built yet."""
+    """The Image; builds it unless this recipe has been built already."""
     recipe = hashlib.sha256(repr((packages, FIRST, DISK_MIB, PARTITION)).encode()).hexdigest()[:12]
 
     def build(made):
@@ -192,12 +192,12 @@ def prepare(packages=PACKAGES, suite=SUITE):
 # ---- ways to bring it up ------------------------------------------------------------------------
 
 def without_init(script, _machine):
-    """The script as the first process, with cgroup v2 alone."""
+    """The script as the first process, with only cgroup v2."""
     return MOUNTS + script
 
 
 def with_systemd(script, machine):
-    """systemd as the first process, and the script as a service of it."""
+    """systemd as the first process, and the script as one of its services."""
     machine.add("service", f"#!/bin/bash\n{script}".encode())
     machine.add("service.unit", SERVICE.encode(), 0o644)
     return UNDER_SYSTEMD
@@ -212,8 +212,8 @@ def _stop(process):
 
 
 def _goes_off(process, console, deadline):
-    """Whether it ends within `deadline` seconds. A guest that has begun to power off has done its
-    work; now and then QEMU never hears of it."""
+    """Whether the guest ends within `deadline` seconds. A guest that has begun to power off has done its
+    work; sometimes QEMU misses the power-off."""
     end, goes = time.monotonic() + deadline, False
     while time.monotonic() < end:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -225,14 +225,14 @@ def _goes_off(process, console, deadline):
 
 
 class Machine:
-    """A guest that is not started yet, and the files that it gets below /payload."""
+    """A guest before its start, and the files for its /payload."""
 
     def __init__(self, image):
         self.image = image
         self.files = []  # (name, path or bytes, mode)
 
     def add(self, name, content, mode=0o755):
-        """A file with these bytes, or a copy of this file or directory."""
+        """Adds a file with these bytes, or a copy of this file or directory."""
         self.files.append((name, content, mode))
 
     def _pack(self, path):
@@ -246,8 +246,8 @@ class Machine:
                 archive.addfile(entry, io.BytesIO(content))
 
     def run(self, script, deadline=240, kernel_arguments=""):
-        """Boots, lets `script` be the guest's first process, waits until it powers off. Errors:
-        GuestError (the deadline passed, the kernel or its first process died)."""
+        """Boots with `script` as the guest's first process, and waits for the power-off. Errors: GuestError
+        (the deadline passed, the kernel or its first process died)."""
         self.add("init", f"#!/bin/bash\n{script}".encode())
         with tempfile.TemporaryDirectory(prefix="berth-tests-guest-") as scratch:
             scratch = pathlib.Path(scratch)

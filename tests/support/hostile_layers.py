@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that try to do what a layer must not: each with the reason that Berth gives for refusing
-it. The entries come first, so that a test sees what was unpacked before is gone again, too."""
+"""Layers that try forbidden things, each with the reason in Berth's refusal. The entries come first, so that
+a test can check that the files unpacked before are removed again."""
 
 import dataclasses
 
@@ -26,7 +26,7 @@ def _pax(entry, **records):
 
 
 def _record(name, kind=b"0", link="", size=None, content=b"", major=0, minor=0):
-    """One member, with nothing that tarfile would mend or refuse to write."""
+    """One member, without tarfile's corrections and refusals."""
     header = bytearray(512)
 
     def put(offset, data):

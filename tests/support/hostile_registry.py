@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A registry on loopback that serves one image, with the faults that a test asks for.
+"""A registry on loopback that serves one image, with the faults that a test requests.
 
     with hostile_registry.running(image, blobs=[dropped(after=1000, times=1)]) as registry:
         transfer.pull(registry.reference)
         registry.requests   # what came, with its headers
 
-A fault is called with the exchange before the registry would answer. It answers and returns True,
-or returns False and the registry answers as it should.
+A fault is called with the exchange before the registry's answer. It answers and returns True, or returns
+False, and the registry answers normally.
 """
 
 import base64
@@ -26,7 +26,7 @@ LONGEST_STALL = 30  # seconds that a slow answer may hold its thread
 
 
 class Exchange(http.server.BaseHTTPRequestHandler):
-    """One request. `content` is what the registry would answer: (media type, bytes) or None."""
+    """One request. `content`: the registry's normal answer: (media type, bytes) or None."""
 
     protocol_version = "HTTP/1.1"
     content = None
@@ -77,7 +77,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
             self.answer(200, self.content[1], {"Content-Type": self.content[0]})
 
     def do_POST(self):
-        """Uploads are a test's own: they have no right answer here."""
+        """Uploads are a test's own: they have no normal answer here."""
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.do_GET()
 
@@ -86,7 +86,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
 
 
 def images_error(code, message):
-    """The body of a refusal, as the distribution-spec has it."""
+    """The body of a refusal, as in the distribution-spec."""
     return json.dumps({"errors": [{"code": code, "message": message}]}).encode()
 
 
@@ -96,13 +96,13 @@ class HostileRegistry(http.server.ThreadingHTTPServer):
 
     def __init__(self, image, manifests=(), blobs=(), version=(), token=None, users=None,
                  certificate=None, listening=None):
-        if listening:  # a socket, perhaps of another network namespace
+        if listening:  # a socket, possibly from another network namespace
             super().__init__(listening.getsockname(), Exchange, bind_and_activate=False)
             self.socket.close()
             self.socket, self.server_address = listening, listening.getsockname()
         else:
             super().__init__(("127.0.0.1", 0), Exchange)
-        if certificate:  # (certificate, key), as support.registry makes them
+        if certificate:  # (certificate, key), from support.registry
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*certificate)
             self.socket = context.wrap_socket(self.socket, server_side=True)
@@ -117,14 +117,14 @@ class HostileRegistry(http.server.ThreadingHTTPServer):
         self.lock = threading.Lock()
 
     def handle_error(self, request, client_address):
-        pass  # the client hung up, which is what many tests are about
+        pass  # the client hung up, as many tests expect
 
     def note(self, exchange):
         with self.lock:
             self.requests.append((exchange.command, exchange.path, dict(exchange.headers)))
 
     def seen(self, part):
-        """The headers of the requests whose path holds `part`, in their order."""
+        """The headers of the requests with `part` in their paths, in order."""
         return [headers for _, path, headers in self.requests if part in path]
 
     def find(self, path):
@@ -177,7 +177,7 @@ def running(image, **faults):
 # ---- faults -------------------------------------------------------------------------------------
 
 def first(times, fault):
-    """The fault for the first so many requests; later ones are answered well."""
+    """The fault for the first `times` requests; later ones get normal answers."""
     left = [times]
 
     def bounded(exchange):
@@ -187,7 +187,7 @@ def first(times, fault):
 
 
 def only(name, fault):
-    """The fault for the blob or manifest of that name."""
+    """The fault for the blob or manifest with that name."""
     return lambda exchange: exchange.path.endswith("/" + name) and fault(exchange)
 
 
@@ -197,17 +197,17 @@ def refused(status, code="", message="", headers=None):
 
 
 def replaced(body, media_type="application/octet-stream"):
-    """Other bytes than the digest promises, or another type than the bytes have."""
+    """Other bytes than the digest's, or another type than the bytes have."""
     return lambda exchange: exchange.answer(200, body, {"Content-Type": media_type})
 
 
 def truncated(size):
-    """The first bytes only, in an answer that says it is whole."""
+    """Only the first bytes, in an answer that claims to be complete."""
     return lambda exchange: exchange.answer(200, exchange.content[1][:size])
 
 
 def dropped(after):
-    """The connection ends after so many bytes of an answer that promises all."""
+    """Closes the connection after `after` bytes of an answer that announces all."""
     def drop(exchange):
         data = exchange.content[1]
         exchange.answer(200, data[:after], {"Content-Length": str(len(data))})
@@ -216,7 +216,7 @@ def dropped(after):
 
 
 def away(after, seconds):
-    """The same, and nobody listens for so long."""
+    """The same, and then refuses connections for `seconds`."""
     def leave(exchange):
         server, data = exchange.server, exchange.content[1]
         exchange.answer(200, data[:after], {"Content-Length": str(len(data))})
@@ -231,7 +231,7 @@ def away(after, seconds):
 
 
 def range_of(exchange):
-    """(start, end) of the Range that is asked for, the end not in it; nothing without one."""
+    """(start, end) of the requested Range, without the end itself; nothing without one."""
     match = re.fullmatch(r"bytes=(\d+)-(\d*)", exchange.headers.get("Range", ""))
     if not match:
         return None
@@ -239,7 +239,7 @@ def range_of(exchange):
 
 
 def dropped_range(exchange, after):
-    """The same for the piece that a Range asks for."""
+    """The same for a requested Range."""
     start, end = range_of(exchange)
     data = exchange.content[1]
     exchange.answer(206, data[start:start + after], {
@@ -249,7 +249,7 @@ def dropped_range(exchange, after):
 
 
 def ranges(exchange):
-    """Not a fault: this registry knows Range."""
+    """Not a fault: this registry supports Range."""
     asked = range_of(exchange)
     if not asked:
         return False
@@ -259,7 +259,7 @@ def ranges(exchange):
 
 
 def wrong_ranges(exchange):
-    """Answers a Range with another piece than the one asked for."""
+    """Answers a Range with another piece than requested."""
     if "Range" not in exchange.headers:
         return False
     data = exchange.content[1]
@@ -267,12 +267,12 @@ def wrong_ranges(exchange):
 
 
 def redirected(target):
-    """To the same path at another host."""
+    """Redirects to the same path at another host."""
     return lambda exchange: exchange.answer(307, b"", {"Location": target + exchange.path})
 
 
 def uploads_at(target):
-    """The registry wants its uploads at another host."""
+    """Redirects uploads to another host."""
     def answer(exchange):
         if exchange.command != "POST":
             return exchange.command == "HEAD" and exchange.answer(404)
@@ -285,7 +285,7 @@ def redirected_to_itself(exchange):
 
 
 def slow(exchange):
-    """A few bytes, then nothing until the client has enough."""
+    """A few bytes, then nothing until the client gives up."""
     data = exchange.content[1]
     exchange.answer(200, data[:10], {"Content-Length": str(len(data))})
     with contextlib.suppress(OSError):
@@ -296,7 +296,7 @@ def slow(exchange):
 
 
 def dripping(exchange):
-    """Bytes enough to be no standstill, and an end that is far away."""
+    """Enough bytes not to be a stall, with an end far away."""
     exchange.answer(200, b"{", {"Content-Length": str(1 << 20)})
     until = time.monotonic() + LONGEST_STALL
     with contextlib.suppress(OSError):
@@ -308,7 +308,7 @@ def dripping(exchange):
 
 
 def paced(seconds, pieces=20):
-    """The whole answer, but it takes so long."""
+    """The whole answer, spread over `seconds`."""
     def pace(exchange):
         data = exchange.content[1]
         step = max(1, len(data) // pieces)

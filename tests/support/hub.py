@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`berth hub` on free ports of the loopback interface, and what its clients say to it."""
+"""`berth hub` on free ports of the loopback interface, and requests to it."""
 
 import base64
 import contextlib
@@ -27,7 +27,7 @@ def basic(user, password):
 
 
 def htpasswd(**users):
-    """The text of a file that knows these names and passwords."""
+    """The text of a file with these names and passwords."""
     return "".join(f"{name}:{bcrypt(word)}\n" for name, word in users.items())
 
 
@@ -45,7 +45,7 @@ def toml(value):
 
 
 class Hub:
-    """A running hub. `address` is host:port, `certificate` the CA file where it has TLS."""
+    """A running hub. `address`: host:port; `certificate`: the CA file if it has TLS."""
 
     def __init__(self, program, directory, config, *, tls=False, users=None, env=None, prefix=()):
         self.directory = Path(directory)
@@ -79,11 +79,11 @@ class Hub:
         return found.group(1)
 
     def lines(self):
-        """What was logged of requests."""
+        """The log lines of requests."""
         return self.out.read_text().splitlines()[1:]
 
     def await_line(self, *words):
-        """The first line that has all `words`."""
+        """The first line with all `words`."""
         deadline = time.monotonic() + 10
         while True:
             for line in self.lines():
@@ -93,12 +93,12 @@ class Hub:
             time.sleep(0.02)
 
     def peak_memory(self):
-        """The most that was resident of it, in bytes."""
+        """Its maximum resident memory, in bytes."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) * 1024
 
     def reload(self, config=None, *, told="the configuration was read again"):
-        """SIGHUP, with another hub.toml if one is given; waits until `told` is said once more."""
+        """Sends SIGHUP, with another hub.toml if given; waits until `told` is logged again."""
         def said():
             return (self.out.read_text() + self.err.read_text()).count(told)
 
@@ -117,7 +117,7 @@ class Hub:
         return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=context)
 
     def request(self, path, *, method="GET", user=None, node=None, headers=None, body=None):
-        """(status, headers, body); of a refusal the body is its first error."""
+        """(status, headers, body); for a refusal the body is its first error."""
         sent = {"Accept": EVERY_TYPE, **(headers or {})}
         if user:
             sent["Authorization"] = basic(*user)
@@ -133,13 +133,13 @@ class Hub:
         return response.status, response.headers, data
 
     def digest(self, name, tag="latest", **who):
-        """What a manifest's name means for this caller."""
+        """The digest that a manifest's name has for this caller."""
         status, headers, body = self.request(f"/v2/{name}/manifests/{tag}", **who)
         assert status == 200, body
         return headers["Docker-Content-Digest"]
 
     def raw(self, data, *, then=b"", wait=0.0):
-        """All that is answered to these bytes, until the other side closes."""
+        """The complete answer to these bytes, until the other side closes."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=60) as client:
             client.sendall(data)
             if then:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes images, the well-formed and the hostile, byte by byte as a test asks for them.
+"""Writes images, valid and hostile ones, byte by byte as a test requests.
 
     layer = images.layer([images.file("hello", b"hi\\n"), images.whiteout("gone")])
     image = images.build([images.busybox_layer(), layer], config={"Cmd": ["/bin/sh"]})
@@ -86,7 +86,7 @@ def opaque(path):
 
 
 def layer(entries, tar_format=tarfile.PAX_FORMAT):
-    """The tar bytes of the entries, in their order, with nothing corrected."""
+    """The tar bytes of the entries, in this order, without corrections."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tar_format) as archive:
         for info, content in entries:
@@ -96,7 +96,7 @@ def layer(entries, tar_format=tarfile.PAX_FORMAT):
 
 @functools.cache
 def busybox_layer():
-    """A root file system out of busybox-static: a shell, its applets, and two users."""
+    """A root file system from busybox-static: a shell, its applets, and two users."""
     with open("/bin/busybox", "rb") as program:
         busybox = program.read()
     applets = subprocess.run(["/bin/busybox", "--list"], check=True, capture_output=True, text=True)
@@ -130,7 +130,7 @@ def compress(data, compression):
 
 @dataclasses.dataclass
 class Image:
-    """A manifest with its blobs. The bytes may be changed before push() to make a bad image."""
+    """A manifest with its blobs. A test may change the bytes before push() to make an invalid image."""
     flavour: str
     architecture: str
     config: bytes
@@ -189,8 +189,8 @@ def build(layers, config=None, *, compression="gzip", flavour="oci", architectur
 
 
 def push_index(registry, name, tag, images, annotations=None):
-    """Pushes an index (or Docker's list) of images for several architectures; its digest.
-    `annotations` has a dict for each image."""
+    """Pushes an index (or Docker's list) of images for several architectures; returns its digest.
+    `annotations`: a dict for each image."""
     types = FLAVOURS[images[0].flavour]
     entries = []
     for number, image in enumerate(images):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes of one job on this machine, each with a store of its own, and a registry that counts.
+"""The nodes of one job on this machine, each with a separate store, and a registry that counts bytes.
 
     with MeteredRegistry(image) as registry, JobNodes(registry, work, count=8, arity=2) as nodes:
         outcomes = nodes.pull_all()
@@ -73,8 +73,8 @@ class Exchange(http.server.BaseHTTPRequestHandler):
 
 
 class MeteredRegistry(http.server.ThreadingHTTPServer):
-    """`rate`: bytes a second for all clients together; `latency`: seconds before each answer.
-    `hold`: (digest, offset): who comes to that byte waits until `opened` is set, and `reached` is."""
+    """`rate`: bytes per second for all clients together; `latency`: seconds before each answer. `hold`:
+    (digest, offset): a client that reaches this byte waits until `opened` is set; sets `reached`."""
     daemon_threads = True
     block_on_close = False
     request_queue_size = 1024
@@ -92,7 +92,7 @@ class MeteredRegistry(http.server.ThreadingHTTPServer):
         self._free = 0
 
     def handle_error(self, request, client_address):
-        pass  # a client that was killed
+        pass  # a killed client
 
     def note(self, path):
         with self._lock:
@@ -124,8 +124,8 @@ class MeteredRegistry(http.server.ThreadingHTTPServer):
 
 
 class Front:
-    """berth-hub --for-job on loopback. `above`: addresses of those that it asks; `tell`: it is told
-    at once whom it serves."""
+    """berth-hub --for-job on loopback. `above`: the addresses that it asks; `tell`: send its order at
+    once."""
 
     def __init__(self, store, reference, key, above=(), tell=True, **more):
         self.reference, self.key = reference, key
@@ -137,7 +137,7 @@ class Front:
         os.lseek(secret, 0, os.SEEK_SET)
         with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
             self.address = f"127.0.0.1:{listener.getsockname()[1]}"
-            files = (listener.fileno(), secret, 0)  # the order comes on its standard input
+            files = (listener.fileno(), secret, 0)  # the order is sent to its standard input
             self.process = subprocess.Popen([PROGRAMS / "berth-hub", "--for-job", *map(str, files)],
                                             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                             text=True, preexec_fn=die_with_parent,
@@ -151,12 +151,12 @@ class Front:
         self.process.stdin.close()
 
     def ask(self, path, headers=(), method="GET", read=True):
-        """(status, headers, body), or with read=False (status, answer that is open)."""
+        """(status, headers, body), or with read=False (status, open answer)."""
         connection = shared_key.Connection(self.address, self.key, timeout=30)
         connection.request(method, path, headers=dict(headers))
         answer = connection.getresponse()
         if not read:
-            answer.connection = connection  # which would end with its last name
+            answer.connection = connection  # otherwise closed with its last reference
             return answer.status, answer
         body = answer.read()
         connection.close()
@@ -172,7 +172,7 @@ def peers(reference, addresses, key):
 
 
 class JobNodes:
-    """`count` nodes in a tree of `arity`, or with arity 0 each for itself."""
+    """`count` nodes in a tree of `arity`; with arity 0 without a tree."""
 
     def __init__(self, registry, directory, count, arity=2, environment=None, **front_options):
         self.registry, self.count, self.arity = registry, count, arity
@@ -186,7 +186,7 @@ class JobNodes:
         return (node - 1) // self.arity
 
     def above(self, node):
-        """The addresses of those that a node asks, the nearest first."""
+        """The addresses that a node asks, the nearest first."""
         out = []
         while self.arity and node:
             node = self.parent(node)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests make once and keep: images of other builders, root file systems, disks of guests.
+"""Things that tests make once and keep: images of other builders, root file systems, guests' disks.
 
     storage = kept.directory("registry-bookworm-1", build)      # build(path) makes the directory `path`
 
-A cache may be lost, half copied, or changed by somebody: beside each directory lies a list of its files
-with their digests, written last, and what does not agree with it is removed and made anew. A file is read
-only if its size, its time or its inode is another than when it was last found to be right.
+A cache may be lost, half copied, or changed: beside each directory there is a list of its files with digests,
+written last; a directory that does not match is removed and made again. A file is read only if its size, time
+or inode has changed since its last check.
 """
 
 import fcntl
@@ -36,7 +36,7 @@ def sha256_of(path):
 
 
 def _look(path):
-    """What a change of a file shows in: [type and mode, size, time, inode]."""
+    """The attributes that change with a file: [type and mode, size, time, inode]."""
     seen = path.lstat()
     return [seen.st_mode, seen.st_size, seen.st_mtime_ns, seen.st_ino]
 
@@ -55,7 +55,7 @@ def _files(directory):
 
 
 def _list_of(directory, before=None):
-    """name → {look, content} of all files; what looks as it did in `before` is not read again."""
+    """name → {look, content} of all files; does not read those with the same look as in `before`."""
     made = {}
     for path in _files(directory):
         name, look = str(path.relative_to(directory)), _look(path)
@@ -65,7 +65,7 @@ def _list_of(directory, before=None):
 
 
 def _is_whole(directory, listed):
-    """Whether `directory` is what `listed` says, which is written again if only looks have changed."""
+    """Whether `directory` matches `listed`, which is updated if only looks have changed."""
     try:
         before = json.loads(listed.read_text(encoding="utf-8"))
         now = _list_of(directory, before)
@@ -79,9 +79,9 @@ def _is_whole(directory, listed):
 
 
 def _remove(directory):
-    """With what a program that was killed has left mounted in it."""
+    """Removes a directory, and the mounts that a killed program left in it."""
     mounts = pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
-    # A blank in a name is '\040' there.
+    # A blank in a path is '\040' there.
     places = [re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), line.split()[4]) for line in mounts]
     for place in reversed(places):
         if pathlib.Path(place).is_relative_to(directory):
@@ -96,14 +96,14 @@ def _write(path, files):
 
 
 def directory(name, make, within=None):
-    """The directory `name` of the cache, or of `within`. If it is not there whole make(path) is called, with a
-    path that does not exist. What else is made beside that, mounts too, is removed afterwards."""
+    """The directory `name` of the cache, or of `within`. Unless it is complete, calls make(path) with a path
+    that does not exist. Removes everything else made beside it afterwards, mounts too."""
     place = pathlib.Path(within or cache())
     place.mkdir(parents=True, exist_ok=True)
     kept, listed = place / name, place / f"{name}.files"
     with open(place / f"{name}.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for left in place.glob(f"{name}.making-*"):  # of a session that was killed
+        for left in place.glob(f"{name}.making-*"):  # from a killed session
             _remove(left)
         if not _is_whole(kept, listed):
             if kept.exists():

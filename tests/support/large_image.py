@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An image as large as those of machine learning are, of real programs and libraries: Debian's
-packages, unpacked into six layers. A second one shares all layers but its last, and a third is that
-last layer alone. They are built once per machine, into the storage of a registry that is kept.
+"""An image as large as those of machine learning, made of real programs and libraries: Debian's packages,
+unpacked into six layers. A second one shares all layers but its last, and a third has only that last layer.
+They are built once per machine, into the kept storage of a registry.
 
 usage: large_image.py        builds what is missing and prints the storage's directory
 """
@@ -23,11 +23,11 @@ if __name__ == "__main__":
 from support import debian, debian_images, kept, registry
 from support.images import OCI
 
-VERSION = "large-1"  # another recipe below, another name here
-SUITE = "bookworm"  # on any machine, so that a bench pulls the same image everywhere
+VERSION = "large-1"  # change it with the recipe below
+SUITE = "bookworm"  # on all machines, so that a bench pulls the same image everywhere
 REPOSITORY = "bench/large"
 FIRST, SECOND, ALONE = "first", "second", "alone"  # tags
-PACKAGES = {  # layer: what is unpacked into it; the base is debootstrap's
+PACKAGES = {  # layer: the packages that are unpacked into it; the base is debootstrap's
     "programs": """
         chromium chromium-common firefox-esr thunderbird coq racket openjdk-17-jdk-headless
         openjdk-17-jre-headless golang-1.19-go libreoffice-core inkscape blender
@@ -55,7 +55,7 @@ CHUNK = 1 << 20
 
 @dataclasses.dataclass
 class Layer:
-    """One as it lies in the registry: `entries` of all kinds, `files` with content."""
+    """One layer in the registry: `entries` of all kinds, `files` with content."""
     name: str
     digest: str
     diff_id: str
@@ -76,7 +76,7 @@ def run(*argv, **options):
 # ---- layers --------------------------------------------------------------------------------------
 
 def apt(place):
-    """The command of apt with lists of its own at `place`, those of the base's suite."""
+    """The apt command with separate lists at `place`, those of the base's suite."""
     (place / "lists/partial").mkdir(parents=True)
     (place / "sources.list").write_text(f"deb {debian.mirror()} {SUITE} main\n")
     options = {"Dir::Etc::SourceList": place / "sources.list", "Dir::Etc::SourceParts": "/dev/null",
@@ -86,7 +86,7 @@ def apt(place):
 
 
 def download(packages, directory):
-    """By apt, from the base's suite also where the machine has another."""
+    """With apt, from the base's suite even if the machine has another."""
     command = apt(directory)
     run(*command, "update")
     run(*command, "download", *packages, cwd=directory)
@@ -94,7 +94,7 @@ def download(packages, directory):
 
 
 def unpack(packages, scratch):
-    """The directory that holds the files of the packages, as dpkg would lay them out."""
+    """The directory with the files of the packages, laid out as by dpkg."""
     tree = scratch / "tree"
     tree.mkdir()
     for package in download(packages, scratch / "packages"):
@@ -117,7 +117,8 @@ def counted(tree):
 
 
 def pack(name, tree, blob):
-    """tar | pigz -6, one gzip member as the builders write it; hashed on both sides."""
+    """tar
+    pigz -6, one gzip member as builders write it; hashes both sides."""
     archive = subprocess.Popen(
         ["tar", "--numeric-owner", "--owner=0", "--group=0", "--sort=name", "-C", tree, "-cf", "-",
          "."], stdout=subprocess.PIPE)
@@ -143,7 +144,7 @@ def make_tree(name, scratch):
     if name == "base":
         root = scratch / "tree"
         run("debootstrap", "--variant=minbase", SUITE, root, debian.mirror())
-        shutil.rmtree(root / "dev")  # the runtime's
+        shutil.rmtree(root / "dev")  # the runtime's own
         (root / "dev").mkdir()
         return root
     return unpack(PACKAGES[name].split(), scratch)
@@ -181,7 +182,7 @@ def push_image(tag, layers, server):
 
 
 def check(layers):
-    """The figures that the bench promises, of the first image."""
+    """Checks the first image's figures that the bench promises."""
     found = {"unpacked bytes": sum(layer.unpacked for layer in layers),
              "files": sum(layer.files for layer in layers),
              "compressed bytes of the largest layer": max(layer.size for layer in layers)}
@@ -203,8 +204,8 @@ def build(storage):
 
 
 def kept_storage():
-    """The directory of a registry's storage that holds the images; builds it the first time
-    (some minutes, 10 GB while it lasts, and 1.5 GB to download)."""
+    """The directory of a registry's storage with the images; builds it the first time (some minutes, 10 GB of
+    temporary space, and 1.5 GB to download)."""
     return kept.directory(f"registry-{VERSION}", build)
 
 
@@ -216,7 +217,7 @@ def layers_of(storage, tag):
 
 
 def blob_path(storage, layer):
-    """Where the registry keeps a blob."""
+    """The path of a blob in the registry's storage."""
     text = layer.digest.removeprefix("sha256:")
     return storage / "docker/registry/v2/blobs/sha256" / text[:2] / text / "data"
 

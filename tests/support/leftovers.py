@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test must not leave on the machine: mounts, cgroups, processes, files."""
+"""Things that a test must not leave on the machine: mounts, cgroups, processes, files."""
 
 import contextlib
 import dataclasses
@@ -20,19 +20,19 @@ def mounts():
 
 
 def cgroups():
-    """Those of sessions in rooms (support/room.py) are not ours."""
+    """Ignores cgroups of sessions in rooms (support/room.py)."""
     return {directory for directory, _, _ in os.walk("/sys/fs/cgroup")
             if "berth" in directory and "/berth-tests-room-" not in directory}
 
 
 def is_empty_store(path):
-    """The machine's own, which all rooms see, and which the first berth makes that is not told
-    another: a berth-runtime that asks it for the GPUs."""
+    """The machine's default store, which all rooms share. A berth without --root makes it: a berth-runtime
+    that asks it for the GPUs."""
     return path == STORE and not any(path.iterdir())
 
 
 def files():
-    """Those of another session that waits for its turn, or a demo, are not ours."""
+    """Ignores files of another session that waits for its turn, or of a demo."""
     found = {str(path) for place in PLACES for path in pathlib.Path(place).glob("*berth*")
              if not path.name.startswith(("berth-tests-", "berth-demo-", "berth-bench-"))
              and not is_empty_store(path) and path != LEDGER}
@@ -40,15 +40,15 @@ def files():
 
 
 def processes(base, uids):
-    """{pid: command line} of what runs out of `base` or in it, has it in its mount table, or
-    belongs to one of the session's users."""
+    """{pid: command line} of processes with their program or directory in `base`, with it in their mount
+    table, or of the session's users."""
     found = {}
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         with contextlib.suppress(OSError):
             command = (entry / "cmdline").read_bytes()
-            # A kernel thread and a zombie have no exe: OSError, and not a leftover.
+            # A kernel thread or a zombie has no exe: OSError, and not a leftover.
             ours = (str(base) in os.readlink(entry / "exe") or str(base).encode() in command
                     or str(base) in os.readlink(entry / "cwd")
                     or entry.stat().st_uid in uids
@@ -80,7 +80,7 @@ def _new(before, after):
 
 
 def since(before, base, uids, patience=3.0):
-    """One line per thing that was not there in `before`. What is about to end gets a moment."""
+    """One line for each thing that is not in `before`. Gives ending processes a moment."""
     deadline = time.monotonic() + patience
     while True:
         found = _new(before, snapshot(base, uids))
@@ -90,7 +90,7 @@ def since(before, base, uids, patience=3.0):
 
 
 def clear(before, base, uids):
-    """Ends and removes what a failed test left, so that the next one starts clean."""
+    """Ends and removes a failed test's leftovers, so that the next test starts clean."""
     for pid in processes(base, uids).keys() - before.processes.keys():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

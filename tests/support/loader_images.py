@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images as distributions lay them out, small: a real dynamic loader and one program, /probe.
+"""Small images with distributions' layouts: a real dynamic loader and one program, /probe.
 
     /probe NAME…     dlopen()s each and prints "NAME => FILE" or "NAME: why not"
     /probe --nodes   prints every character device below /dev that a GPU could be: "PATH MAJOR:MINOR"
@@ -81,7 +81,7 @@ def probe(compiler="gcc"):
 
 
 def loader_cache(entries, configuration):
-    """What ldconfig writes for an image of these entries."""
+    """The cache that ldconfig writes for an image of these entries."""
     with tempfile.TemporaryDirectory() as directory:
         root = pathlib.Path(directory)
         for info, content in entries:
@@ -101,7 +101,7 @@ def loader_cache(entries, configuration):
 
 
 def glibc_layout(libdir, links):
-    """The probe and its libraries in `libdir`; `links` are those of a merged /usr."""
+    """The probe and its libraries in `libdir`; `links`: those of a merged /usr."""
     program, loaded = probe()
     entries = [images.directory(path) for path in ("usr", "usr/lib", "usr/bin", "etc", "tmp")]
     entries += [images.directory("usr/lib64"), images.directory("usr/lib/x86_64-linux-gnu")]
@@ -123,7 +123,7 @@ def debian():
 
 
 def rhel():
-    # Debian's loader has no /usr/lib64 built in: the cache names it, as RHEL's does.
+    # Debian's loader has no built-in /usr/lib64: the cache names it, as RHEL's does.
     entries = glibc_layout(LIBRARY_DIRECTORY["rhel"], {"lib": "usr/lib", "lib64": "usr/lib64", "bin": "usr/bin"})
     cache = loader_cache(entries, "/usr/lib64\n")
     return [images.layer(entries + [images.file("etc/redhat-release", "a release\n"),

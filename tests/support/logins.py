@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An ordinary user of a machine with systemd, and how he comes to a shell there: for tests in a guest."""
+"""An ordinary user of a machine with systemd, and the ways to that user's shell: for tests in a guest."""
 
 import contextlib
 import os
@@ -35,7 +35,7 @@ def made_user():
 
 
 class Way:
-    """How the user comes to a shell."""
+    """A way to a shell of the user."""
 
     def __init__(self, words):
         self.words = words
@@ -49,6 +49,6 @@ class Way:
 
 
 def login(_user):
-    """By PAM, as ssh and a console do it."""
+    """Through PAM, as with ssh and a console."""
     called("loginctl", "disable-linger", NAME)
     return Way(["su", "--login", NAME, "-c"])

@@ -10,7 +10,7 @@ import subprocess
 
 @contextlib.contextmanager
 def btrfs(directory, size=256 << 20):
-    """A path at which one is mounted until the end."""
+    """Mounts one until the end of the block; yields its path."""
     image, point = directory / "disk.img", directory / "btrfs"
     with open(image, "wb") as file:
         file.truncate(size)

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several machines on this one: each has a network, a host name, System V IPC, mounts, /tmp and
-/dev/shm of its own, and knows the others by their names. Processes, users and all other files are
-those of this machine.
+"""Several machines on this one: each has its own network, host name, System V IPC, mounts, /tmp and /dev/shm,
+and knows the others by name. Processes, users and all other files are this machine's.
 
     with machines.joined(["n1", "n2"], keep=directory) as (front, nodes):
         subprocess.run(nodes["n1"].command("ping", "-c1", nodes["n2"].address))
 
-`front` has a network alone, in which all others are reached; nothing leads from there to the network
-of this machine."""
+`front` has only its own network, from which all others can be reached, but not the network of this
+machine."""
 
 import contextlib
 import dataclasses
@@ -18,12 +17,12 @@ import subprocess
 
 from support.registry import die_with_parent
 
-NETWORK = "198.51.100."  # of documentation: nobody's
+NETWORK = "198.51.100."  # for documentation: unassigned
 
-# One's own network, and whatever else; ends with its standard input.
+# A private network, and the other namespaces; ends with its standard input.
 HOLD = "ip link set lo up; {more} echo ready; read -r end"
 
-# What lies in /tmp stays there if it is `keep`: a mount that is hidden is still reached by a handle.
+# Keeps a `keep` in /tmp reachable: a handle still reaches a mount that is hidden.
 OWN_FILES = """
 hostname {name}; exec 9<{keep}
 mount -t tmpfs -o mode=1777 tmpfs /tmp; mount -t tmpfs -o mode=1777 tmpfs /dev/shm
@@ -36,11 +35,11 @@ printf '{hosts}' >/dev/shm/hosts; mount --bind /dev/shm/hosts /etc/hosts; rm /de
 class Machine:
     name: str
     address: str
-    pid: int  # of who holds its namespaces
+    pid: int  # of the process that holds its namespaces
     spaces: tuple
 
     def command(self, *words):
-        """`words` as they run there, in the same directory where only the network is another."""
+        """`words` as a command on that machine, in the same directory if only the network differs."""
         return ["nsenter", f"--target={self.pid}", *(f"--{space}" for space in self.spaces), *words]
 
     def ok(self, *words):
@@ -63,7 +62,7 @@ def _held(name, address, spaces, more=""):
 
 @contextlib.contextmanager
 def joined(names, keep):
-    """The front and {name: Machine}. The directory `keep` is where it is on each of them."""
+    """The front and {name: Machine}. The directory `keep` has the same path on all of them."""
     keep = pathlib.Path(keep).resolve()
     with contextlib.ExitStack() as stack:
         front = stack.enter_context(_held("front", f"{NETWORK}1", ("net",)))

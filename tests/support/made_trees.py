@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees by generation: everything that a program may make in a container, in steps that change what
-the steps before have made. The same seed makes the same trees. tree_maker.c carries them out.
+"""Generated trees: everything that a program may create in a container, in steps that change the results of
+earlier steps. The same seed gives the same trees. tree_maker.c executes the steps.
 
-    steps(7) → [what tree_maker is told, …]
+    steps(7) → [lines for tree_maker, …]
 """
 
 import functools
@@ -14,7 +14,7 @@ import tempfile
 from support import rich_layer
 
 TOP = "/tree"
-# What has been special to somebody: a shell, a terminal, tar, an overlay, a list of lines.
+# Special for some program: a shell, a terminal, tar, an overlay, a list of lines.
 NAMES = [b"plain", b" blank ", b"a\nline", b"-rf", b"\xff\xfe no text", "ä✓".encode(), b"back\\slash", b"%41",
          b"'\"`$x", b"*", b"...", b"..data", b"~", b"#x#", b"=", b"a:b", b"\x1b[31m", b"\x7f\x01", b"wh.x", b".wh",
          b"PaxHeaders.0", b"GNUSparseFile.1", b"@LongLink", b"trailing.", b"tab\there", b"c:\\x", b"COM1",
@@ -35,11 +35,11 @@ def word(text):
 
 
 class Maker:
-    """What there is so far, and the lines that change it."""
+    """The tree so far, and the lines that change it."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
-        self.kinds = {TOP.encode(): "d"}  # path → the kind of what is there
+        self.kinds = {TOP.encode(): "d"}  # path → the kind of its entry
         self.lines = [f"d {TOP}"]
         self.count = 0
 
@@ -54,7 +54,7 @@ class Maker:
         return self.random.sample(there, min(number, len(there)))
 
     def small(self):
-        """What can go without the tree being gone."""
+        """Entries that can be removed without losing the tree."""
         below = {path: 0 for path in self.kinds}
         for path in self.kinds:
             while path := path.rpartition(b"/")[0]:
@@ -73,7 +73,7 @@ class Maker:
                 return path
 
     def parts(self):
-        """Of a file: nothing, a few bytes, blocks, holes before, between and behind."""
+        """The contents of a file: nothing, a few bytes, blocks, holes before, between and after."""
         size = self.random.choice([0, 1, 511, 512, 4096, 4097, 200000, 3 << 20])
         at, parts = 0, []
         while at < size and len(parts) < 4:
@@ -96,7 +96,7 @@ class Maker:
         self.kinds[path] = kind
 
     def describe(self, path):
-        """Owner, mode, attributes, time, in an order in which none undoes the other."""
+        """Owner, mode, attributes, time, in an order in which none resets another."""
         kind, pick = self.kinds[path], self.random.choice
         self.say("o", path, *pick(OWNERS))
         if kind != "l":
@@ -141,7 +141,7 @@ class Maker:
             self.describe(path)
 
     def step_more(self):
-        """Takes away, replaces by another kind, changes what is described alone, links to what is older."""
+        """Removes, replaces by another kind, changes only attributes, or links to an older entry."""
         pick = self.random.choice
         for _ in range(6):
             self.remove(pick(self.small()))
@@ -151,7 +151,7 @@ class Maker:
             self.make(pick("dflp"), path)
         for _ in range(3):
             path = pick([path for path in self.small() if self.kinds[path] == "d"] or [self.new_path()])
-            self.remove(path)  # and is there again, with nothing of what it had
+            self.remove(path)  # and creates it again, with nothing of its old state
             self.make("d", path)
             self.make("f", self.new_path(path))
         for path in self.some(8, "f", "d", "l"):
@@ -180,7 +180,7 @@ def steps(seed, count=4):
 
 @functools.cache
 def program():
-    """The bytes of /tree-maker, which needs no library."""
+    """The bytes of /tree-maker, a static program."""
     with tempfile.TemporaryDirectory() as directory:
         made = pathlib.Path(directory, "tree-maker")
         source = pathlib.Path(__file__).with_name("tree_maker.c")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mount namespaces for the programs of other people: what they need of this machine is made there
-and ends with it."""
+"""Mount namespaces for other projects' programs: with the mounts that they need of this machine, which end
+with the namespace."""
 
 import contextlib
 import pathlib
 import subprocess
 
-# "$1" is an empty directory. After it come the v1 hierarchies that this machine does not mount.
+# "$1" is an empty directory; the next arguments are v1 hierarchies that this machine does not mount.
 CGROUPS = """
 mount -t tmpfs cgroup "$1" && cd "$1" || exit 1
 for path in /sys/fs/cgroup/*/; do mkdir "${path#/sys/fs/cgroup/}"; done
@@ -19,7 +19,7 @@ cd / && mount --move "$place" /sys/fs/cgroup || exit 1
 
 @contextlib.contextmanager
 def view(script, *arguments):
-    """The command that goes before another to have it see what the shell `script` has mounted."""
+    """The prefix that runs another command with the mounts of the shell script `script`."""
     with subprocess.Popen(
             ["unshare", "--mount", "--propagation", "private", "sh", "-c",
              f"{script}\necho ready && read -r end", "sh", *arguments],
@@ -33,9 +33,9 @@ def view(script, *arguments):
 
 
 def unmounted_hierarchies():
-    """The v1 cgroup hierarchies that the kernel keeps and this machine does not mount: another
-    program has mounted them once. containerd finds no cgroup of anything where there is one.
-    Controllers of the unified hierarchy beside v1 ones too: crun refuses such a machine."""
+    """The v1 cgroup hierarchies that exist in the kernel but are not mounted here, because a program mounted
+    them once. With such a hierarchy containerd finds no cgroup at all. Also controllers of the unified
+    hierarchy beside v1 ones: crun refuses such a machine."""
     with open("/proc/self/cgroup", encoding="utf-8") as lines:
         kept = {line.split(":")[1] for line in lines} - {""}
     unified = pathlib.Path("/sys/fs/cgroup/unified/cgroup.controllers")

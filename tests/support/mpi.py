@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images with an MPI program that was built with the library in them: Debian's Open MPI and MPICH,
-which lie side by side on this machine. mpi_ranks.c says what the program does.
+"""Images with an MPI program that was built against the library in them: Debian's Open MPI and MPICH, both
+installed on this machine. The program is mpi_ranks.c.
 
     reference = push(mpi.image("openmpi"))
     srun --mpi=pmix --container-image=REFERENCE /ranks
@@ -17,14 +17,14 @@ from support import images, program_images
 from support.program_images import LIBRARIES
 
 SOURCE = pathlib.Path(__file__).with_name("mpi_ranks.c")
-BROUGHT = "/usr/local/berth/mpi/lib"  # those of the host, in a container
+BROUGHT = "/usr/local/berth/mpi/lib"  # the host's libraries, in a container
 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    library: str  # what it says of itself
-    slurm: str    # srun's --mpi for it
-    plugins: tuple  # directories of what it opens by name
+    library: str  # as it names itself
+    slurm: str    # the value of srun's --mpi
+    plugins: tuple  # directories of libraries that it opens by name
     texts: tuple = ()
 
 
@@ -40,13 +40,13 @@ KINDS = {
 
 @functools.cache
 def program(kind):
-    """The bytes of the ranks' program."""
+    """The bytes of the program that ranks run."""
     return program_images.compiled([f"mpicc.{kind}", "-O2"], SOURCE, "-ldl")
 
 
 @functools.cache
 def version(kind):
-    """Of this machine's: "4.1.4"."""
+    """This machine's version: "4.1.4"."""
     said = subprocess.run([f"mpirun.{kind}", "--version"], check=True, capture_output=True, text=True).stdout
     return re.search(r"\d+(\.\d+)+\w*", said)[0]
 
@@ -56,7 +56,7 @@ def major(kind):
 
 
 def ranks_layer(kind):
-    """The program as /ranks, with all that it is loaded with."""
+    """The program as /ranks, with everything that the loader loads for it."""
     return program_images.layer("ranks", program(kind), KINDS[kind].plugins, KINDS[kind].texts)
 
 
@@ -73,23 +73,24 @@ def push_all(registry):
 
 
 def works(ranks, nodes):
-    """What a world says of itself in which all is as it should be, beside its library."""
+    """The output of a correct world, except its library."""
     return {"ranks": ranks, "nodes": nodes, "ring": ranks * (ranks + 1) // 2, "large": True,
             "allreduce": True, "shared_memory": True, "cma": True}
 
 
 def works_here(kind, ranks, nodes):
-    """The same of this machine's. Debian's MPICH 5 takes each rank for a node of its own, without a container too."""
+    """The same for this machine's MPI. Debian's MPICH 5 counts each rank as a separate node, without a
+    container too."""
     return works(ranks, ranks if kind == "mpich" and major(kind) >= 5 else nodes)
 
 
 def worlds(text):
-    """What each world of ranks has printed: more than one where ranks found no launcher."""
+    """The output of each world of ranks: several if ranks found no launcher."""
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
 def the_world(kind, text, whose="image"):
-    """What the only world has printed, but for its library, which is the image's or the host's."""
+    """The output of the only world, without its library, which must be the image's or the host's."""
     (world,) = worlds(text)
     assert world.pop("library").startswith(KINDS[kind].library)
     place = {"image": LIBRARIES, "host": BROUGHT}[whose]

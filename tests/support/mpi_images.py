@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MPIs that do nothing but say whose they are, for a host and for images, each as real as the
-loader and the linker make them.
+"""Minimal MPIs that only print their origin, for a host and for images, built with the real loader and
+linker.
 
     host = mpi_images.openmpi(directory, "host")             # the files lie in `directory`
     image = mpi_images.image(mpi_images.openmpi(work / "own", "image"))
 
-A program of an image, /app, prints "WHO WHO": of whom its MPI is, and the library below that.
+A program of an image, /app, prints "WHO WHO": the origin of its MPI, and of the library below that.
 """
 
 import pathlib
@@ -59,7 +59,7 @@ def compile_library(path, soname, source, *words):
 
 
 def libc_of_the_future(directory):
-    """What a library is linked with that a later glibc has seen."""
+    """A stand-in for a later glibc to link a library against."""
     directory.mkdir(parents=True, exist_ok=True)
     script = directory / "versions"
     script.write_text(f"{FUTURE} {{ future; }};\n")
@@ -71,7 +71,7 @@ def libc_of_the_future(directory):
 
 
 def make(directory, who, core, below, defines=()):
-    """The files of one MPI: `core` and `below` are (file, SONAME). Gives the directory."""
+    """Builds the files of one MPI: `core` and `below` are (file, SONAME). Returns the directory."""
     directory = pathlib.Path(directory)
     words = [f"-DWHO=\"{who}\"", *[f"-D{name}" for name in defines]]
     lower = compile_library(directory / below[0], below[1], BELOW, *words)
@@ -92,11 +92,11 @@ def mpich(directory, who, name="libmpi", numbers="12.1.1", defines=()):
 
 
 def program(mpi, directory, rpath="", defines=()):
-    """/app, linked with the MPI in the directory `mpi`."""
+    """/app, linked against the MPI in the directory `mpi`."""
     path = pathlib.Path(directory, "app")
     (core,) = [file for file in mpi.iterdir() if file.name.startswith(("libmpi.so.", "libmpich.so."))
                and not file.is_symlink()]
-    # The older kind, which also what the MPI itself needs is looked for in.
+    # The older kind (DT_RPATH), which also applies to the MPI's own dependencies.
     words = [f"-Wl,--disable-new-dtags,-rpath,{rpath}"] if rpath else []
     subprocess.run(["gcc", "-O1", *[f"-D{name}" for name in defines], *words, "-o", path, "-xc", "-",
                     "-xnone", core, f"-Wl,-rpath-link,{mpi}"], input=APP, text=True, check=True)
@@ -104,8 +104,7 @@ def program(mpi, directory, rpath="", defines=()):
 
 
 def layer(mpi, app, where="usr/lib/x86_64-linux-gnu", cached=True):
-    """The MPI at `where`, the program, glibc, and the loader's cache, which knows of the MPI only
-    where it is told."""
+    """The MPI at `where`, the program, glibc, and the loader's cache, which contains the MPI if `cached`."""
     _, loaded = loader_images.probe()
     parents = [str(parent) for parent in reversed(pathlib.PurePath(where).parents)][1:]
     paths = dict.fromkeys(["etc", "lib64", "lib", "lib/x86_64-linux-gnu", *parents, where])

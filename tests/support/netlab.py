@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small world of network namespaces: a host with an uplink, a machine beyond it, and containers.
-Whatever happens in it, the network of this machine stays as it is."""
+"""A small world of network namespaces: a host with an uplink, a machine beyond it, and containers. It never
+changes the network of this machine."""
 
 import json
 import subprocess
@@ -10,7 +10,8 @@ from pathlib import Path
 HOST, WORLD = "192.0.2.1", "192.0.2.9"
 HOST6, WORLD6 = "2001:db8::1", "2001:db8::9"
 
-# The third word: says its word "first", or when it "heard" one, or at the "end" of the client's.
+# The third word: whether it replies "first", once it has "heard" something, or at the "end" of the client's
+# data.
 SERVER = """
 import socket, sys
 family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
@@ -38,7 +39,7 @@ class Space:
     """A network namespace, held open by a process in it."""
 
     def __init__(self):
-        # Not in our own session: it ends with its space, not with a key.
+        # Not in our own session, so that a terminal key does not end it.
         self.holder = subprocess.Popen(["unshare", "-n", "sleep", "600"],
                                        stdin=subprocess.DEVNULL)
         self.pid = self.holder.pid
@@ -62,18 +63,18 @@ class Space:
         return done.stdout
 
     def serve(self, port, address="0.0.0.0", when="first"):
-        """Answers one connection; say(…) elsewhere gives what it said."""
+        """Answers one connection; ask(…) elsewhere returns the answer."""
         return self.start("python3", "-c", SERVER, address, str(port), when)
 
     def start(self, *words):
-        """A server that says "ready"; see end_server()."""
+        """Starts a server that prints "ready"; see end_server()."""
         server = subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, text=True,
                                   stdin=subprocess.DEVNULL)
         assert server.stdout.readline() == "ready\n"
         return server
 
     def ask(self, address, port, patience=3, say=""):
-        """What a server says first, or after it was told something."""
+        """A server's first answer, after `say` was sent."""
         return self.ok("python3", "-c", CLIENT, address, str(port), str(patience), say).strip()
 
     def end(self):
@@ -82,7 +83,7 @@ class Space:
 
 
 def end_server(server):
-    """The address of whom it has answered, or nothing."""
+    """The address of the client that it has served, or nothing."""
     server.kill()
     said = server.stdout.read().strip()
     server.wait()
@@ -135,7 +136,7 @@ class Lab:
         return self.lease(name)
 
     def try_attach(self, name, space, **request):
-        """The failure, or nothing."""
+        """The failure, or None."""
         process = self.start_attach(name, space, **request)
         _, errors = process.communicate(timeout=60)
         assert (process.returncode == 0) == (errors == ""), errors
@@ -153,7 +154,7 @@ class Lab:
         return {path.stem for path in self.directory.glob("*.json")}
 
     def state(self):
-        """All that berth-network could leave on the host."""
+        """Everything that berth-network could leave on the host."""
         links = [line["ifname"] for line in json.loads(self.host.ok("ip", "-j", "link"))]
         switches = self.host.ok("sh", "-c", "grep . /proc/sys/net/ipv4/conf/[!bv]*/forwarding")
         return sorted(links), self.host.ok("nft", "list", "tables"), switches

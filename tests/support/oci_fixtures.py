@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the tests that run berth-runtime itself: `runtime` as root and inside `unshare -r`,
-and `bundle`. A test module takes them with `from support.oci_fixtures import ...`."""
+"""Fixtures for tests that run berth-runtime itself: `runtime` as root and inside `unshare -r`, and `bundle`.
+A test module imports them with `from support.oci_fixtures import ...`."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ PREFIX = {"root": (), "userns": ("unshare", "-r"),
 
 
 def cgroup_name(base: Path):
-    """Of the containers of one test; others may run beside it."""
+    """For the containers of one test; other tests may run at the same time."""
     return "berth-oci-" + base.name[-8:]
 
 
@@ -59,16 +59,15 @@ def assert_nothing_is_left(base: Path, runtime: Runtime):
 
 @pytest.fixture
 def place():
-    """A directory that a user namespace can reach too."""
+    """A directory that is accessible from a user namespace too."""
     path = Path(tempfile.mkdtemp(prefix="berth-tests-oci-"))
     path.chmod(0o755)
     yield path
     shutil.rmtree(path)
 
 
-# What an ordinary user is tried with: runs of one call, because each call makes a user namespace of
-# its own; and not what is about the files of root, which are given to that user, or about cgroups,
-# of which he has none.
+# Tests for an ordinary user: those with one call, because each call makes its own user namespace; without
+# those about root's files, which that user gets, or about cgroups, which that user lacks.
 OF_ORDINARY_USERS = ("test_runtime_run", "test_runtime_refuses", "test_runtime_mounts",
                      "test_runtime_process")
 OF_ROOT = ("test_refuses_a_link_that_leads_a_bind_into_the_kernel",
@@ -80,7 +79,7 @@ OF_ROOT = ("test_refuses_a_link_that_leads_a_bind_into_the_kernel",
 
 
 def pytest_collection_modifyitems(items):
-    """For the conftest of the modules that take `kind`."""
+    """For the conftest of the modules that use `kind`."""
     def wanted(item):
         callspec = getattr(item, "callspec", None)
         if callspec is None or callspec.params.get("kind") != "user":
@@ -108,7 +107,7 @@ def bundle(place):
 
 @pytest.fixture
 def runtime(place, kind):
-    """berth-runtime; afterwards nothing may be left of what it did."""
+    """berth-runtime; afterwards checks that nothing of it is left."""
     made = Runtime(place / "state", PREFIX[kind])
     if kind == "user":
         made.owner = ORDINARY
@@ -118,7 +117,7 @@ def runtime(place, kind):
 
 
 def own_user_namespace(bundle):
-    """Gives the container one, and its image to the root of it."""
+    """Gives the container a user namespace, and makes its root the owner of the image."""
     bundle.linux["namespaces"].append({"type": "user"})
     bundle.linux["uidMappings"] = bundle.linux["gidMappings"] = [
         {"containerID": 0, "hostID": 100000, "size": 65536}]
@@ -133,7 +132,7 @@ def ok(done):
 
 
 def until(condition, seconds=20):
-    """Waits until condition() gives something true, and returns that."""
+    """Waits until condition() is true, and returns its result."""
     for _ in range(seconds * 20):
         if found := condition():
             return found
@@ -143,8 +142,7 @@ def until(condition, seconds=20):
 
 @pytest.fixture
 def start(runtime, bundle):
-    """start(*flags) runs c1 detached, its output in a file of the bundle; it is deleted at the
-    end."""
+    """start(*flags) runs c1 detached, with its output in a file of the bundle; deletes it at the end."""
     used = [runtime]
 
     def call(*flags, by=runtime):
@@ -161,7 +159,7 @@ def start(runtime, bundle):
 
 
 def mounted_hierarchies():
-    """{what: mount point}, what being a v1 controller or "unified"."""
+    """{key: mount point}; the key is a v1 controller or "unified"."""
     found = {}
     for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").split("\n"):
         head, _, tail = line.partition(" - ")
@@ -174,7 +172,7 @@ def mounted_hierarchies():
 
 
 def without_hierarchies(*names):
-    """The prefix of a command that does not see these cgroup mounts."""
+    """The prefix that hides these cgroup mounts from a command."""
     places = " ".join(mounted_hierarchies()[name] for name in names)
     return ("unshare", "--mount", "sh", "-ec",
             f'for m in {places}; do umount "$m"; done; exec "$@"', "sh")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures that were taken in pairs, one right after the other, and how sure their ratio is."""
+"""Figures measured in pairs, one directly after the other, and the confidence interval of their ratio."""
 
 import dataclasses
 import random
@@ -10,8 +10,8 @@ RESAMPLES = 2000
 
 @dataclasses.dataclass
 class Ratio:
-    """The median of the ratios of all pairs, and its 95 % interval: of medians of as many pairs
-    that are drawn from these with replacement (percentile bootstrap)."""
+    """The median of the ratios of all pairs, and its 95 % interval: from the medians of as many pairs drawn
+    from these with replacement (percentile bootstrap)."""
     median: float
     low: float
     high: float
@@ -22,13 +22,13 @@ class Ratio:
 
 
 def ratio(ours, theirs):
-    """Of figures that belong together in their order."""
+    """For two lists in the same order."""
     return of_ratios([a / b for a, b in zip(ours, theirs, strict=True)])
 
 
 def of_ratios(ratios):
-    """The same of ratios."""
-    chance = random.Random(len(ratios))  # the same pairs, the same interval
+    """The same for ratios."""
+    chance = random.Random(len(ratios))  # deterministic
     medians = sorted(statistics.median(chance.choices(ratios, k=len(ratios)))
                      for _ in range(RESAMPLES))
     return Ratio(statistics.median(ratios), medians[int(RESAMPLES * 0.025)],

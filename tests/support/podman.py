@@ -6,8 +6,8 @@ import subprocess
 
 
 def pulled_digests(place, reference, *flags):
-    """Pulls into a new store at `place` and gives the digests of the manifest that was taken and,
-    where there was one, of the index."""
+    """Pulls into a new store at `place` and returns the digests of the chosen manifest and, if there was one,
+    of the index."""
     place.mkdir()
     podman = ["podman", "--storage-driver", "vfs", "--root", place / "data", "--runroot",
               "/run/containers", "--tmpdir", "/run/tmp", "--events-backend", "none"]

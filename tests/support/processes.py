@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Those that run, one and those that it has started, and their end."""
+"""Running processes, with their children, and how to end them."""
 
 import contextlib
 import os
@@ -10,28 +10,28 @@ import subprocess
 
 
 def command_lines():
-    """{pid: its words, each ended by a zero byte} of every process; a zombie has none."""
+    """{pid: its words, each terminated by a zero byte} for every process; empty for a zombie."""
     found = {}
     for entry in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
+        with contextlib.suppress(OSError):  # it has just ended
             found[int(entry.name)] = (entry / "cmdline").read_bytes()
     return found
 
 
 def matching(pattern):
-    """{pid} of those whose command line has it."""
+    """{pid} of processes with a matching command line."""
     return {pid for pid, line in command_lines().items() if re.search(pattern, line)}
 
 
 def kill_each(pids):
-    """SIGKILL; the end of one may have been that of the next."""
+    """SIGKILL for each; the end of one may already have ended the next."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
 def kill_all(pid):
-    """SIGKILL for each, the parent first, so that it starts no more."""
+    """SIGKILL for a process and its children, the parent first, so that it starts no more."""
     with contextlib.suppress(OSError):
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
             children = file.read().split()

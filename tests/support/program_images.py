@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program of this machine with all that it is loaded with, as a layer: a Debian's own copy of it.
+"""A program of this machine with everything that the loader loads for it, as a layer.
 
     layer = program_images.layer("ranks", data, plugins=[pathlib.Path("/usr/lib/…/openmpi3")])
 """
@@ -24,26 +24,26 @@ def compiled(command, source, *words):
 
 
 def _loaded(file):
-    """What the loader opens for it."""
+    """The files that the loader opens for it."""
     out = subprocess.run(["ldd", file], check=True, capture_output=True, text=True).stdout
     return re.findall(r"(/\S+) \(0x", out)
 
 
 def _in_usr(path):
-    """Where `path` is without links of a merged /usr."""
+    """`path` without links of a merged /usr."""
     path = str(path)
     return path.lstrip("/") if path.startswith("/usr/") else f"usr{path}"
 
 
 def _directories(paths):
-    """Entries of all that is above them, the upper ones first."""
+    """Entries for all parent directories, the upper ones first."""
     above = {parent for path in paths for parent in pathlib.PurePath(path).parents}
     return [images.directory(str(parent)) for parent in sorted(above) if str(parent) != "."]
 
 
 def layer(name, program, plugins=(), texts=()):
-    """The program as /NAME with its libraries, a loader and its cache. `plugins` are directories of
-    libraries that are opened by name, `texts` such of other files."""
+    """The program as /NAME with its libraries, a loader and its cache. `plugins`: directories of libraries
+    that are opened by name; `texts`: directories of other files."""
     opened = [path for place in plugins for path in sorted(place.glob("*.so*"))]
     read = [path for place in texts for path in sorted(place.rglob("*")) if path.is_file()]
     with tempfile.NamedTemporaryFile() as file:

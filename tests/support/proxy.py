@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A proxy of HTTPS on loopback."""
+"""An HTTPS proxy on loopback."""
 
 import contextlib
 import select
@@ -8,8 +8,8 @@ import threading
 
 
 class Proxy:
-    """Passes CONNECT on; `seen` has the hosts that were asked for. At most `most` bytes of an answer
-    come through. `leads_to` has where a "host:port" really is."""
+    """Forwards CONNECT; `seen` has the requested hosts. Passes at most `most` bytes of an answer. `leads_to`
+    maps a "host:port" to its real address."""
 
     def __init__(self, most=None, leads_to=None):
         self.seen, self.most, self.leads_to = [], most, leads_to or {}

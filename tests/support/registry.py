@@ -20,7 +20,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent():
-    """For preexec_fn: a test session that is killed leaves no server behind."""
+    """For preexec_fn: ends the server when a test session is killed."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
@@ -31,7 +31,7 @@ def free_port():
 
 
 def make_certificate(directory, names="IP:127.0.0.1,DNS:localhost"):
-    """(certificate, key) of a throw-away authority for `names`."""
+    """(certificate, key) from a throw-away authority for `names`."""
     certificate, key = directory / "ca.pem", directory / "key.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
@@ -42,8 +42,8 @@ def make_certificate(directory, names="IP:127.0.0.1,DNS:localhost"):
 
 
 class Registry:
-    """A running registry. `address` is host:port, `certificate` the CA file where it has TLS. With
-    `known_clients` only those are served who show the certificate itself, with its `key`."""
+    """A running registry. `address`: host:port; `certificate`: the CA file if it has TLS. With
+    `known_clients` it serves only clients that present this certificate, with its `key`."""
 
     def __init__(self, directory, *, tls=False, users=None, storage=None, known_clients=False):
         self.directory = pathlib.Path(directory)
@@ -83,7 +83,7 @@ class Registry:
             self._process = subprocess.Popen(
                 ["docker-registry", "serve", config], stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, cwd=self.directory, preexec_fn=die_with_parent)
-        deadline = time.monotonic() + 60  # in an emulated guest among others it takes a while
+        deadline = time.monotonic() + 60  # long enough for an emulated guest
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"docker-registry does not answer: {self.log.read_text()}")
@@ -110,7 +110,8 @@ class Registry:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def request(self, method, path, data=None, headers=None):
-        """An HTTP request to this registry; `path` may be a whole URL. (status, headers, body)"""
+        """Sends an HTTP request to this registry; `path` may be a whole URL. Returns (status, headers,
+        body)."""
         url = path if path.startswith("http") else self.url + path
         request = urllib.request.Request(url, data=data, method=method, headers=headers or {})
         if self.users:
@@ -154,7 +155,7 @@ class Registry:
         return headers["Docker-Content-Digest"]
 
     def manifest(self, name, tag):
-        """(digest, bytes) of what the registry names so."""
+        """(digest, bytes) of the manifest with this name."""
         accept = ", ".join(["application/vnd.oci.image.index.v1+json",
                             "application/vnd.oci.image.manifest.v1+json",
                             "application/vnd.docker.distribution.manifest.list.v2+json",

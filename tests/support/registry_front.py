@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A front of Debian's docker-registry that counts what is asked and, if it is told to, keeps
-referrers as distribution-spec 1.1 has it, which Debian's registry (2.8) does not.
+"""A front of Debian's docker-registry that counts requests and, if requested, keeps referrers as in
+distribution-spec 1.1, which Debian's registry (2.8) does not.
 
     with registry_front.running(registry, referrers=True) as front:
         berth.ok("match", f"{front.address}/some/name")
         front.requests   # [(method, path, bytes answered)]
-    front.before = lambda method, path: …   # called as a request comes, in its thread
+    front.before = lambda method, path: …   # called at each request, in its thread
 """
 
 import contextlib

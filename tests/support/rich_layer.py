@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An honest image with all that a layer may hold: every dialect of tar, sparse files, long names,
-links across directories, attributes, access lists, times between seconds and before 1970, devices.
-Written byte by byte, for no archiver writes all of it."""
+"""A valid image with everything that a layer may contain: all dialects of tar, sparse files, long names,
+links across directories, attributes, access lists, times with fractions and before 1970, devices. Written
+byte by byte, since no archiver writes all of it."""
 
 import pathlib
 import struct
@@ -91,7 +91,7 @@ def _files():
         record("devices/null", b"3", major=1, minor=3, mode=_mode(0o666)),
         record("devices/disk", b"4", major=259, minor=300, mode=_mode(0o660)),
         record("devices/fifo", b"6", mode=_mode(0o600)),
-        # What `ln -P`, `cp -al` and rsync -H make: everything but a directory has several names.
+        # As `ln -P`, `cp -al` and rsync -H make: every entry but a directory has several names.
         record("links/text", b"2", "nowhere"), record("links/a/text", b"1", "links/text"),
         record("links/b/fifo", b"1", "devices/fifo", mode=_mode(0o600)),
         record("links/b/null", b"1", "devices/null", mode=_mode(0o666)),

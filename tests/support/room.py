@@ -4,13 +4,12 @@
 
 usage: room.py COMMAND [ARGUMENT…]
 
-The sessions make users, mounts, cgroups, bridges and files at known places, and look at what they
-left behind. In a room all of these are its own: /etc in an overlay, /tmp, /run and /dev/shm in
-memory, a network of loopback and an 'eth0' that leads nowhere, and cgroups below one of the
-machine's that are seen as if they were the whole. With cgroup v2 alone a directory with processes
-in it hands no controller on: there a room has the machine's cgroups, and the next one waits. What
-still runs when the command has ended is killed by the kernel. Without root the command runs as it
-is."""
+The sessions make users, mounts, cgroups, bridges and files at known paths, and check what they left. In a
+room all of these are private: /etc in an overlay, /tmp, /run and /dev/shm in memory, a network of loopback
+and an unconnected 'eth0', and a subtree of the machine's cgroups as the apparent root. With only cgroup v2, a
+directory with processes cannot delegate controllers: a room then uses the machine's cgroups, and the next one
+waits. When the command has ended, the kernel kills all remaining processes. Without root the command runs
+directly."""
 
 import contextlib
 import ctypes
@@ -22,7 +21,7 @@ import subprocess
 import sys
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
-# With the pid namespace: a number says nothing of another one's processes (./dev elsewhere).
+# With the pid namespace, since a pid identifies no process of another one (./dev elsewhere).
 NAME = f"berth-tests-room-{os.stat('/proc/self/ns/pid').st_ino}"
 NAMESPACES = ("--mount", "--propagation=private", "--pid", "--fork", "--mount-proc", "--ipc",
               "--net", "--kill-child")
@@ -31,7 +30,7 @@ IN_MEMORY = (("/tmp", "mode=1777"), ("/run", "mode=755"), ("/dev/shm", "mode=177
 
 
 def cgroup_mounts():
-    """[(mount point, type, options)], the v1 hierarchies' and the unified one's."""
+    """[(mount point, type, options)] of the v1 hierarchies and the unified one."""
     found = {}
     for line in pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
         head, _, tail = line.partition(" - ")
@@ -58,18 +57,18 @@ def _remove_those_of_killed_rooms():
 
 
 def _make_cgroups():
-    """This process's, one of each hierarchy, named by its number."""
+    """This process's cgroups, one in each hierarchy, named by its pid."""
     made = []
     for place, kind, _ in cgroup_mounts():
         directory = place / f"{NAME}-{os.getpid()}"
-        _remove_tree(directory)  # of a killed one that had our number
+        _remove_tree(directory)  # of a killed process with the same pid
         directory.mkdir()
         made.append(directory)
         for name in ("cpuset.cpus", "cpuset.mems") if kind == "cgroup" else ():
             if (place / name).exists():
                 (directory / name).write_text((place / name).read_text())
         if (place / "cpu.rt_runtime_us").exists():
-            (directory / "cpu.rt_runtime_us").write_text("20000")  # of a second: rooms share it
+            (directory / "cpu.rt_runtime_us").write_text("20000")  # per second: rooms share it
     return made
 
 
@@ -118,7 +117,7 @@ def own_etc():
 
 
 def _own_memory():
-    """What the tests are made of is still there, wherever the checkout lies."""
+    """Keeps the directories of the tests and programs visible, wherever the checkout is."""
     checkout, here = pathlib.Path(__file__).resolve().parents[2], pathlib.Path.cwd()
     wanted = [checkout,
               *(pathlib.Path(os.environ[name]).resolve()
@@ -137,7 +136,7 @@ def _own_memory():
 
 
 def _own_sys(cgroups):
-    """A sysfs that shows this network, and cgroups whose root is the room's."""
+    """A sysfs that shows this network, and cgroups with the room's as their root."""
     subprocess.run(["umount", "--recursive", "--lazy", "/sys"], check=True)
     _mount("sysfs", "/sys")
     if CGROUPS not in [place for place, _, _ in cgroups]:
@@ -155,7 +154,7 @@ def _own_network():
 
 
 def _open_fuse():
-    """To everybody, as udev does where one runs: images in files need it. It is the machine's."""
+    """For all users, as udev does: images in files need it. It is the machine's device."""
     if os.path.exists("/dev/fuse"):
         os.chmod("/dev/fuse", 0o666)
 
@@ -169,7 +168,7 @@ def inside(command):
     _open_fuse()
     child = subprocess.Popen(command)
     while True:
-        pid, status = os.wait()  # orphans too: nobody else takes them
+        pid, status = os.wait()  # also orphans: no other process reaps them
         if pid == child.pid:
             return os.waitstatus_to_exitcode(status)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A directory for a session's stores and programs: in memory, because removing ten thousand files
-from a disk that is mounted with 'discard' takes longer than all that was done with them."""
+"""A directory for a session's stores and programs: in memory, because removing ten thousand files from a disk
+mounted with 'discard' takes longer than the tests themselves."""
 
 import contextlib
 import fcntl
@@ -27,8 +27,8 @@ def _remove_those_of_killed_sessions(name):
 
 @contextlib.contextmanager
 def _alone():
-    """One session at a time on a machine, or in a room of it (support/room.py): they make the same
-    users, and look at what is left."""
+    """Permits one session at a time on a machine, or in a room of it (support/room.py): all make the same
+    users, and check for leftovers."""
     LOCK.parent.mkdir(parents=True, exist_ok=True)
     with open(LOCK, "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -37,8 +37,8 @@ def _alone():
 
 @contextlib.contextmanager
 def directory(name):
-    """A directory that every user can reach, gone afterwards: for root, who makes the users, a
-    tmpfs in which programs may be executed and device nodes made."""
+    """A directory that every user can reach, removed afterwards: for root, who makes the users, a tmpfs that
+    permits programs and device nodes."""
     with _alone():
         _remove_those_of_killed_sessions(name)
         path = pathlib.Path(tempfile.mkdtemp(prefix=f"{name}-{os.getpid()}-"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways in which './dev bench seeds' runs a program: on the machine as it is, and in a container
-of each engine. All run the same files: those of one image, which lie unpacked for the first."""
+"""The ways in which './dev bench seeds' runs a program: directly on the machine, and in a container of each
+engine. All run the same files: those of one image, unpacked for the direct run."""
 
 import concurrent.futures
 import contextlib
@@ -26,7 +26,7 @@ PODMAN, DOCKER, CHARLIECLOUD = "podman", "docker", "Charliecloud"
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """What of the machine a tenant gets: a processor, a GPU, or with neither all there is."""
+    """A tenant's share of the machine: a processor, a GPU, or with neither the whole machine."""
     processor: int | None = None
     gpu: int | None = None
 
@@ -42,14 +42,14 @@ def gpu_names():
 # ---- the image ----------------------------------------------------------------------------------
 
 def libraries(program):
-    """The shared libraries of a program, and its loader; none where it is static."""
+    """The shared libraries of a program, and its loader; none if it is static."""
     done = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
     return set(re.findall(r"(?:=> )?(/\S+) \(0x", done.stdout)) if done.returncode == 0 else set()
 
 
 def make_image(programs, work):
-    """(the image, its unpacked tree). It holds the programs, their libraries and the digits; those
-    for GPUs, whose libraries are large, where there are any."""
+    """(the image, its unpacked tree). It contains the programs, their libraries and the digits; the GPU
+    programs, which have large libraries, only if there are GPUs."""
     digits.write(work / "digits")
     kinds = ["cpu", "cuda"] if gpu_names() else ["cpu"]
     entries = [images.directory(path) for path in
@@ -71,7 +71,7 @@ def make_image(programs, work):
     tree.mkdir(mode=0o755)
     archive.write_bytes(layer)
     with tarfile.open(archive) as opened:
-        opened.extractall(tree)  # of our own making
+        opened.extractall(tree)  # we made it
     archive.unlink()
     return images.build([layer]), tree
 
@@ -88,15 +88,14 @@ def cpuset(share):
 
 @dataclasses.dataclass
 class Peer:
-    """`command(words, share)` is the argv that runs the words in a container."""
+    """`command(words, share)` returns the argv that runs the words in a container."""
     name: str
     version: str
     command: object
     environment: dict | None = None
 
     def once(self, words, share=Share(), timeout=None):
-        """What the program says, and how long the command took: its container's start and end
-        included."""
+        """The program's output, and the duration of the command, including its container's start and end."""
         argv = [str(word) for word in self.command([str(word) for word in words], share)]
         started = time.perf_counter()
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -112,7 +111,7 @@ class Peer:
         return {**said, "command_s": elapsed}
 
     def together(self, words, shares, timeout=None):
-        """Containers that are started at once, one for each share."""
+        """Starts containers at the same time, one for each share."""
         with concurrent.futures.ThreadPoolExecutor(len(shares)) as pool:
             started = [pool.submit(self.once, words, share, timeout) for share in shares]
             return [one.result() for one in started]
@@ -180,7 +179,7 @@ def charliecloud(tree, account):
 
 
 def usable(peers, device, share, left_out):
-    """Those with whom a small thing works on the device; the others get a reason in `left_out`."""
+    """The peers that can run a small program on the device; the reasons of the others go to `left_out`."""
     found = []
     for peer in peers:
         try:
@@ -192,14 +191,14 @@ def usable(peers, device, share, left_out):
 
 
 def remove_cgroups():
-    """docker leaves the parent of its containers' cgroups."""
+    """docker leaves the parent cgroup of its containers."""
     for path in pathlib.Path("/sys/fs/cgroup").glob(f"*/{CGROUP}"):
         with contextlib.suppress(OSError):
             path.rmdir()
 
 
 def unmount_below(directory):
-    """podman leaves its store mounted on itself; the last of its helpers gets a moment to end."""
+    """podman leaves its store mounted on itself; its last helper gets a moment to end."""
     time.sleep(0.5)
     lines = pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
     for point in sorted((line.split()[4] for line in lines), reverse=True):
@@ -209,7 +208,7 @@ def unmount_below(directory):
 
 @contextlib.contextmanager
 def all_of(programs, work):
-    """([every peer that runs here, bare metal first], {those that do not: the reason})."""
+    """([all peers that run here, bare metal first], {the others: the reason})."""
     work.chmod(0o755)
     shutil.copytree(programs, work / "bin", ignore=lambda _, names: [
         name for name in names if not name.startswith(("berth", "bench_"))])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What './dev bench seeds' says: tables, a JSON object with every single run, and a plot."""
+"""The output of './dev bench seeds': tables, a JSON object with all runs, and a plot."""
 
 import contextlib
 import dataclasses
@@ -19,8 +19,8 @@ COLOURS = {"berth as root": "tab:blue", "berth rootless": "tab:cyan", "podman": 
 
 @dataclasses.dataclass
 class Report:
-    """`found` and `shares` hold what the programs said, all below them ratios by (device, what,
-    peer), by the name of the figure first where there are several."""
+    """`found` and `shares` have the programs' outputs; all below them are ratios by (device, what, peer),
+    with the name of the figure first if there are several."""
     peers: list
     left_out: dict
     devices: list
@@ -34,7 +34,7 @@ class Report:
 
 
 def in_order(keys):
-    """As the plot has the peers, whatever the order in which they were measured."""
+    """In the plot's order of peers, not in the order of measurement."""
     return sorted(keys, key=lambda key: list(COLOURS).index(key[2]))
 
 
@@ -63,7 +63,7 @@ def versions(peers):
 # ---- tables -------------------------------------------------------------------------------------
 
 def rows(table):
-    """Prints it so that it can go into a document as it is."""
+    """Prints the table in a form for documents."""
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
     for number, row in enumerate(table):
         cells = [row[0].ljust(widths[0]),
@@ -81,7 +81,7 @@ def medians(results, figures):
 
 
 def job(report, key):
-    """What ran, in the words of the program."""
+    """The job, in the words of the program."""
     said = report.found[key][0][0][0]
     if said["program"] == "pooling":
         return f"{said['side']} × {said['side']}, {said['passes']} passes"
@@ -158,7 +158,7 @@ def as_json(report):
 # ---- the plot -----------------------------------------------------------------------------------
 
 def draw(axes, ratios, title):
-    """A group for each thing measured, and in it a point with its interval for each peer."""
+    """A group for each measured thing, with a point and its interval for each peer."""
     groups = list(dict.fromkeys((device, what) for device, what, _ in ratios))
     peers = [name for name in COLOURS if any(key[2] == name for key in ratios)]
     for number, peer in enumerate(peers):

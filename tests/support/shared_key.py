@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS with a shared key, as the nodes of a job speak it with each other: by openssl's own client,
-since Python 3.11 has none of it."""
+"""TLS with a shared key, as the nodes of a job use among each other: with openssl's client, since Python 3.11
+does not support it."""
 
 import http.client
 import socket
@@ -10,14 +10,14 @@ from support.registry import die_with_parent
 
 
 def client(address, key, *words):
-    """The command that carries its standard input to `address` and the answer to its output; key
-    None: without one."""
+    """The command that copies its standard input to `address` and the answer to its output; key None: without
+    a key."""
     psk = ["-psk_identity", "berth", "-psk", key.encode().hex()] if key else []
     return ["openssl", "s_client", "-quiet", "-tls1_3", *psk, *words, "-connect", address]
 
 
 class Connection(http.client.HTTPConnection):
-    """HTTP inside of it. Who is refused in the handshake is sent nothing: RemoteDisconnected."""
+    """HTTP over such a connection. A client that fails the handshake gets nothing: RemoteDisconnected."""
 
     def __init__(self, address, key, **options):
         super().__init__(address, **options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benches share: commands that are measured in turns, and what the peers need."""
+"""Shared parts of the benches: commands that are measured in turns, and the peers' requirements."""
 
 import argparse
 import contextlib
@@ -21,7 +21,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 @dataclasses.dataclass
 class Contender:
-    """A command that is started again and again."""
+    """A command that is started many times."""
     name: str
     argv: list
     version: str
@@ -53,7 +53,7 @@ def version(*argv):
 
 
 def tried(wanted):
-    """Those that run here; one that fails says why and is left out."""
+    """The contenders that run here; leaves out one that fails, and prints the reason."""
     found = []
     for contender in wanted:
         contender.argv = [str(arg) for arg in contender.argv]
@@ -69,8 +69,8 @@ def tried(wanted):
 
 @contextlib.contextmanager
 def hugetlb_hierarchy():
-    """crun 1.8.1 refuses a hybrid cgroup tree in which hugetlb is not a v1 hierarchy. The mount is
-    made in this process's private mount namespace and ends with it."""
+    """crun 1.8.1 refuses a hybrid cgroup tree without hugetlb as a v1 hierarchy. This mount is in this
+    process's private mount namespace and ends with it."""
     point = pathlib.Path("/sys/fs/cgroup/hugetlb")
     hybrid = pathlib.Path("/sys/fs/cgroup/unified").exists()
     if not hybrid or point.exists():
@@ -86,7 +86,7 @@ def hugetlb_hierarchy():
 
 
 def adopt_orphans():
-    """podman's conmon outlives podman for a moment: this process reaps it, as an init would."""
+    """podman's conmon outlives podman briefly: this process reaps it, as an init would."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -97,7 +97,7 @@ def reap_orphans():
 
 
 def enter_private_mounts():
-    """Restarts this program in a mount namespace of its own."""
+    """Restarts this program in a private mount namespace."""
     if PRIVATE not in os.environ:
         os.environ[PRIVATE] = "1"
         os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable,
@@ -106,7 +106,7 @@ def enter_private_mounts():
 
 @contextlib.contextmanager
 def state_directory(directory):
-    """The tmpfs that stands for /run, in this process's private mount namespace."""
+    """A tmpfs in place of /run, in this process's private mount namespace."""
     directory.mkdir()
     run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", directory)
     try:
@@ -119,7 +119,7 @@ def state_directory(directory):
 # ---- measuring ----------------------------------------------------------------------------------
 
 def time_once(argv, quiet):
-    """Wall-clock milliseconds from before the spawn to after the wait."""
+    """Wall-clock milliseconds from before the spawn until after the wait."""
     actions = [(os.POSIX_SPAWN_DUP2, quiet, fd) for fd in (0, 1, 2)]
     started = time.perf_counter_ns()
     pid = os.posix_spawnp(argv[0], argv, os.environ, file_actions=actions)
@@ -131,7 +131,7 @@ def time_once(argv, quiet):
 
 
 def measure(found, runs, warm_up):
-    """Every contender once a round, in an order that is shuffled anew."""
+    """Runs every contender once per round, in a new random order."""
     quiet = os.open("/dev/null", os.O_RDWR)
     for round_number in range(warm_up + runs):
         for contender in random.sample(found, len(found)):
@@ -145,7 +145,7 @@ def measure(found, runs, warm_up):
 # ---- telling ------------------------------------------------------------------------------------
 
 def table(found, base):
-    """Prints all that was measured, the fastest first; `base` is the name to compare with."""
+    """Prints all measurements, the fastest first; `base`: the contender to compare with."""
     unit = next(contender for contender in found if contender.name == base)
     rows = [("", "median ms", "p10", "p90", f"× {base}", "version")]
     for contender in sorted(found, key=lambda c: c.median):
@@ -159,7 +159,7 @@ def table(found, base):
 
 
 def verdicts(values, goals):
-    """Prints each goal, {name: (limit, unit)}, with its figure; the names of those missed."""
+    """Prints each goal, {name: (limit, unit)}, with its figure; returns the names of missed goals."""
     missed = []
     print()
     for name, (limit, unit) in goals.items():
@@ -176,7 +176,7 @@ def verdicts(values, goals):
 
 
 def pyplot():
-    """What draws into files; says why where there is none."""
+    """matplotlib's pyplot for files; prints the reason if there is none."""
     try:
         import matplotlib  # pylint: disable=import-outside-toplevel
         matplotlib.use("Agg")
@@ -188,7 +188,7 @@ def pyplot():
 
 
 def plot(found, path, label):
-    """Boxes of all that was measured, into a file."""
+    """Writes box plots of all measurements to a file."""
     drawer = pyplot()
     if drawer is None:
         return
@@ -215,8 +215,8 @@ def add_options(parser):
 
 
 def begin(name, doc, add_more=lambda parser: None):
-    """The options of the bench `name`, those of `add_more` too, whose peers are those of root, in a mount namespace of its
-    own; what its children leave is ours to reap."""
+    """The options of the bench `name`, with those of `add_more`, for root's peers, in a private mount
+    namespace; this process reaps its children's orphans."""
     parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
     add_options(parser)
     add_more(parser)
@@ -229,8 +229,8 @@ def begin(name, doc, add_more=lambda parser: None):
 
 
 def tell(options, found, values, goals, more, base, label, draw=None):
-    """Prints, writes and draws the results; ends the program where --check asks for it. `more`
-    goes into the JSON file too; `draw` is given the plot's path where boxes are not what tells."""
+    """Prints, writes and draws the results; fails if --check is set and a goal is missed. `more` is added to
+    the JSON file; `draw` is called with the plot's path, for another plot than box plots."""
     table(found, base)
     missed = verdicts(values, goals)
     if options.json:

@@ -4,9 +4,9 @@
     with Cluster(directory, nodes=2).running() as slurm:
         slurm.ok("srun", "--nodes", "2", "hostname")
 
-With `apart` each node is as a machine of its own (support/machines.py), and the controller and those
-who submit are on one before them. They start in a second, in a room too. A job that was told by sbatch begins up to three seconds later,
-one of srun at once. A program has the variables of who asked for it; an OCI runtime has slurmd's.
+With `apart` each node is like a separate machine (support/machines.py), and the controller and the submitters
+share another one. They start in a second, in a room too. A job of sbatch starts up to three seconds later,
+one of srun at once. A program has the variables of its submitter; an OCI runtime has slurmd's.
 """
 
 import contextlib
@@ -22,12 +22,12 @@ from support.registry import die_with_parent, free_port
 from support.users import PATH
 from support.waiting import wait_until
 
-PATIENCE = 60  # seconds until a call counts as hung
+PATIENCE = 60  # seconds after which a call counts as hung
 PLUGINS = Path("/usr/lib/x86_64-linux-gnu/slurm-wlm")
 V2_ALONE = Path("/sys/fs/cgroup/cgroup.controllers")
 
-# With auth/none each is whom he says he is, in networks that lead nowhere. KillWait is five seconds at least: for that
-# long goes on what SIGTERM does not end.
+# With auth/none each client's claimed identity is accepted, in networks without outside access. KillWait is
+# at least five seconds: that long a process survives that ignores SIGTERM.
 CONFIGURATION = """\
 ClusterName=berth
 SlurmctldHost={host}({address})
@@ -57,13 +57,13 @@ PartitionName=all Nodes=ALL Default=YES
 
 @functools.cache
 def version():
-    """Of the Slurm that is here, (24, 11)."""
+    """The installed Slurm's version: (24, 11)."""
     text = subprocess.run(["slurmd", "-V"], capture_output=True, text=True, check=True).stdout
     return tuple(int(part) for part in text.split()[-1].split(".")[:2])
 
 
 def has_mpi(name):
-    """Whether there is the plugin for srun --mpi=NAME: the one for pmix is not in Debian's Slurm 26.05."""
+    """Whether the plugin for srun --mpi=NAME is installed: Debian's Slurm 26.05 lacks the one for pmix."""
     return (PLUGINS / f"mpi_{name}.so").exists()
 
 
@@ -73,9 +73,9 @@ def need_mpi(name):
 
 
 class Cluster:
-    """`inside` is the command that enters the view of the machine in which the daemons run. `gpus`
-    are the device files that each node has for jobs, or how many slurmd will find, `constrained` keeps each task to its own by
-    cgroups of the version that is here; `lines` go into slurm.conf."""
+    """`inside`: the command that enters the daemons' view of the machine. `gpus`: the device files that each
+    node has for jobs, or how many slurmd will find; `constrained` restricts each task to its own by cgroups
+    of this machine's version; `lines` are added to slurm.conf."""
 
     def __init__(self, directory, nodes=1, inside=(), gpus=(), lines=(), constrained=False, apart=False):
         self.directory, self.inside, self.gpus, self.lines = Path(directory), inside, gpus, lines
@@ -85,7 +85,7 @@ class Cluster:
                             "SLURM_CONF": str(self.directory / "slurm.conf")}
 
     def write(self, name, *lines):
-        """A configuration file beside slurm.conf: oci.conf, plugstack.conf, …"""
+        """Writes a configuration file beside slurm.conf: oci.conf, plugstack.conf, …"""
         (self.directory / name).write_text("".join(f"{line}\n" for line in lines))
 
     def _machines(self, stack):
@@ -112,7 +112,7 @@ class Cluster:
         version = "v2" if V2_ALONE.exists() else "v1"
         confined = [f"CgroupPlugin=cgroup/{version}", "ConstrainDevices=yes"] if self.constrained else []
         alone = []
-        if version == "v2":  # and no systemd runs where tests do
+        if version == "v2":  # and no systemd runs in tests
             alone = ["IgnoreSystemd=yes"]
             (V2_ALONE.parent / "system.slice").mkdir(exist_ok=True)
         self.write("cgroup.conf", *confined, *alone)
@@ -120,7 +120,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def _daemon(self, name, inside, *argv):
-        """Ends with the block, and with this process."""
+        """Starts a daemon that ends with the block, or with this process."""
         with open(self.directory / f"{name}.out", "ab") as log:
             process = subprocess.Popen([*inside, *argv], stdin=subprocess.DEVNULL, stdout=log,
                                        stderr=log, env=self.environment, preexec_fn=die_with_parent)
@@ -131,7 +131,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def running(self):
-        """Ends with no job left."""
+        """Runs the cluster; no job may be left at the end."""
         with contextlib.ExitStack() as stack:
             controller, places = self._machines(stack)
             self._configure(controller, places)
@@ -149,15 +149,15 @@ class Cluster:
                 self.cancel_all()
 
     def restart(self, node):
-        """slurmd of a node is killed, and starts again; its slurmstepds go on."""
+        """Kills slurmd of a node, and starts it again; its slurmstepds keep running."""
         self._slurmd[node].kill()
         self._slurmd[node].wait()
         self._slurmd[node] = self._start(node)
 
     def is_idle(self):
-        """Every node: its jobs have ended, their processes too."""
+        """For every node: its jobs and their processes have ended."""
         states = self.call("sinfo", "--noheader", "--Node", "--format", "%T").stdout.split()
-        # A node that is planned has nothing to do, and something to come.
+        # A planned node is idle, but has a pending job.
         return len(states) == len(self.nodes) and set(states) <= {"idle", "planned"}
 
     def call(self, *words):
@@ -176,6 +176,6 @@ class Cluster:
         wait_until(self.is_idle)
 
     def logs(self):
-        """Of the daemons, and of what Slurm runs at a job's end: newer ones show that in their files alone."""
+        """The logs of the daemons, and of Slurm's epilogs: newer versions write those only to these files."""
         found = sorted(self.directory.glob("*.log")) or sorted(self.directory.glob("*.out"))
         return "".join(path.read_text() for path in found)

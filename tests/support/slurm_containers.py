@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Slurm cluster with Berth's plugin, and one user of it."""
+"""A Slurm cluster with Berth's plugin, and one of its users."""
 
 import os
 import shutil
@@ -8,9 +8,9 @@ import subprocess
 from support.registry import die_with_parent
 from support.slurm import PATIENCE, Cluster
 
-# A job's variables are not there any more when it has ended: then those of its user's last Submitter count.
+# After a job's end its variables are gone: then use those of its user's last Submitter.
 PLACE = '[ -n "$TEST_ROOT" ] || . "${0%/*}/place-$(id -u)"'
-# The store of whoever submits: a test has one of its own, and TEST_ROOT_n2 where a node has another.
+# The submitter's store: each test has its own, and TEST_ROOT_n2 if a node has another.
 STARTER = """\
 #!/bin/sh
 {place}
@@ -22,7 +22,7 @@ exec {programs}/berth --root "${{own:-$TEST_ROOT}}" --state "$TEST_STATE" ${{TES
 
 
 def with_plugin(directory, programs, arguments=(), starter=STARTER, **options):
-    """A Cluster whose steps may have containers."""
+    """A Cluster with containers for steps."""
     text, starter = starter, directory / "berth-of-the-test"
     starter.write_text(text.format(programs=programs, place=PLACE))
     starter.chmod(0o755)
@@ -35,7 +35,7 @@ def with_plugin(directory, programs, arguments=(), starter=STARTER, **options):
 
 
 class Submitter:
-    """srun, sbatch and their like as the user of `berth`, with the store of it."""
+    """srun, sbatch etc. as the user of `berth`, with that user's store."""
 
     def __init__(self, cluster, berth):
         self.cluster, self.berth = cluster, berth
@@ -56,13 +56,13 @@ class Submitter:
                               preexec_fn=die_with_parent, check=False, **feed)
 
     def srun(self, *words, **options):
-        """Standard output of a step that must succeed."""
+        """Returns the standard output of a step that must succeed."""
         done = self.call("srun", *words, **options)
         assert done.returncode == 0, (done.args, done.stdout, done.stderr)
         return done.stdout
 
     def refused(self, *words, **options):
-        """What is said of a step that must fail."""
+        """Returns the error output of a step that must fail."""
         done = self.call("srun", *words, **options)
         assert done.returncode != 0, (done.args, done.stdout, done.stderr)
         return done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Slurm cluster whose `--container` names images: packaging/slurm and the lines of docs/slurm.md."""
+"""A Slurm cluster with images in `--container`: packaging/slurm and the lines of docs/slurm.md."""
 
 import pathlib
 import re
@@ -12,14 +12,14 @@ PLACE = "/var/spool/berth/slurm"
 
 
 def lines_of_guide(first):
-    """The lines of docs/slurm.md's example that begins with this pattern."""
+    """The lines of docs/slurm.md's example that starts with this pattern."""
     guide = (TOP / "docs/slurm.md").read_text()
     found = re.search(rf"^```\n({first}.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     return found[1].splitlines()
 
 
 def lines_of_oci_conf():
-    """As the guide has them for the Slurm that is here."""
+    """The guide's lines for the installed Slurm."""
     lines = lines_of_guide(r"ContainerPath=\S+%j/")
     if version() >= (23, 2):
         return lines
@@ -28,7 +28,7 @@ def lines_of_oci_conf():
 
 
 def with_images(directory, programs, lines=(), **options):
-    """A Cluster as the guide has it, with everything below a directory of the tests."""
+    """A Cluster as in the guide, with everything below a directory of the tests."""
     starters = directory / "starters"
     starters.mkdir(parents=True)
     (starters / "berth").write_text(STARTER.format(programs=programs, place=""))

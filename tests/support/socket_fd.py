@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Descriptors that come over a UNIX socket."""
+"""Descriptors received over a UNIX socket."""
 
 import array
 import socket

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a store is whole, read without any of Berth's programs.
+"""Checks whether a store is consistent, without any of Berth's programs.
 
     assert store_check.wrong(berth.root) == []
     assert store_check.trees(berth.root) == store_check.trees(other.root)
@@ -13,7 +13,7 @@ from support.store_listing import store_listing
 
 
 def _read(path, wrong):
-    """The JSON of a file; what is no JSON is wrong."""
+    """The JSON of a file; reports other content as wrong."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -22,7 +22,7 @@ def _read(path, wrong):
 
 
 def _wrong_image(root, record, wrong):
-    """An image that has a record has everything that its documents name."""
+    """An image with a record must have everything that its documents name."""
     documents = {}
     for member in ("digest", "manifest", "config"):
         name = record[member].removeprefix("sha256:")
@@ -41,7 +41,7 @@ def _wrong_image(root, record, wrong):
 
 
 def wrong(root):
-    """A line for everything in the store that is not whole. What lies in tmp/ is nobody's yet."""
+    """One line for each inconsistency in the store. Ignores tmp/, which belongs to running processes."""
     root, found = pathlib.Path(root), []
     for blob in (root / "blobs/sha256").glob("*"):
         if sha256_of(blob) != blob.name:
@@ -59,8 +59,8 @@ def wrong(root):
 
 
 def trees(root):
-    """{name of a layer's directory: all that is in it}. The record of what was unpacked has times,
-    those of directories that no entry names among them: it differs from pull to pull."""
+    """{name of a layer's directory: its contents}. Without the record of unpacking: it has times, such as
+    those of directories that no entry names, which differ from pull to pull."""
     listings = {layer.name: store_listing(layer)
                 for layer in (pathlib.Path(root) / "layers").glob("*")}
     for listing in listings.values():

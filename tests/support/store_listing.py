@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a store holds, so that a test can say that it is as it was."""
+"""The contents of a store, so that a test can check that nothing has changed."""
 
 import hashlib
 import os
@@ -20,10 +20,10 @@ def _describe(path):
 
 
 def store_listing(root):
-    """{path below root: type, mode, owner and content} of every file; empty where there is no
-    root. Two listings compare equal when nothing that a reader could see has changed: the store's
-    own lock, an empty file that the first writer makes, does not count, nor does the journal of
-    events, which tells of what is gone. Where a blob may be had is a hint that may have grown."""
+    """{path below root: type, mode, owner and content} of every file; empty without a root. Two listings are
+    equal if nothing visible to a reader has changed: ignores the store's lock, an empty file that the first
+    writer makes, the journal of events, which also records removed objects, and the hints where a blob is
+    available, which may grow."""
     root = pathlib.Path(root)
     hints = root / "origins"
     return {path.relative_to(root).as_posix(): "hint" if path.parent == hints else _describe(path)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images of mpi.py as the suites of Debian make them, with their compilers, libraries and MPIs. They are made
-once per machine and kept.
+"""The images of mpi.py made in Debian's suites, with their compilers, libraries and MPIs. They are made once
+per machine and kept.
 
 usage: suite_mpi.py      makes what is missing; it needs root, and Debian's mirror
 """
@@ -21,9 +21,9 @@ from support import debian, images, kept
 SUITES = ("bookworm", "trixie", "sid")
 PACKAGES = ("ca-certificates", "python3", "gcc", "libc6-dev", "libopenmpi-dev", "openmpi-bin", "libmpich-dev", "mpich",
             "busybox-static")
-RECIPE = "1"  # another one below, or in program_images.py: another number
+RECIPE = "1"  # change it with the recipe below, or with program_images.py
 
-# In the other Debian: the layer of each kind, and the version of its MPI.
+# Runs in the other Debian: the layer of each kind, and the version of its MPI.
 COLLECT = """
 import json, pathlib, re, subprocess
 from support import mpi, program_images
@@ -60,7 +60,7 @@ def version(suite, kind):
 
 
 def push(registry, suite, kind):
-    """The reference of the image with that program as /ranks."""
+    """The reference of the image that has this program as /ranks."""
     name = f"test/{suite}-{kind}"
     layers = [images.busybox_layer(), (_made(suite) / kind).read_bytes()]
     images.build(layers, {"Cmd": ["/ranks"]}).push(registry, name)

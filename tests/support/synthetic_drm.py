@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a synthetic tree that DRM makes, and the trees of AMD's and Intel's GPUs."""
+"""The parts of a synthetic tree that belong to DRM, and the trees of AMD's and Intel's GPUs."""
 import os
 
 KINDS = ("amd", "intel")
@@ -12,8 +12,8 @@ XGMI, PCIE = 11, 2  # types of io_links
 
 
 def write_drm(tree, device, card, render):
-    """sysfs of one device with /dev/dri/card<card> and renderD<128 + render>; names as the kernel
-    links them."""
+    """sysfs of one device with /dev/dri/card<card> and renderD<128 + render>; with the kernel's names and
+    links."""
     for name in (f"card{card}", f"renderD{128 + render}"):
         os.makedirs(tree.path(f"{device}/drm/{name}"), exist_ok=True)
         tree.link(f"{device}/drm/{name}/device", f"../../../{os.path.basename(device)}")
@@ -36,7 +36,7 @@ def properties(tree, where, values):
 
 
 class Amd:
-    """MI250X: two GPUs a board, all linked by XGMI. With partitions each is as many nodes of KFD."""
+    """MI250X: two GPUs per board, all linked by XGMI. With partitions each is that many KFD nodes."""
 
     def __init__(self, tree):
         self.tree, self.partitions = tree, tree.options.partitions
@@ -92,7 +92,7 @@ class Amd:
                            {"type": XGMI, "node_from": place, "node_to": peer})
 
     def peers(self, place, index):
-        """The other GPU of the board, and the first of the next."""
+        """The other GPU of the board, and the first of the next board."""
         wanted = {index ^ 1, (index + 2) % len(AMD_PCI)}
         return [other for other, (gpu, partition, _) in enumerate(self.kfd, 1)
                 if gpu in wanted and partition == 0 and other != place]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes small ELF files and loader caches, byte by byte: for trees and images made for tests."""
+"""Writes small ELF files and loader caches, byte by byte, for test trees and images."""
 import struct
 
 MACHINES = {"x86_64": 62, "aarch64": 183}
@@ -15,7 +15,7 @@ def note(owner, kind, content):
 
 
 def elf_hash(name):
-    """The System V hash of a name, which tables of versions have beside it."""
+    """The System V hash of a name, as in version tables."""
     value = 0
     for byte in name.encode():
         value = (value << 4) + byte
@@ -24,9 +24,9 @@ def elf_hash(name):
 
 
 def elf(machine, bits, soname, needed=(), note_section=None, note_bytes=b"", glibc=None):
-    """A shared object that ld.so and musl's loader accept: one segment, a dynamic section, a hash
-    table with the null symbol only; and section headers for readers that want those. `glibc` is the
-    version that it asks libc.so.6 for, which is then among `needed`."""
+    """A shared object that ld.so and musl's loader accept: one segment, a dynamic section, a hash table with
+    only the null symbol; and section headers for readers that need them. `glibc`: the version that it needs
+    of libc.so.6, which is then in `needed`."""
     wide = bits == 64
     header_size, phdr_size, shdr_size = (64, 56, 64) if wide else (52, 32, 40)
     word = "Q" if wide else "I"
@@ -41,7 +41,7 @@ def elf(machine, bits, soname, needed=(), note_section=None, note_bytes=b"", gli
         file_at = needed_at[list(needed).index("libc.so.6")]
         versions = struct.pack("<HHIII", 1, 1, file_at, 16, 0)
         versions += struct.pack("<IHHII", elf_hash(name), 0, 2, len(strings), 0)
-        versions += struct.pack("<H", 0)  # of the null symbol
+        versions += struct.pack("<H", 0)  # for the null symbol
         strings += name.encode() + b"\0"
     segments = 4 if note_bytes else 3
     at = header_size + segments * phdr_size

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An image with this machine's systemd as its first process, and no more than that needs: a
-service that says in /run/up that it has run, and the way to the end."""
+"""A minimal image with this machine's systemd as its first process: a service that writes to /run/up that it
+has run, and the units for a shutdown."""
 
 from pathlib import Path
 

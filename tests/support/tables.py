@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the documents that tests make and check, between two comments that nobody sees."""
+"""Tables in documents that tests generate and check, between two invisible comments."""
 
 import os
 
@@ -7,7 +7,7 @@ BEGIN, END = "<!-- made by ./dev test versions -->\n", "<!-- until here -->\n"
 
 
 def compare(page, parse, merge, seen):
-    """`seen` is what parse(the table) has of this machine; BERTH_ACCEPT=1 writes merge(the table) there."""
+    """Compares parse(the table) with `seen`, from this machine; BERTH_ACCEPT=1 writes merge(the table)."""
     before, rest = page.read_text(encoding="utf-8").split(BEGIN)
     kept, after = rest.split(END)
     if os.environ.get("BERTH_ACCEPT"):

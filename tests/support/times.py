@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests and fixtures cost, for those who look for what makes the suite slow.
+"""Measures tests and fixtures, to find out what makes the suite slow.
 
-With BERTH_TEST_TIMES=DIRECTORY every session leaves a file of JSON lines there, which tools/ctest_report.py
-reads: {"test": id, "seconds": wall, "outcome": word}, {"fixture": name, "scope": scope, "seconds": wall} with what a
-fixture's own set-up took, without that of the fixtures it asks for, and at the end {"session": folder/file,
-"seconds": wall, "cpu": seconds of this process and all that it has waited for}.
+With BERTH_TEST_TIMES=DIRECTORY every session writes a file of JSON lines there, which tools/ctest_report.py
+reads: {"test": id, "seconds": wall, "outcome": word}; {"fixture": name, "scope": scope, "seconds": wall} with
+the time of a fixture's own set-up, without that of the fixtures that it uses; and at the end {"session":
+folder/file, "seconds": wall, "cpu": seconds of this process and its reaped children}.
 """
 
 import json
@@ -17,7 +17,7 @@ import pytest
 
 _lines = []
 _started = time.monotonic()
-_within = []  # of each fixture that is being set up: the seconds of those that it asked for
+_within = []  # for each fixture being set up: the seconds of those that it uses
 
 
 def is_wanted():

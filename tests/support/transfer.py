@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth-transfer without berth: one request in, its events out."""
+"""berth-transfer without berth: one request, and its events."""
 
 import json
 import os
@@ -11,7 +11,7 @@ PROGRAMS = pathlib.Path(os.environ.get(
 
 
 def error_line(error):
-    """The line that berth prints of an error event, as base/error.cpp composes it."""
+    """The line that berth prints for an error event, as base/error.cpp composes it."""
     parts = [*reversed(error.get("context", [])), error["what"]]
     if error.get("errno"):
         parts.append(os.strerror(error["errno"]))
@@ -20,7 +20,7 @@ def error_line(error):
 
 
 class Outcome:
-    """What one request came to."""
+    """The result of one request."""
 
     def __init__(self, status, output):
         self.status = status
@@ -44,7 +44,7 @@ class Outcome:
         return self.events[-1]["kind"], error_line(self.events[-1])
 
     def phases(self, digest):
-        """The phases that the layer went through, each once."""
+        """The phases of the layer, without duplicates."""
         seen = []
         for event in self.of("layer"):
             if digest.startswith("sha256:" + event["id"]) and event["phase"] not in seen:

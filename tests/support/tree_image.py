@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers whose files hide, replace and link to one another, below /tree, and a look at what a
-container sees of them.
+"""Layers with files that hide, replace and link to one another, below /tree, and a listing as a container
+sees them.
 
     reference = push(images.build(tree_image.layers()))
     berth.ok("run", "--rm", reference, "sh", "-c", tree_image.LOOK)
@@ -8,14 +8,14 @@ container sees of them.
 
 from support import images
 
-# Everything of a tree but what a directory itself takes, which is the file system's affair.
+# Everything in a tree except the sizes of directories, which depend on the file system.
 LOOK = ("cd /tree && find . | sort | while read f; do "
         "stat -c '%n %F %a %u %g %h %Y %t %T' \"$f\"; [ -d \"$f\" ] || stat -c %s \"$f\"; "
         "[ ! -f \"$f\" ] || md5sum \"$f\"; [ ! -L \"$f\" ] || readlink \"$f\"; done")
 
 
 def layers(nodes=False):
-    """busybox and two layers, with sizes around a block; with `nodes` a fifo and a device, too."""
+    """busybox and two layers, with sizes around a block; with `nodes` also a fifo and a device."""
     low = [images.directory("tree", mode=0o755), images.directory("tree/gone", mode=0o700),
            images.file("tree/gone/x", b"x"), images.directory("tree/merged", mode=0o751),
            images.file("tree/merged/low", b"low"), images.file("tree/hidden", b"1"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same command line under two programs, or under one in two ways, and in what the two differ.
+"""Runs the same command line with two programs, or with one in two ways, and compares the outcomes.
 
     [group]
     given = ["run -d --name c1 boat sleep 600"]
@@ -11,13 +11,13 @@
     versions = ["1.28"]
     lines = [ … ]
 
-A group of lines has containers, images and volumes of its own (`given`); what else a line makes is
-gone before the next one. Of every line the exit status, the output and what kind of error it was
-are compared. Lines whose outcome is another are among the group's `others`: in what it is another
-(`in`), why (`differs`), and with which versions of the other program (`versions`; without it: all). One
-that has become the same has to be taken off them.
+A group of lines has its own containers, images and volumes (`given`); everything else that a line makes is
+removed before the next one. The exit status, the output and the kind of error of each line are compared.
+Lines with different outcomes are in the group's `others`: with the differing aspects (`in`), the reason
+(`differs`), and the versions of the other program (`versions`; without it: all). A line whose outcomes have
+become equal must be removed from them.
 
-A line in several steps is a list; a step is what bash is given, with the program's name before it.
+A line in several steps is a list; a step is a bash command, with the program's name in front of it.
 """
 
 import concurrent.futures
@@ -48,9 +48,9 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """How what programs print is read. `kinds` are (kind, pattern): the first that is found in what
-    a program says, in small letters. What `inside` matches is said by those in the container, what
-    `advice` matches does not count, and `same` are (pattern, text) of what differs each time."""
+    """How to interpret programs' output. `kinds` are (kind, pattern): the first match in the error output, in
+    lower case, wins. Lines that match `inside` come from programs in the container, lines that match `advice`
+    are ignored, and `same` are (pattern, text) for text that differs each time."""
     kinds: tuple
     inside: str
     advice: str
@@ -63,8 +63,8 @@ class Reading:
         return "\n".join(line.rstrip() for line in text.split("\n"))
 
     def kind_of(self, status, stderr):
-        """The kind of what the program says, after what those in the container have said. What it
-        says where all is well is advice."""
+        """The lines of programs in the container, then the kind of the program's own error output. Its output
+        after success is only advice."""
         lines = [line.strip() for line in stderr.split("\n")
                  if line and not re.match(self.advice, line)]
         inside = [line for line in lines if re.match(self.inside, line)]
@@ -92,13 +92,13 @@ SAID_BY_BUSYBOX = r"(bash|cat|cp|cut|ls|rm|rmdir|sh|stat|tail|tar|touch|wc): "
 
 @dataclasses.dataclass(frozen=True)
 class Things:
-    """What is left by steps that `made_by` finds, and the verbs that list it and remove it."""
+    """Objects that steps matching `made_by` leave, and the verbs that list and remove them."""
     made_by: str
     listed_by: tuple
     removed_by: tuple
 
     def named(self, words):
-        """What is listed as NAME@ID is removed by its name where it has one."""
+        """An object listed as NAME@ID is removed by its name if it has one."""
         pairs = [word.partition("@") for word in words]
         return {rest if rest and "<none>" in name else name for name, _, rest in pairs}
 
@@ -112,10 +112,10 @@ class Engine:
     reading: Reading
     things: tuple
     kept: dict = dataclasses.field(default_factory=dict)
-    takes_turns: bool = False  # with the other one: they would meet outside of their directories
+    takes_turns: bool = False  # with the other one: they share something outside of their directories
 
     def step(self, text):
-        """One step by bash, in a session of its own that ends with it."""
+        """Runs one step with bash, in a session of its own that ends with it."""
         script = f"set -o pipefail; {shlex.join(map(str, self.argv))} {text}"
         process = subprocess.Popen(
             ["bash", "-c", script], cwd=self.here, env=self.environment, text=True,
@@ -145,11 +145,11 @@ class Engine:
         return set(done.stdout.split())
 
     def remember(self):
-        """All there is now is kept from tidy()."""
+        """Protects everything that exists now from tidy()."""
         self.kept = {things: self.words(*things.listed_by) for things in self.things}
 
     def tidy(self, steps=None):
-        """Removes what a line has left; without one all that is not kept."""
+        """Removes what a line has left; without `steps` everything that is not protected."""
         for things in self.things:
             if steps is None or any(re.search(things.made_by, step) for step in steps):
                 more = self.words(*things.listed_by) - self.kept.get(things, set())
@@ -202,7 +202,7 @@ def read_groups(directory):
 
 
 def groups_to_run(directory):
-    """All where callers were asked for by name; else every tenth: all of them take minutes."""
+    """All groups if callers were selected by name; else every tenth: all of them take minutes."""
     groups = read_groups(directory)
     return groups if os.environ.get("BERTH_TEST_ALL_LINES") else groups[::10]
 
@@ -210,7 +210,7 @@ def groups_to_run(directory):
 # ---- the comparison -----------------------------------------------------------------------------
 
 def both_outcomes(engines, line):
-    """What the two do, at the same time where neither sees the other."""
+    """The outcomes of both, run at the same time if they do not share anything."""
     def of(engine):
         found = engine.outcomes(line.steps)
         engine.tidy(line.steps)
@@ -224,7 +224,7 @@ def both_outcomes(engines, line):
 
 @contextlib.contextmanager
 def given(engines, steps):
-    """What all lines of a group find, and what is gone after them."""
+    """Makes the objects for all lines of a group, and removes them afterwards."""
     before = [engine.kept for engine in engines]
     try:
         for engine in engines:
@@ -245,7 +245,7 @@ def differences(one, other):
 
 
 def complaint(engines, line, version):
-    """What the list does not know of; nothing where it is right."""
+    """A difference that the list lacks, or lists wrongly; empty if the list is right."""
     expected = line.aspects_with(version)
     outcomes = both_outcomes(engines, line)
     found = differences(*outcomes)
@@ -260,7 +260,6 @@ def complaint(engines, line, version):
 
 
 def complaints(engines, group, version=""):
-    """One text for each line of the group about which its list is wrong; `version` is that of the other
-    program."""
+    """One text for each line of the group with a wrong list entry; `version`: the other program's."""
     with given(engines, group.given):
         return [text for line in group.lines for text in complaint(engines, line, version)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""berth on the host of a Lab, and the processes that an ordinary user's network has there."""
+"""berth on the host of a Lab, and the processes of an ordinary user's network there."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from support.waiting import wait_until
 
 TUN = pathlib.Path("/dev/net/tun")
 
-# Part of a program: answers every question for a name with 203.0.113.80.
+# Part of a program: answers every DNS query with 203.0.113.80.
 ANSWER = """
 def answer(names):
     while True:
@@ -27,7 +27,7 @@ def answer(names):
 
 @contextlib.contextmanager
 def open_tun():
-    """What the helpers of ordinary users open; a site opens it to them once."""
+    """Opens the device that ordinary users' helpers need, as a site does once."""
     before = stat.S_IMODE(TUN.stat().st_mode)
     TUN.chmod(0o666)
     yield
@@ -54,7 +54,7 @@ def cwd_of(pid):
 
 @contextlib.contextmanager
 def berth_on_the_host_of_a_lab(berth, programs, work, nameserver, **kind):
-    """From here on `berth` runs on the host of the lab, which has nothing of it in the end."""
+    """Runs `berth` on the host of the lab from here on; checks that nothing is left there at the end."""
     made = Lab(pathlib.Path(programs) / "berth-network", berth.state / "network", **kind)
     resolver = work / "resolv.conf"
     resolver.write_text(f"nameserver {nameserver}\nsearch example.org\n")

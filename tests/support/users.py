@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three kinds of people who run Berth: root, an ordinary user with subordinate ids, and one
-without. The users are made for a test session and removed when it ends."""
+"""The three kinds of users who run Berth: root, an ordinary user with subordinate ids, and one without. The
+users are made for a test session and removed at its end."""
 
 import contextlib
 import dataclasses
@@ -12,7 +12,7 @@ import subprocess
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NETWORK = "none"  # a helper for each container would take most of the suite's time
-KINDS = ("root", "user", "single_id")  # and "erofs": root, whose layers are EROFS images
+KINDS = ("root", "user", "single_id")  # and "erofs": root with EROFS images as layers
 NAMES = {"user": "berthtest1", "single_id": "berthtest2"}
 
 
@@ -29,7 +29,7 @@ class Account:
     variables: tuple[tuple[str, str], ...] = ()  # of the environment
 
     def environment(self, **more):
-        """A login's environment and, of ours, that containers have no network unless a test asks."""
+        """A login's environment; containers have no network unless a test requests one."""
         env = {"PATH": PATH, "HOME": str(self.home), "USER": self.name, "LOGNAME": self.name,
                "LANG": "C.UTF-8", "TERM": "xterm", "BERTH_NETWORK": NETWORK}
         if self.runtime_dir:
@@ -38,7 +38,7 @@ class Account:
         return {**env, **{key: str(value) for key, value in more.items()}}
 
     def command(self, argv):
-        """`argv` as this user runs it."""
+        """`argv` as a command that runs as this user."""
         argv = [str(arg) for arg in argv]
         groups = f"--groups={','.join(map(str, self.groups))}" if self.groups else "--clear-groups"
         if self.kind == "root":
@@ -66,7 +66,7 @@ def _subordinate_ranges(name, file="/etc/subuid"):
 
 
 def _uid_of(kind):
-    """Not that of another session (support/room.py): the kernel counts what a user has by number."""
+    """Another one than other sessions' (support/room.py): the kernel counts a user's resources by uid."""
     session = os.stat("/proc/self/ns/pid").st_ino
     return 10000 + session % 10000 * len(KINDS) + KINDS.index(kind)
 
@@ -105,7 +105,7 @@ def _account(kind, base):
                        variables=(("BERTH_LAYER_FORMAT", "erofs"),))
     name = NAMES[kind]
     home = base / name
-    _remove_user(name)  # of a session that was killed
+    _remove_user(name)  # from a killed session
     _create_user(kind, home)
     entry = pwd.getpwnam(name)
     runtime_dir = base / f"{name}-run"

@@ -55,7 +55,7 @@ Result<bake::BakeFile> read_file(const Context& context, const std::string& path
   return file;
 }
 
-/// What people need of a log to see why a build has failed.
+/// The end of a failed build's log, for the report.
 std::string last_lines(const std::string& path) {
   constexpr size_t kMost = 20;
   auto end = read_log_end(path);
@@ -98,11 +98,11 @@ class Bake {
   }
   void fail(size_t index, const Error& error) { report(index, CellState::failed, to_line(error)); }
 
-  // ---- what there is to do
+  // ---- plan
 
   Result<void> begin() {
     file_ = TRY(read_file(context_, request_.file));
-    // Before hours of work, not behind them.
+    // Check the key before hours of work, not after.
     if (request_.sign_key) {
       sign_key_ =
           TRY_CTX(sound_key(*request_.sign_key), "cannot sign with " + quote(*request_.sign_key));
@@ -139,14 +139,14 @@ class Bake {
     return {};
   }
 
-  /// Of the repository's cells in the index that is there now, and of those published alone.
+  /// Finds cells that need no build: in the store, in the published index, or published alone.
   Result<void> find_what_is_there() {
     std::vector<image::ResolvedEntry> published;
     bool alone = request_.merge || !request_.cells.empty();
     if (request_.publish && !alone) published = TRY(entries_at(file_.image));
     for (size_t i = 0; i < plans_.size(); ++i) {
       if (cell(i).state == CellState::failed) continue;
-      // What is here can be looked at again, so it comes before what was published.
+      // An image in the store can be checked again, so it comes before published ones.
       bool here = TRY(is_in_store(i));
       if (here) {
         TRY(look_through(i, CellState::unchanged));
@@ -166,7 +166,7 @@ class Bake {
     resolve.facts = trust_;
     auto found = transfer(context_, std::move(resolve), {});
     if (found.ok()) return std::move(found->entries);
-    // Whoever may not see a repository may learn so by a refusal; publishing it tells more.
+    // A registry may refuse access to a missing repository; publishing reports the real error.
     Kind kind = found.error().kind;
     if (kind == Kind::not_found || kind == Kind::denied) return std::vector<image::ResolvedEntry>();
     return std::move(found).error();
@@ -194,8 +194,8 @@ class Bake {
                             : place + " was made of other inputs, or declares something else");
   }
 
-  /// What was published beside an entry, to be published anew beside the next index. Signed is only
-  /// what somebody has signed before who is believed here.
+  /// The published findings of an entry, to publish again with the next index. With a signing key,
+  /// only findings that a trusted key has signed.
   std::optional<image::PublishedImage> findings_beside(const image::ResolvedEntry& entry) const {
     bool believed = sign_key_.empty() || entry.runs_believed;
     if (!entry.found || !entry.descriptor.platform || !believed) return std::nullopt;
@@ -208,7 +208,7 @@ class Bake {
     return published;
   }
 
-  /// Whether the store has the cell, made of the same things, and it may be taken from there.
+  /// Whether the store has the cell, made from the same inputs, and the request permits its use.
   Result<bool> is_in_store(size_t index) {
     if (request_.merge || request_.rebuild) return false;
     auto record = TRY(read_record(directory_, file_.cells[index].name));
@@ -233,7 +233,7 @@ class Bake {
     return "builds " + plan.file;
   }
 
-  // ---- making it
+  // ---- make
 
   Result<void> make_all() {
     std::deque<size_t> waiting;
@@ -330,7 +330,7 @@ class Bake {
     }
     report(ended.key, CellState::checking);
     TRY(load_built(context_, outputs_[ended.key], plans_[ended.key].local));
-    ignore(sys::remove_tree(sys::cwd(), outputs_[ended.key]));  // goes with its directory at last
+    ignore(sys::remove_tree(sys::cwd(), outputs_[ended.key]));  // else removed with its directory
     return keep(ended.key);
   }
 
@@ -344,7 +344,7 @@ class Bake {
     return look_through(index, CellState::built);
   }
 
-  /// Compares what is declared with what is there; `good` is the state of a cell that does not lie.
+  /// Compares the declared facts with those found; `good` is the state if they agree.
   Result<void> look_through(size_t index, CellState good) {
     image::Store store = TRY(open_store(context_));
     image::Image image = TRY(store.get_image(plans_[index].local));
@@ -364,9 +364,10 @@ class Bake {
     return {};
   }
 
-  // ---- publishing
+  // ---- publish
 
-  /// Cells that a build does not tell apart are mostly a mistake, and nodes cannot tell either.
+  /// Warns of cells that give the same image: mostly a mistake, and nodes cannot distinguish them
+  /// either.
   void warn_of_twins() {
     for (size_t i = 0; i < report_.cells.size(); ++i) {
       auto twin =
@@ -400,12 +401,12 @@ class Bake {
     return {};
   }
 
-  /// Each cell for itself, for whoever merges them; without those that cannot be.
+  /// Publishes each cell on its own, for a later merge; skips cells that cannot be published.
   Result<void> publish_single() {
     for (size_t i = 0; i < plans_.size(); ++i) {
       CellState state = cell(i).state;
       if (state != CellState::built && state != CellState::unchanged) continue;
-      if (plans_[i].present) continue;  // it is published already
+      if (plans_[i].present) continue;  // already published
       TRY(publish_index(plans_[i].local, {entry_of(i)}, {}));
       if (plans_[i].findings) publish_findings(plans_[i].local, {*plans_[i].findings});
     }
@@ -438,7 +439,8 @@ class Bake {
     return result.digest;
   }
 
-  /// So that a verdict needs no layer. The images are published by now, whatever comes of this.
+  /// Publishes the findings, so that a verdict needs no layer. A failure is only a warning: the
+  /// images are published already.
   void publish_findings(const std::string& reference, std::vector<image::PublishedImage> findings) {
     if (findings.empty()) return;
     image::PublishFactsRequest publish;

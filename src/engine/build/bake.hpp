@@ -15,17 +15,17 @@
 #include "match/choose.hpp"
 #include "match/verdict.hpp"
 
-/// From a bake file to one index of variants: `berth bake`.
+/// Builds one index of variants from a bake file: `berth bake`.
 namespace berth::engine {
 
 enum class CellState {
   waiting,
-  building,   ///< or being pulled, where it is adopted
-  checking,   ///< loaded, looked through and compared
-  built,      ///< made now, and what it declares holds
-  unchanged,  ///< it was made of the same things before
-  changed,    ///< of a dry run and a merge: it is still to be made
-  lies,       ///< what was found contradicts what is declared
+  building,   ///< or being pulled, if adopted
+  checking,   ///< being loaded, scanned and compared
+  built,      ///< built now, and its declaration is true
+  unchanged,  ///< made from the same inputs before
+  changed,    ///< in a dry run or a merge: still to be built
+  lies,       ///< the findings contradict the declaration
   failed,
 };
 std::string to_json_text(CellState state);
@@ -33,13 +33,13 @@ std::string to_json_text(CellState state);
 struct CellReport {
   bake::Cell cell;
   CellState state = CellState::waiting;
-  Digest inputs;          ///< of all that it is made of; empty: could not be found out
-  std::string digest;     ///< of its manifest; empty: not there
+  Digest inputs;          ///< over all its inputs; empty: unknown
+  std::string digest;     ///< of its manifest; empty: none yet
   std::string reference;  ///< in the store: "repo:1.0.cell-v3"; empty: not there
-  std::string text;       ///< why, in a line; empty where there is nothing to say
+  std::string text;       ///< the reason, in one line; may be empty
   std::vector<bake::Finding> findings;
-  std::string log;      ///< file with what its build has printed; empty: none
-  std::string log_end;  ///< its last lines, of a build that has failed
+  std::string log;      ///< the file with the output of its build; empty: none
+  std::string log_end;  ///< its last lines, if the build failed
   double seconds = 0;
 };
 
@@ -51,24 +51,24 @@ struct BakeReport {
   bool has(CellState state) const;
 };
 
-/// Is called whenever a cell's state changes, and first for all of them.
+/// Called whenever a cell's state changes, and first for all cells.
 using BakeProgress = std::function<void(const BakeReport& all, const CellReport& changed)>;
 
-/// A cell that fails or lies keeps the index from being published, and no other cell from being
-/// made; what is made is kept, so the next call goes on from there.
+/// A cell that fails or lies prevents the publication of the index, but not the build of other
+/// cells. Finished cells are kept, so the next call continues from there.
 /// Errors: usage and corrupt (the bake file), not_found (a cell of that name), interrupted, and
-/// those of the registry; what is wrong with one cell is told in its report.
+/// those of the registry; an error of one cell is in its report.
 Result<BakeReport> bake(const Context& context, const BakeRequest& request,
                         const BakeProgress& progress);
 
-/// What one node would take of it.
+/// The cell that one node would choose.
 struct BakeTake {
   std::string node;
   std::string cell;  ///< empty: none
   match::Outcome outcome = match::Outcome::fail;
   std::string reason;
 };
-/// By what the cells declare and, of those in the store, by what was found in them.
+/// Ranks by the cells' declarations, and by the findings for those in the store.
 /// Errors: those of bake() and node::load_fleet().
 Result<std::vector<BakeTake>> bake_fleet(const Context& context, const BakeReport& report,
                                          const std::string& directory);

@@ -27,7 +27,7 @@ const std::string& name_of(const match::Judged& entry) {
   return entry.candidate.descriptor.annotations.at(bake::kNameAnnotation);
 }
 
-/// A reason that names another entry, by the name of its cell.
+/// Replaces the other entry in a reason by the name of its cell.
 std::string with_names(std::string reason, const match::Ranking& ranking) {
   for (const match::Judged& entry : ranking.entries) {
     std::string name = match::entry_name(entry.candidate);

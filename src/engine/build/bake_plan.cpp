@@ -9,16 +9,16 @@ namespace berth::engine {
 namespace {
 
 constexpr size_t kMaxContainerfile = size_t{256} << 10;
-constexpr size_t kMaxTexts = size_t{256} << 10;  // in one request
+constexpr size_t kMaxTexts = size_t{256} << 10;  // bytes in one request
 
-/// Whatever changes here makes another image. The table is the document that is hashed.
+/// The inputs of an image: any change needs a new image. The digest is over this document.
 struct Inputs {
   uint32_t format = 1;
   std::string adopt;  ///< digest
   std::vector<std::string> command;
   std::string context, containerfile;  ///< digests
   std::string target, platform, builder;
-  std::map<std::string, std::string> args, labels, bases;  ///< of bases: digests
+  std::map<std::string, std::string> args, labels, bases;  ///< `bases`: digests
 };
 template <class V>
 void fields(V& v, Inputs& i) {
@@ -94,7 +94,7 @@ class Planner {
     plan.file = absolute(plan.context, cell.file);
     if (cell.file.empty()) plan.file = TRY(find_containerfile(plan.context));
     std::string text = TRY(sys::read_file(sys::cwd(), plan.file, kMaxContainerfile));
-    inputs.containerfile = text;  // its place may be outside of the context
+    inputs.containerfile = text;  // the file may be outside of the context
     plan.bases = TRY_CTX(bake::base_images(text, cell.args), "cannot read " + quote(plan.file));
     for (const bake::BaseImage& base : plan.bases) {
       ResolvedImage resolved = TRY(bases_.resolve(base.name, cell.platform));
@@ -113,8 +113,8 @@ class Planner {
     return contexts_[plan.context] = result.digests.at(0);
   }
 
-  /// What a context is hashed without: the bake file too, where it lies there. One more cell, or
-  /// another word of one, is no reason to make all others again.
+  /// The ignore file for the digest of a context. It also excludes the bake file, so that a change
+  /// to one cell does not rebuild all others.
   Result<std::string> with_bake_file(const CellPlan& plan) {
     if (!request_.file.starts_with(plan.context + "/")) return plan.ignore_file;
     std::string text;
@@ -155,7 +155,7 @@ class Planner {
   std::map<std::string, Digest> contexts_;
 };
 
-/// What the entry says of the image, but for what only people and ties read.
+/// The declarations of an entry, without its name and its priority.
 std::map<std::string, std::string> declared_in(const std::map<std::string, std::string>& all) {
   std::map<std::string, std::string> declared;
   const std::string prefix(match::kPrefix);
@@ -197,7 +197,7 @@ Result<std::optional<CellRecord>> read_record(const std::string& directory,
   auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, 4096));
   if (!text) return std::optional<CellRecord>();
   auto record = json::read<CellRecord>(*text, path);
-  if (!record.ok()) return std::optional<CellRecord>();  // made anew, as if there were none
+  if (!record.ok()) return std::optional<CellRecord>();  // rebuilt, as if there were none
   return std::optional<CellRecord>(*record);
 }
 

@@ -13,31 +13,32 @@
 
 namespace berth::engine {
 
-/// All that is known of a cell before it is made.
+/// What is known of a cell before it is built.
 struct CellPlan {
-  std::string local;    ///< what the store calls it: "repo:1.0.cell-v3"
-  std::string adopted;  ///< the image that is adopted: "repo@sha256:…"; empty: it is made
-  std::string context, file, ignore_file;  ///< absolute; empty where it is adopted
+  std::string local;                       ///< its name in the store: "repo:1.0.cell-v3"
+  std::string adopted;                     ///< the adopted image: "repo@sha256:…"; empty: built
+  std::string context, file, ignore_file;  ///< absolute; empty if adopted
   std::vector<bake::BaseImage> bases;      ///< of the Containerfile
-  Digest inputs;                           ///< of all that it is made of
-  /// The repository has it, made of the same inputs and declared in the same way.
+  Digest inputs;                           ///< over all its inputs
+  /// The repository's entry with the same inputs and declarations.
   std::optional<oci::Descriptor> present;
-  std::optional<image::PublishedImage> findings;  ///< what was found in it, here or elsewhere
+  std::optional<image::PublishedImage> findings;  ///< findings in the store or published ones
 };
 
-/// Fills all but `present`, of cells whose `errors` are empty; an error of one cell goes there.
-/// Errors: those that no cell is to blame for.
+/// Sets all members but `present` for cells without an error in `errors`; adds the error of a
+/// single cell there.
+/// Errors: those that do not belong to a single cell.
 Result<void> plan_cells(const Context& context, const std::string& directory,
                         const bake::BakeFile& file, const BakeRequest& request, BaseImages& bases,
                         std::vector<CellPlan>& plans, std::map<size_t, Error>& errors);
 
-/// The annotations that its entry gets.
+/// The annotations of the cell's entry in the index.
 std::map<std::string, std::string> entry_annotations(const bake::Cell& cell, const Digest& inputs);
 
-/// Whether `entry` is what the plan would make, and is declared so.
+/// Whether `entry` has these inputs and the declarations of `cell`.
 bool is_same(const oci::Descriptor& entry, const bake::Cell& cell, const Digest& inputs);
 
-/// What the store remembers of a cell: that image `manifest` was made of `inputs`.
+/// The store's record of a cell: image `manifest` was made from `inputs`.
 struct CellRecord {
   Digest inputs;
   Digest manifest;
@@ -48,7 +49,7 @@ void fields(V& v, CellRecord& r) {
   v.required("manifest", r.manifest);
 }
 
-/// Where the records and logs of an image's cells lie.
+/// The directory with the records and logs of an image's cells.
 std::string bake_directory(const Context& context, const std::string& image);
 Result<std::optional<CellRecord>> read_record(const std::string& directory,
                                               const std::string& cell);

@@ -10,16 +10,16 @@
 
 namespace berth::engine {
 
-/// What `berth bake` is asked for.
+/// The options of `berth bake`.
 struct BakeRequest {
   std::string file;                ///< absolute
-  std::vector<std::string> cells;  ///< these alone, each published for a merge; empty: all
-  bool merge = false;              ///< nothing is built: publishes the index of published cells
-  bool publish = true;             ///< else all stays in the store
-  bool rebuild = false;            ///< also what has not changed
-  bool dry_run = false;            ///< only finds out what would be done
-  size_t jobs = 1;                 ///< builds side by side
-  /// File of a private key, PEM: index and entries are signed as cosign does.
+  std::vector<std::string> cells;  ///< only these, each published for a later merge; empty: all
+  bool merge = false;              ///< builds nothing; publishes the index of published cells
+  bool publish = true;             ///< false: everything stays in the store
+  bool rebuild = false;            ///< unchanged cells too
+  bool dry_run = false;            ///< only reports what would be done
+  size_t jobs = 1;                 ///< parallel builds
+  /// File of a private key, PEM: signs index and entries as cosign does.
   std::optional<std::string> sign_key;
   image::RegistryAccess access;
 };

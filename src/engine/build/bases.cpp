@@ -66,7 +66,7 @@ Result<std::vector<Base>> BaseImages::fetch(const BuildPlace& place,
     std::string layout = TRY_CTX(layout_of(place, image.name, platform, progress),
                                  "cannot build on " + quote(image.name));
     bases.push_back({image.name, layout});
-    // buildah 1.28 looks for what the file has, before arguments are put in place.
+    // buildah 1.28 looks up the name as in the file, before it substitutes arguments.
     if (image.spelled != image.name) bases.push_back({image.spelled, layout});
   }
   return bases;
@@ -84,13 +84,13 @@ Result<std::string> BaseImages::layout_of(const BuildPlace& place, const std::st
     pull.reference = resolved.reference;
     if (!platform.empty()) pull.platform = platform;
     pull.access = access_;
-    pull.keep_blobs = true;  // the builder is given them
+    pull.keep_blobs = true;  // for the builder
     TRY(transfer(context_, std::move(pull), progress));
     here = TRY(store.find_image(resolved.reference));
     if (!here) return make_error(Kind::not_found, "find it in the store: it was removed meanwhile");
   }
-  // buildah makes a name of an image out of the path: one that says which image it is, and in
-  // letters that names have.
+  // buildah derives an image name from the path, so the path identifies the image and has only
+  // letters that are valid in names.
   std::string layout = "base-" + here->manifest_digest.hex();
   image::SaveRequest save;
   save.references = {resolved.reference};

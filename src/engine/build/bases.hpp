@@ -11,10 +11,10 @@
 
 namespace berth::engine {
 
-/// What a name means at a registry, for one platform.
+/// An image name resolved at a registry, for one platform.
 struct ResolvedImage {
   std::string reference;  ///< "docker.io/library/debian@sha256:…": of a manifest
-  Digest digest;          ///< of that; empty: BaseFrom::store, and it is still to be pulled
+  Digest digest;          ///< of that manifest; empty: BaseFrom::store, and not pulled yet
 };
 /// `platform`: "linux/arm64"; empty: this machine's.
 /// Errors: those of transfer(); not_found (no such platform).
@@ -22,22 +22,23 @@ Result<ResolvedImage> resolve_image(const Context& context, const std::string& n
                                     const std::string& platform,
                                     const image::RegistryAccess& access);
 
-/// Where an image that others are built on is looked for first.
+/// Where to look first for a base image.
 enum class BaseFrom {
-  registry,  ///< and only there: what is built is the same on every machine
-  store,     ///< then at the registry, as docker does
+  registry,  ///< only there: a build gives the same result on every machine
+  store,     ///< then the registry, as docker does
 };
 
-/// The images that Containerfiles name, each fetched once. Berth pulls them, so that they lie in
-/// the store anyway when what was built on them is loaded.
+/// The images that Containerfiles name, each fetched once. Berth pulls them, since the store needs
+/// them anyway once a built image is loaded.
 class BaseImages {
  public:
   BaseImages(const Context& context, const image::RegistryAccess& access, BaseFrom from)
       : context_(context), access_(access), from_(from) {}
 
-  /// Finds out what it means; `reference` is what the store knows it as once it is fetched.
+  /// Resolves a name; the store knows the image as `reference` once it is fetched.
   Result<ResolvedImage> resolve(const std::string& name, const std::string& platform);
-  /// As layouts below the builder's working directory, under every name that a builder may ask for.
+  /// Saves the images as layouts below the builder's working directory, under all names that a
+  /// builder may look up.
   Result<std::vector<Base>> fetch(const BuildPlace& place,
                                   const std::vector<bake::BaseImage>& images,
                                   const std::string& platform, const Progress& progress);

@@ -28,7 +28,7 @@ std::vector<std::string> names_in(const std::string& directory) {
   return names.ok() ? *std::move(names) : std::vector<std::string>();
 }
 
-/// containers/storage keeps one list for each of its drivers: "overlay-layers/layers.json".
+/// containers/storage keeps one list for each driver: "overlay-layers/layers.json".
 std::vector<std::string> layers_in(const std::string& storage) {
   std::vector<std::string> ids;
   for (const std::string& name : names_in(storage)) {
@@ -36,7 +36,7 @@ std::vector<std::string> layers_in(const std::string& storage) {
     std::string path = storage + "/" + name + "/layers.json";
     auto text = sys::read_file(sys::cwd(), path, json::Limits().max_bytes);
     if (!text.ok()) continue;
-    // Another release may write it in another way: then there are bytes without a number.
+    // Another release may use another format: the layers are then not listed, only their bytes.
     auto layers = json::read<std::vector<Layer>>(*text, path);
     if (!layers.ok()) continue;
     for (Layer& layer : *layers) ids.push_back(std::move(layer.id));
@@ -44,7 +44,7 @@ std::vector<std::string> layers_in(const std::string& storage) {
   return ids;
 }
 
-/// Held: nothing is built. Empty: a build runs. `there` tells whether there ever was one.
+/// With `lock`: no build runs. Without: a build runs, or none ever did (`there` is false).
 struct Idle {
   bool there = false;
   sys::Fd lock;
@@ -80,7 +80,7 @@ Result<BuildCache> look_at_build_cache(const Context& context) {
     Idle idle = TRY(lock_idle(paths));
     in_use = idle.there && !idle.lock;
   }
-  // Without the lock: a build that begins meanwhile need not wait for it.
+  // Without the lock, so that a new build need not wait for it.
   BuildCache cache = look(paths);
   cache.in_use = in_use;
   return cache;

@@ -9,8 +9,8 @@
 #include "engine/context/context.hpp"
 #include "engine/state/pruned.hpp"
 
-/// What buildah keeps of `build` and `bake` from one time to the next: the layers of base images
-/// and of steps that need not be done again. No image of the store is made of them.
+/// buildah's cache for `build` and `bake`: the layers of base images and of completed steps. Images
+/// in the store do not depend on it.
 namespace berth::engine {
 
 struct BuildCache {
@@ -22,7 +22,7 @@ struct BuildCache {
 /// Errors: io.
 Result<BuildCache> look_at_build_cache(const Context& context);
 
-/// Removes all of it; names are ids of layers.  Errors: busy (a build runs), io.
+/// Removes the whole cache; `names` are ids of layers.  Errors: busy (a build runs), io.
 Result<Pruned> prune_build_cache(const Context& context);
 
 }  // namespace berth::engine

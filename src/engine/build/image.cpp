@@ -20,11 +20,11 @@ namespace {
 constexpr size_t kMaxBuildFile = size_t{1} << 20;
 constexpr size_t kMaxIndex = size_t{4} << 20;
 
-/// Gives the only image of a layout a name, or none, whatever its builder called it.
+/// Replaces the name of a layout's only image, or removes it.
 Result<void> name_image(const std::string& layout, const std::string& name) {
   std::string path = layout + "/index.json";
   auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxIndex));
-  if (!text) return {};  // a docker-archive, which has its name
+  if (!text) return {};  // a docker-archive, which already has its name
   json::Value index = TRY(json::parse(*text, "index.json"));
   auto* object = index.get_if<json::Object>();
   if (object == nullptr) return make_error(Kind::corrupt, "index.json: expected an object");
@@ -48,7 +48,7 @@ Result<void> set_sources(const BuildRequest& request, const std::string& work, B
     job.context = work + "/nothing";
     TRY(sys::make_directories(sys::cwd(), job.context, 0700));
   }
-  // Whether it is a directory, before something is said to be missing there.
+  // Check that it is a directory first, or the error would name a missing file in it.
   TRY(sys::open_at(sys::cwd(), job.context, O_RDONLY | O_DIRECTORY));
   job.file = request.file;
   if (request.text) {
@@ -85,7 +85,7 @@ Result<image::TransferResult> build(const Context& context, const BuildRequest& 
   std::string text = TRY(sys::read_file(sys::cwd(), job.file, kMaxBuildFile));
   auto images = TRY_CTX(bake::base_images(text, job.args),
                         "cannot read " + (request.text ? "standard input" : quote(job.file)));
-  // Heard from here on: nobody shall find half of what the base images bring.
+  // Handles signals from here on, so that an interrupted build leaves no partial base images.
   BuildRunner runner = TRY(BuildRunner::make(context));
   BaseImages bases(context, request.access, request.pull ? BaseFrom::registry : BaseFrom::store);
   job.bases = TRY(bases.fetch(place, images, request.platform, progress));

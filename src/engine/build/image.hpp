@@ -12,42 +12,43 @@
 #include "engine/image/shared_layers.hpp"
 #include "engine/image/transfer.hpp"
 
-/// One image out of a Containerfile, into the store: `berth build`, and each cell of a bake.
+/// Builds one image from a Containerfile into the store: for `berth build`, and each cell of a
+/// bake.
 namespace berth::engine {
 
 struct BuildRequest {
   std::string context;              ///< absolute; empty: nothing to copy from
   std::string file;                 ///< absolute; empty: Containerfile, else Dockerfile
-  std::optional<std::string> text;  ///< the Containerfile itself; `file` is not looked at
-  std::vector<std::string> tags;    ///< none: the image gets no name
+  std::optional<std::string> text;  ///< the Containerfile's text; `file` is then not read
+  std::vector<std::string> tags;    ///< none: the image has no name
   std::map<std::string, std::string> args, labels;
   std::string target, platform;
-  std::string id_file;  ///< absolute; gets the image's id. Empty: none
-  bool pull = false;    ///< asks the registry even for what the store has
+  std::string id_file;  ///< absolute; the file that receives the image's id. Empty: none
+  bool pull = false;    ///< asks the registry even for images in the store
   bool no_cache = false;
   bool quiet = false;
   image::RegistryAccess access;
   BuildExtras extras;
 };
 
-/// What the builder prints goes to stderr.
+/// The builder's output goes to stderr.
 /// result: image_id, digest.
 /// Errors: not_found (a builder, a base image, a Containerfile), usage (the Containerfile), io (the
 /// build has failed), interrupted.
 Result<image::TransferResult> build_image(const Context& context, const BuildRequest& request,
                                           const Progress& progress);
 
-/// Takes what a builder has left into the store as `name`; without one as an image without a name.
-/// It is an OCI layout, a docker-archive, or what buildah has pushed to "dir:".
+/// Loads a builder's output into the store, named `name`, or unnamed if that is empty. `path` is an
+/// OCI layout, a docker-archive, or what buildah has pushed to "dir:".
 /// Errors: not_found, corrupt, io.
 Result<image::TransferResult> load_built(const Context& context, const std::string& path,
                                          const std::string& name,
                                          MediaTypes types = MediaTypes::oci);
 
-/// A command of people that makes an image: "{out}" in its words, and $BERTH_OUT, are where.
+/// A user's command that makes an image: "{out}" in its words, and $BERTH_OUT, name the output.
 struct CommandJob {
   std::vector<std::string> words;
-  std::string directory;  ///< where it runs
+  std::string directory;  ///< its working directory
   std::string out;
   std::map<std::string, std::string> variables;
 };

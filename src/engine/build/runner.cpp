@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::chrono::seconds kGrace{10};
 
-/// "buildah build", past the program that gives it a mount namespace.
+/// "buildah build": leaves out the program that creates its mount namespace.
 std::string step_name(const BuildStep& step) {
   std::string name = step.program.substr(step.program.rfind('/') + 1);
   if (name == "unshare") name = "buildah";
@@ -67,7 +67,7 @@ Result<void> BuildRunner::start_step(Build& build) {
   options.out = &output;
   options.err = &output;
   options.working_directory = step.working_directory;
-  options.new_session = true;  // a group that can be ended as a whole
+  options.new_session = true;  // a process group of its own, which can be ended as a whole
   options.env = with_variables(*context_, step);
   auto process = sys::spawn(options);
   standard_error.release();  // not ours to close
@@ -80,7 +80,7 @@ std::optional<BuildRunner::Ended> BuildRunner::advance(Build& build,
   if (status.shell_code() != 0) {
     std::string how = status.signal != 0 ? "was ended by signal " + std::to_string(status.signal)
                                          : "ended with status " + std::to_string(status.code);
-    // Whoever has one id can neither change to another one nor say which groups he is in.
+    // With a single id a process cannot change to another id, nor set its groups.
     std::string hint = context_->identity == Identity::single
                            ? "subordinate ids, which RUN needs: " + sys::how_to_install("uidmap") +
                                  ", and lines in /etc/subuid and /etc/subgid"
@@ -123,7 +123,7 @@ Result<BuildRunner::Ended> BuildRunner::wait() {
 }
 
 void BuildRunner::end_all() {
-  // A program that is already gone is what was wanted.
+  // A program may have ended already.
   for (Build& build : builds_) {
     if (build.process) ignore(sys::send_signal(-build.process.pid(), SIGTERM));
   }

@@ -14,17 +14,16 @@
 
 namespace berth::engine {
 
-/// Builds that run side by side. What a signal or a lost owner interrupts is ended with all of its
-/// processes.
+/// Parallel builds. A signal, or the end of this process, ends them with all of their processes.
 class BuildRunner {
  public:
-  /// From now on SIGINT, SIGTERM and SIGHUP are heard by wait() alone.
+  /// From now on only wait() receives SIGINT, SIGTERM and SIGHUP.
   static Result<BuildRunner> make(const Context& context);
   BuildRunner(BuildRunner&&) = default;
   BuildRunner& operator=(BuildRunner&&) = default;
   ~BuildRunner() { end_all(); }
 
-  /// `log`: a file that gets all that the programs print; empty: our stderr.
+  /// `log`: the file for the output of the programs; empty: our stderr.
   /// Errors: not_found, denied, io.
   Result<void> start(size_t key, std::vector<BuildStep> steps, const std::string& log);
   size_t running() const { return builds_.size(); }
@@ -33,9 +32,10 @@ class BuildRunner {
     size_t key = 0;
     std::optional<Error> error;  ///< of the step that failed
   };
-  /// The next one that ends.  Errors: interrupted (a signal: all of them are over), io.
+  /// Returns the next build that ends.  Errors: interrupted (by a signal; all builds have ended),
+  /// io.
   Result<Ended> wait();
-  /// Errors: interrupted, when a signal has come since.
+  /// Errors: interrupted, if a signal has arrived since.
   Result<void> check_signals();
 
  private:
@@ -48,7 +48,7 @@ class BuildRunner {
   };
   BuildRunner() = default;
   Result<void> start_step(Build& build);
-  /// Nothing: it goes on.
+  /// Nothing: the build continues.
   std::optional<Ended> advance(Build& build, const sys::ExitStatus& status);
   void end_all();
 

@@ -21,12 +21,12 @@ constexpr std::chrono::seconds kProbe{60};
 constexpr const char* kJob = "job-";
 constexpr size_t kMaxBuildSteps = size_t{1} << 20;
 
-/// buildah with its storage, in a mount namespace of its own: what it mounts goes with it.
+/// buildah with its storage, in its own mount namespace, which takes all its mounts with it.
 struct Buildah {
   std::string unshare, program, storage, run, driver;
-  /// What `buildah unshare` sets for its children. Without it buildah takes root of a user
+  /// What `buildah unshare` sets for its children. Without it buildah mistakes root of a user
   /// namespace for the machine's root, and opens /run/lock/netavark.lock, which an ordinary user
-  /// may not.
+  /// may not open.
   std::vector<std::string> environment;
   bool single = false;
   bool offline = false;
@@ -35,13 +35,13 @@ struct Buildah {
     BuildStep step;
     step.program = unshare;
     step.arguments = {unshare, "--mount", "--propagation", "private"};
-    // Of chroot's isolation RUN has the network that buildah has.
+    // With chroot isolation RUN uses buildah's network.
     if (offline) step.arguments.push_back("--net");
     step.arguments.insert(step.arguments.end(), {"--", program, "--root", storage, "--runroot", run,
                                                  "--storage-driver", driver});
     step.environment = environment;
     if (single) {
-      // One id is all there is: whose a file of a base image was cannot be kept.
+      // With a single id the owners of a base image's files cannot be kept.
       step.arguments.push_back("--storage-opt");
       step.arguments.push_back(driver + ".ignore_chown_errors=true");
     }
@@ -66,7 +66,7 @@ Result<bool> succeeds(const Context& context, const BuildStep& step) {
   return output.status.shell_code() == 0;
 }
 
-/// "linux-amd64" of this machine's own, "linux-arm64-v8": a file name.
+/// "linux-amd64" for this machine's own platform, "linux-arm64-v8": a file name.
 std::string platform_name(const std::string& platform) {
   std::string name = platform.empty() ? oci::platform_text(oci::host_platform()) : platform;
   std::replace(name.begin(), name.end(), '/', '-');
@@ -92,7 +92,7 @@ Result<Buildah> find_buildah(const Context& context, const BuildPlace& place,
   auto wished = context.environment.get_filled("STORAGE_DRIVER");
   buildah.driver = wished ? std::string(*wished) : "overlay";
   if (wished) return buildah;
-  // Whether the kernel and the file system can do it, only trying tells.
+  // Only a trial shows whether the kernel and the file system support it.
   bool works = TRY(succeeds(context, buildah.step({"images", "--quiet"})));
   if (!works) buildah.driver = "vfs";
   return buildah;
@@ -106,7 +106,7 @@ void add_pairs(std::vector<std::string>& words, const char* flag,
   }
 }
 
-/// What both builders call alike.
+/// The flags that both builders have in common.
 void add_common(std::vector<std::string>& words, const BuildJob& job) {
   add_pairs(words, "--build-arg", job.args);
   add_pairs(words, "--label", job.labels);
@@ -125,8 +125,8 @@ void add_extras(std::vector<std::string>& words, const BuildExtras& extras) {
   add("--ssh", extras.ssh);
   add("--add-host", extras.hosts);
   add("--ulimit", extras.ulimits);
-  // Without layers of the steps there is one of all of them. (buildah's --squash would put those of
-  // the base image into it, too.) What a failed build leaves then goes with the next sweep.
+  // Without layers for the steps, all steps make one layer. (buildah's --squash would include the
+  // layers of the base image.) The next sweep removes what a failed build leaves.
   if (extras.squash) {
     words.emplace_back("--layers=false");
   } else {
@@ -137,7 +137,7 @@ void add_extras(std::vector<std::string>& words, const BuildExtras& extras) {
 Result<std::vector<BuildStep>> steps_of_buildah(const Context& context, const BuildPlace& place,
                                                 const Buildah& buildah, const BuildJob& job) {
   const std::string id_file = job.out + ".id";
-  // A config of Docker has HEALTHCHECK, ONBUILD and SHELL, which buildah's of OCI loses.
+  // Docker's config format keeps HEALTHCHECK, ONBUILD and SHELL, which buildah's OCI format loses.
   std::vector<std::string> words = {"build",    "--pull=false", "--identity-label=false",
                                     "--format", "docker",       "--iidfile",
                                     id_file};
@@ -164,7 +164,7 @@ Result<std::vector<BuildStep>> steps_of_buildah(const Context& context, const Bu
   return std::vector<BuildStep>{std::move(build), std::move(push)};
 }
 
-/// Beside what is built; goes with its directory.
+/// Written beside the output, and removed with its directory.
 Result<std::string> write_containerfile(const BuildJob& job) {
   std::string text = TRY(sys::read_file(sys::cwd(), job.file, kMaxBuildSteps));
   text = TRY(bake::with_values_in_names(text, job.args));
@@ -184,8 +184,7 @@ Result<std::string> first_of(const std::string& directory, std::vector<std::stri
   for (const std::string& name : names) {
     std::string path = directory + "/" + name;
     if (!TRY(sys::stat_entry(sys::cwd(), path))) continue;
-    // A stranger may have written the context, and opening a FIFO blocks until somebody writes to
-    // it.
+    // The context is untrusted, and opening a FIFO blocks until another process writes to it.
     sys::Fd held = TRY(sys::open_at(sys::cwd(), path, O_PATH));
     struct stat status = TRY(sys::stat_fd(held, path));
     if (S_ISREG(status.st_mode)) return path;
@@ -194,7 +193,7 @@ Result<std::string> first_of(const std::string& directory, std::vector<std::stri
   return std::string();
 }
 
-/// What killed builds have left: nobody else is here.
+/// Removes what killed builds left; no other build runs.
 void sweep(const Context& context, const BuildPlace& place) {
   const std::string& directory = place.paths().directory();
   auto names = sys::list_directory(sys::cwd(), directory);
@@ -210,7 +209,7 @@ void sweep(const Context& context, const BuildPlace& place) {
   for (const std::string& name : platforms.ok() ? *platforms : std::vector<std::string>()) {
     auto buildah = find_buildah(context, place, name);
     if (buildah.ok())
-      ignore(succeeds(context, buildah->step({"rm", "--all"})));  // the next one tries again
+      ignore(succeeds(context, buildah->step({"rm", "--all"})));  // the next sweep retries
   }
 }
 

@@ -12,19 +12,19 @@
 #include "sys/fd/fd.hpp"
 #include "sys/file/remove_tree.hpp"
 
-/// The programs that make an image of a Containerfile, and what they are called with.
+/// The programs that build an image from a Containerfile, and their arguments.
 namespace berth::engine {
 
-/// Where builds keep their things in a store.
+/// The paths of builds in a store.
 class BuildPaths {
  public:
   explicit BuildPaths(const Paths& paths) : directory_(paths.root + "/build") {}
 
   const std::string& directory() const { return directory_; }
-  /// Held shared by each build.
+  /// Each build holds a shared lock on it.
   std::string lock() const { return directory_ + "/lock"; }
-  /// Of all caches of buildah: one for each platform ("linux-arm64"), which buildah does not ask
-  /// for when it looks for a step that was done before.
+  /// The directory of buildah's caches. Each platform ("linux-arm64") has its own, because buildah
+  /// ignores the platform when it looks up a cached step.
   std::string storages() const { return directory_ + "/storage"; }
   std::string runs() const { return directory_ + "/storage.run"; }
 
@@ -32,15 +32,15 @@ class BuildPaths {
   std::string directory_;
 };
 
-/// The place where builds keep their layers from one time to the next, and their temporary files.
-/// While one lives nobody sweeps; what a killed one has left goes with the next that is alone.
+/// The directory for the layers that builds keep, and their temporary files. The lock prevents a
+/// sweep while a build runs; the next build that is alone removes what killed ones left.
 class BuildPlace {
  public:
   /// Errors: denied, io.
   static Result<BuildPlace> open(const Context& context);
 
   const BuildPaths& paths() const { return paths_; }
-  /// A directory of this process's own; gone with this object.
+  /// A directory for this process only; removed with this object.
   const std::string& work() const { return work_path_; }
 
  private:
@@ -52,49 +52,49 @@ class BuildPlace {
   std::string work_path_;
 };
 
-/// An image that a Containerfile names, as an OCI layout for the builder.
+/// An image that a Containerfile names, saved as an OCI layout for the builder.
 struct Base {
-  std::string name;    ///< as the Containerfile has it
+  std::string name;    ///< as in the Containerfile
   std::string layout;  ///< directory, in BuildPlace::work()
 };
 
-/// What is asked of the builder beyond the file, its arguments and its names.
+/// Options of a build beyond the file, its arguments and its names.
 struct BuildExtras {
   std::vector<std::string> secrets;  ///< "id=token,src=/absolute", "id=token,type=env,env=TOKEN"
   std::vector<std::string> ssh;      ///< "default", "default=/absolute"
   std::vector<std::string> hosts;    ///< "name:address", for RUN
   std::vector<std::string> ulimits;  ///< "nofile=1024:2048", for RUN
-  bool squash = false;               ///< one layer of all that the file adds
+  bool squash = false;               ///< one layer for all that the file adds
   bool offline = false;              ///< RUN has no network
-  bool docker_types = false;         ///< media types of Docker, not of OCI
+  bool docker_types = false;         ///< Docker's media types, not OCI's
 };
 
 struct BuildJob {
   bake::Builder builder = bake::Builder::buildah;
-  std::string tag;          ///< what docker calls it, and what the image is loaded as
+  std::string tag;          ///< docker's tag, and the name to load the image as
   std::string context;      ///< absolute
   std::string file;         ///< absolute
   std::string ignore_file;  ///< absolute; empty: none
   std::string target, platform;
   std::map<std::string, std::string> args, labels;
   std::vector<Base> bases;
-  BuildExtras extras;  ///< for buildah alone
+  BuildExtras extras;  ///< only for buildah
   bool no_cache = false;
   bool quiet = false;
-  std::string out;  ///< what comes into being: a directory or an archive, for load_built()
+  std::string out;  ///< the output: a directory or an archive, for load_built()
 };
 
-/// One program after the other, each only when the one before has succeeded.
+/// One program of a build; each runs only if the previous one succeeded.
 struct BuildStep {
   std::string program;  ///< absolute
   std::vector<std::string> arguments;
-  std::vector<std::string> environment = {};  ///< more than the caller's: "K=V"
+  std::vector<std::string> environment = {};  ///< "K=V", added to the caller's
   std::string working_directory = {};
-  /// "{id}" in the arguments: what this file holds.
+  /// Replaces "{id}" in the arguments by the contents of this file.
   std::string id_file = {};
 };
 
-/// The caller's environment and that of `step`; nothing: the step needs no more than the caller's.
+/// The caller's environment with that of `step`; nothing if `step` adds none.
 std::optional<std::vector<std::string>> with_variables(const Context& context,
                                                        const BuildStep& step);
 
@@ -102,10 +102,10 @@ std::optional<std::vector<std::string>> with_variables(const Context& context,
 Result<std::vector<BuildStep>> build_steps(const Context& context, const BuildPlace& place,
                                            const BuildJob& job);
 
-/// The file that says what of a context is left out: .containerignore, which docker does not know,
-/// else .dockerignore; empty: none.
+/// The file with the patterns that a context excludes: .containerignore, which docker does not
+/// know, else .dockerignore; empty: none.
 Result<std::string> find_ignore_file(const std::string& context, bake::Builder builder);
-/// Containerfile, else Dockerfile, of a context.  Errors: not_found.
+/// The context's Containerfile, else Dockerfile.  Errors: not_found.
 Result<std::string> find_containerfile(const std::string& context);
 
 }  // namespace berth::engine

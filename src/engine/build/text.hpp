@@ -7,11 +7,12 @@
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
 
-/// Values of `berth build`'s flags in the form that buildah reads, with paths made absolute: it
-/// runs in another directory.
+/// Converts values of `berth build`'s flags to buildah's form, with absolute paths: buildah runs in
+/// another directory.
 namespace berth::engine {
 
-/// "id=token,src=FILE", "id=token,env=NAME", "id=token": the variable of that name, else the file.
+/// "id=token,src=FILE", "id=token,env=NAME", or "id=token": the variable of that name, else the
+/// file.
 /// `here`: the working directory.
 /// Errors: usage (no id, an unknown member), not_found (the file, the variable).
 /// Source: docker build reference, "--secret"

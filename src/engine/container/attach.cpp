@@ -26,7 +26,7 @@ using monitor::FromClient;
 using monitor::FromMonitor;
 
 constexpr size_t kTyped = size_t{16} << 10;
-/// What a pipe takes without waiting once it says that it takes something. pipe(7)
+/// The bytes that a pipe accepts without blocking once poll() reports it writable. pipe(7)
 constexpr size_t kAtOnce = 4096;
 
 std::string_view byte_of(const char& kind) {
@@ -53,12 +53,12 @@ void send_size(const sys::Fd& socket) {
   auto size = our_size();
   if (!size) return;
   std::array<uint16_t, 2> numbers = {size->rows, size->columns};
-  // A size is only a hint.
+  // A lost size does no harm.
   ignore(send(socket, FromClient::resize,
               {reinterpret_cast<const char*>(numbers.data()), sizeof numbers}));
 }
 
-/// One of our output streams, and what it has not taken yet.
+/// One of our output streams, and the bytes that it has not accepted yet.
 class OurOutput {
  public:
   static Result<OurOutput> open(int number, bool wanted) {
@@ -68,7 +68,7 @@ class OurOutput {
     return output;
   }
   bool is_empty() const { return begin_ == pending_.size(); }
-  /// Nobody reads it any more.
+  /// Its reader has gone away.
   bool is_broken() const { return broken_; }
   const std::optional<Error>& error() const { return error_; }
   pollfd wanted() const { return {is_empty() ? -1 : fd_.get(), POLLOUT, 0}; }
@@ -131,7 +131,7 @@ class Client {
   bool has_room() const { return out_.is_empty() && err_.is_empty(); }
   bool is_done() const {
     return done_ || (ended_ && has_room()) ||
-           // Nobody reads what it writes, and a person is not there to type.
+           // No reader is left for the output, and there is no input.
            (options_.must_see_all && out_.is_broken() && err_.is_broken() && !options_.input);
   }
 
@@ -139,23 +139,23 @@ class Client {
   AttachOptions options_;
   DetachKeys keys_;
   Log& log_;
-  std::optional<Error> refusal_;  // the monitor's
+  std::optional<Error> refusal_;  // from the monitor
   sys::RawMode raw_;
   sys::Fd signals_;
   sys::Fd in_;
   OurOutput out_;
   OurOutput err_;
-  std::string typed_;         ///< is still to be sent
-  bool input_ended_ = false;  ///< and told, once typed_ is sent
+  std::string typed_;         ///< not sent yet
+  bool input_ended_ = false;  ///< and reported, once typed_ is sent
   bool detaching_ = false;
-  bool ended_ = false;  ///< the monitor says nothing more
+  bool ended_ = false;  ///< the monitor sends nothing more
   bool done_ = false;
   Attached outcome_;
   known_error::Tail printed_;
 };
 
 Result<void> Client::open() {
-  // PIPE: a reader that goes away must not end us before the container.
+  // PIPE: the loss of a reader must not end this process before the container.
   std::vector<int> numbers = {SIGWINCH, SIGPIPE};
   if (options_.signal_proxy) {
     std::vector<int> forwarded = sys::forwardable_signals();
@@ -185,7 +185,7 @@ void Client::hear_signals() {
     } else if (number != SIGPIPE) {
       outcome_.asked = outcome_.asked || asks_for_end(number);
       char byte = static_cast<char>(number);
-      ignore(send(socket_, FromClient::signal, byte_of(byte)));  // it may have ended by itself
+      ignore(send(socket_, FromClient::signal, byte_of(byte)));  // it may have ended already
     }
   }
 }
@@ -199,7 +199,7 @@ void Client::read_input() {
     input_ended_ = true;
     return;
   }
-  // Keys are a person's: what a pipe holds is data.
+  // Only a terminal has keys: what a pipe holds is data.
   bool person = options_.terminal && sys::is_terminal(STDIN_FILENO);
   std::string_view bytes(buffer.data(), *count);
   if (!person) {
@@ -276,7 +276,7 @@ void Client::receive() {
 Result<Attached> Client::stay() {
   while (!is_done()) {
     bool blocked = !typed_.empty() || input_ended_ || detaching_;
-    // While our own streams take nothing, the monitor is not heard: it holds the rest.
+    // While our own streams are blocked, do not read from the monitor, which keeps the rest.
     short events = static_cast<short>((has_room() ? POLLIN : 0) | (blocked ? POLLOUT : 0));
     std::vector<pollfd> entries = {{signals_.get(), POLLIN, 0},
                                    {ended_ ? -1 : socket_.get(), events, 0},

@@ -15,10 +15,10 @@
 namespace berth::engine {
 namespace {
 
-/// Each takes a directory, a record and a mount: what an image may ask for has an end.
+/// Each costs a directory, a record and a mount, so an image's number of volumes is limited.
 constexpr size_t kMostVolumesOfImage = 256;
 
-/// What is mounted so far.
+/// The mounts so far.
 struct Mounted {
   std::vector<Volume> volumes;
   const std::vector<Tmpfs>& tmpfs;
@@ -42,7 +42,7 @@ Result<RunRequest> kept_request(const Context& context, const ContainerSummary& 
   return parse_run_request(*text);
 }
 
-// "NAME", "NAME:ro", "NAME:rw"; z and Z change nothing of what the other container has.
+// "NAME", "NAME:ro", "NAME:rw"; z and Z have no effect on the other container's volumes.
 Result<void> take_from(const Context& context, const std::string& text, Mounted& mounted) {
   size_t colon = text.find(':');
   std::string mode = colon == std::string::npos ? "" : text.substr(colon + 1);
@@ -70,7 +70,7 @@ Result<void> check_places(const RunRequest& request) {
   return make_error(Kind::usage, "Duplicate mount point: " + *twice);
 }
 
-/// What an image says is foreign: a path that is none is passed over.
+/// The image's config is untrusted: invalid paths are skipped.
 std::optional<std::string> place_of(const std::string& declared) {
   std::string path = declared;
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();

@@ -30,10 +30,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kPollTime{20};
-/// KILL cannot be refused, but a process may be in the kernel for a while.
+/// A process cannot refuse KILL, but may be inside the kernel for a while.
 constexpr std::chrono::seconds kKillTime{10};
 
-/// Waits until the owner has let go; nothing at the deadline.
+/// Waits until the owner releases the lock; nothing at the deadline.
 Result<std::optional<ContainerDirectory>> take_when_free(const Context& context,
                                                          const std::string& id,
                                                          std::chrono::milliseconds patience) {
@@ -46,7 +46,7 @@ Result<std::optional<ContainerDirectory>> take_when_free(const Context& context,
 }
 
 Result<void> send_signal(const Context& context, const std::string& id, int number) {
-  // Before it: its end is told by somebody else.
+  // Before the signal: another process reports the container's end.
   emit_container_event(context.paths, id, "kill", {{"signal", std::to_string(number)}});
   TRY(call_runtime(context, {"kill", id, std::to_string(number)}));
   return {};
@@ -64,8 +64,8 @@ Result<std::string> end_container(const Context& context, std::string_view refer
   }
   if (!*taken) {
     auto files = TRY(find_files(context, id));
-    // An owner that has written the exit is about to release the lock, and a reader does so at
-    // once.
+    // An owner that has written the exit is about to release the lock; a reader holds it only
+    // briefly.
     bool ending =
         files && (files->exit || !files->owned) && state_of(*files) != ContainerState::restarting;
     if (!ending && !options.force) {
@@ -73,7 +73,7 @@ Result<std::string> end_container(const Context& context, std::string_view refer
                         "cannot remove container " + quote(reference) + ": container is running",
                         "berth stop " + std::string(reference) + ", or --force");
     }
-    // The owner sees the end of its container and lets go; with --rm it also removes it.
+    // The owner sees the end of its container and releases the lock; with --rm it also removes it.
     TRY(mark_stopped(context.paths, id));
     auto killed = ending ? Result<void>() : send_signal(context, id, SIGKILL);
     if (!killed.ok() && killed.error().kind == Kind::denied) return std::move(killed).error();
@@ -104,7 +104,7 @@ Result<void> remove_container(const Context& context, const std::string& id,
 
 namespace {
 
-/// The container that is called so, whatever other ids begin like that.
+/// The container of this name, even if an id has it as a prefix.
 Result<std::optional<std::string>> id_of_name(const Context& context, const std::string& name) {
   auto found = get_container(context, name);
   if (found.ok() && found->name == name) return std::optional(found->id);
@@ -133,7 +133,7 @@ Result<void> kill_container(const Context& context, std::string_view reference, 
                       "cannot kill container " + quote(reference) + ": container is not running");
   }
   const std::string& id = files.record->id;
-  // A container that a person ends is not restarted.
+  // A container that the user ends is not restarted.
   bool ends = number == SIGKILL || number == SIGTERM || number == files.record->stop_signal;
   if (ends) TRY(mark_stopped(context.paths, id));
   TRY(send_signal(context, id, number));
@@ -150,9 +150,9 @@ Result<void> stop_container(const Context& context, std::string_view reference,
   int64_t seconds = grace.value_or(files.record->stop_timeout.value_or(kUsual));
   if (seconds < 0 || seconds > kYear) seconds = kYear;
   TRY(mark_stopped(context.paths, id));
-  // It may just have ended.
+  // It may have ended already.
   ignore(send_signal(context, id, files.record->stop_signal));
-  // A frozen process hears nothing.
+  // A frozen process receives no signals.
   if (state == ContainerState::paused) TRY(unpause_container(context, reference));
   auto freed = take_when_free(context, id, std::chrono::seconds(seconds));
   if (freed.ok() && !*freed) {
@@ -204,7 +204,7 @@ Result<void> rename_container(const Context& context, std::string_view reference
   }
   const std::string& root = context.paths.root;
   TRY(reserve_name(root, wish, id));
-  // The old name goes last: a rename that is killed in between leaves a container of two names.
+  // The old name is removed last: a killed rename leaves a container with two names.
   auto written = append_to_record(context.paths, id, json::write(record::Name{wish}));
   if (!written.ok()) {
     ignore(release_name(root, wish, id));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxHealthFile = size_t{1} << 20;
 
-/// "CMD" and words, or "CMD-SHELL" and text for the image's shell.
+/// ["CMD", words…], or ["CMD-SHELL", text for the image's shell].
 std::vector<std::string> command_of(const std::vector<std::string>& test,
                                     const oci::ContainerDefaults& image) {
   if (test.size() < 2) return {};
@@ -25,7 +25,7 @@ std::vector<std::string> command_of(const std::vector<std::string>& test,
   return command;
 }
 
-/// Each check starts a program on this machine.
+/// Each check starts a program on this machine, so an image's checks have a minimum interval.
 constexpr int64_t kLeastOfImage = kNanosecondsPerSecond;
 
 void choose(int64_t& value, int64_t flag, int64_t usual, int64_t least_of_image = 0) {

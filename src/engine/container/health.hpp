@@ -12,20 +12,19 @@
 
 namespace berth::engine {
 
-/// The health check of a container: what the flags say, else what the image says, with docker's
-/// defaults (30s, 30s, 0s, 3), and its command ready to be executed. Nothing where there is none.
-/// Flags may ask for a check every millisecond; an image, which nobody here has written, for one a
-/// second.  Pure.
+/// The health check of a container: the flags, else the image, else docker's defaults (30s, 30s,
+/// 0s, 3), and the command to execute. Nothing if there is no check. Flags may ask for a check
+/// every millisecond; an image, which is untrusted, for one per second.  Pure.
 std::optional<oci::Healthcheck> health_check(const Health& flags,
                                              const oci::ContainerDefaults& image);
-/// One sentence where the image's check is made more slowly than the image says; else nothing.
+/// One sentence if the image's check runs less often than the image asks; else nothing.
 std::optional<std::string> slowed_check(const Health& flags, const oci::ContainerDefaults& image);
 
-/// What the monitor of a running container has found out, with docker's members: Status,
-/// FailingStreak, Log. Nothing where it has no check.
+/// The health state that the monitor of a running container has written, with docker's members:
+/// Status, FailingStreak, Log. Nothing without a check.
 std::optional<json::Value> read_health(const Paths& paths, const std::string& id);
 
-/// "starting", "healthy", "unhealthy"; empty where it has no check.
+/// "starting", "healthy", "unhealthy"; empty without a check.
 std::string health_status(const Paths& paths, const std::string& id);
 
 }  // namespace berth::engine

@@ -46,8 +46,8 @@ void fields(V& v, ReportFields& r) {
   v.optional("stage", r.stage);
 }
 
-// People know a container by its name or by the start of its id, and do not see that one with a
-// monitor is created and started in two steps.
+// Users know a container by its name or an id prefix, and do not see that one with a monitor is
+// created and started in two steps.
 void use_words_of_people(std::string& text, const std::string& id, const std::string& label) {
   size_t at = text.find(id);
   if (at == std::string::npos) return;
@@ -57,8 +57,8 @@ void use_words_of_people(std::string& text, const std::string& id, const std::st
   }
 }
 
-// Keys of the terminal were sent to its whole foreground group: berth-runtime has them already.
-// Gives whether one of them asks for an end.
+// Terminal keys signal the whole foreground process group, so berth-runtime has those already.
+// Returns whether a signal asks for an end.
 Result<bool> pass_on(const sys::Fd& signals, const sys::Process& child) {
   bool asked = false;
   while (auto received = TRY(sys::read_signal(signals))) {
@@ -79,7 +79,7 @@ void add_held(const LaunchOptions& options, std::vector<std::string>& words) {
 }  // namespace
 
 Error network_error(Error error) {
-  // "the createRuntime hook failed with exit code 1: '/…/berth-network': {…}", of
+  // "the createRuntime hook failed with exit code 1: '/…/berth-network': {…}", from
   // runtime/state/hooks.cpp.
   constexpr std::string_view kBefore = "/berth-network': ";
   size_t at = error.what.find(kBefore);
@@ -110,7 +110,7 @@ Result<bool> ReportReader::read() {
   return !fd_;
 }
 
-/// Those that are there whole, or will not be longer.
+/// Logs the warnings that are complete, or that the end of the report cuts short.
 void ReportReader::say_warnings() {
   while (text_.starts_with('w')) {
     size_t end = text_.find('\n');
@@ -154,8 +154,8 @@ Result<Report> parse_report(std::string_view text) {
 
 Result<Foreground> Foreground::open(const Context& context, const std::string& id,
                                     const std::string& bundle, const LaunchOptions& options) {
-  // Whoever has number 3 in this process has it all the while: none of what is made now, and kept
-  // open for berth-runtime, may be in the place of the launcher's socket there.
+  // The launcher's socket becomes descriptor 3 of berth-runtime. Keep number 3 occupied here, so
+  // that no descriptor made now for berth-runtime gets that number.
   sys::Fd third;
   if (options.pmi_descriptor) {
     sys::Fd borrowed(*options.pmi_descriptor);
@@ -192,10 +192,10 @@ Result<Foreground> Foreground::start(const Context& context, std::vector<std::st
                    context.log);
   front.label_ = options.label;
   std::vector<int> received = sys::forwardable_signals();
-  received.push_back(SIGPIPE);  // a container that reads no more must not end us
+  received.push_back(SIGPIPE);  // a container that stops reading must not end this process
   front.signals_ = TRY(sys::receive_signals(received));
   sys::Pipe report = TRY(sys::make_pipe());
-  // As berth-runtime would do it by itself, but then it would be executed twice.
+  // berth-runtime would do this itself, but with a second exec.
   auto program = TRY(sys::protect_program(runtime_program(context)));
   sys::SpawnOptions spawn;
   spawn.program = program ? sys::fd_path(*program) : runtime_program(context);
@@ -218,7 +218,7 @@ Result<Foreground> Foreground::start(const Context& context, std::vector<std::st
   return front;
 }
 
-// When it has ended already, its status and its report say why.
+// If berth-runtime has ended already, its status and its report give the reason.
 void Foreground::announce() const {
   ignore(sys::send_message(caller_, "d", 1, sys::Fd()));
 }
@@ -258,7 +258,7 @@ Result<void> Foreground::serve() {
   TRY(sys::poll(entries, std::nullopt));
   if (entries[0].revents != 0) asked_ = TRY(pass_on(signals_, child_)) || asked_;
   if (!delivered_) relay_.serve(entries, first);
-  // Its report has ended without a word: the command was executed.
+  // The report ended empty: the command was executed.
   if (entries[2].revents != 0 && TRY(reader_->read())) runs_ = reader_->text().empty();
   if (entries[3].revents != 0) code_ = TRY(hear_exit());
   if (code_ && !delivered_) delivered_ = relay_.finish(signals_);
@@ -266,11 +266,11 @@ Result<void> Foreground::serve() {
   return {};
 }
 
-// berth-runtime still cleans up for half a millisecond then, which is time for our own.
+// berth-runtime then still cleans up for half a millisecond, while this process continues.
 Result<std::optional<int>> Foreground::hear_exit() {
   int32_t code = 0;
   sys::Received received = TRY(sys::receive_message(caller_, &code, sizeof code));
-  caller_.reset();  // it says nothing more
+  caller_.reset();  // it sends nothing more
   if (received.size != sizeof code) return std::optional<int>();
   return std::optional<int>(code);
 }

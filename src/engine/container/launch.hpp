@@ -14,34 +14,33 @@
 
 namespace berth::engine {
 
-/// How berth-runtime is to be started for a container whose bundle lies in its directory.
+/// How to start berth-runtime for a container with its bundle in its directory.
 struct LaunchOptions {
   bool interactive = false;
   bool terminal = false;
-  std::string label;  ///< what errors call the container instead of its id
-  bool held = false;  ///< our descriptors of slurm/hold.hpp are for its first process
-  std::optional<int> pmi_descriptor = std::nullopt;  ///< as RunCall has it
+  std::string label;  ///< the container's name in errors, instead of its id
+  bool held = false;  ///< our descriptors of slurm/hold.hpp are passed to its first process
+  std::optional<int> pmi_descriptor = std::nullopt;  ///< as in RunCall
 };
 
 /// How the command of a foreground container ended, or why it could not be started.
 struct Ended {
   int status = 0;                      ///< 126 or 127 with `command_error`
   std::optional<Error> command_error;  ///< the command, not Berth, is at fault
-  std::optional<Error> stream_error;   ///< what cut short a stream that we copied
-  std::string printed = {};            ///< the last of it, as far as it came through us
-  bool asked = false;                  ///< somebody told us to end
+  std::optional<Error> stream_error;   ///< why a stream that we copied was cut short
+  std::string printed = {};            ///< the last output, as far as it passed through us
+  bool asked = false;                  ///< a signal asked this process to end
 };
 
-/// Reads the report pipe until every writer has closed it, then logs the warnings that precede
-/// the report.
+/// Reads the report pipe until all writers have closed it; logs the warnings before the report.
 class ReportReader {
  public:
   ReportReader(sys::Fd fd, Log& log) : fd_(std::move(fd)), log_(log) {}
 
-  int fd() const { return fd_.get(); }  ///< -1 once it has ended
+  int fd() const { return fd_.get(); }  ///< -1 after the end
   const std::string& text() const { return text_; }
 
-  /// True when this was the end.
+  /// True at the end of the report.
   Result<bool> read();
   Result<void> read_to_end();
 
@@ -53,32 +52,32 @@ class ReportReader {
   std::string text_;
 };
 
-/// A container in front of us, in the order of its calls: open(), announce(), start(), exited(),
-/// end(). berth-runtime is executed first and waits, because its start takes about as long as it
-/// takes to decide what it is to do, and reading that takes as long as it takes to write the
-/// rest. While a call waits, our standard streams are copied, and signals that processes send to
-/// us are passed on; a key of the terminal reaches berth-runtime by itself. When this process
-/// dies the container is killed.
+/// A foreground container, in the order of its calls: open(), announce(), start(), exited(), end().
+/// berth-runtime is executed first and waits: its start-up runs in parallel with our decisions, and
+/// its reading of the config with our writing of the rest. While a call waits, our standard streams
+/// are copied, and signals that processes send to us are passed on; a key of the terminal reaches
+/// berth-runtime directly. If this process dies, the container is killed.
 class Foreground {
  public:
-  /// Executes berth-runtime for container `id`, whose bundle will lie in `bundle`. When this
-  /// object is dropped before start(), it ends without having made anything. Errors: io.
+  /// Executes berth-runtime for container `id`, with its bundle in `bundle`, which may not exist
+  /// yet. If this object is destroyed before start(), berth-runtime ends without creating anything.
+  /// Errors: io.
   static Result<Foreground> open(const Context& context, const std::string& id,
                                  const std::string& bundle, const LaunchOptions& options);
 
-  /// Executes `berth-runtime exec` for one more process in container `id`, which is `process`
-  /// whole.  Errors: io.
+  /// Executes `berth-runtime exec` for one more process in container `id`; `process` is complete.
+  /// Errors: io.
   static Result<Foreground> open_exec(const Context& context, const std::string& id,
                                       const oci::Process& process, const LaunchOptions& options);
 
-  /// The config of the bundle is written: berth-runtime decides what is to be done.
+  /// The config of the bundle is written: berth-runtime may plan the container.
   void announce() const;
 
-  /// The bundle is whole: runs the container. True when its command runs; false when it cannot,
-  /// and end() says why.  Errors: io.
+  /// The bundle is complete: runs the container. True when its command runs; false if it cannot,
+  /// and end() returns the reason.  Errors: io.
   Result<bool> start();
 
-  /// Waits until nobody uses the container's files any more, and gives its status. Nothing when
+  /// Waits until the container's files are no longer in use, and returns its status. Nothing if
   /// berth-runtime was killed, or never ran it.  Errors: io.
   Result<std::optional<int>> exited();
 
@@ -89,9 +88,9 @@ class Foreground {
   Foreground(Relay relay, Log& log) : log_(&log), relay_(std::move(relay)) {}
   static Result<Foreground> start(const Context& context, std::vector<std::string> words,
                                   const sys::Fd& kept, const LaunchOptions& options);
-  /// Waits for whatever comes next, and takes it in.
+  /// Waits for the next event, and handles it.
   Result<void> serve();
-  /// Nothing when berth-runtime ended without a word.
+  /// Nothing if berth-runtime ended without a message.
   Result<std::optional<int>> hear_exit();
 
   Log* log_;
@@ -99,42 +98,41 @@ class Foreground {
   std::string label_;
   sys::Fd signals_;
   sys::Fd report_;
-  sys::Fd caller_;  ///< berth-runtime's end of it is --caller-fd
+  sys::Fd caller_;  ///< --caller-fd is berth-runtime's end of it
   Relay relay_;
   sys::Process child_;
-  std::optional<ReportReader> reader_;  ///< of report_, once it was started
+  std::optional<ReportReader> reader_;  ///< reads report_, after start()
   std::optional<Result<void>> delivered_;
   std::optional<int> code_;  ///< the container's status
   bool runs_ = false;
-  bool ended_ = false;  ///< berth-runtime
+  bool ended_ = false;  ///< berth-runtime has ended
   bool asked_ = false;
 };
 
-/// Where berth-runtime keeps the state of what runs: one entry per container, named by its id.
+/// berth-runtime's state directory: one entry per container, named by its id.
 std::string runtime_root(const Context& context);
 
-/// Calls `berth-runtime VERB… ID` and gives what it printed.
-/// Errors: its own, with kind; not_found when it does not know the container; interrupted (it was
-/// killed, or has taken too long).
+/// Calls `berth-runtime VERB… ID` and returns its output.
+/// Errors: berth-runtime's own, with kind; not_found if it does not know the container; interrupted
+/// (it was killed, or took too long).
 Result<std::string> call_runtime(const Context& context, std::vector<std::string> words,
                                  std::string_view input = "");
 
 std::string runtime_program(const Context& context);  ///< absolute path
 
-/// What a report says of a container that did not start; errors call it `label` instead of `id`.
+/// Parses the report of a container that did not start; errors name it `label` instead of `id`.
 /// Errors: the reported one, unless it is the command's.
 Result<Ended> ended_with(std::string_view report, const std::string& id, const std::string& label);
 
 /// A process document in memory, for `berth-runtime exec --process /proc/self/fd/N`.  Errors: io.
 Result<sys::Fd> process_document(const oci::Process& process);
 
-/// Calls `berth-runtime WORD…`, which keeps `kept`, with nothing on its standard streams, and
-/// gives its report, which is empty where it did its work.  Errors: io.
+/// Calls `berth-runtime WORD…`, which inherits `kept`, with /dev/null as its standard streams, and
+/// returns its report; empty on success.  Errors: io.
 Result<std::string> call_reporting(const Context& context, std::vector<std::string> words,
                                    const sys::Fd& kept);
 
-/// The JSON object that berth-runtime writes to --report-fd when it could not do its work, behind
-/// its warnings.
+/// The JSON object that berth-runtime writes to --report-fd after its warnings when it fails.
 struct Report {
   Error error;
   bool command = false;  ///< the command of the container could not be executed
@@ -143,8 +141,8 @@ struct Report {
 /// Errors: corrupt.
 Result<Report> parse_report(std::string_view text);
 
-/// An error of berth-runtime about a hook of ours becomes what berth-network has said; others
-/// stay.
+/// Turns an error of berth-runtime about our network hook into berth-network's own error; returns
+/// others unchanged.
 Error network_error(Error error);
 
 }  // namespace berth::engine

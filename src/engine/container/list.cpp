@@ -16,12 +16,12 @@
 namespace berth::engine {
 namespace {
 
-/// It was started, and no process is left that could see its end.
+/// It was started, and no process is left to record its end.
 bool is_lost(const ContainerFiles& files) {
   return !files.owned && files.start && !files.exit;
 }
 
-// A container that goes away while it is read is no error: it is absent.
+// A container that is removed while it is read is absent, not an error.
 Result<std::optional<ContainerFiles>> unless_gone(Result<ContainerFiles> files) {
   if (files.ok()) return std::optional<ContainerFiles>(std::move(*files));
   if (files.error().kind == Kind::not_found) return std::optional<ContainerFiles>();
@@ -76,13 +76,13 @@ void fields(V& v, RuntimeState& s) {
   v.optional("pid", s.pid);
 }
 
-// Its monitor has written the pid down; berth in front of it has not.
+// Its monitor writes the pid down; berth in front of a container does not.
 bool needs_pid(const ContainerSummary& summary) {
   return summary.state == ContainerState::running && !summary.watched;
 }
 
 std::optional<int64_t> running_process(const Context& context, const std::string& id) {
-  // As it is: recovering what is lost may need this very answer.
+  // Read without recovery: recovery may need this very result.
   auto files = read_container(context.paths, id);
   if (!files.ok() || !files->record) return std::nullopt;
   if (files->start && !files->exit) {
@@ -97,7 +97,7 @@ ContainerState state_of(const ContainerFiles& files) {
   const record::Container* record = files.record ? &*files.record : nullptr;
   if (files.exit) {
     if (files.exit->restarting && files.owned) return ContainerState::restarting;
-    // Docker's: its first start has failed, so it never ran.
+    // As with docker: its first start failed, so it never ran.
     if (!files.exit->error.empty() && !files.start) return ContainerState::created;
     return files.exit->exit_code ? ContainerState::exited : ContainerState::dead;
   }
@@ -105,7 +105,7 @@ ContainerState state_of(const ContainerFiles& files) {
   if (!started) return ContainerState::created;
   if (files.owned) return files.paused ? ContainerState::paused : ContainerState::running;
   if (!files.start) return ContainerState::dead;
-  // Its monitor was killed, and no command has given it another one yet.
+  // Its monitor was killed, and no command has replaced it yet.
   if (!is_alive_now(*files.start)) return ContainerState::dead;
   return files.paused ? ContainerState::paused : ContainerState::running;
 }
@@ -154,7 +154,7 @@ Result<ContainerFiles> get_files(const Context& context, std::string_view refere
 
 std::optional<int64_t> first_process(const Context& context, const std::string& id) {
   auto text = call_runtime(context, {"state", id});
-  if (!text.ok()) return std::nullopt;  // it ended in this moment
+  if (!text.ok()) return std::nullopt;  // it has just ended
   auto state = json::read<RuntimeState>(*text, "state of the container");
   if (!state.ok() || state->pid <= 0) return std::nullopt;
   return state->pid;
@@ -229,7 +229,7 @@ std::optional<int64_t> process_of(const Paths& paths, std::string_view reference
   auto id = resolve_container(context, reference);
   if (!id.ok()) return std::nullopt;
   if (auto process = running_process(context, *id)) return process;
-  // Of the container that it shares namespaces with.
+  // The container that it shares namespaces with.
   auto request = request_of(context, *id);
   std::string joined = request ? joined_container(*request) : "";
   return joined.empty() ? std::nullopt : running_process(context, joined);

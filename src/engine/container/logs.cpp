@@ -17,16 +17,16 @@
 namespace berth::engine {
 namespace {
 
-/// How soon the end of a container is seen when it writes nothing. What it writes is seen at once.
+/// How soon `follow` notices the end of a silent container. It shows output at once.
 constexpr std::chrono::milliseconds kLogLook{50};
 
-/// Gives the entries that were asked for to the sink.
+/// Passes the requested entries to the sink.
 class LogFilter {
  public:
   LogFilter(const LogOptions& options, const std::function<void(const LogPiece&)>& sink)
       : options_(options), sink_(sink) {}
 
-  /// False where nothing that comes later is wanted.
+  /// False if no later entry is wanted.
   bool show(const logs::Entry& entry) {
     if (options_.until_ns && entry.time_ns > *options_.until_ns) return false;
     if (options_.since_ns && entry.time_ns < *options_.since_ns) return true;
@@ -35,7 +35,7 @@ class LogFilter {
     return true;
   }
 
-  /// False as above.  Errors: io.
+  /// False as in show().  Errors: io.
   Result<bool> show_all(logs::Reader& reader) {
     while (auto entry = TRY(reader.next())) {
       if (!show(*entry)) return false;
@@ -74,11 +74,11 @@ bool is_past(std::optional<int64_t> until_ns) {
 
 Result<void> follow(const Context& context, const std::string& id, logs::Reader& reader,
                     LogFilter& filter, const LogOptions& options) {
-  // Names come and go in this directory when the log is rotated, too.
+  // A log rotation also creates and removes names in this directory.
   auto watch = sys::watch_directory(container_path(context.paths, id));
   reader.go_on();
   while (true) {
-    // Looked at before the log, so that nothing written between the two is missed.
+    // Checked before the log is read, so that no output between the two is missed.
     bool written = is_written(context, id);
     bool past = is_past(options.until_ns);
     if (!TRY(filter.show_all(reader))) return {};
@@ -115,7 +115,7 @@ Result<void> container_logs(const Context& context, std::string_view reference,
     running = is_written(context, summary.id);
   }
   if (!more || running) return {};
-  // A monitor that was killed has not said that the last lines are complete.
+  // A killed monitor has not marked the last lines as complete.
   for (const logs::Entry& entry : reader.rest()) {
     if (!filter.show(entry)) break;
   }

@@ -11,8 +11,8 @@
 namespace berth::engine {
 
 /// The processes of a running container as the host's ps(1) lists them, with the host's ids.
-/// `ps_arguments` as docker has them: empty for "-ef".
-/// Errors: not_found, usage (it does not run), those of ps.
+/// `ps_arguments`: as with docker; empty means "-ef".
+/// Errors: not_found, usage (not running), those of ps.
 Result<std::string> container_processes(const Context& context, std::string_view reference,
                                         const std::vector<std::string>& ps_arguments);
 

@@ -18,15 +18,15 @@
 namespace berth::engine {
 namespace {
 
-constexpr size_t kBuffer = size_t{64} << 10;  // what a pipe holds
+constexpr size_t kBuffer = size_t{64} << 10;  // the capacity of a pipe
 constexpr std::array kStreamNames = {"standard input", "standard output", "standard error"};
 
 std::string name_of(int number) {
   return kStreamNames[static_cast<size_t>(number)];
 }
 
-/// A standard stream of the caller, or nothing where that was closed: the number may be one of our
-/// own files now.
+/// The status of the caller's standard stream; nothing if the caller closed it, since its number
+/// may now be one of our own files.
 Result<std::optional<struct stat>> stat_stream(int number) {
   if (!sys::is_inherited(number)) return std::optional<struct stat>();
   sys::Fd stream(number);
@@ -35,7 +35,7 @@ Result<std::optional<struct stat>> stat_stream(int number) {
   return std::optional<struct stat>(TRY(std::move(status)));
 }
 
-// Nothing can be gained by opening these again but what the other end agreed to.
+// Opening these again grants nothing beyond what the other end agreed to.
 bool is_harmless(const struct stat& status) {
   bool null = S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
   return null || S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode);
@@ -49,7 +49,7 @@ Result<sys::Fd> open_null() {
   return sys::open_at(sys::cwd(), "/dev/null", O_RDWR | O_NOCTTY);
 }
 
-/// True when somebody wants us to end.
+/// True if a signal asks this process to end.
 Result<bool> asked_to_end(const sys::Fd& signals) {
   while (auto received = TRY(sys::read_signal(signals))) {
     if (asks_for_end(received->number)) return true;
@@ -189,7 +189,7 @@ Result<void> Relay::finish(const sys::Fd& signals) {
   std::vector<pollfd> entries;
   bool asked = false;
   while (!asked) {
-    // A process that outlives the container may keep a pipe open: what is in it now is all.
+    // A process that outlives the container may keep a pipe open: read only what is in it now.
     for (Copy& copy : copies_) {
       if (copy.ended() || copy.wanted().events == POLLOUT) continue;
       copy.step();

@@ -69,7 +69,7 @@ Result<OverlayPaths> overlay_of(const oci::Spec& spec) {
                     "the directory itself");
 }
 
-// What the kernel makes up is there while a container runs.
+// The kernel provides these only while a container runs.
 bool is_of_the_kernel(std::string_view path) {
   for (std::string_view top : {"/proc", "/sys", "/dev"}) {
     if (path == top || path.starts_with(std::string(top) + "/")) return true;
@@ -81,7 +81,7 @@ Result<sys::Fd> open_target(const sys::Fd& root, const std::string& path,
                             const struct stat& source) {
   auto found = sys::open_in_root(root, path, O_PATH);
   if (found.ok() || found.error().kind != Kind::not_found || !S_ISDIR(source.st_mode)) return found;
-  // A container that never ran has no places for its volumes yet.
+  // A container that never ran has no mount points for its volumes yet.
   sys::Fd here = TRY(sys::open_in_root(root, "/", kPathDirectory));
   std::string reached;
   for (std::string_view part : split(path, '/')) {
@@ -119,14 +119,14 @@ Result<std::vector<sys::Layer>> open_all(const std::vector<std::string>& lower) 
   return layers;
 }
 
-/// Puts a detached mount where a container's root is.
+/// Attaches a detached mount at the container's root.
 Result<sys::Fd> attach_root(sys::Fd mount, const std::string& target) {
   sys::Fd place = TRY(sys::open_at(sys::cwd(), target, kPathDirectory));
   TRY(sys::move_mount_to_fd(mount, place, target));
   return mount;
 }
 
-/// The overlay of `paths` as its driver mounts it.
+/// Mounts the overlay of `paths` with its driver.
 Result<sys::Fd> mount_root(const OverlayPaths& paths, const sys::OverlayTop& top,
                            const std::string& target) {
   std::vector<sys::Layer> lower = TRY(open_all(paths.lower));
@@ -134,7 +134,7 @@ Result<sys::Fd> mount_root(const OverlayPaths& paths, const sys::OverlayTop& top
   return attach_root(TRY(sys::mount_fuse_overlay(lower, top)), target);
 }
 
-/// A view of a copied root, which the read-only mark of a mount can be put on.
+/// A bind mount of a copied root, to which the read-only flag can be applied.
 Result<sys::Fd> view_copy(const oci::Spec& spec, const std::string& target) {
   sys::Fd copy = TRY(sys::open_at(sys::cwd(), spec.root.path, kPathDirectory));
   return attach_root(TRY(sys::open_tree(copy, "", OPEN_TREE_CLONE | AT_EMPTY_PATH)), target);
@@ -157,14 +157,14 @@ Result<sys::Fd> mount_stopped(const std::string& target, const oci::Spec& spec) 
     if (!binds || is_of_the_kernel(mount.destination)) continue;
     TRY_CTX(bind(root, mount), "cannot mount " + quote(mount.destination));
   }
-  // As it is while it runs: a link in a volume may lead here.
+  // As in the running container: a link in a volume may point into the root.
   if (spec.root.readonly) {
     TRY(sys::mount_setattr(root, MOUNT_ATTR_RDONLY, 0, 0, sys::Recursive::no, target));
   }
   return sys::open_at(root, ".", O_RDONLY | O_DIRECTORY);
 }
 
-// The number of a process may be another one's by the time it is used: asked before and after.
+// The pid may be reused before we use it, so check the start time before and after.
 Result<sys::Fd> open_running(const ContainerSummary& container, const record::Start* start) {
   std::string process = "/proc/" + std::to_string(*container.pid);
   auto pid = static_cast<pid_t>(*container.pid);
@@ -176,7 +176,7 @@ Result<sys::Fd> open_running(const ContainerSummary& container, const record::St
   return make_error(Kind::busy, "container " + quote(container.name) + " has just ended");
 }
 
-/// Layers that were made for this container: a GPU's driver, which is the machine's.
+/// Removes layers that were made for this container: the GPU driver, which belongs to the machine.
 void drop_own_layers(const Context& context, const ContainerSummary& container,
                      std::vector<std::string>& layers) {
   std::string kept = container_files(context.paths, container.id, Lifetime::kept) + "/";

@@ -14,44 +14,44 @@
 
 namespace berth::engine {
 
-/// The config that the container was made with.  Errors: not_found, corrupt.
+/// The config that the container was created with.  Errors: not_found, corrupt.
 Result<oci::Spec> read_config(const Context& context, const ContainerSummary& container);
 
-/// The files of a container from outside, held open.
+/// An open view of a container's files from outside.
 class RootView {
  public:
-  /// What the container sees: its layers, its volumes, its /etc/hosts. Of a running one what its
-  /// first process sees; of another one the same, mounted where nobody but this process and its
-  /// children sees it, while nobody can start it. This process is in a mount namespace of its own
-  /// afterwards.
+  /// The container's own view: its layers, its volumes, its /etc/hosts. For a running container,
+  /// the root of its first process; for a stopped one the same, mounted where only this process and
+  /// its children see it, while no process can start it. Afterwards this process is in its own
+  /// mount namespace.
   /// Errors: busy (it is being started or removed), not_found (an image's layer), denied, io.
   static Result<RootView> open(const Context& context, const ContainerSummary& container);
 
-  /// The image's layers and the container's own alone, whether it runs or not; read-only.
+  /// Only the image's layers and the container's own, running or not; read-only.
   static Result<RootView> open_layers(const Context& context, const ContainerSummary& container);
 
   const sys::Fd& root() const { return root_; }
-  /// Whether the container may not write outside of its volumes.
+  /// Whether the container may write only to its volumes.
   bool read_only() const { return read_only_; }
-  /// Unmounts it, before the container's directory is removed. What is open stays.
+  /// Unmounts it before the container's directory is removed. Open files stay usable.
   Result<void> unmount() const;
 
  private:
   std::optional<ContainerDirectory> lock_;
   sys::Fd root_;
-  std::string place_;  ///< where it is mounted; empty: nowhere
+  std::string place_;  ///< the mount point; empty: not mounted
   bool read_only_ = false;
 };
 
 /// The container's own layer, for diff and commit.  Errors: not_found.
 Result<sys::Fd> open_upper(const Context& context, const ContainerSummary& container);
 
-/// A root that is a copy, and the layers that it was made of, highest first.
+/// A copied root, and the layers that it was copied from, highest first.
 struct RootCopy {
   sys::Fd root;
   std::vector<sys::Fd> layers;
 };
-/// Nothing for a container whose root is none.  Errors: not_found (a layer), corrupt.
+/// Nothing if the container's root is not a copy.  Errors: not_found (a layer), corrupt.
 Result<std::optional<RootCopy>> open_copy(const Context& context,
                                           const ContainerSummary& container);
 

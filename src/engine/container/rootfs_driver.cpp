@@ -17,7 +17,7 @@ namespace berth::engine {
 namespace {
 
 constexpr std::string_view kLowerDirOption = "lowerdir+=";
-constexpr const char* kPart = "root.part";  ///< of a copy in the making
+constexpr const char* kPart = "root.part";  ///< an unfinished copy
 
 std::string numbered(size_t index) {
   std::string digits = std::to_string(index);
@@ -25,7 +25,8 @@ std::string numbered(size_t index) {
   return std::string(oci::kCopiedLayerAnnotation) + digits;
 }
 
-// A link shares the file itself with the store: only for who cannot get around a read-only root.
+// A hard link shares the file itself with the store, so only for containers that cannot get around
+// a read-only root.
 Sharing sharing_of(const RunRequest& request) {
   const auto& added = request.security.cap_add;
   bool more = request.security.privileged || !added.empty();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the root file system of a container is made by: the kernel's overlay, and where this user
-// has none fuse-overlayfs or a copy of the image (docs/decisions/0141).
+// The root file system of a container: the kernel's overlay, or, for users without it,
+// fuse-overlayfs or a copy of the image (docs/decisions/0141).
 #pragma once
 
 #include <optional>
@@ -16,12 +16,12 @@
 
 namespace berth::engine {
 
-/// Turns the root of `spec`, an overlay, into what the driver of `request` makes. `directory`: of
-/// the container, absolute. Pure.
+/// Turns the root of `spec`, an overlay, into the root of the driver that `request` names.
+/// `directory`: the container's, absolute. Pure.
 void use_rootfs_driver(const RunRequest& request, const std::string& directory, oci::Spec& spec);
 
-/// Makes the copy that the root of `spec` is, unless it is there; nothing for other roots. Whoever
-/// is killed meanwhile leaves a part that the next call begins anew.
+/// Makes the copied root that `spec` names, unless it exists; does nothing for other roots. A call
+/// that is killed leaves a partial copy, which the next call replaces.
 /// Errors: io (no space), not_found (a layer), usage (an image too deep).
 Result<void> provide_root_copy(const RunRequest& request, const oci::Spec& spec,
                                const ContainerDirectory& directory);

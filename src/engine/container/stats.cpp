@@ -14,7 +14,7 @@ namespace berth::engine {
 namespace {
 
 constexpr uint64_t kTickNs = 10'000'000;  // USER_HZ is 100 for all of /proc
-constexpr uint64_t kPage = 4096;          // statm counts in pages of this machine's kind
+constexpr uint64_t kPage = 4096;          // statm counts in pages of this machine's size
 
 int64_t now_ns() {
   using namespace std::chrono;
@@ -35,7 +35,7 @@ std::optional<uint64_t> number(const json::Value* value) {
   return std::nullopt;
 }
 
-/// The sum of one operation over all disks; nothing where nobody counts.
+/// The sum of one operation over all disks; nothing if not counted.
 std::optional<uint64_t> operations(const json::Value* entries, std::string_view name) {
   const json::Array* array = entries != nullptr ? entries->array() : nullptr;
   if (array == nullptr) return std::nullopt;
@@ -69,7 +69,7 @@ std::optional<uint64_t> line_of(std::string_view text, std::string_view name) {
 std::vector<int64_t> processes_of(const Context& context, const std::string& id) {
   std::vector<int64_t> pids;
   auto text = call_runtime(context, {"ps", "--format", "json", id});
-  if (!text.ok()) return pids;  // it has ended in this moment
+  if (!text.ok()) return pids;  // it has just ended
   auto value = json::parse(*text, "processes");
   const json::Array* array = value.ok() ? value->array() : nullptr;
   if (array == nullptr) return pids;
@@ -83,7 +83,7 @@ void add(std::optional<uint64_t>& sum, std::optional<uint64_t> more) {
   if (more) sum = sum.value_or(0) + *more;
 }
 
-/// What the container's processes say of themselves, for what is still missing.
+/// Sums over the container's processes, for what the control group does not count.
 void measure_processes(const std::vector<int64_t>& pids, Usage& usage) {
   Usage sum;
   for (int64_t pid : pids) {
@@ -101,7 +101,7 @@ void measure_processes(const std::vector<int64_t>& pids, Usage& usage) {
   if (!usage.memory_bytes) {
     usage.from_processes = sum.memory_bytes.has_value();
     usage.memory_bytes = sum.memory_bytes;
-    // One that nobody counts is in the control group of somebody else, whose time this is.
+    // Without its own control group, the counted time is another group's.
     usage.cpu_ns = sum.cpu_ns;
   }
   if (!usage.read_bytes) usage.read_bytes = sum.read_bytes;
@@ -130,7 +130,8 @@ Usage read_stats(std::string_view line) {
   usage.cpu_ns = number(find(data, {"cpu", "usage", "total"}));
   usage.memory_bytes = number(find(data, {"memory", "usage", "usage"}));
   usage.memory_limit_bytes = number(find(data, {"memory", "usage", "limit"}));
-  // Docker: without what the kernel takes back first. Version 1 has the sum below this name.
+  // As with docker: without memory that the kernel reclaims first. Version 1 has the total below
+  // this name.
   auto inactive = number(find(data, {"memory", "raw", "total_inactive_file"}));
   if (!inactive) inactive = number(find(data, {"memory", "raw", "inactive_file"}));
   if (usage.memory_bytes && inactive && *inactive < *usage.memory_bytes) {
@@ -161,7 +162,7 @@ Traffic read_traffic(std::string_view table) {
 }
 
 std::optional<uint64_t> read_ticks(std::string_view stat) {
-  // The name before it may hold blanks and parentheses.
+  // The command name before it may contain blanks and parentheses.
   size_t end = stat.rfind(") ");
   if (end == std::string_view::npos) return std::nullopt;
   auto user = word(stat.substr(end + 2), 11);
@@ -177,7 +178,7 @@ Usage measure_container(const Context& context, const ContainerSummary& containe
   auto line = call_runtime(context, {"events", "--stats", container.id});
   if (line.ok()) usage = read_stats(*line);
   usage.at_ns = now_ns();
-  if (!line.ok()) return usage;  // it has ended in this moment
+  if (!line.ok()) return usage;  // it has just ended
   std::vector<int64_t> pids;
   if (!usage.memory_bytes || !usage.read_bytes || !usage.processes || !container.pid) {
     pids = processes_of(context, container.id);
@@ -199,7 +200,7 @@ Usage measure_container(const Context& context, const ContainerSummary& containe
 
 std::optional<double> cpu_percent(const Usage& before, const Usage& after) {
   if (!before.cpu_ns || !after.cpu_ns || after.at_ns <= before.at_ns) return std::nullopt;
-  if (*after.cpu_ns < *before.cpu_ns) return 0.0;  // a process has ended that /proc counted
+  if (*after.cpu_ns < *before.cpu_ns) return 0.0;  // a process that /proc counted has ended
   return 100.0 * static_cast<double>(*after.cpu_ns - *before.cpu_ns) /
          static_cast<double>(after.at_ns - before.at_ns);
 }

@@ -11,41 +11,41 @@
 #include "engine/container/list.hpp"
 #include "engine/context/context.hpp"
 
-/// What running containers use, as `stats` shows it.
+/// The resource usage of running containers, for `stats`.
 namespace berth::engine {
 
-/// What was counted at one moment. A member that nobody counts is none: an ordinary user's
-/// containers may have no control group, and the kernel shows only some of their processes' files.
+/// The counters at one moment. A member is none if nothing counts it: an ordinary user's containers
+/// may have no control group, and the kernel shows only some files of their processes.
 struct Usage {
-  int64_t at_ns = 0;               ///< of a clock that never goes back
+  int64_t at_ns = 0;               ///< of a monotonic clock
   std::optional<uint64_t> cpu_ns;  ///< of all its processes so far
   std::optional<uint64_t> memory_bytes;
   std::optional<uint64_t> memory_limit_bytes;  ///< at most the machine's
-  std::optional<uint64_t> received_bytes;      ///< of all devices but lo
+  std::optional<uint64_t> received_bytes;      ///< of all devices except lo
   std::optional<uint64_t> sent_bytes;
   std::optional<uint64_t> read_bytes;  ///< from disks
   std::optional<uint64_t> written_bytes;
   std::optional<uint64_t> processes;
-  bool from_processes = false;  ///< memory was summed over /proc, as no control group counts it
+  bool from_processes = false;  ///< memory was summed over /proc, since no control group counts it
 };
 
-/// Of a container that does not run nothing is known. Costs the start of berth-runtime, and of a
-/// second one where control groups do not count.
+/// Empty for a container that does not run. Costs the start of berth-runtime, and a second one
+/// without control groups that count.
 Usage measure_container(const Context& context, const ContainerSummary& container);
 
 /// Percent of one processor between two measurements.
 std::optional<double> cpu_percent(const Usage& before, const Usage& after);
 
-// The readers of the kernel's tables; pure. Lines that make no sense are skipped.
+// Parsers for the kernel's tables; pure. Lines that cannot be parsed are skipped.
 
-/// What `berth-runtime events --stats` prints. Leaves at_ns alone.
+/// Parses the output of `berth-runtime events --stats`. Does not set at_ns.
 Usage read_stats(std::string_view line);
 
 struct Traffic {
   uint64_t received = 0;
   uint64_t sent = 0;
 };
-/// /proc/PID/net/dev, without lo.
+/// /proc/PID/net/dev, except lo.
 Traffic read_traffic(std::string_view table);
 
 /// User and system ticks of /proc/PID/stat; nothing for other text.

@@ -25,8 +25,8 @@
 namespace berth::engine {
 namespace {
 
-/// How long a container may be in the making without anybody holding its lock: the instant between
-/// two system calls of its owner.
+/// How long a container may be unfinished while its lock is free: normally only between two system
+/// calls of its owner.
 constexpr int64_t kUnfinishedSeconds = 60;
 
 Result<void> adopt_from_outside(const Context& context, const std::string& id) {
@@ -35,7 +35,7 @@ Result<void> adopt_from_outside(const Context& context, const std::string& id) {
   spawn.program = context.paths.libexec + "/berth";
   spawn.args = {"berth", "--root", context.paths.root, "--state", context.paths.state, "adopt", id};
   auto output = TRY(sys::run_command(spawn, "", kAdoptDeadline));
-  // It has said what there is to say.
+  // Its own messages are all that there is to report.
   if (!trim(output.err).empty()) context.log.warn(escape_controls(trim(output.err)));
   return {};
 }
@@ -45,17 +45,17 @@ bool is_recent(int64_t modified) {
   return now - modified < kUnfinishedSeconds;
 }
 
-/// Whoever makes a container writes its record within a moment; longer ago he was killed.
+/// A container's creator writes its record within a moment; after that it must have been killed.
 bool may_be_in_the_making(const ContainerDirectory& directory) {
   auto status = sys::stat_fd(directory.fd(), directory.id());
   return !status.ok() || is_recent(status->st_mtime);
 }
 
-/// Whether a container that runs without a monitor gets one. That has to be in the container's user
-/// namespace, so an ordinary user's sweep leaves it to end_orphans().
+/// Whether a container that runs without a monitor gets one. The monitor must be in the container's
+/// user namespace, so an ordinary user's sweep leaves this to end_orphans().
 enum class Adopt { no, yes };
 
-/// As it was asked to be, where that can still be read.
+/// From its request, if still readable.
 Watch watch_of(const ContainerDirectory& directory, const record::Container& record) {
   auto text = sys::read_file(directory.files_fd(), kRequestFile);
   auto request = text.ok() ? parse_run_request(*text) : Result<RunRequest>(text.error());
@@ -63,14 +63,14 @@ Watch watch_of(const ContainerDirectory& directory, const record::Container& rec
   return {directory, record.terminal, record.interactive, record.remove};
 }
 
-/// What those who were with it have left, so that nobody is with it any more.
+/// Removes what its owner and monitor left, so that no process belongs to it any more.
 Result<void> end_of_life(const Context& context, const std::string& id) {
   TRY(end_leftovers(context, id));
   ignore(sys::remove_tree(sys::cwd(), monitor_directory(context.paths, id)));
   return {};
 }
 
-/// A container whose lock nobody holds.
+/// Sweeps a container with a free lock.
 Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Adopt adopt) {
   ContainerFiles files = TRY(directory.read());
   const std::string& id = directory.id();
@@ -81,11 +81,11 @@ Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Ad
     return directory.remove();
   }
   const record::Container& record = *files.record;
-  // The name is what a container is given last, and what it gives up first when it is removed.
+  // A container gets its name last, and its removal releases the name first.
   bool whole = TRY(is_name_of(context.paths.root, record.name, id));
   if (whole) directory.mark_complete();
   bool at_rest = files.exit ? !record.remove : record.prepared && !files.start;
-  // Who starts it makes the monitor's directory first, and may be killed right then.
+  // A start makes the monitor's directory first, and may be killed right then.
   if (whole && at_rest) return end_of_life(context, id);
   if (files.start && !files.exit && is_alive_now(*files.start)) {
     if (adopt == Adopt::no) return {};
@@ -109,7 +109,7 @@ std::string sweep_mark(const Context& context) {
   return context.paths.state + "/swept";
 }
 
-/// What is in the state directory is of the boot in which all containers were looked at.
+/// Whether all containers were checked in this boot, since the state directory belongs to it.
 bool is_swept_boot(const Context& context) {
   auto mark = sys::read_file_if_exists(sys::cwd(), sweep_mark(context), 64);
   auto boot = sys::boot_id();
@@ -122,9 +122,9 @@ void note_sweep(const Context& context) {
   ignore(sys::write_file(sys::cwd(), sweep_mark(context), *boot, 0600));
 }
 
-/// The containers that a sweep has to look at. Those that may have lost their owner, were never
-/// finished or are half removed have something in the state directory; a thousand others would cost
-/// every start as many system calls. Once after each boot all are looked at.
+/// The containers that a sweep has to check. Those that may have lost their owner, were never
+/// finished or are half removed have an entry in the state directory; checking all others would
+/// cost every start a system call for each. All are checked once after each boot.
 Result<std::set<std::string>> suspects(const Context& context) {
   std::set<std::string> ids;
   if (!is_swept_boot(context)) {
@@ -140,21 +140,23 @@ Result<std::set<std::string>> suspects(const Context& context) {
   return ids;
 }
 
-/// What berth-runtime keeps of a container that berth has removed already: it tells how a
-/// foreground container ended before it takes the cgroup away, and may be killed in between.
+/// Removes berth-runtime's state of a container that berth has removed already: berth-runtime
+/// reports the end of a foreground container before it removes the cgroup, and may be killed in
+/// between.
 void end_forgotten(const Context& context, const std::string& id) {
   constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
   auto entry = sys::open_if_exists(sys::cwd(), runtime_root(context) + "/" + id, kDirectory);
   if (!entry.ok() || !*entry) return;
   auto free = sys::try_lock(**entry, sys::LockMode::exclusive, id);
-  if (!free.ok() || !*free) return;  // who made it is about to
+  if (!free.ok() || !*free) return;  // its creator is about to remove it
   entry->reset();
-  // Without --force: one that runs is somebody else's.
+  // Without --force: a running one has another owner.
   auto ended = call_runtime(context, {"delete", id});
   if (!ended.ok()) context.log.debug("end what is left of " + id + ": " + to_line(ended.error()));
 }
 
-/// What was to become a container, or was one: whoever makes one leaves its mark first.
+/// Removes the mark of a container that was never finished or is gone: a creator makes the mark
+/// first.
 void drop_mark(const Context& context, const std::string& id) {
   std::string mark = incomplete_directory(context.paths) + "/" + id;
   auto status = sys::stat_entry(sys::cwd(), mark);
@@ -186,7 +188,7 @@ void recover(const Context& context, const std::string& id) {
       if (!swept.ok()) context.log.warn(to_line(swept.error()) + ", ignoring");
     }
   } else {
-    // An ordinary user who has entered no user namespace, as for `ps`.
+    // For an ordinary user outside of any own user namespace, as for `ps`.
     auto adopted = adopt_from_outside(context, id);
     if (!adopted.ok()) context.log.warn(to_line(adopted.error()) + ", ignoring");
   }
@@ -200,9 +202,9 @@ Result<void> adopt(const Context& context, const std::string& id) {
 void warn_of_adoptions(const Context& context) {
   const std::string monitors = context.paths.state + "/monitors";
   auto ids = sys::list_directory(sys::cwd(), monitors);
-  if (!ids.ok()) return;  // nothing was ever watched
+  if (!ids.ok()) return;  // no container ever had a monitor
   for (const std::string& id : *ids) {
-    // A container is made before its monitor's directory, and removed after it.
+    // A container's directory exists before and after its monitor's directory.
     auto container = sys::stat_entry(sys::cwd(), container_path(context.paths, id));
     if (container.ok() && !*container) ignore(sys::remove_tree(sys::cwd(), monitors + "/" + id));
     std::string mark = monitors + "/" + id + "/" + monitor::kAdoptedFile;
@@ -219,7 +221,7 @@ void warn_of_adoptions(const Context& context) {
 
 void end_orphans(const Context& context) {
   auto ids = sys::list_directory(sys::cwd(), runtime_root(context));
-  if (!ids.ok()) return;  // nothing has ever run
+  if (!ids.ok()) return;  // no container has ever run
   for (const std::string& id : *ids) {
     auto taken = ContainerDirectory::take_over(context.paths, id);
     if (!taken.ok() && taken.error().kind == Kind::not_found) end_forgotten(context, id);
@@ -227,7 +229,7 @@ void end_orphans(const Context& context) {
     auto files = (*taken)->read();
     bool lives = files.ok() && files->start && !files->exit && is_alive_now(*files->start);
     taken->reset();
-    // Its monitor has to be in its user namespace, which this process is about to leave behind.
+    // Its monitor must be in its user namespace, which this process is about to leave.
     auto ended = lives ? adopt_from_outside(context, id) : end_leftovers(context, id);
     if (!ended.ok()) context.log.debug("end orphans: " + to_line(ended.error()));
   }
@@ -235,7 +237,7 @@ void end_orphans(const Context& context) {
 
 void sweep(const Context& context) {
   auto ids = suspects(context);
-  if (!ids.ok()) return;  // nothing to clean, or nothing that we may read
+  if (!ids.ok()) return;  // nothing to clean, or no permission to read
   Adopt adopt = context.identity == Identity::root ? Adopt::yes : Adopt::no;
   for (const std::string& id : *ids) {
     auto taken = ContainerDirectory::take_over(context.paths, id);

@@ -7,35 +7,34 @@
 #include "engine/context/context.hpp"
 #include "record/record.hpp"
 
-/// Finding and mending what processes that were killed, and earlier boots, have left of containers.
+/// Finds and cleans up what killed processes and earlier boots have left of containers.
 namespace berth::engine {
 
-/// Gives containers that run but have lost their monitor a new one, and says so; removes what
-/// killed owners and an earlier boot left: directories, names, runtime state and control groups of
-/// --rm containers, and of containers that never came to run. Cheap when there is nothing.
+/// Replaces the lost monitors of running containers, and logs that; removes what killed owners and
+/// earlier boots left: directories, names, runtime state and control groups of --rm containers, and
+/// of containers that never ran. Cheap when there is nothing to do.
 void sweep(const Context& context);
 
-/// Ends what runs of containers whose owner was killed, for a sweep() inside of a user namespace.
-/// Cheap when nothing runs.
+/// Handles containers of killed owners before a sweep() inside of a user namespace: adopts those
+/// that run, and removes the runtime state of the others. Cheap when nothing runs.
 void end_orphans(const Context& context);
 
-/// Holder and monitor of container `id` were both killed: the next command finds out what is
-/// true.
+/// Finds the true state of container `id` after its holder and monitor were both killed.
 void recover(const Context& context, const std::string& id);
 
-/// What sweep() does, for container `id`; from inside of its user namespace.
+/// Does what sweep() does, for container `id`, from inside of its user namespace.
 /// Errors: not_found, io.
 Result<void> adopt(const Context& context, const std::string& id);
 
-/// Says which containers berth-holder has given a new monitor: what the old one had in its hands
+/// Logs which containers got a new monitor from berth-holder: output that the old monitor had read
 /// may be missing from the log.
 void warn_of_adoptions(const Context& context);
 
-/// What a killed owner of container `id` has left to the kernel and to berth-runtime.
+/// Removes what a killed owner of container `id` left in the kernel and in berth-runtime's state.
 /// Errors: those of berth-runtime.
 Result<void> end_leftovers(const Context& context, const std::string& id);
 
-/// Whether the first process of that start still lives.
+/// Whether the first process of that start is still alive.
 bool is_alive_now(const record::Start& start);
 
 }  // namespace berth::engine

@@ -9,10 +9,10 @@
 #include "engine/context/context.hpp"
 #include "engine/context/filter.hpp"
 
-/// What `volume ls` and `inspect` ask.
+/// The queries of `volume ls` and `inspect`.
 namespace berth::engine {
 
-/// By name. Filters: dangling, driver, label, name.  Errors: usage (a filter), io.
+/// Sorted by name. Filters: dangling, driver, label, name.  Errors: usage (a filter), io.
 Result<std::vector<VolumeRecord>> query_volumes(const Context& context, const Filters& filters);
 
 /// One JSON object with the members of `docker volume inspect`.

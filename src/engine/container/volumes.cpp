@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kRecord = "volume.json";
 constexpr const char* kData = "_data";
-/// There while a volume is filled: what a killed process left is thrown away.
+/// Present while a volume is being filled: the contents that a killed process left are removed.
 constexpr const char* kFilling = "filling";
 constexpr size_t kMaxRecord = size_t{1} << 20;
 
@@ -28,7 +28,7 @@ std::string volumes_directory(const std::string& root) {
   return root + "/volumes";
 }
 
-/// A volume's directory with its lock, which goes with this object.
+/// A volume's directory, locked until this object is destroyed.
 Result<std::optional<sys::Fd>> lock_volume(const Context& context, const std::string& name) {
   std::string path = volumes_directory(context.paths.root) + "/" + name;
   while (true) {
@@ -36,7 +36,7 @@ Result<std::optional<sys::Fd>> lock_volume(const Context& context, const std::st
         TRY(sys::open_if_exists(sys::cwd(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
     if (!directory) return std::optional<sys::Fd>();
     TRY(sys::wait_lock(*directory, sys::LockMode::exclusive, path));
-    // Who had the lock may have removed it.
+    // The previous lock holder may have removed it.
     struct stat locked = TRY(sys::stat_fd(*directory, path));
     auto there = TRY(sys::stat_entry(sys::cwd(), path));
     if (there && there->st_ino == locked.st_ino) return directory;
@@ -55,7 +55,7 @@ Result<void> empty_directory(const sys::Fd& directory) {
   return {};
 }
 
-/// Removes the anonymous volumes that `is_to_go` picks; what fails is told to who debugs.
+/// Removes the anonymous volumes that `is_to_go` picks; failures go to the debug log.
 template <class Pick>
 void remove_anonymous(const Context& context, const Pick& is_to_go) {
   constexpr size_t kMadeUp = 64;  // digits of a name
@@ -65,7 +65,7 @@ void remove_anonymous(const Context& context, const Pick& is_to_go) {
   auto names = sys::list_directory(**directory, ".");
   if (!names.ok()) return;
   for (const std::string& name : *names) {
-    // Of a removal that was killed.
+    // Left by a killed removal.
     if (name.starts_with(".gone-")) static_cast<void>(sys::remove_tree(**directory, name).ok());
     if (name.size() != kMadeUp) continue;
     auto record = find_volume(context, name);
@@ -103,7 +103,7 @@ Result<VolumeRecord> make_volume(const Context& context, VolumeRecord wish) {
   std::string all = volumes_directory(context.paths.root);
   TRY(sys::make_directory(sys::cwd(), all, 0700));
   sys::Fd directory = TRY(sys::open_at(sys::cwd(), all, O_RDONLY | O_DIRECTORY));
-  // Whole before it has its name: nobody sees half of one.
+  // Complete before it gets its name, so that no process sees half of it.
   std::string staging = ".new-" + sys::random_hex(16);
   TRY(sys::make_directory(directory, staging, 0700));
   auto write = [&]() -> Result<void> {
@@ -118,7 +118,7 @@ Result<VolumeRecord> make_volume(const Context& context, VolumeRecord wish) {
   }
   static_cast<void>(sys::remove_tree(directory, staging).ok());
   if (written.error().kind != Kind::exists) return std::move(written).error();
-  auto other = TRY(find_volume(context, wish.name));  // somebody was faster
+  auto other = TRY(find_volume(context, wish.name));  // another process was faster
   if (!other) return std::move(written).error();
   return std::move(*other);
 }
@@ -140,7 +140,7 @@ Result<std::vector<VolumeRecord>> list_volumes(const Context& context) {
   if (!directory) return out;
   for (const std::string& name : TRY(sys::list_directory(*directory, "."))) {
     auto found = find_volume(context, name);
-    // One that is removed meanwhile is none.
+    // A volume that is removed meanwhile is skipped.
     if (found.ok() && *found) out.push_back(std::move(**found));
   }
   return out;
@@ -182,7 +182,7 @@ Result<void> remove_volume(const Context& context, const std::string& name) {
     return make_error(Kind::busy, "remove " + escape_controls(name) + ": volume is in use - [" +
                                       join(users, ", ") + "]");
   }
-  // Out of its name first: nobody finds half of it.
+  // Renamed first, so that no process finds half of it.
   sys::Fd all =
       TRY(sys::open_at(sys::cwd(), volumes_directory(context.paths.root), O_RDONLY | O_DIRECTORY));
   std::string going = ".gone-" + sys::random_hex(16);
@@ -209,7 +209,7 @@ Result<void> fill_volume(const Context& context, const Volume& volume, const Lay
   sys::Fd data = TRY(sys::open_at(*directory, kData, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   bool torn = TRY(sys::stat_entry(*directory, kFilling)).has_value();
   if (torn) TRY(empty_directory(data));
-  // More than one entry is an error of this call, and enough to know.
+  // With more than one entry this call fails, which also means that the volume is not empty.
   auto entries = sys::list_directory(data, ".", 1);
   if (!entries.ok() || !entries->empty()) return {};
   TRY(sys::write_file(*directory, kFilling, "", 0600));

@@ -22,9 +22,9 @@ struct VolumeRecord {
   int64_t created_ns = 0;  ///< since 1970
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> options;
-  bool anonymous = false;     ///< its name was made up
-  std::string container;      ///< of an anonymous one: the id of the container that it was made for
-  bool goes_with_it = false;  ///< when that has gone
+  bool anonymous = false;     ///< its name is generated
+  std::string container;      ///< of an anonymous one: the container that it was made for
+  bool goes_with_it = false;  ///< is removed together with that container
 };
 template <class V>
 void fields(V& v, VolumeRecord& r) {
@@ -38,26 +38,27 @@ void fields(V& v, VolumeRecord& r) {
   v.optional("goes_with_it", r.goes_with_it);
 }
 
-/// Absolute: what is mounted for the volume `name` of the store at `root`.
+/// The absolute path that containers mount for the volume `name` of the store at `root`.
 std::string volume_data(const std::string& root, const std::string& name);
 
-/// Makes the volume, and gives it; one of that name stays as it is. Without a name one is made up.
-/// Errors: usage (the name), unsupported (another driver than local, options).
+/// Makes the volume and returns it; an existing one of that name is unchanged. Without a name it
+/// gets a generated one.
+/// Errors: usage (the name), unsupported (a driver other than local, options).
 Result<VolumeRecord> make_volume(const Context& context, VolumeRecord wish);
 
 /// Errors: corrupt.
 Result<std::optional<VolumeRecord>> find_volume(const Context& context, const std::string& name);
-/// By name.  Errors: io.
+/// Sorted by name.  Errors: io.
 Result<std::vector<VolumeRecord>> list_volumes(const Context& context);
 
 /// The ids of containers, running or not, that mount the volume.  Errors: io.
 Result<std::vector<std::string>> containers_of_volume(const Context& context,
                                                       const std::string& name);
 
-/// The same of all volumes, in one pass over the containers.
+/// The same for all volumes, in one pass over the containers.
 struct VolumeUsers {
-  std::map<std::string, uint64_t> known;  ///< how many containers mount the volume of a name
-  uint64_t unreadable = 0;  ///< containers that may mount any: one that is being made is such
+  std::map<std::string, uint64_t> known;  ///< by volume name: how many containers mount it
+  uint64_t unreadable = 0;  ///< containers that may mount any volume, such as unfinished ones
   uint64_t count(const std::string& volume) const {
     auto found = known.find(volume);
     return unreadable + (found == known.end() ? 0 : found->second);
@@ -69,16 +70,16 @@ Result<VolumeUsers> list_volume_users(const Context& context);
 /// Errors: not_found ("no such volume"), busy (a container mounts it; docker's words with the ids).
 Result<void> remove_volume(const Context& context, const std::string& name);
 
-/// Removes the anonymous volumes that were made for container `id`, but those that another mounts.
-/// Cheap when there are none.
+/// Removes the anonymous volumes that were made for container `id`, unless another container mounts
+/// them. Cheap when there are none.
 void remove_volumes_of(const Context& context, const std::string& id);
 
-/// Removes volumes that should have gone with containers that are gone. Cheap when there is
-/// nothing.
+/// Removes volumes that should have been removed with their containers. Cheap when there is nothing
+/// to do.
 void sweep_volumes(const Context& context);
 
-/// Fills the volume of `volume` with what `view` has in its place, where it is empty. Containers
-/// that share one wait for each other.  Errors: busy (it is removed meanwhile), io, denied.
+/// Fills an empty volume with the files of `view` at the volume's destination. Containers that
+/// share a volume wait for each other.  Errors: busy (it is being removed), io, denied.
 Result<void> fill_volume(const Context& context, const Volume& volume, const LayerView& view);
 
 }  // namespace berth::engine

@@ -17,17 +17,17 @@
 namespace berth::engine {
 namespace {
 
-constexpr std::string_view kStarted = "\n";  // what the monitor reports
+constexpr std::string_view kStarted = "\n";  // the monitor's report
 
-/// Descriptors that berth-holder gets under their number.
+/// Descriptors that berth-holder inherits under the same numbers.
 struct Handed {
   sys::Fd report;                    ///< may be empty
   sys::Fd client;                    ///< may be empty
   sys::Fd caller;                    ///< may be empty
-  std::pair<sys::Fd, sys::Fd> pair;  ///< streams are parked in the first one's queue
+  std::pair<sys::Fd, sys::Fd> pair;  ///< the first one's queue holds the container's streams
 };
 
-// Docker's numbers: json-file is one file without an end, local five of 20 MB.
+// Docker's defaults: json-file writes one unlimited file, local five of 20 MB.
 std::string log_word(const LogSettings& log) {
   bool local = log.driver == LogDriver::local;
   uint64_t bytes = log.max_bytes.value_or(local ? 20'000'000 : 0);
@@ -89,7 +89,7 @@ Result<sys::Process> spawn_holder(const Context& context, const Watch& watch, co
 
 Result<void> make_monitor_directory(const Context& context, const Watch& watch) {
   std::string path = monitor_directory(context.paths, watch.directory.id());
-  // What a monitor that was killed has left says nothing about this life.
+  // Remove what a killed monitor left of an earlier run.
   TRY(sys::remove_tree(sys::cwd(), path));
   TRY(sys::make_directories(sys::cwd(), path, 0700));
   if (watch.health) {
@@ -127,11 +127,11 @@ Result<WatchedStart> WatchedStart::open(const Context& context, Watch watch) {
 
 WatchedStart::~WatchedStart() {
   if (!holder_) return;
-  caller_.reset();  // berth-runtime hears that nobody wants it any more, and so the others
+  caller_.reset();  // berth-runtime sees that the start was dropped, and so do the others
   ignore(holder_.wait());
 }
 
-// When it has ended already, its report says why.
+// If it has ended already, its report gives the reason.
 void WatchedStart::announce() const {
   ignore(sys::send_message(caller_, "d", 1, sys::Fd()));
 }
@@ -168,7 +168,7 @@ Result<void> watch_orphan(const Context& context, Watch watch, const record::Sta
 Result<sys::Fd> connect_to_monitor(const Paths& paths, const std::string& id) {
   sys::Fd directory =
       TRY(sys::open_at(sys::cwd(), monitor_directory(paths, id), O_DIRECTORY | O_RDONLY));
-  // Through our own descriptor: the name of a socket is at most 107 bytes long.
+  // Through our own descriptor: a socket's path is at most 107 bytes long.
   return sys::connect_unix(sys::fd_path(directory) + "/" + monitor::kAttachSocket,
                            sys::SocketType::messages);
 }

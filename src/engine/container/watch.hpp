@@ -16,26 +16,26 @@
 
 namespace berth::engine {
 
-/// How a container's monitor is to be started.
+/// How to start a container's monitor.
 struct Watch {
-  const ContainerDirectory& directory;  ///< its lock goes over to the monitor
+  const ContainerDirectory& directory;  ///< its lock is passed to the monitor
   bool terminal = false;
   bool interactive = false;
   bool remove = false;  ///< --rm
   RestartPolicy restart = {};
-  std::string label = {};  ///< what errors call the container instead of its id
-  sys::Fd client = {};     ///< of a connection to a client that attaches at once; may be empty
+  std::string label = {};  ///< the container's name in errors, instead of its id
+  sys::Fd client = {};     ///< a connection to a client that attaches at once; may be empty
   LogSettings log = {};
-  std::optional<oci::Healthcheck> health = {};  ///< of health_check()
+  std::optional<oci::Healthcheck> health = {};  ///< from health_check()
 };
-/// As it was asked for, but `client`.
+/// From the request; without `client`.
 Watch watch_of(const ContainerDirectory& directory, const RunRequest& request);
 
-/// A container that is being started with a monitor. Monitor and berth-runtime are executed first
-/// and wait, because that takes as long as deciding what they are to do.
+/// The start of a container with a monitor. Monitor and berth-runtime are executed first and wait:
+/// their start-up runs in parallel with our decisions.
 class WatchedStart {
  public:
-  /// The bundle need not be there yet. The monitor takes over the lock of the directory.
+  /// The bundle need not exist yet. The monitor takes over the lock of the directory.
   /// Errors: io.
   static Result<WatchedStart> open(const Context& context, Watch watch);
   WatchedStart(WatchedStart&&) = default;
@@ -43,14 +43,14 @@ class WatchedStart {
   /// Without go() nothing is started, and no process is left.
   ~WatchedStart();
 
-  /// The config of the bundle is written: berth-runtime decides what is to be done.
+  /// The config of the bundle is written: berth-runtime may plan the container.
   void announce() const;
 
-  /// Everything is written: the container is made.
+  /// Everything is written: creates the container.
   void go() const;
 
-  /// After go(). Returns when the command runs, or could not be started. In the second case, and
-  /// after an error, no process of it is left.
+  /// After go(). Returns when the command runs, or failed to start. In the second case, and after
+  /// an error, no process of it is left.
   /// Errors: those of berth-runtime, io, bug.
   Result<std::optional<Ended>> wait();
 
@@ -66,22 +66,22 @@ class WatchedStart {
 };
 
 /// Gives a running container that has lost berth-holder and berth-monitor new ones. Its streams
-/// ended with the old ones: what it writes is lost, but its end is seen.
+/// ended with the old ones: further output is lost, but its end is recorded.
 /// Errors: io.
 Result<void> watch_orphan(const Context& context, Watch watch, const record::Start& start);
 
-/// A connection to the monitor of a container, as `berth attach` needs it.
+/// A connection to a container's monitor, for `berth attach`.
 /// Errors: not_found (it has no monitor), io.
 Result<sys::Fd> connect_to_monitor(const Paths& paths, const std::string& id);
 
-/// Tells the monitor that a person ends the container, so that it is not started again.
+/// Tells the monitor that the user ends the container, so that it is not restarted.
 Result<void> mark_stopped(const Paths& paths, const std::string& id);
 
-/// The restart policy that holds from now on.  Errors: not_found (it has no monitor), io.
+/// Sets the restart policy from now on.  Errors: not_found (it has no monitor), io.
 Result<void> set_restart_policy(const Paths& paths, const std::string& id,
                                 const RestartPolicy& policy);
 
-/// "on-failure:3", as --restart has it.
+/// "on-failure:3", as in --restart.
 std::string restart_text(const RestartPolicy& policy);
 
 }  // namespace berth::engine

@@ -8,9 +8,9 @@
 
 namespace berth::engine {
 
-/// `path`, where it is relative below `directory`, the caller's working directory; "." is that
-/// directory itself. An empty `directory` is one that has been removed: what is named relative to
-/// it would be something else.  Errors: not_found (relative to a directory that is gone).
+/// `path` as an absolute path: a relative one is below `directory`, the caller's working directory;
+/// "." is that directory itself. An empty `directory` means that the working directory was removed.
+/// Errors: not_found (relative to a removed directory).
 Result<std::string> absolute_path(std::string_view path, std::string_view directory);
 
 }  // namespace berth::engine

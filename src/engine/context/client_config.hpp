@@ -8,9 +8,9 @@
 
 namespace berth::engine {
 
-/// The text that the user's configuration of docker's client ($DOCKER_CONFIG/config.json, else
-/// ~/.docker/config.json) has in `member`, such as "psFormat"; empty where it has none. A file that
-/// cannot be read is a warning.
+/// The string `member`, such as "psFormat", of the user's docker client configuration
+/// ($DOCKER_CONFIG/config.json, else ~/.docker/config.json); empty if absent. Warns about a file
+/// that cannot be read.
 std::string client_config(const Context& context, std::string_view member);
 
 }  // namespace berth::engine

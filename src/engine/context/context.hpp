@@ -13,7 +13,7 @@
 
 namespace berth::engine {
 
-/// The identity of this process to the kernel after privileges were set
+/// This process's identity to the kernel once its privileges are set
 /// (engine/context/privilege.hpp).
 enum class Identity {
   root,    ///< uid 0 of the initial user namespace
@@ -22,7 +22,7 @@ enum class Identity {
 };
 std::string_view identity_name(Identity identity);  ///< "root", "mapped", "single"
 
-/// The caller's environment, taken once by main: "K=V" entries.
+/// The caller's environment, copied once by main: "K=V" entries.
 class Environment {
  public:
   Environment() = default;
@@ -31,11 +31,11 @@ class Environment {
   static Environment from(char** environ);
 
   std::optional<std::string_view> get(std::string_view name) const;
-  /// As get(), but an empty value counts as none.
+  /// As get(), but an empty value counts as unset.
   std::optional<std::string_view> get_filled(std::string_view name) const;
   const std::vector<std::string>& entries() const { return entries_; }
-  /// For programs of ours that load libraries: LD_… is about the caller's programs, and a module or
-  /// a conda of his may have another libcurl.
+  /// The environment for our own programs that load libraries, without LD_…: the caller's modules
+  /// or conda may have another libcurl.
   std::vector<std::string> without_loader() const;
 
  private:
@@ -44,57 +44,57 @@ class Environment {
 
 inline constexpr const char* kSiteDirectory = "/etc/berth";
 
-/// Where Berth keeps its things; absolute.
+/// Where Berth keeps its files; absolute paths.
 struct Paths {
   std::string root;         ///< the store
-  std::string state;        ///< what a reboot may take away
-  std::string libexec;      ///< the folder of our other programs
+  std::string state;        ///< state that a reboot may remove
+  std::string libexec;      ///< the folder of Berth's other programs
   std::string driver_root;  ///< "/" unless --driver-root or BERTH_DRIVER_ROOT names another
-  /// Of CDI files, the later ones first believed, as --cdi-spec-dir names them; empty: those of the
+  /// Directories of CDI files, as --cdi-spec-dir names them; later ones win. Empty: those of the
   /// policy, or /etc/cdi and /var/run/cdi.
   std::vector<std::string> cdi_directories{};
-  /// Roots of stores that are only read, behind `root`, the first one first.
+  /// Roots of read-only stores, searched in this order after `root`.
   std::vector<std::string> additional_stores = {};
-  std::string config = {};  ///< kSiteDirectory unless --config-dir says so
+  std::string config = {};  ///< --config-dir, else kSiteDirectory
 };
 
-/// Empty members are filled with the defaults: /var/lib/berth and /run/berth for the machine's
-/// root, else $XDG_DATA_HOME/berth (~/.local/share/berth) and $XDG_RUNTIME_DIR/berth, and where
-/// that variable names no directory of ours /tmp/berth-<uid>. Additional stores are followed by
-/// those of BERTH_ADDITIONAL_STORES. Relative paths become absolute.
-/// `user` is nothing for root of the initial user namespace, else the caller's id outside of the
-/// user namespace that the caller is in: root of `unshare -r` is an ordinary user.
+/// Fills empty members with the defaults: /var/lib/berth and /run/berth for the machine's root,
+/// else $XDG_DATA_HOME/berth (~/.local/share/berth) and $XDG_RUNTIME_DIR/berth, or /tmp/berth-<uid>
+/// if that variable names no directory of the user. Appends the additional stores of
+/// BERTH_ADDITIONAL_STORES. Makes relative paths absolute.
+/// `user`: none for root of the initial user namespace, else the caller's id outside of the
+/// caller's user namespace: root of `unshare -r` is an ordinary user.
 /// Errors: usage (an ordinary user without HOME and XDG_DATA_HOME).
 Result<Paths> complete_paths(Paths given, const Environment& environment,
                              std::optional<unsigned> user);
 
-/// Makes the directories of `paths` with mode 0700. Those that exist must be the effective user's
-/// or root's, and nobody else may write there but a group that is the caller's own. Errors: denied
+/// Creates the directories of `paths` with mode 0700. Existing ones must belong to the effective
+/// user or root, and be writable by no other user and no group but the caller's own. Errors: denied
 /// (that check, no permission), io.
 Result<void> make_directories(const Paths& paths);
 
-/// The caller, in the ids of the machine: a user namespace that is entered later hides them.
+/// The caller, in the machine's ids: a user namespace that is entered later hides them.
 struct Caller {
   uint32_t uid = 0;
-  std::vector<uint32_t> groups = {};  ///< his own first; each once
-  /// They are the machine's: not in a user namespace that he was in before.
+  std::vector<uint32_t> groups = {};  ///< the primary one first; each once
+  /// `groups` holds the machine's ids: the caller was in no other user namespace before.
   bool groups_known = true;
 };
 
-/// What every use case is given; built once by main and passed by reference.
+/// The input of every use case; main builds it once and passes it by reference.
 struct Context {
   Paths paths;
   Identity identity = Identity::root;
   Environment environment;
   Log& log;
-  /// Of gpu::services_of_root(), where this process is in a user namespace of its own making.
+  /// The result of gpu::services_of_root(), if this process made its own user namespace.
   std::vector<std::string> services_of_root = {};
-  /// What layers become that are unpacked: as --layer-format has it; empty: directories.
+  /// The format of unpacked layers, as in --layer-format; empty: directories.
   std::string layer_format = {};
-  /// As --rootfs-driver has it; empty: what works.
+  /// As in --rootfs-driver; empty: the first that works.
   std::string rootfs_driver = {};
   Caller caller = {};
-  /// This process is root of a user namespace that others made before it was started.
+  /// This process is root of a user namespace that existed before its start.
   bool foreign_space = false;
 };
 

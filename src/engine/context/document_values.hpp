@@ -7,14 +7,14 @@
 
 #include "json/value.hpp"
 
-/// Values as docker writes them into documents. Pure.
+/// Values as docker writes them in documents. Pure.
 namespace berth::engine {
 
 inline json::Value strings(const std::vector<std::string>& texts) {
   return json::Array(texts.begin(), texts.end());
 }
 
-/// What nobody has asked for is null for docker, not an empty list.
+/// Docker writes null, not an empty list, for a flag that was not used.
 inline json::Value strings_or_null(const std::vector<std::string>& texts) {
   return texts.empty() ? json::Value() : strings(texts);
 }
@@ -25,7 +25,7 @@ inline json::Value text_map(const std::map<std::string, std::string>& map) {
   return object;
 }
 
-/// {"80/tcp": {}, …} of the keys.
+/// {"80/tcp": {}, …} with the keys of `map`.
 template <class Map>
 json::Value empty_objects(const Map& map) {
   json::Object object;

@@ -11,8 +11,8 @@
 
 #include "base/result.hpp"
 
-/// docker's --filter KEY=VALUE, as lists, events and prune have it: of several values of a key one
-/// has to fit, of several keys all.
+/// docker's --filter KEY=VALUE for lists, events and prune: every key must match, with any one of
+/// its values.
 namespace berth::engine {
 
 struct Filter {
@@ -32,18 +32,18 @@ class Filters {
   bool has(std::string_view key) const;
   std::vector<std::string> values(std::string_view key) const;
 
-  /// Errors: usage (a key that is none of `known`, with the nearest).
+  /// Errors: usage (a key that is not in `known`, with the nearest).
   Result<void> check_keys(const std::vector<std::string_view>& known) const;
-  /// Errors: usage (a value of `key` that is none of `known`, with the nearest).
+  /// Errors: usage (a value of `key` that is not in `known`, with the nearest).
   Result<void> check_values(std::string_view key, const std::vector<std::string_view>& known) const;
 
-  /// True where `key` has no values, or one of them fits.
+  /// True if `key` has no values, or `fit` accepts one of them.
   bool fits(std::string_view key, const std::function<bool(const std::string&)>& fit) const;
 
-  /// Of "label" all have to fit, as docker has it: "K" or "K=V".
+  /// Whether all values of "label" match, as with docker: "K" or "K=V".
   bool fits_labels(const std::map<std::string, std::string>& labels) const;
 
-  /// "true" and "1" against "false" and "0"; nothing where `key` is absent.
+  /// True for "true" and "1", false for "false" and "0"; nothing if `key` is absent.
   /// Errors: usage.
   Result<std::optional<bool>> flag(std::string_view key) const;
 

@@ -7,7 +7,7 @@
 
 namespace berth::engine {
 
-/// The program `name` in the caller's PATH, absolute; empty: none.
+/// The absolute path of the program `name` in the caller's PATH; empty: not found.
 std::string find_in_path(const Context& context, const std::string& name);
 
 }  // namespace berth::engine

@@ -5,7 +5,7 @@
 
 namespace berth::engine {
 
-/// Whether the caller is in a job of a batch scheduler, as gpu::find_job() tells by its variables.
+/// Whether the caller is in a job of a batch scheduler, by gpu::find_job().
 bool is_in_job(const Environment& environment);
 
 }  // namespace berth::engine

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kMostSeconds = INT64_MAX / kNanosecondsPerSecond;
 
-/// "5" → 500000000: digits behind a point as nanoseconds; further ones are cut.
+/// "5" → 500000000: the digits behind a decimal point as nanoseconds; more than nine are cut.
 std::optional<int64_t> parse_fraction(std::string_view digits) {
   std::string nine(digits.substr(0, 9));
   nine.resize(9, '0');
@@ -37,7 +37,7 @@ std::optional<int64_t> unit_of(std::string_view name) {
   return std::nullopt;
 }
 
-/// "1h2m3.5s" → nanoseconds, as Go reads it.
+/// "1h2m3.5s" → nanoseconds, as Go parses it.
 std::optional<int64_t> parse_go_duration(std::string_view text) {
   int64_t total = 0;
   if (text.empty()) return std::nullopt;
@@ -68,7 +68,7 @@ std::optional<int64_t> parse_unix(std::string_view text) {
   return static_cast<int64_t>(*seconds) * kNanosecondsPerSecond + *part;
 }
 
-/// RFC 3339, whose zone, and then minutes and hours, may be missing.
+/// RFC 3339; the zone may be missing, and then the seconds or the time of day too.
 std::optional<int64_t> parse_date(std::string_view text) {
   std::string whole(text);
   if (whole.size() == 10) whole += "T00:00";
@@ -85,7 +85,7 @@ std::optional<int64_t> parse_date(std::string_view text) {
   auto seconds = parse_time(zoned ? whole : whole + "Z");
   if (!seconds) return std::nullopt;
   if (!zoned) {
-    // What the clock on this wall says: read as if it were UTC, taken apart, and put together here.
+    // Local time: parsed as if it were UTC, split into its fields, and converted in the local zone.
     std::time_t time = *seconds;
     std::tm parts{};
     if (::gmtime_r(&time, &parts) == nullptr) return std::nullopt;

@@ -13,7 +13,7 @@ namespace berth::engine {
 /// Errors: usage.
 Result<void> check_name(std::string_view name);
 
-/// "calm_noether": one of the names that people can say, picked by `random`.
+/// "calm_noether": a pronounceable name, chosen by `random`.
 std::string name_from(uint64_t random);
 
 }  // namespace berth::engine

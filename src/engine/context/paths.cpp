@@ -23,7 +23,7 @@ std::string without_slashes(std::string path) {
 
 Result<std::string> absolute(std::string path) {
   if (path.starts_with('/')) return without_slashes(std::move(path));
-  auto here = sys::working_directory();  // of one that was removed there is none
+  auto here = sys::working_directory();  // there is none if it was removed
   return without_slashes(TRY(absolute_path(path, here.ok() ? *here : "")));
 }
 
@@ -38,9 +38,9 @@ Result<std::string> default_root(const Environment& environment, std::optional<u
   return make_error(Kind::usage, "no place for the image store: HOME is not set", "--root DIR");
 }
 
-/// What is put there is executed and believed later, so nobody else may put anything there.
+/// Berth later executes and trusts the files there, so no other user may write there.
 Result<void> check_owner(const std::string& path, const std::string& what, std::string_view hint) {
-  // In /tmp anybody could have made the link; elsewhere it is a way to a larger disk.
+  // In /tmp another user could have made the link; elsewhere it leads to a larger disk.
   int follow = path.substr(0, path.rfind('/')) == "/tmp" ? O_NOFOLLOW : 0;
   sys::Fd directory = TRY(sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY | follow));
   struct stat status = TRY(sys::stat_fd(directory, path));
@@ -49,7 +49,7 @@ Result<void> check_owner(const std::string& path, const std::string& what, std::
     return make_error(Kind::denied, what + " " + quote(path) + " belongs to another user",
                       std::string(hint));
   }
-  // mkdir with umask 002 lets the group write, which then is the caller's own.
+  // With umask 002 mkdir makes it group-writable; that is fine for the caller's own group.
   bool group = (status.st_mode & S_IWGRP) != 0 && status.st_gid != sys::effective_gid();
   if (group || (status.st_mode & S_IWOTH) != 0) {
     return make_error(Kind::denied, what + " " + quote(path) + " is writable by others",
@@ -65,7 +65,7 @@ Result<void> make_private(const std::string& path) {
   return sys::make_directory(sys::cwd(), path, 0700);
 }
 
-/// `given`, then those of the environment; each once, as an absolute path.
+/// `given`, then those of the environment; no duplicates, absolute paths.
 Result<std::vector<std::string>> additional_stores(std::vector<std::string> given,
                                                    const Environment& environment) {
   const std::string named(environment.get("BERTH_ADDITIONAL_STORES").value_or(""));

@@ -10,7 +10,8 @@
 namespace berth::engine {
 namespace {
 
-// Root of a namespace that somebody else made (unshare -r, a container): what its map holds.
+// For root of a namespace that another process made (unshare -r, a container): by the size of its
+// map.
 Identity identity_of_map() {
   auto map = sys::mapped_gids();
   if (!map.ok()) return Identity::single;

@@ -19,7 +19,7 @@ using image::RegistryRule;
 constexpr size_t kMostBytes = size_t{1} << 20;
 constexpr uint32_t kMostConnections = 64;
 
-/// What [[registry]] stands in.
+/// The document that holds [[registry]].
 struct Registries {
   std::vector<RegistryRule> registry;
 };
@@ -96,7 +96,7 @@ Result<void> add_file(const std::string& path, std::vector<RegistryRule>& rules)
   return {};
 }
 
-/// Where the user keeps configuration; empty without a home.
+/// The user's configuration directory; empty without a home.
 std::string user_directory(const Environment& environment) {
   auto config = environment.get_filled("XDG_CONFIG_HOME");
   if (config) return std::string(*config);

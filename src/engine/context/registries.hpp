@@ -10,13 +10,13 @@
 
 namespace berth::engine {
 
-/// The rules of a registries.toml; `document` names it in errors. docs/registries.md
+/// Parses the rules of a registries.toml; `document` names it in errors. docs/registries.md
 /// Errors: usage ("registries.toml:3: …"), corrupt (no TOML).
 Result<std::vector<image::RegistryRule>> parse_registries(std::string_view text,
                                                           std::string_view document);
 
-/// Adds what the user's $XDG_CONFIG_HOME/berth/registries.toml and the site's say, the user's
-/// first, and the directories in which certificates are looked for.
+/// Adds the rules of the user's $XDG_CONFIG_HOME/berth/registries.toml, then the site's, and the
+/// directories of certificates.
 /// Errors: those of parse_registries(), io.
 Result<void> add_registries(const Context& context, image::RegistryAccess& access);
 

@@ -10,7 +10,7 @@
 namespace berth::engine {
 namespace {
 
-/// `width` digits at `at`, within [low, high].
+/// The number of `width` digits at `at`, within [low, high].
 std::optional<int> number_at(std::string_view text, size_t at, size_t width, int low, int high) {
   if (text.size() < at + width) return std::nullopt;
   auto value = parse_u64(text.substr(at, width));

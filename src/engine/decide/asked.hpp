@@ -13,16 +13,16 @@
 
 namespace berth::engine {
 
-/// A container as flags, an environment file or a step of Slurm ask for it: names of containers,
-/// networks, images and variables are still names. resolve() makes a Resolved of it.
+/// A container as flags, an environment file or a Slurm step ask for it: containers, networks,
+/// images and variables are still names. resolve() makes a Resolved from it.
 struct Asked {
   RunRequest request;
   RunCall call;
-  std::optional<NetworkFlags> network;  ///< none: `request` says which network
-  std::optional<MpiFlags> mpi;          ///< none: `request` says it
-  /// Of an environment file; their values may refer to variables of the image.
+  std::optional<NetworkFlags> network;  ///< none: `request` has the network
+  std::optional<MpiFlags> mpi;          ///< none: `request` has it
+  /// From an environment file; values may refer to variables of the image.
   std::map<std::string, edf::Text> variables;
-  /// "NAME=value", which the container has where neither its image nor `request` names it.
+  /// "NAME=value", set unless the image or `request` names the variable.
   std::vector<std::string> fallback_environment;
 };
 

@@ -10,13 +10,13 @@
 
 namespace berth::engine {
 
-/// Whether what was asked for makes sense together. Pure.
+/// Checks that the options fit together. Pure.
 /// Errors: usage, in docker's words where scripts know them; unsupported.
 Result<void> check_request(const RunRequest& request);
 Result<void> check_call(const RunRequest& request, const RunCall& call);
 
-/// The paths of the namespaces of other containers that `request` names, by type ("pid").
-/// Errors: not_found, usage (it does not run).
+/// The paths of the namespaces of other containers in `request`, by type ("pid").
+/// Errors: not_found, usage (not running).
 Result<std::map<std::string, std::string>> find_namespaces(const Context& context,
                                                            const RunRequest& request);
 

@@ -7,9 +7,9 @@
 
 namespace berth::engine {
 
-/// Adds, below the image, the files by which programs know that they are in a container:
-/// /.dockerenv (docker's) and /run/.containerenv (podman's, which names the engine). Only to a root
-/// that is an overlay; nothing of them is in diff and commit.  Errors: io.
+/// Adds, below the image, the files by which programs detect a container: /.dockerenv (docker's)
+/// and /run/.containerenv (podman's, which names the engine). Only for an overlay root; diff and
+/// commit do not show them.  Errors: io.
 Result<void> add_container_marks(const Context& context, oci::Spec& spec);
 
 }  // namespace berth::engine

@@ -87,7 +87,7 @@ Result<std::string> choose_hostname(const Context& context, const RunRequest& re
     auto name = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxHostFile));
     if (name && check_hostname(trim(*name)).ok()) return std::string(trim(*name));
   }
-  // Who shares the host's network is found under the host's name.
+  // With the host's network a container is reached by the host's name.
   bool shared = request.network == Network::host || request.uts.kind == NamespaceMode::Kind::host;
   if (shared) return sys::host_name();
   return id.substr(0, 12);
@@ -113,7 +113,7 @@ Result<Accounts> read_accounts(const LayerView& view) {
   return accounts;
 }
 
-/// Where the caller is at home in a container that keeps his id.
+/// The caller's home directory in a container that keeps the caller's id.
 std::string home_of_caller(const Context& context, const RunRequest& request,
                            const image::Image& image) {
   std::string home(context.environment.get("HOME").value_or(""));
@@ -160,7 +160,7 @@ Result<oci::ContainerUser> choose_user(const Context& context, const RunRequest&
   return user;
 }
 
-/// The last of the groups from 0 on that our user namespace has.
+/// The last group of the range that starts at 0 in our user namespace.
 Result<uint32_t> last_group() {
   std::vector<sys::IdRange> ranges = TRY(sys::mapped_gids());
   std::sort(ranges.begin(), ranges.end(),
@@ -172,8 +172,8 @@ Result<uint32_t> last_group() {
   return end == 0 ? 0 : end - 1;
 }
 
-// berth-runtime makes what is missing, as docker does. In a batch step one that the user names must
-// exist, as under pyxis: all its tasks would begin in an empty directory.
+// berth-runtime creates a missing directory, as docker does. In a batch step, one that the user
+// names must exist, as with pyxis: otherwise all tasks would start in an empty directory.
 Result<std::string> choose_directory(const RunRequest& request, const image::Image& image,
                                      const LayerView& view) {
   const std::string& image_directory = image.config.config.working_dir;
@@ -203,7 +203,8 @@ Result<std::string> choose_directory(const RunRequest& request, const image::Ima
                     "-v to mount it, or another --workdir");
 }
 
-// Told before anything is made: the kernel would only say "Not a directory" in the middle of it.
+// Checked before anything is created: the kernel would only report "Not a directory" halfway
+// through.
 Result<void> check_volume(const Volume& volume, const LayerView& view) {
   auto source = TRY(sys::open_if_exists(sys::cwd(), volume.source, O_PATH));
   if (!source && volume.must_exist) {
@@ -224,7 +225,7 @@ Result<void> check_volume(const Volume& volume, const LayerView& view) {
 
 Result<void> check_volumes(const RunRequest& request, const LayerView& view) {
   for (const Volume& volume : request.volumes) {
-    // Below another mount the image says nothing.
+    // Below another mount the image's files are hidden.
     std::string parent = volume.destination.substr(0, volume.destination.rfind('/'));
     if (!parent.empty() && is_mounted(request, parent)) continue;
     TRY(check_volume(volume, view));
@@ -232,8 +233,8 @@ Result<void> check_volumes(const RunRequest& request, const LayerView& view) {
   return {};
 }
 
-/// The tmpfs at /dev/shm of the process whose ipc namespace is `space`, "/proc/PID/ns/ipc"; empty
-/// where it has none.
+/// The /dev/shm of the process with the ipc namespace `space`, "/proc/PID/ns/ipc"; empty if it has
+/// none.
 Result<std::string> shared_memory_beside(const std::string& space) {
   std::string path = space.substr(0, space.find("/ns/")) + "/root/dev/shm";
   auto found = TRY(sys::open_if_exists(sys::cwd(), path, O_PATH | O_DIRECTORY));
@@ -280,7 +281,7 @@ Result<Decision> decide(const Context& context, const Resolved& resolved, const 
   Decision decision;
   decision.id = id;
   decision.hostname = TRY(choose_hostname(context, request, decision.id));
-  // Its own /etc/hosts knows the host.
+  // The host's /etc/hosts lists the host's name.
   if (host_root && !request.hostname) decision.hostname = TRY(sys::host_name());
   decision.command =
       TRY(make_command(defaults.entrypoint, defaults.cmd, request.entrypoint, request.command));
@@ -360,7 +361,7 @@ Result<Decision> decide(const Context& context, const Resolved& resolved, const 
 
 Result<std::string> mountpoint_layer(const std::string& root) {
   std::string path = root + "/placeholder";
-  // The file that is made last: who was killed in the middle is gone on from.
+  // This file is created last; without it, complete what a killed process left.
   if (TRY(sys::stat_entry(sys::cwd(), path + "/etc/resolv.conf"))) return path;
   for (const char* directory : {"", "/proc", "/sys", "/dev", "/etc"}) {
     TRY(sys::make_directory(sys::cwd(), path + directory, 0755));

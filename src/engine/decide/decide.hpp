@@ -12,14 +12,14 @@
 namespace berth::engine {
 
 /// Decides everything about container `id`: user, command, environment, mounts, limits, GPUs. Reads
-/// the image's passwd files and the machine; makes only what many containers share.
+/// the image's passwd files and the machine; creates only what many containers share.
 /// Errors: not_found (user, group, working directory, GPU), usage, unsupported, denied.
 Result<Decision> decide(const Context& context, const Resolved& resolved, const std::string& id,
                         Leasing leasing);
 
-/// Makes the lowest layer that all containers of a store share: empty directories and files where
-/// every container has a mount, so that mounting writes nothing into the container's own layer.
-/// Gives its absolute path.
+/// Creates the lowest layer, which all containers of a store share: empty directories and files
+/// where every container has a mount, so that mounting writes nothing into the container's own
+/// layer. Returns its absolute path.
 Result<std::string> mountpoint_layer(const std::string& root);
 
 }  // namespace berth::engine

@@ -12,24 +12,24 @@
 
 namespace berth::engine {
 
-/// The text of /etc/passwd and /etc/group.
+/// The texts of /etc/passwd and /etc/group.
 struct Accounts {
   std::string passwd;
   std::string group;
 };
 
-/// All that a container will be; nothing of it is on disk. `--dry-run` prints the plan of it,
-/// `explain` its provenance; `run`, `create` and `start` carry it out.
+/// The complete description of a container, before anything of it is on disk. `--dry-run` prints
+/// its plan, `explain` its provenance; `run`, `create` and `start` apply it.
 struct Decision {
   std::string id;
   std::string hostname;
   std::vector<std::string> command;
-  std::vector<std::string> layers;     ///< of the image: absolute directories, highest first
-  DriverCopies driver;                 ///< files of the GPU driver for its own layer
+  std::vector<std::string> layers;     ///< the image's: absolute directories, highest first
+  DriverCopies driver;                 ///< GPU driver files to copy into the container's layer
   oci::Spec spec;                      ///< its config.json
-  Provenance provenance;               ///< why it has the GPUs that it has
-  gpu::HeldLease lease{};              ///< of its GPUs; goes with this object until leave()
-  std::optional<Accounts> accounts{};  ///< its own, in the place of the image's
+  Provenance provenance;               ///< why it has these GPUs
+  gpu::HeldLease lease{};              ///< released with this object unless leave() was called
+  std::optional<Accounts> accounts{};  ///< replace the image's
 };
 
 }  // namespace berth::engine

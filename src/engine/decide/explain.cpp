@@ -20,7 +20,8 @@ constexpr const char* kExplanationFile = "explain";
 constexpr size_t kMaxExplained = size_t{4} << 20;
 constexpr std::string_view kSource = "source", kItem = "item";
 
-/// Appends one line; a control character in foreign text would be another line or member.
+/// Appends one line. Escapes control characters: in foreign text they would start another line or
+/// member.
 void append_line(std::string& out, std::string_view kind,
                  std::initializer_list<std::string_view> members) {
   out += kind;
@@ -35,7 +36,7 @@ std::string_view word_of(bool value) {
   return value ? "yes" : "no";
 }
 
-/// Why a mount is there that no item tells about.
+/// The reason for a mount without an item of its own.
 std::string why_mounted(const std::string& destination, const std::string& why) {
   if (destination == "/etc/ld.so.cache" || destination.starts_with("/etc/ld-musl-")) {
     return "with it the loader finds the driver's libraries";
@@ -45,12 +46,13 @@ std::string why_mounted(const std::string& destination, const std::string& why) 
   return why;
 }
 
-/// Adds what `edits` bring and no item tells yet, with `why` where its place says nothing better.
+/// Adds the parts of `edits` without an item, for the reason `why` unless their path gives a better
+/// one.
 void add_edits(const oci::ContainerEdits& edits, const std::string& why, Explanation& explanation) {
   std::unordered_set<std::string_view> known;
   known.reserve(explanation.items.size());
   for (const gpu::Reason& item : explanation.items) known.insert(item.object);
-  std::vector<gpu::Reason> added;  // apart from those that are looked at
+  std::vector<gpu::Reason> added;  // kept apart, since `known` refers to the items
   auto add = [&](const char* kind, const std::string& object, std::string reason,
                  const std::string& from) {
     if (known.contains(object)) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a container has the GPUs, files, nodes and variables that it has.
+// Reasons for a container's GPUs, files, nodes and variables.
 #pragma once
 
 #include <string>
@@ -20,35 +20,36 @@
 
 namespace berth::engine {
 
-/// What is kept of a start. Empty where nothing asked for GPUs.
+/// The record of a start. Empty if GPUs were not requested.
 struct Explanation {
-  std::vector<gpu::Verdict> sources;  ///< which sources asked, and whether that counted
-  std::vector<gpu::Reason> items;     ///< what came of it, and what did not
+  std::vector<gpu::Verdict> sources;  ///< the sources of requests, and whether each counted
+  std::vector<gpu::Reason> items;     ///< what was granted, and what was not
   bool empty() const { return sources.empty() && items.empty(); }
   bool granted() const;       ///< any GPU or device
-  bool asks_nothing() const;  ///< nobody asked for one
+  bool asks_nothing() const;  ///< no source requested one
 };
 
-/// Why the container of `spec` has what it has. Pure.
+/// Explains the contents of the container of `spec`. Pure.
 Explanation explain(Provenance provenance, const oci::Spec& spec);
 
-/// An explanation with the container that it is about.
+/// An explanation with its container.
 struct Explained {
-  std::string id;  ///< empty: nothing was started
+  std::string id;  ///< empty: not started
   std::string name;
-  std::string image;  ///< as it was asked for
+  std::string image;  ///< as requested
   Explanation explanation;
-  std::optional<int> status = {};                 ///< of one that has ended
-  std::optional<known_error::Found> reason = {};  ///< why it has failed, where that is known
+  std::optional<int> status = {};                 ///< if it has ended
+  std::optional<known_error::Found> reason = {};  ///< why it failed, if known
 };
 
-/// One line for each source and item, members between tabs: a start writes it, so it is no JSON.
+/// One line for each source and item, with tabs between members. Not JSON, since every start writes
+/// it.
 std::string write_explanation(const Explanation& explanation);
 /// Errors: corrupt (with the number of the line).
 Result<Explanation> parse_explanation(std::string_view text);
 
-/// Keeps it beside the container's bundle, where it goes with the container; nothing is written for
-/// one that says nothing.
+/// Saves it beside the container's bundle, where it is removed with the container. Writes nothing
+/// if it is empty.
 Result<void> keep(const Explanation& explanation, const sys::Fd& files);
 
 /// Errors: not_found ("no such container: X"), corrupt.

@@ -35,7 +35,7 @@ std::string_view meaning_of(DriverMode mode) {
   return {};
 }
 
-// Directories that the loader looks into before its cache.
+// Directories that the loader searches before its cache.
 std::vector<std::string> library_path_of(const oci::Spec& spec) {
   constexpr std::string_view kVariable = "LD_LIBRARY_PATH=";
   std::vector<std::string> out;
@@ -81,8 +81,8 @@ class Loader {
     return {"loads", std::string(kLibcuda), true, std::move(why), std::move(host_path)};
   }
 
-  /// Where our entry of the loader's cache leads. CDI devices are given after the grant, and what
-  /// comes later wins.
+  /// The path in Berth's own entry of the loader's cache. CDI devices are applied after the grant,
+  /// and later entries win.
   std::string entry_of_ours() const {
     for (const oci::LoaderLine& line : evidence_.cdi.loader_entries) {
       if (line.soname == kLibcuda) return line.path;
@@ -137,7 +137,7 @@ class Loader {
     return loads(why + ", the driver's" + in_brackets(evidence_.grant.driver_version), host);
   }
 
-  // For CDI devices nobody looks into the image.
+  // For CDI devices Berth does not search the image.
   std::string searched_before() const {
     std::vector<std::string> others;
     for (const std::string& one : library_path_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What explain() says of the driver as a whole: how its files come in, and which libcuda counts.
+// Explains the driver: how its files enter the container, and which libcuda is loaded.
 #pragma once
 
 #include <optional>
@@ -10,13 +10,13 @@
 
 namespace berth::engine {
 
-/// How NVIDIA's files come into the container ("driver-mode"); nothing for GPUs of other vendors,
-/// whose libraries lie in the images, and where no GPU was granted. Pure.
+/// How NVIDIA's files enter the container ("driver-mode"). Nothing for GPUs of other vendors, which
+/// have their libraries in images, and without granted GPUs. Pure.
 std::optional<gpu::Reason> driver_mode(const Provenance& provenance);
 
-/// The file that a program of the container gets for libcuda.so.1 ("loads"): its path in the
-/// container, how the loader comes to it, and whose it is; what lies on the host as `host_path`.
-/// Nothing where neither a GPU of NVIDIA nor a CDI device with a libcuda was given. Pure.
+/// The file that a program in the container loads as libcuda.so.1 ("loads"): its path in the
+/// container, how the loader finds it, and its origin; its file on the host as `host_path`. Nothing
+/// unless an NVIDIA GPU or a CDI device with a libcuda was granted. Pure.
 /// Source: ld.so(8); docs/decisions/0029.
 std::optional<gpu::Reason> loaded_libcuda(const Provenance& provenance, const oci::Spec& spec);
 

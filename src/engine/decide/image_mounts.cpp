@@ -14,7 +14,7 @@ Result<image::Image> get_image(const image::Store& store, const ImageMount& moun
   return store.get_image(mount.id.empty() ? mount.source : mount.id);
 }
 
-/// Highest first.
+/// The layers of an image mount, highest first.
 Result<std::vector<std::string>> layers_of(const image::Store& store, const ImageMount& mount) {
   if (mount.is_file) return std::vector<std::string>{mount.source};
   image::Image image = TRY(get_image(store, mount));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images as data: --mount type=image.
+// Image mounts: --mount type=image.
 #pragma once
 
 #include <optional>
@@ -15,13 +15,13 @@
 
 namespace berth::engine {
 
-/// The image of the store that each of `mounts` means; none for a file.
+/// The store's image for each of `mounts`; none for a file.
 /// Errors: not_found.
 Result<std::vector<std::optional<image::Image>>> find_images(const image::Store& store,
                                                              const std::vector<ImageMount>& mounts);
 
-/// What berth-runtime is told of them.
-/// Errors: not_found (an image), usage (its place in `view` is no directory).
+/// The image mounts for berth-runtime.
+/// Errors: not_found (an image), usage (the destination in `view` is not a directory).
 Result<std::vector<oci::Mount>> make_image_mounts(const Context& context, const RunRequest& request,
                                                   const LayerView& view);
 

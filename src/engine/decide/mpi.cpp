@@ -34,8 +34,8 @@ constexpr const char* kMpiItem = "mpi";
 constexpr const char* kLibraryItem = "mpi-library";
 constexpr const char* kVariableItem = "mpi-variable";
 
-/// Those of an MPI's own installation, which is another one now: by them the host's libraries would
-/// look for the image's plugins.
+/// Variables that name an MPI's own installation. With the host's MPI in its place, they would lead
+/// the host's libraries to the image's plugins.
 constexpr std::array kOfInstallation = {"OPAL_PREFIX",
                                         "OPAL_LIBDIR",
                                         "OPAL_PKGLIBDIR",
@@ -48,7 +48,7 @@ constexpr std::array kOfInstallation = {"OPAL_PREFIX",
                                         "FI_PROVIDER_PATH",
                                         "UCX_MODULE_DIR"};
 
-/// The machine's own files for those who look for libraries in a tree.
+/// The machine's own files, as a tree to search for libraries.
 class HostTree : public scan::Tree {
  public:
   static Result<HostTree> open() { return HostTree(TRY(gpu::DriverRoot::open("/"))); }
@@ -64,7 +64,7 @@ class HostTree : public scan::Tree {
     auto found = root_.find(path);
     if (!found) return std::vector<std::string>();
     auto names = root_.list(*found);
-    return names.ok() ? std::move(names) : std::vector<std::string>();  // one that is not ours
+    return names.ok() ? std::move(names) : std::vector<std::string>();  // no permission to list it
   }
   Result<std::string> read(const File& file, uint64_t offset, size_t length) const override {
     if (open_path_ != file.path) {
@@ -80,11 +80,11 @@ class HostTree : public scan::Tree {
   explicit HostTree(gpu::DriverRoot root) : root_(std::move(root)) {}
 
   gpu::DriverRoot root_;
-  mutable sys::Fd open_;  ///< that was read last
+  mutable sys::Fd open_;  ///< the last file that was read
   mutable std::string open_path_;
 };
 
-/// Of a variable, such as "PATH="; empty where it is not set.
+/// The value of a variable, given as "PATH="; empty if not set.
 std::string variable_of(const oci::Process& process, std::string_view name) {
   for (const std::string& entry : process.env) {
     if (entry.starts_with(name)) return entry.substr(name.size());
@@ -94,8 +94,8 @@ std::string variable_of(const oci::Process& process, std::string_view name) {
 
 // ---- nodes --------------------------------------------------------------------------------------
 
-/// InfiniBand's verbs, not its management; shared memory between processes and with GPUs; fabrics
-/// with nodes of their own.
+/// InfiniBand's verbs, without its management; shared memory between processes and with GPUs;
+/// fabrics with their own nodes.
 bool is_of_fabric(std::string_view name) {
   return name == "xpmem" || name == "gdrdrv" || name == "knem" || name.starts_with("cxi") ||
          name.starts_with("hfi1_");
@@ -104,7 +104,7 @@ bool is_of_verbs(std::string_view name) {
   return name.starts_with("uverbs") || name == "rdma_cm";
 }
 
-/// None where there is no such directory, or it is not ours to read.
+/// Empty if there is no such directory, or no permission to read it.
 Result<std::vector<std::string>> names_below(const std::string& directory) {
   auto opened = sys::open_if_exists(sys::cwd(), directory, O_RDONLY | O_DIRECTORY);
   if (!opened.ok() || !*opened) return std::vector<std::string>();
@@ -127,7 +127,7 @@ Result<std::vector<HostDevice>> fabric_nodes() {
   return nodes;
 }
 
-/// Why this process could not open a node; empty: it can.
+/// Why this process cannot open a node; empty if it can.
 std::string closed(const Context& context, const std::string& path) {
   if (sys::is_denied_by_cgroup(path)) return "the device cgroup of this job denies it";
   bool open =
@@ -152,7 +152,7 @@ Result<void> add_nodes(const Context& context, oci::Spec& spec, Provenance& prov
 
 // ---- libraries ----------------------------------------------------------------------------------
 
-/// Lays out on this machine what was decided.
+/// Prepares the decided files and mounts on this machine.
 class Placer {
  public:
   Placer(const Context& context, const mpi::Decision& decision)
@@ -189,8 +189,8 @@ class Placer {
   oci::ContainerEdits edits_;
 };
 
-/// An empty file for each library to be bound over, and a link for each other name of it: as the
-/// driver's directory is made (docs/decisions/0006).
+/// Creates an empty file as bind target for each library, and a link for each of its other names:
+/// the same layout as the driver's directory (docs/decisions/0006).
 Result<void> Placer::place_skeleton() {
   std::string content = "skeleton\n";
   for (const mpi::Brought& one : decision_.libraries) content += join(one.names, "\t") + "\n";
@@ -220,13 +220,13 @@ void Placer::place_libraries() {
     for (const std::string& name : one.names) {
       edits_.loader_entries.push_back({name, directory + name, flags});
     }
-    // Programs with a path of their own, and LD_LIBRARY_PATH, come to these before the cache.
+    // Programs with an RPATH, and LD_LIBRARY_PATH, find these before the cache.
     for (const std::string& over : one.over) bind(one.host_path, over);
   }
 }
 
-/// Places of mounts that the image may lack, as a layer below all others: making them in the
-/// container's own would copy up the directories above.
+/// Mount points that the image may lack, as a layer below all others: creating them in the
+/// container's own layer would copy up the directories above.
 Result<std::string> Placer::mountpoints() {
   std::vector<std::string> directories = {std::string(kMpiDirectory)};
   directories.insert(directories.end(), decision_.directories.begin(), decision_.directories.end());
@@ -242,8 +242,8 @@ Result<std::string> Placer::mountpoints() {
   return state_path_ + "/" + name;
 }
 
-/// What a mount hides is not the image's any more, and is not ours to replace: /dev/shm of the host
-/// as little as a volume.
+/// Drops what lies below a mount, since it is not the image's: neither the host's /dev/shm nor a
+/// volume may be replaced.
 void leave_out_hidden(const oci::Spec& spec, mpi::Decision& decision) {
   std::vector<std::string> places = {"/dev", "/proc", "/sys"};
   for (const oci::Mount& one : spec.mounts) {
@@ -285,10 +285,10 @@ void keep_notes(const mpi::Decision& decision, Provenance& provenance) {
   }
 }
 
-/// The file of the command, as execvp(3) finds it; empty: none is found, or it is relative.
+/// The file of the command, as execvp(3) finds it; empty: not found, or relative.
 Result<std::string> program_of(const scan::Tree& tree, const RunRequest& request,
                                const oci::Process& process) {
-  size_t first = request.init ? 2 : 0;  // behind the small one, and "--"
+  size_t first = request.init ? 2 : 0;  // after the init program and "--"
   std::string name = request.mpi->program;
   if (name.empty() && first < process.args.size()) name = process.args[first];
   if (name.starts_with('/')) return name;
@@ -324,7 +324,7 @@ Result<mpi::Decision> decide(const ImageLook& look, const oci::Spec& spec,
 
 // ---- the launcher -------------------------------------------------------------------------------
 
-/// The MPI that the program of a rank is linked with; nothing where it is not known what runs.
+/// The MPI that a rank's program is linked with; nothing if the program is unknown.
 Result<std::optional<mpi::Used>> mpi_of_program(const ImageLook& look, const oci::Spec& spec) {
   std::optional<mpi::Used> none;
   LayerTree tree(look.view);
@@ -340,7 +340,7 @@ Result<std::optional<mpi::Used>> mpi_of_program(const ImageLook& look, const oci
   return std::optional(std::move(used));
 }
 
-/// Why the launcher's PMIx would not accept a rank; empty: it would. The PMIx server compares the
+/// Why the launcher's PMIx would reject a rank; empty if it would not. The PMIx server compares the
 /// user id that the kernel reports for a rank with the one that the rank sends. If they differ, the
 /// rank waits for ever. Source: OpenPMIx, src/mca/psec/native; issue 3685.
 std::string unknown_to_pmix(const Context& context, const oci::Spec& spec) {
@@ -352,12 +352,12 @@ std::string unknown_to_pmix(const Context& context, const oci::Spec& spec) {
          std::to_string(outside) + " outside";
 }
 
-/// Why ranks of this launch would not find each other; nothing: nothing speaks against it.
+/// Why the ranks of this launch would not find each other; nothing if no reason is known.
 std::optional<Error> obstacle(const Context& context, const oci::Spec& spec, const mpi::Used& used,
                               bool of_step) {
   auto launch = launch_of(context.environment);
   if (!launch) return std::nullopt;
-  // Slurm sets the variables of PMI for tasks alone, not for the process that makes the container.
+  // Slurm sets PMI's variables only for tasks, not for the process that creates the container.
   launch->offers.pmi = launch->offers.pmi || of_step;
   if (auto objection = mpi::objection(*launch, used)) {
     return make_error(Kind::unsupported, "--mpi: " + objection.why,
@@ -373,8 +373,8 @@ std::optional<Error> obstacle(const Context& context, const oci::Spec& spec, con
                     "without --container-remap-root, --user or --userns");
 }
 
-/// Refuses ranks that would not find each other, before the first of them computes. Where the
-/// program may never use the MPI of its libraries, rank 0 says it.
+/// Refuses ranks that would not find each other, before the first one computes. If the program
+/// itself may not use MPI, although a library of it does, rank 0 only warns.
 Result<void> check_launch(const Context& context, const oci::Spec& spec,
                           const std::optional<mpi::Used>& used, const MpiRequest& request) {
   if (!used) return {};
@@ -389,8 +389,8 @@ Result<void> check_launch(const Context& context, const oci::Spec& spec,
   return {};
 }
 
-/// --mpi auto says why the image's MPI stays, once for all ranks; an image without one needs no
-/// word.
+/// With --mpi auto, logs why the image's MPI stays, once for all ranks; nothing for an image
+/// without MPI.
 void log_decision(const Context& context, const mpi::Decision& decision) {
   if (!speaks_for_ranks(context.environment)) return;
   for (const std::string& warning : decision.warnings) {

@@ -10,12 +10,12 @@
 
 namespace berth::engine {
 
-/// Where the host's libraries of MPI lie in a container.
+/// The path of the host's MPI libraries in a container.
 inline constexpr const char* kMpiDirectory = "/usr/local/berth/mpi";
 
-/// Gives `spec` what --mpi of `look.request` asks for, and `provenance` the reasons: nodes of the
-/// fabric; and where the host's MPI takes the place of the image's, its libraries and plugins as
-/// mounts, and entries of the loader's cache. Nothing without --mpi.
+/// Applies --mpi of `look.request` to `spec`, and adds the reasons to `provenance`: nodes of the
+/// fabric, and, if the host's MPI replaces the image's, its libraries and plugins as mounts, and
+/// entries for the loader's cache. Does nothing without --mpi.
 /// Errors: unsupported (mode host: why the image's cannot be replaced), io.
 Result<void> add_mpi(const Context& context, const ImageLook& look, oci::Spec& spec,
                      Provenance& provenance);

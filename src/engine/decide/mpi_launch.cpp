@@ -24,11 +24,11 @@ std::optional<uint64_t> number_of(const Environment& environment, const char* na
   return text ? parse_u64(*text) : std::nullopt;
 }
 
-/// The launcher's own, and those by which MPIs and fabrics are tuned.
+/// Variables of launchers, and settings of MPIs and fabrics.
 constexpr std::array<std::string_view, 18> kPassed = {
     "PMI_", "PMIX_",  "OMPI_", "PRTE_",  "ORTE_", "MPI_LOCAL", "MPIR_CVAR_", "MPICH_", "MPIEXEC_",
     "MV2_", "I_MPI_", "PALS_", "SLURM_", "FLUX_", "UCX_",      "FI_",        "PSM2_",  "HFI_"};
-/// Paths of the host's installations, and descriptors that are not passed on.
+/// Paths in the host's installations, and descriptors that are not passed on.
 constexpr std::array<std::string_view, 8> kKeptBack = {"I_MPI_ROOT",
                                                        "FI_PROVIDER_PATH",
                                                        "UCX_MODULE_DIR",
@@ -44,8 +44,8 @@ bool is_passed(std::string_view name) {
   return named && std::find(kKeptBack.begin(), kKeptBack.end(), name) == kKeptBack.end();
 }
 
-/// Of Open MPI's session, PMIx's rendezvous and its stores in shared files, Slurm's plugin. The
-/// widest first: what lies below one is there with it.
+/// Paths of Open MPI's session, PMIx's rendezvous and shared-file stores, and Slurm's plugin. Outer
+/// directories come first: a path below one of them needs no volume.
 constexpr std::array kMeetingPlaces = {"OMPI_MCA_orte_top_session_dir",
                                        "OMPI_MCA_orte_jobfam_session_dir",
                                        "OMPI_FILE_LOCATION",
@@ -54,14 +54,14 @@ constexpr std::array kMeetingPlaces = {"OMPI_MCA_orte_top_session_dir",
                                        "PMIX_DSTORE_21_BASE_PATH",
                                        "PMIX_DSTORE_ESH_BASE_PATH"};
 
-/// "/", "/tmp", "/var/tmp": nobody's own, so nothing that belongs to one job.
+/// "/", "/tmp", "/var/tmp": shared by all users, so not a directory of one job.
 bool is_everybodys(std::string_view path) {
   auto slashes = std::count(path.begin(), path.end(), '/');
   return slashes < 2 || path == "/var/tmp" || path == "/dev/shm" || path == "/run/user";
 }
 
-/// Slurm's PMIx plugin tells ranks of a directory for their sessions, but not by a variable.
-/// Source: Slurm, src/plugins/mpi/pmix/pmixp_info.c; older ones leave the user out.
+/// The session directory of Slurm's PMIx plugin, which reports it to ranks, but not in a variable.
+/// Source: Slurm, src/plugins/mpi/pmix/pmixp_info.c; older versions leave out the user.
 std::vector<std::string> places_of_slurm(const Environment& environment) {
   auto job = environment.get_filled("SLURM_JOB_ID"), step = environment.get_filled("SLURM_STEP_ID");
   if (!job || !step) return {};
@@ -89,9 +89,9 @@ bool is_socket(int number) {
   return info.ok() && S_ISSOCK(info->st_mode);
 }
 
-/// MPICH's ranks hear of each other through a socket that their launcher has made for each. Nothing
-/// else that this process has open goes into a container: all of ours closes on exec, and what is
-/// no socket is not the launcher's.
+/// MPICH's ranks find each other through a socket that the launcher has made for each. Passes no
+/// other open file of this process into a container: all of ours close on exec, and a descriptor
+/// that is not a socket is not the launcher's.
 void pass_descriptor(const Context& context, std::vector<std::string>& variables, RunCall& call) {
   auto text = context.environment.get_filled(kDescriptor);
   if (!text) return;
@@ -107,10 +107,10 @@ void pass_descriptor(const Context& context, std::vector<std::string>& variables
   variables.push_back(std::string(kDescriptor) + "=" + std::to_string(kPmiDescriptor));
 }
 
-/// Ranks in user namespaces of their own cannot read each other's memory, nor follow each other's
-/// descriptors by /proc (docs/mpi.md): Open MPI would try, and say so for each pair, and UCX end.
-/// UCX then takes TCP for large messages: MPICH 4.0 with UCX 1.13 does not always come to its end
-/// where that writes into the other rank's memory, in no container either.
+/// Ranks in separate user namespaces cannot read each other's memory, nor open each other's
+/// descriptors through /proc (docs/mpi.md): Open MPI would try and report it for each pair, and UCX
+/// would abort. UCX then uses TCP for large messages, without its put operation: with that, MPICH
+/// 4.0 with UCX 1.13 sometimes hangs, outside of containers too.
 void turn_off_cma(const Environment& environment, std::vector<std::string>& variables) {
   constexpr std::array<std::pair<const char*, const char*>, 5> kOff = {
       {{"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},
@@ -123,9 +123,9 @@ void turn_off_cma(const Environment& environment, std::vector<std::string>& vari
   }
 }
 
-/// Open MPI 4 takes a rank for a program that nobody has launched unless it is told of a daemon,
-/// which it then never asks: all goes by PMIx. The mpirun of 5 has no such daemon and does not
-/// tell. Source: Open MPI 4.1, orte/mca/schizo/orte, check_launch_environment().
+/// Open MPI 4 treats a rank without a daemon's address as not launched, although it never contacts
+/// the daemon: all communication uses PMIx. The mpirun of 5 has no such daemon and does not set the
+/// variable. Source: Open MPI 4.1, orte/mca/schizo/orte, check_launch_environment().
 void name_a_daemon(const Environment& environment, std::vector<std::string>& variables) {
   const std::string name = "OMPI_MCA_orte_local_daemon_uri";
   if (!environment.get("PRTE_LAUNCHED") || environment.get(name)) return;
@@ -178,20 +178,19 @@ std::optional<mpi::Launch> launch_of(const Environment& environment) {
   constexpr std::array kOfPmix = {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR"};
   launch.offers.pmi = says_one_of(kOfPmi);
   launch.offers.pmix = says_one_of(kOfPmix);
-  // Its PMI is for Open MPI too, by a plugin of its own.
+  // Flux's PMI also serves Open MPI, through a plugin.
   if (environment.get_filled("FLUX_JOB_ID")) return std::nullopt;
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     launch.ranks = std::max(launch.ranks, number_of(environment, name).value_or(0));
   }
-  // Of a batch script this is no step's number, and what it runs is one process.
+  // In a batch script this is not a step's number, and the script runs one process.
   constexpr uint64_t kLastStep = 0xfffffff0;
   auto step = number_of(environment, "SLURM_STEP_ID");
   auto tasks = number_of(environment, "SLURM_STEP_NUM_TASKS").value_or(0);
   launch.slurm = step && *step < kLastStep && (launch.ranks == 0 || launch.ranks == tasks);
   if (launch.slurm) launch.ranks = tasks;
   if (launch.ranks < 2) return std::nullopt;
-  // The rank with this number has at most as many before it, on its node or elsewhere; where all
-  // are on this node it has exactly as many.
+  // A rank's number on its node is at most its rank; they are equal if all ranks are on this node.
   auto rank = number_of(environment, "OMPI_COMM_WORLD_RANK");
   auto on_node = number_of(environment, "OMPI_COMM_WORLD_LOCAL_RANK");
   bool one_node = number_of(environment, "OMPI_COMM_WORLD_LOCAL_SIZE") == launch.ranks;
@@ -257,10 +256,10 @@ std::vector<std::string> meeting_paths(const Environment& environment) {
 
 void add_meeting_places(const Environment& environment, RunRequest& request) {
   for (std::string& path : meeting_paths(environment)) {
-    // What is not here is in a directory that the launcher makes later, or on another node.
+    // A missing path is created later by the launcher, or belongs to another node.
     auto there = sys::stat_entry(sys::cwd(), path);
     if (!there.ok() || !*there || !S_ISDIR((*there)->st_mode)) continue;
-    // In /tmp anybody could have put it there.
+    // In /tmp another user could have made it.
     bool guessed = path.find("/spmix_appdir_") != path.npos;
     if (guessed && (*there)->st_uid != sys::effective_uid()) continue;
     bool known =
@@ -283,7 +282,7 @@ void share_with_node(const Context& context, const NetworkFlags& network, RunReq
     if (mode->kind == ModeKind::usual) mode->kind = ModeKind::host;
   }
   if (request.uts.kind == ModeKind::usual && !named) request.uts.kind = ModeKind::host;
-  // A launcher's PMIx asks a rank for its user, and wants to hear its own.
+  // A launcher's PMIx compares the rank's user with its own.
   bool own_id =
       context.identity != Identity::root && request.userns.kind == ModeKind::usual && !request.user;
   if (!own_id) return;
@@ -310,7 +309,7 @@ Result<void> join_launcher(const Context& context, const MpiFlags& flags,
   pass_descriptor(context, variables, call);
   name_a_daemon(context.environment, variables);
   if (context.identity != Identity::root) turn_off_cma(context.environment, variables);
-  // Before what the user has typed.
+  // Before the user's own entries, which win.
   request.environment.insert(request.environment.begin(),
                              std::make_move_iterator(variables.begin()),
                              std::make_move_iterator(variables.end()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container as one rank of an MPI program: what its launcher and its neighbours expect of it.
-// Pure but for add_meeting_places() and join_launcher().
+// A container as one rank of an MPI program: what its launcher and the other ranks expect. Pure
+// except for add_meeting_places() and join_launcher().
 #pragma once
 
 #include <cstdint>
@@ -17,49 +17,49 @@
 
 namespace berth::engine {
 
-/// The launcher that started this process as one of several, as the variables of Open MPI's mpirun,
-/// of Hydra and its kin (PMI) and of PMIx say it.
+/// The launcher that started this process as one of several, from the variables of Open MPI's
+/// mpirun, of Hydra and similar launchers (PMI), and of PMIx.
 struct Launcher {
   std::string name;  ///< "Open MPI", "PMI", "PMIx"
   uint64_t rank = 0;
-  uint64_t size = 0;  ///< 0: it does not say
+  uint64_t size = 0;  ///< 0: unknown
 };
 std::optional<Launcher> launcher_of(const Environment& environment);
 
-/// What they say of how ranks find each other. Nothing where this process is not one of several.
+/// How ranks find each other, from the launcher's variables. Nothing if this process is not one of
+/// several.
 std::optional<mpi::Launch> launch_of(const Environment& environment);
 
-/// False for all ranks but the first: what is true of all is said once.
+/// False for all ranks but the first, so that a message for all ranks is printed once.
 bool speaks_for_ranks(const Environment& environment);
 
-/// --mpi and --mpi-compatibility; empty: not said.
+/// --mpi and --mpi-compatibility; empty: not set.
 struct MpiFlags {
   std::string mode;
   std::string compatibility;
 };
 
-/// What `flags` and BERTH_MPI say; nothing without either, and for "none".
+/// The request of `flags` and BERTH_MPI; nothing without either, and for "none".
 /// Errors: usage.
 Result<std::optional<MpiRequest>> read_mpi(const MpiFlags& flags, const Environment& environment);
 
-/// The caller's variables that a rank needs: those of the launcher, and settings of MPIs and
-/// fabrics that are no paths of an installation. "NAME=value".
+/// The caller's variables that a rank needs, "NAME=value": the launcher's, and settings of MPIs and
+/// fabrics except paths of an installation.
 std::vector<std::string> rank_variables(const Environment& environment);
 
-/// Paths where ranks of this node, and their launcher, leave files for each other: as the variables
-/// name them, and those of Slurm's PMIx plugin, but for directories that are everybody's, such as
-/// /tmp.
+/// Paths where ranks of this node, and their launcher, share files: from the variables, and those
+/// of Slurm's PMIx plugin, except directories of all users, such as /tmp.
 std::vector<std::string> meeting_paths(const Environment& environment);
 
-/// Volumes at the same paths for those of them that are directories of this node and that no volume
-/// of `request` shows.
+/// Adds volumes at the same paths for those that are directories on this node and that no volume of
+/// `request` contains.
 void add_meeting_places(const Environment& environment, RunRequest& request);
 
-/// Gives `request` the namespaces of the node in which no flag says anything else: network, pid,
-/// ipc and uts, and for an ordinary user his own id.
+/// Shares the node's namespaces with `request` unless flags choose otherwise: network, pid, ipc and
+/// uts, and for an ordinary user their own id.
 void share_with_node(const Context& context, const NetworkFlags& network, RunRequest& request);
 
-/// All of the above for a container that `request` describes so far.
+/// Does all of the above for the container of `request`.
 /// Errors: usage.
 Result<void> join_launcher(const Context& context, const MpiFlags& flags,
                            const NetworkFlags& network, RunRequest& request, RunCall& call);

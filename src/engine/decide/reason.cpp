@@ -22,9 +22,9 @@
 namespace berth::engine {
 namespace {
 
-/// More than the first processor of a machine takes.
+/// More than the entry of a machine's first processor.
 constexpr size_t kCpuInfo = size_t{16} << 10;
-/// Lines of a log of usual length that fill known_error::kMaxLog.
+/// Enough lines of usual length to fill known_error::kMaxLog.
 constexpr uint64_t kLines = 1000;
 
 known_error::Circumstances this_machine() {
@@ -49,7 +49,7 @@ std::optional<known_error::Found> reason_of(const known_error::End& end, std::st
 
 namespace {
 
-/// "execute '/bin/sh'", as sys::execute() names what it could not.
+/// The program in "execute '/bin/sh'", an error of sys::execute().
 std::string_view program_of(const Error& error) {
   constexpr std::string_view kBegin = "execute '";
   std::string_view what = error.what;
@@ -57,18 +57,18 @@ std::string_view program_of(const Error& error) {
   return named ? what.substr(kBegin.size(), what.size() - kBegin.size() - 1) : std::string_view();
 }
 
-/// The interpreter on the first line of a script; "" where there is none.
+/// The interpreter on the first line of a script; "" if there is none.
 std::string interpreter_of(std::string_view first_bytes) {
   if (!first_bytes.starts_with("#!")) return {};
   std::string_view line = first_bytes.substr(2, first_bytes.find('\n') - 2);
-  // Blanks and tabs alone, as the kernel: a script of Windows names "/bin/sh\\r".
+  // Ends only at blanks and tabs, as in the kernel: a Windows script names "/bin/sh\\r".
   line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
   return std::string(line.substr(0, line.find_first_of(" \t")));
 }
 
-/// Bytes of the program that was to be executed.
+/// Reads bytes of the program that failed to execute.
 using ReadProgram = std::function<Result<std::string>(uint64_t offset, size_t length)>;
-/// Whether it is sure that nothing is at an absolute path.
+/// Whether an absolute path certainly does not exist.
 using IsAbsent = std::function<bool(const std::string& path)>;
 
 std::optional<known_error::Found> missing_interpreter(std::string_view program,
@@ -89,7 +89,7 @@ std::optional<known_error::Found> missing_interpreter(std::string_view program,
   return known_error::no_interpreter(known_error::Interpreter::loader, program, elf->interpreter);
 }
 
-/// The one that hides what the image has at `path`; null: none does.
+/// The volume that hides the image's `path`; null if none does.
 const Volume* volume_over(const std::vector<Volume>& volumes, std::string_view path) {
   const Volume* found = nullptr;
   for (const Volume& one : volumes) {
@@ -101,12 +101,12 @@ const Volume* volume_over(const std::vector<Volume>& volumes, std::string_view p
   return found;
 }
 
-/// `path` of what `volume` shows of the host; nothing where that is not known.
+/// Opens `path` in the host directory or file of `volume`; nothing if unknown.
 std::optional<sys::Fd> open_in_volume(const Volume& volume, std::string_view path) {
   if (volume.source.empty()) return std::nullopt;
   std::filesystem::path source(volume.source);
   std::string rest(path.substr(volume.destination.size()));
-  if (rest.empty()) {  // it shows one file
+  if (rest.empty()) {  // a volume of a single file
     rest = source.filename();
     source = source.parent_path();
   }
@@ -135,7 +135,7 @@ std::optional<known_error::Found> missing_in_image(const std::string& program,
     };
   }
   return missing_interpreter(program, read, [&](const std::string& path) {
-    if (volume_over(volumes, path) != nullptr) return false;  // it may be there
+    if (volume_over(volumes, path) != nullptr) return false;  // it may exist there
     auto type = view->look_up(path);
     return type.ok() && *type == LayerView::Type::absent;
   });
@@ -192,7 +192,7 @@ std::optional<known_error::Found> reason_of_container(const Context& context, co
   known_error::Tail printed;
   LogOptions options;
   options.tail = kLines;
-  // One that has no log may still have a reason.
+  // A container without a log may still have a reason.
   ignore(container_logs(context, id, options,
                         [&](const LogPiece& piece) { printed.add(piece.text); }));
   return reason_of(end, printed.text());

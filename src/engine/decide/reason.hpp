@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a container has ended as it did.
+// Why a container ended.
 #pragma once
 
 #include <optional>
@@ -15,25 +15,25 @@
 
 namespace berth::engine {
 
-/// The reason for an end of which `printed` is known, the last that the container has written;
-/// nothing where nothing is sure. Reads what this machine is only where something is to be said.
+/// The reason for an end with `printed` as the container's last output; nothing unless certain.
+/// Probes this machine only if there is a reason to report.
 std::optional<known_error::Found> reason_of(const known_error::End& end, std::string_view printed);
 
-/// The reason for a command that could not be started, where the image, the volumes of the
-/// container and the machine are it.
+/// The reason for a command that failed to start, if the image, the container's volumes or the
+/// machine caused it.
 std::optional<known_error::Found> reason_of_command(const Error& error, const image::Image& image,
                                                     const std::vector<Volume>& volumes);
 
-/// The same for a command of exec, where the interpreter that it names is not below `root`, that of
-/// a running container.
+/// The same for a command of exec, if its interpreter is missing below `root`, the root of a
+/// running container.
 std::optional<known_error::Found> reason_in_root(const Error& error, const sys::Fd& root);
 
-/// A SIGILL of an image's own command, told with what its files are known to need of a processor;
-/// any other reason as it is.
+/// Adds the processor needs of the image's files to the reason for a SIGILL of the image's own
+/// command; returns other reasons unchanged.
 known_error::Found with_needs(const Context& context, const image::Image& image,
                               known_error::Found reason);
 
-/// The reason for the end of a container that stays, by its log.
+/// The reason for the end of a container that is not removed, from its log.
 std::optional<known_error::Found> reason_of_container(const Context& context, const std::string& id,
                                                       const record::Exit& exit);
 

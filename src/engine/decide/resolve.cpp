@@ -25,7 +25,7 @@ Result<std::string> id_of(const Context& context, const std::string& name) {
   return std::move(TRY(get_container(context, name)).id);
 }
 
-/// What only this caller and this moment know: defaults, the launcher's variables, other
+/// Looks up what depends on this caller and moment: defaults, the launcher's variables, other
 /// containers.
 Result<void> look_up_names(const Context& context, Asked& asked) {
   RunRequest& request = asked.request;
@@ -48,7 +48,7 @@ Result<void> look_up_names(const Context& context, Asked& asked) {
   return {};
 }
 
-/// Those of `fallback` that neither the image nor the request names.
+/// The entries of `fallback` that neither the image nor the request sets.
 std::vector<std::string> missing_variables(const std::vector<std::string>& fallback,
                                            const image::Image& image, const RunRequest& request) {
   std::vector<std::string_view> named;
@@ -62,13 +62,13 @@ std::vector<std::string> missing_variables(const std::vector<std::string>& fallb
   return missing;
 }
 
-/// What can be said of the request once its image is known. The rules of the site come last: they
-/// judge by all the rest.
+/// Completes the request with its image. The site's rules come last, since they judge everything
+/// else.
 Result<RunRequest> with_image(const Context& context, Asked asked, const image::Image& image) {
   RunRequest request = std::move(asked.request);
   auto defined =
       TRY(expand_variables(context.environment, image.config.config.env, asked.variables));
-  // Flags count more.
+  // Flags come later, and win.
   request.environment.insert(request.environment.begin(), defined.begin(), defined.end());
   auto missing = missing_variables(asked.fallback_environment, image, request);
   request.environment.insert(request.environment.end(), missing.begin(), missing.end());

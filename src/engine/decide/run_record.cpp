@@ -31,7 +31,7 @@ Error no_record(const ContainerSummary& container, const std::string& why, std::
                     std::move(hint));
 }
 
-/// When this machine was booted, in seconds since 1970.  Source: proc(5), /proc/stat.
+/// The boot time of this machine, in seconds since 1970.  Source: proc(5), /proc/stat.
 std::optional<int64_t> boot_time() {
   auto text = sys::read_file(sys::cwd(), "/proc/stat", kMaxStat);
   if (!text.ok()) return std::nullopt;
@@ -41,7 +41,7 @@ std::optional<int64_t> boot_time() {
   return std::nullopt;
 }
 
-/// A container that nobody watched has no boot written down, only its time.
+/// A container without a monitor has no recorded boot, only its start time.
 bool is_of_this_boot(const ContainerSummary& container, const ContainerFiles& files) {
   if (files.start) {
     auto boot = sys::boot_id();
@@ -98,7 +98,7 @@ Result<void> check_architecture(const ContainerSummary& container, const image::
                    "the image is for " + escape_controls(theirs) + ", so an emulator ran it");
 }
 
-/// This machine, with those GPUs alone that the container was given.
+/// This machine, with only the GPUs that the container had.
 Result<node::Profile> node_of_run(const Context& context, const ContainerSummary& container) {
   gpu::Inventory inventory = TRY(list_gpus(context, gpu::Refresh::if_stale));
   std::set<std::string> nodes = nodes_given(context, container);
@@ -108,7 +108,7 @@ Result<node::Profile> node_of_run(const Context& context, const ContainerSummary
   return node::gather(root, inventory);
 }
 
-/// As it was started, which the policy or a flag has decided then.
+/// As at its start, when the policy or a flag decided it.
 Result<match::UserLand> user_land_of_run(const Context& context,
                                          const ContainerSummary& container) {
   Explained explained = TRY(explain_container(context, container.id));
@@ -161,7 +161,7 @@ Result<match::RunRecord> record_of_run(const Context& context, std::string_view 
   record.driver = driver_of(node);
   record.synthetic = node.synthetic;
   record.berth = std::move(berth_version);
-  // What another Berth would refuse is not published.
+  // Do not publish a record that another Berth would refuse.
   TRY_CTX(match::check(record), "cannot describe this machine");
   return record;
 }

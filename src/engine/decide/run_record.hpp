@@ -11,10 +11,11 @@
 
 namespace berth::engine {
 
-/// How a container of `image` has ended on this machine, as it is published. What is said of the
-/// machine is what it is now, so it has to have run since the last boot.
-/// Errors: not_found (the container); usage (it is of another image, has not ended, was ended from
-/// outside, did not run the image's own command, ran before the last boot); those of this_node().
+/// The run record of a container of `image` that ended on this machine, in the form that is
+/// published. It describes the machine as it is now, so the container must have run since the last
+/// boot.
+/// Errors: not_found (the container); usage (of another image, not ended, ended from outside, did
+/// not run the image's own command, ran before the last boot); those of this_node().
 Result<match::RunRecord> record_of_run(const Context& context, std::string_view container,
                                        const image::Image& image, std::string berth_version);
 

@@ -38,11 +38,11 @@ Mount bind_file(const SpecInputs& inputs, std::string_view name, std::string des
 
 using ModeKind = NamespaceMode::Kind;
 
-/// What the kernel makes of `mount` belongs to a namespace: who shares that of the host gets the
-/// host's. False: it is not to be there.
+/// Adjusts a kernel file system that belongs to a namespace: a container that shares the host's
+/// namespace gets the host's mount. False: leave the mount out.
 bool adapt(const SpecInputs& inputs, Mount& mount) {
   const RunRequest& request = inputs.request;
-  // The kernel gives a new procfs only to the owner of the pid namespace.
+  // The kernel permits a new procfs only to the owner of the pid namespace.
   if (mount.destination == "/proc" && request.pid.kind == ModeKind::host &&
       inputs.identity != Identity::root) {
     mount = make_mount("/proc", "bind", "/proc", {"rbind", "nosuid", "noexec", "nodev", "rslave"});
@@ -65,8 +65,8 @@ bool adapt(const SpecInputs& inputs, Mount& mount) {
   return true;
 }
 
-/// The programs of the host find the host's own files of /etc, which are true there, unless a flag
-/// says something else.
+/// Programs in the host's own root use the host's files in /etc, which are correct there, unless a
+/// flag changes them.
 bool keeps_host_files(const SpecInputs& inputs) {
   const RunRequest& r = inputs.request;
   bool own_names = r.hostname || r.domainname || !r.add_host.empty() || !r.dns.empty() ||
@@ -75,7 +75,7 @@ bool keeps_host_files(const SpecInputs& inputs) {
   return inputs.host_root && plain && !own_names;
 }
 
-/// Docker's place; where the root is a directory of the host, one that leaves no file behind.
+/// Docker's path; if the root is a host directory, one that leaves no file behind.
 std::string init_place(const RunRequest& request) {
   return request.rootfs ? "/dev/docker-init" : "/sbin/docker-init";
 }
@@ -83,9 +83,9 @@ std::string init_place(const RunRequest& request) {
 std::vector<Mount> default_mounts(const SpecInputs& inputs) {
   oci::KernelMounts choices;
   choices.bind_sysfs = inputs.request.network == Network::host && inputs.identity != Identity::root;
-  // The terminal's group is not there in a namespace of one id.
+  // A namespace with one id lacks the terminal's group.
   choices.tty_group = inputs.identity != Identity::single;
-  // 0 counts as not given.
+  // 0 means not set.
   uint64_t asked_for = inputs.request.shm_bytes.value_or(0);
   if (asked_for > 0) choices.shm_bytes = asked_for;
   std::vector<Mount> mounts = oci::kernel_mounts(choices);
@@ -130,7 +130,7 @@ std::vector<Mount> requested_mounts(const SpecInputs& inputs) {
   return mounts;
 }
 
-// Parents before what lies below them, whatever the order of the flags.
+// Parents before the mounts below them, whatever the order of the flags.
 std::vector<Mount> make_mounts(const SpecInputs& inputs) {
   std::vector<Mount> requested = requested_mounts(inputs);
   std::vector<Mount> mounts;
@@ -153,12 +153,12 @@ std::vector<Mount> make_mounts(const SpecInputs& inputs) {
 
 std::vector<oci::Rlimit> make_rlimits(const std::vector<Ulimit>& ulimits) {
   std::vector<oci::Rlimit> out;
-  // -1 is no limit, and the largest number is how the kernel writes that.
+  // -1 means no limit, which is the largest number in the kernel's format.
   auto value = [](int64_t limit) { return static_cast<uint64_t>(limit); };
   for (const Ulimit& ulimit : ulimits) {
     std::string type = "RLIMIT_";
     for (char c : ulimit.name) type += static_cast<char>(c - 'a' + 'A');
-    // The last of two counts, as with docker.
+    // The last of two wins, as with docker.
     std::erase_if(out, [&](const oci::Rlimit& other) { return other.type == type; });
     out.push_back({std::move(type), value(ulimit.soft), value(ulimit.hard)});
   }
@@ -171,7 +171,7 @@ oci::Process make_process(const SpecInputs& inputs) {
   process.terminal = inputs.request.terminal;
   process.user.uid = inputs.user.uid;
   process.user.gid = inputs.user.gid;
-  // setgroups is off in a namespace of one id.
+  // A user namespace with one id does not permit setgroups.
   if (inputs.identity != Identity::single && !keeps_groups(inputs.request)) {
     process.user.additional_gids = inputs.user.additional_gids;
   }
@@ -181,7 +181,7 @@ oci::Process make_process(const SpecInputs& inputs) {
   process.cwd = inputs.cwd;
   oci::Capabilities& sets = process.capabilities.emplace();
   sets.bounding = capabilities;
-  // What execve would leave to a user that is not root.
+  // What execve would leave to a non-root user.
   if (inputs.user.uid == 0) sets.effective = sets.permitted = capabilities;
   process.rlimits = make_rlimits(inputs.ulimits);
   process.no_new_privileges = inputs.confinement.no_new_privileges;
@@ -196,7 +196,7 @@ oci::DeviceRule allow_device(std::string type, std::optional<int64_t> major,
   return {true, std::move(type), major, minor, std::move(access)};
 }
 
-// Nothing but mknod of any node, the six nodes of every container, ptys and the console.
+// Only mknod of any node, the six nodes of every container, ptys and the console.
 std::vector<oci::DeviceRule> device_rules() {
   std::vector<oci::DeviceRule> rules = {{false, "a", {}, {}, "rwm"}};
   rules.push_back(allow_device("c", {}, {}, "m"));
@@ -207,14 +207,15 @@ std::vector<oci::DeviceRule> device_rules() {
   return rules;
 }
 
-/// Whether the cgroups of the caller's batch job are the container's parents: a container of root
-/// beside them would have what the job may not, and outlive it.
+/// Whether the container's cgroup is below those of the caller's batch job: a root container beside
+/// them would escape the job's limits, and outlive the job.
 bool keeps_to_job(const SpecInputs& inputs) {
   return inputs.in_job && !inputs.request.cgroup_parent;
 }
 
-/// Whether systemd may make the container's cgroup: for an ordinary user, and for root below a
-/// slice; never in a batch job, whose scheduler looks for processes in the job's cgroup alone.
+/// Whether systemd may create the container's cgroup: for an ordinary user, and for root below a
+/// slice; never in a batch job, because its scheduler searches for processes only in the job's
+/// cgroup.
 bool may_be_scope(const SpecInputs& inputs) {
   if (keeps_to_job(inputs)) return false;
   return inputs.identity != Identity::root ||
@@ -223,7 +224,7 @@ bool may_be_scope(const SpecInputs& inputs) {
 
 oci::Resources make_resources(const SpecInputs& inputs) {
   oci::Resources resources;
-  // Device cgroups belong to root; others have no node but those that were bound.
+  // Device cgroups need root; other containers have only the nodes that were bound.
   if (inputs.identity == Identity::root) {
     resources.devices = device_rules();
     if (inputs.request.security.privileged) resources.devices = {{true, "a", {}, {}, "rwm"}};
@@ -238,8 +239,8 @@ oci::Resources make_resources(const SpecInputs& inputs) {
   return resources;
 }
 
-// Root has the hierarchy, others start from the cgroup that they were given. One level: a parent of
-// our own would be made and removed with every container.
+// Root uses the whole hierarchy, ordinary users the cgroup that they are in. One level: a parent of
+// Berth's own would be created and removed with every container.
 std::string cgroups_path(const SpecInputs& inputs) {
   if (keeps_to_job(inputs)) return "berth-" + inputs.id;
   std::string parent = inputs.request.cgroup_parent.value_or("");
@@ -250,7 +251,8 @@ std::string cgroups_path(const SpecInputs& inputs) {
   return parent + "berth-" + inputs.id;
 }
 
-/// Whether the container gets a new namespace of `type`; one that it joins is added with its path.
+/// Adds a namespace of `type`, unless the host's is shared: a new one, or the joined one with its
+/// path.
 void add_namespace(const SpecInputs& inputs, const std::string& type, ModeKind kind,
                    std::vector<oci::Namespace>& out) {
   if (kind == ModeKind::host) return;
@@ -280,9 +282,9 @@ oci::Linux make_linux(const SpecInputs& inputs) {
     linux_.gid_mappings = inputs.kept->gids;
   }
   if (is_own(inputs.request.network)) {
-    // Docker's habit since 20.10: a server needs no privilege to have port 80 of its own network.
+    // As docker since 20.10: a server needs no privilege for port 80 of its own network.
     linux_.sysctl["net.ipv4.ip_unprivileged_port_start"] = "0";
-    // And ping needs none either: icmp(7).
+    // Nor does ping: icmp(7).
     if (!inputs.kept) {
       linux_.sysctl["net.ipv4.ping_group_range"] = "0 " + std::to_string(inputs.last_group);
     }
@@ -302,7 +304,7 @@ oci::Spec make_spec(const SpecInputs& inputs) {
   oci::Spec spec;
   spec.root.path = inputs.request.rootfs.value_or(std::string(kRootDirectory));
   spec.root.readonly = inputs.request.read_only;
-  // Whose name is another's is not ours to set.
+  // Do not set the name of a host or of another container.
   auto uts = inputs.request.uts.kind;
   if (uts != ModeKind::host && uts != ModeKind::container) {
     spec.hostname = inputs.hostname;

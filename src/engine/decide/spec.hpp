@@ -16,12 +16,12 @@
 
 namespace berth::engine {
 
-/// What a configuration is made of: everything that was looked up, decided or created before.
+/// The input for a configuration: everything that was looked up, decided or created before.
 struct SpecInputs {
   const RunRequest& request;
   Identity identity = Identity::root;
   std::string id;
-  std::string directory;            ///< of upper, work and the files of /etc; absolute
+  std::string directory;            ///< with upper, work and the files of /etc; absolute
   std::vector<std::string> layers;  ///< lower directories, highest first
   std::string hostname;
   oci::ContainerUser user;
@@ -30,27 +30,27 @@ struct SpecInputs {
   std::string cwd;
   Confinement confinement = {};
   std::optional<oci::BlockIo> block_io = std::nullopt;
-  std::vector<Ulimit> ulimits = {};           ///< of permitted_ulimits()
-  std::optional<int64_t> oom_score_adj = {};  ///< of permitted_oom_score()
-  std::string store = {};                     ///< absolute; of the volumes that have names
-  /// Namespaces of other containers by type ("pid", "network"), each a path.
+  std::vector<Ulimit> ulimits = {};           ///< from permitted_ulimits()
+  std::optional<int64_t> oom_score_adj = {};  ///< from permitted_oom_score()
+  std::string store = {};                     ///< absolute; for named volumes
+  /// Paths of the namespaces of other containers, by type ("pid", "network").
   std::map<std::string, std::string> joined = {};
-  std::string init_program = {};  ///< absolute, on the host; of --init
+  std::string init_program = {};  ///< absolute, on the host; for --init
   bool host_root = false;         ///< the root file system is the host's own
-  bool host_has_mqueue = true;    ///< /dev/mqueue, for containers that share the host's ipc
-  /// Of the container whose network is shared: its names are this one's, too. Empty: none.
+  bool host_has_mqueue = true;    ///< /dev/mqueue exists on the host
+  /// Of the container that shares its network: its names apply here, too. Empty: none.
   std::string network_directory = {};
-  std::string joined_shm = {};  ///< /dev/shm of the container whose ipc is shared; empty: none
-  std::optional<KeptIds> kept = std::nullopt;  ///< of --userns keep-id
-  std::vector<oci::Mount> image_mounts = {};   ///< of make_image_mounts()
-  bool in_job = false;              ///< of a batch scheduler, whose cgroups keep what runs in it
-  uint32_t last_group = INT32_MAX;  ///< that there is in the container; 0: root's alone
-  bool own_accounts = false;        ///< kPasswdFile and kGroupFile lie in `directory`, for its /etc
+  std::string joined_shm = {};                 ///< /dev/shm of a joined ipc namespace; empty: none
+  std::optional<KeptIds> kept = std::nullopt;  ///< for --userns keep-id
+  std::vector<oci::Mount> image_mounts = {};   ///< from make_image_mounts()
+  bool in_job = false;                         ///< a batch scheduler's, which requires its cgroups
+  uint32_t last_group = INT32_MAX;             ///< the last one in the container; 0: only root's
+  bool own_accounts = false;  ///< `directory` has kPasswdFile and kGroupFile for its /etc
 };
 
 /// The configuration of a container before GPUs are added: Docker's mounts, capabilities, seccomp
-/// profile, masked and read-only paths; namespaces; limits. A volume or tmpfs of the request at the
-/// destination of a default mount takes its place. Pure.
+/// profile, masked and read-only paths; namespaces; limits. A volume or tmpfs of the request
+/// replaces a default mount with the same destination. Pure.
 oci::Spec make_spec(const SpecInputs& inputs);
 
 }  // namespace berth::engine

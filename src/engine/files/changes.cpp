@@ -21,9 +21,9 @@ namespace {
 
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 constexpr int kMaxDepth = kMaxLayerDepth;
-constexpr const char* kOpaqueMark = ".wh..wh..opq";  // fuse-overlayfs leaves it beside an attribute
+constexpr const char* kOpaqueMark = ".wh..wh..opq";  // fuse-overlayfs also sets an attribute
 
-// As docker tells whether a directory itself was changed.
+// Docker's criterion for a changed directory.
 bool is_same_directory(const struct stat& a, const struct stat& b) {
   return a.st_mode == b.st_mode && a.st_uid == b.st_uid && a.st_gid == b.st_gid &&
          a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
@@ -45,10 +45,10 @@ class Walk {
 
   OverlayAttributes attributes_;
   const std::vector<scan::LoaderEntry>& added_;
-  std::set<std::string> told_;  ///< directories that are in `changes`
+  std::set<std::string> told_;  ///< directories that are in `changes` already
 };
 
-// What comes and goes has changed its directory, whatever the times of that say.
+// An added or deleted entry changes its directory, even if the directory's times are equal.
 void Walk::record(char kind, const std::string& parent, const std::string& path) {
   if (kind != 'C' && !parent.empty() && told_.insert(parent).second) {
     changes.push_back({'C', parent});
@@ -76,16 +76,16 @@ Result<void> Walk::entry(const sys::Fd& upper, const Merged& lower, const Merged
   }
   auto opened = sys::open_at(upper, name, kDirectory);
   if (!opened.ok()) {
-    // Gone or exchanged meanwhile, by the container.
+    // The container has removed or replaced it meanwhile.
     return opened.error().kind == Kind::denied ? Result<void>(std::move(opened).error())
                                                : Result<void>();
   }
-  // In a directory that was replaced nothing below shows through.
+  // A replaced directory hides everything below it.
   bool opaque = !hidden.empty() || TRY(attributes_.opaque(*opened));
   bool was_directory = below.status && S_ISDIR(below.status->st_mode);
   if (was_directory && path == "/etc" &&
       TRY(judge_loader_cache(*opened, below.directory, added_)).unchanged) {
-    // Where a directory's size is the number of its names, ours is one of them.
+    // On a file system where a directory's size counts its names, our loader cache is one of them.
     below.status->st_size = status->st_size;
   }
   bool same = was_directory && !opaque && is_same_directory(*below.status, *status);
@@ -98,7 +98,7 @@ Result<void> Walk::entry(const sys::Fd& upper, const Merged& lower, const Merged
                    depth + 1);
 }
 
-/// `hidden`: what was there before the whole directory was replaced.
+/// `hidden`: the layers below a directory that was replaced as a whole.
 Result<void> Walk::directory(const sys::Fd& upper, const Merged& lower, const Merged& hidden,
                              const std::string& path, int depth) {
   if (depth > kMaxDepth) {

@@ -13,22 +13,22 @@
 
 namespace berth::engine {
 
-/// What a container's own layer did to a path of its image.
+/// The change of one path of the image by the container's own layer.
 struct PathChange {
   char kind = 'C';   ///< 'A' added, 'C' changed, 'D' deleted
   std::string path;  ///< absolute
   bool operator==(const PathChange&) const = default;
 };
 
-/// In docker's order: by name, a directory before what is in it.
+/// In docker's order: by name, a directory before its entries.
 /// Errors: not_found, unsupported (its root is a directory of the host), io.
 Result<std::vector<PathChange>> container_changes(const Context& context,
                                                   std::string_view reference);
 
-/// The same of an upper directory and the layers below it, highest first. All are foreign, and
-/// `upper` may change meanwhile: no link is followed.
-/// `kind`: which attributes are the overlay's own. `added`: what the container's loader cache was
-/// given beyond the image's, which is no change of the container's.
+/// The same for an upper directory and the layers below it, highest first. All are untrusted, and
+/// `upper` may change meanwhile: links are not followed.
+/// `kind`: which attributes are the overlay's own. `added`: the entries that Berth added to the
+/// loader cache, which do not count as changes.
 /// Shape: at most 400 directories deep.
 /// Source: kernel overlayfs.rst "whiteouts and opaque directories".
 Result<std::vector<PathChange>> layer_changes(const sys::Fd& upper,
@@ -36,14 +36,15 @@ Result<std::vector<PathChange>> layer_changes(const sys::Fd& upper,
                                               image::OverlayXattr kind,
                                               const std::vector<scan::LoaderEntry>& added = {});
 
-/// What differs between a tree and the layers that it was copied from, in the same order. A change
-/// is told by owner, mode, size and time: one that kept all of them is not seen.
+/// The differences between a tree and the layers that it was copied from, in the same order.
+/// Compares owner, mode, size and time: a change that keeps all four is not detected.
 Result<std::vector<PathChange>> copy_changes(const sys::Fd& copy, const std::vector<sys::Fd>& lower,
                                              image::OverlayXattr kind,
                                              const std::vector<scan::LoaderEntry>& added = {});
 
-/// Makes a container's own layer of those differences in the empty directory `upper`, on the file
-/// system of `copy`: files are links to those of the copy. Nobody else writes to `upper`.
+/// Makes a container's own layer from those differences in the empty directory `upper`, on the file
+/// system of `copy`: its files are hard links to those of the copy. No other process writes to
+/// `upper`.
 /// Errors: usage (deeper than 400 directories), denied, io.
 Result<void> make_layer_of_copy(const sys::Fd& copy, const std::vector<PathChange>& changes,
                                 const sys::Fd& upper);

@@ -19,11 +19,11 @@ namespace {
 
 constexpr int kHandle = O_PATH | O_NOFOLLOW;
 
-/// A path as docker reads it.
+/// A path in docker's interpretation.
 struct Path {
   std::string text;        ///< absolute
-  bool contents = false;   ///< ends in "/.": what is in the directory, not itself
-  bool directory = false;  ///< ends in "/" or "/.": it has to be one
+  bool contents = false;   ///< ends in "/.": the directory's entries, not the directory
+  bool directory = false;  ///< ends in "/" or "/.": must be a directory
 };
 
 Result<Path> parse_path(const std::string& text, const std::string& working_directory) {
@@ -34,7 +34,7 @@ Result<Path> parse_path(const std::string& text, const std::string& working_dire
   return path;
 }
 
-/// The last part of a path, "." and "" left out; "" of the root and of what ends in "..".
+/// The last part of a path, ignoring "." and ""; "" for the root and a path that ends in "..".
 std::string last_part(std::string_view text) {
   std::string last;
   for (std::string_view part : split(text, '/')) {
@@ -45,11 +45,11 @@ std::string last_part(std::string_view text) {
 
 enum class LastLink { kept, followed };
 
-/// Where a path leads, by handle.
+/// The target of a path, by handle.
 struct Place {
   sys::Fd parent;    ///< the directory it is in
-  std::string name;  ///< its name there; "." where the path ends in a directory
-  sys::Fd entry;     ///< O_PATH; empty: there is nothing
+  std::string name;  ///< its name there; "." if the path ends in a directory
+  sys::Fd entry;     ///< O_PATH; empty: does not exist
   bool is_directory = false;
 };
 
@@ -88,10 +88,10 @@ Result<Place> find_place(const sys::Fd& root, const std::string& path, LastLink 
   return place;
 }
 
-/// One side, opened.
+/// One side of a copy, opened.
 struct Side {
   std::string shown;  ///< for errors
-  sys::Fd root;       ///< of the host, or a copy of the view's
+  sys::Fd root;       ///< of the host, or a copy of the view's root
   Path path;
 };
 
@@ -123,7 +123,7 @@ Result<Side> container_side(const CopySide& asked, const RootView& view) {
 
 struct Source {
   sys::Fd entry;
-  std::string name;  ///< of the first member; "." of contents
+  std::string name;  ///< of the first member; "." for a directory's entries
   bool is_directory = false;
   bool is_device = false;
 };
@@ -142,20 +142,20 @@ Result<Source> open_source(const Side& side, const CopyOptions& options) {
   return source;
 }
 
-/// Where an archive is extracted, and what its first member is called there.
+/// Where an archive is extracted, and the name of its first member there.
 struct Destination {
   sys::Fd directory;
   std::string name;
 };
 
-// A device that was meant to be written to, such as /dev/null, would be gone.
+// Extraction would replace a device that should be written to, such as /dev/null.
 Result<void> check_replaceable(const Side& side, const sys::Fd& entry) {
   if (S_ISREG(TRY(sys::stat_fd(entry, side.shown)).st_mode)) return {};
   return make_error(Kind::usage,
                     "destination " + quote(side.shown) + " must be a directory or a regular file");
 }
 
-// The same table as docker's.
+// As in docker's table.
 Result<Destination> choose_destination(const Side& side, const Source& source) {
   Place place = TRY(find_in(side, LastLink::followed));
   auto open = [&](const sys::Fd& directory) {
@@ -185,7 +185,7 @@ Result<void> check_writable(const RootView& view, const sys::Fd& directory) {
   if (!view.read_only()) return {};
   uint64_t there = TRY(sys::mount_id(directory, "the destination"));
   uint64_t root = TRY(sys::mount_id(view.root(), "the root"));
-  if (there != root) return {};  // a volume, which the kernel knows the mode of
+  if (there != root) return {};  // a volume: the kernel reports its mode
   return make_error(Kind::denied, "container rootfs is marked read-only");
 }
 
@@ -266,7 +266,7 @@ CopySide parse_copy_side(std::string_view text) {
 
 Result<void> copy_files(const Context& context, const CopySide& from, const CopySide& to,
                         const CopyOptions& options) {
-  // Not the whole root, and not the working directory: a variable that is empty names neither.
+  // An error, not the root or the working directory: a script's variable may be empty.
   if (from.path.empty()) return make_error(Kind::usage, "copying source can not be empty");
   if (to.path.empty()) return make_error(Kind::usage, "copying destination can not be empty");
   if (!from.container.empty() && !to.container.empty()) {

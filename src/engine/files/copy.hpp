@@ -8,7 +8,7 @@
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
 
-/// Files between a container and the host, and a container's files as a whole.
+/// Copies files between a container and the host, and exports a container's files.
 namespace berth::engine {
 
 /// One side of `cp`: "CONTAINER:PATH", a path of the host, or "-".
@@ -17,17 +17,17 @@ struct CopySide {
   std::string path;       ///< "-" of the host: a tar on standard input or output
   bool operator==(const CopySide&) const = default;
 };
-/// As docker tells the two apart: a path that starts with "/" or "." is the host's.
+/// As docker distinguishes them: a path that starts with "/" or "." is the host's.
 CopySide parse_copy_side(std::string_view text);
 
 struct CopyOptions {
-  bool archive = false;           ///< owners as at the source, where they can be expressed
-  bool follow_link = false;       ///< of a source that is a link
-  std::string working_directory;  ///< absolute: of the host's paths
+  bool archive = false;           ///< keep the owners, as far as they can be expressed
+  bool follow_link = false;       ///< if the source is a link
+  std::string working_directory;  ///< absolute; for the host's paths
 };
 
-/// Copies `from` to `to`, of which one is a container's. Paths of a container are what it sees:
-/// links in it lead nowhere else, even if they change meanwhile.
+/// Copies `from` to `to`; exactly one of them is a container. A container's paths are as it sees
+/// them: links cannot lead outside, even if they change meanwhile.
 /// Errors: not_found (container, path), usage (none or both are containers; a directory onto a
 /// file and the reverse), denied (a read-only place), io.
 Result<void> copy_files(const Context& context, const CopySide& from, const CopySide& to,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a container did to a root that is a copy of its image.
+// The changes of a container with a root that is a copy of its image.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -25,7 +25,7 @@ bool same_owner(const struct stat& a, const struct stat& b) {
 
 bool is_unchanged(const struct stat& below, const struct stat& copied) {
   if (S_ISDIR(below.st_mode)) return same_owner(below, copied);
-  // The time of a device or pipe is that of its copying.
+  // The time of a copied device or pipe is the time of the copy.
   if (!S_ISREG(below.st_mode) && !S_ISLNK(below.st_mode)) {
     return below.st_mode == copied.st_mode && below.st_rdev == copied.st_rdev &&
            below.st_uid == copied.st_uid && below.st_gid == copied.st_gid;
@@ -33,7 +33,7 @@ bool is_unchanged(const struct stat& below, const struct stat& copied) {
   return same_owner(below, copied) && below.st_size == copied.st_size;
 }
 
-// What a copy cannot have: nodes that this user may not make.
+// Nodes that may be missing from a copy, because the user may not make them.
 bool may_be_left_out(const struct stat& below) {
   return S_ISCHR(below.st_mode) || S_ISBLK(below.st_mode) || S_ISSOCK(below.st_mode);
 }
@@ -68,7 +68,7 @@ Result<void> CopyWalk::entry(const sys::Fd& copy, const Merged& lower, const std
   if (!S_ISDIR(status->st_mode)) return {};
   auto opened = sys::open_at(copy, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (opened.ok()) return directory(*opened, below.directory, path, depth + 1);
-  // Gone or exchanged meanwhile, by the container.
+  // The container has removed or replaced it meanwhile.
   return opened.error().kind == Kind::denied ? Result<void>(std::move(opened).error())
                                              : Result<void>();
 }
@@ -87,14 +87,14 @@ Result<void> CopyWalk::directory(const sys::Fd& copy, const Merged& lower, const
   return {};
 }
 
-/// A directory of the copy and the one that stands for it in the layer.
+/// A directory of the copy, and its counterpart in the layer.
 struct Pair {
   sys::Fd copy;
   sys::Fd layer;
 };
 
-/// The directory that holds `path`, made in the layer with all above it. The copy belongs to a
-/// container: no link is followed.
+/// Opens the directory of `path`, creating it with its parents in the layer. The copy belongs to a
+/// container: links are not followed.
 Result<std::optional<Pair>> open_parent(const sys::Fd& copy, const sys::Fd& upper,
                                         std::string_view path, std::set<std::string>& made) {
   constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
@@ -104,7 +104,7 @@ Result<std::optional<Pair>> open_parent(const sys::Fd& copy, const sys::Fd& uppe
     if (part.empty()) continue;
     const std::string name(part);
     auto below = sys::open_at(here.copy, name, kOpenDirectory);
-    if (!below.ok()) return std::optional<Pair>();  // gone meanwhile
+    if (!below.ok()) return std::optional<Pair>();  // removed meanwhile
     TRY(sys::make_directory(here.layer, name, 0700));
     here.layer = TRY(sys::open_at(here.layer, name, kOpenDirectory));
     here.copy = std::move(*below);
@@ -144,7 +144,7 @@ Result<void> make_layer_of_copy(const sys::Fd& copy, const std::vector<PathChang
                                 const sys::Fd& upper) {
   std::set<std::string> made;
   for (const PathChange& change : changes) TRY(add_change(copy, upper, change, made));
-  // Last, and the deepest first: what is made in a directory changes its times.
+  // Last, and deepest first: creating an entry changes the times of its directory.
   for (auto path = made.rbegin(); path != made.rend(); ++path) {
     auto from = sys::open_in_root(copy, *path, O_RDONLY | O_DIRECTORY);
     if (!from.ok()) continue;

@@ -26,13 +26,13 @@ namespace {
 
 using Layers = std::vector<sys::Layer>;
 
-// Directories that no layer names are made by who unpacks, at any time. What is in an image is
-// older than its config.
+// The unpacker creates directories that no layer names, at arbitrary times. Everything in an image
+// is older than its config.
 uint64_t latest_of(const image::Image& image, int64_t epoch) {
   return static_cast<uint64_t>(std::max(parse_time(image.config.created).value_or(0), epoch));
 }
 
-// Of a tmpfs that is nowhere: nothing of it is left by who is killed.
+// An unattached tmpfs: the kernel removes it even if this process is killed.
 Result<sys::Fd> make_top() {
   sys::Fd context = TRY(sys::fsopen("tmpfs"));
   TRY(sys::fsconfig_create(context));
@@ -52,7 +52,7 @@ Result<Layers> open_layers(const image::Image& image) {
   return out;
 }
 
-/// `layers` as one tree below `top`, which lies over them.
+/// Mounts `layers` below `top` as one tree.
 Result<sys::Fd> mount_below(const Context& context, Layers layers, const sys::Fd& top,
                             const std::string& place) {
   Layers lower;
@@ -71,7 +71,7 @@ Result<void> write_timed(const sys::Fd& directory, const std::string& name, std:
   return sys::set_modified(file, time, name);
 }
 
-/// Puts enroot's files into `top`, in an /etc that looks like that of `tree`.
+/// Adds enroot's files to `top`, in an /etc with the metadata of the one in `tree`.
 Result<void> add_enroot_files(const Context& context, const oci::ContainerDefaults& config,
                               const sys::Fd& tree, const sys::Fd& top, sys::FileTime time) {
   image::EnrootFiles files = image::make_enroot_files(config);
@@ -101,7 +101,7 @@ Result<void> save(const Context& context, const std::string& reference, const st
   if (!image.unpacked() || image.layers.empty()) {
     return make_error(Kind::not_found, "its layers are not unpacked", "berth pull " + reference);
   }
-  // Nobody removes them, or changes their form, meanwhile.
+  // Keeps other processes from removing them, or changing their form, meanwhile.
   image::Delivery delivery = TRY(image::Delivery::begin(store));
   for (const image::Layer& layer : image.layers) {
     if (TRY(delivery.keep_layer(layer.diff_id))) continue;
@@ -110,7 +110,7 @@ Result<void> save(const Context& context, const std::string& reference, const st
   image = TRY(store.get_image(reference));
   TRY(sys::leave_mount_namespace());
   sys::Fd empty = TRY(make_top());
-  // Over any directory: nobody but us sees it.
+  // Any directory will do: no other process sees the mount.
   std::string somewhere = TRY(mountpoint_layer(context.paths.root));
   Layers layers = TRY(open_layers(image));
   sys::Fd plain = TRY(mount_below(context, std::move(layers), empty, somewhere));
@@ -120,7 +120,7 @@ Result<void> save(const Context& context, const std::string& reference, const st
   sys::Layer highest = TRY(sys::open_layer(image.layers.back().directory));
   sys::Fd root = TRY(read_handle(highest.root));
   TRY(sys::copy_directory_metadata(root, top, "/"));
-  // It was made by who unpacked the layer, at any time.
+  // The unpacker made it at an arbitrary time.
   TRY(sys::set_modified(top, time, "/"));
   layers = TRY(open_layers(image));
   sys::Fd tree = TRY(mount_below(context, std::move(layers), place, somewhere));
@@ -133,8 +133,8 @@ Result<void> save(const Context& context, const std::string& reference, const st
   return {};
 }
 
-/// Puts what enroot needs over the root of a container that was made of an image; one of a file has
-/// it as that file had it.
+/// Adds enroot's files to the root of a container that was made from an image; a container of an
+/// image file already has them if that file did.
 Result<sys::Fd> complete(const Context& context, const ContainerSummary& container,
                          const RootView& view) {
   sys::Fd plain = TRY(sys::duplicate(view.root()));

@@ -8,16 +8,16 @@
 
 namespace berth::engine {
 
-/// Writes the files of an image, all layers as one, to a squashfs that enroot starts: what the
-/// image's config says becomes /etc/rc and /etc/environment. The same image gives the same bytes;
-/// times of what is made up are SOURCE_DATE_EPOCH, or 0. This process is in a mount namespace of
-/// its own afterwards.
-/// Errors: not_found (the image, a layer, Debian's tar2sqfs), usage (`output` is no file), io.
+/// Writes the files of an image, all layers merged, to a squashfs that enroot can start: the
+/// image's config becomes /etc/rc and /etc/environment. The same image gives the same bytes;
+/// generated files have the time SOURCE_DATE_EPOCH, or 0. Afterwards this process is in its own
+/// mount namespace.
+/// Errors: not_found (the image, a layer, Debian's tar2sqfs), usage (`output` is not a file), io.
 Result<void> save_squashfs(const Context& context, const std::string& reference,
                            const std::string& output);
 
-/// The same of the files of a container, with what it has written, but not what is mounted there;
-/// an existing file is replaced. The root of one that runs is read as it is meanwhile.
+/// The same for a container: with its own changes, without its mounts; replaces an existing file.
+/// The root of a running container may change meanwhile.
 /// Errors: as save_squashfs(); unsupported (its root is a directory of the host).
 Result<void> save_container_squashfs(const Context& context, const std::string& reference,
                                      const std::string& output);

@@ -30,7 +30,7 @@ Result<std::vector<std::string>> directories_of(const Context& context) {
   return named.empty() ? gpu::cdi::default_directories() : named;
 }
 
-/// The edits of `names`; where one is not found, the whole index is made for what the error says.
+/// The edits of `names`. If one is not found, reads the whole index for a better error.
 Result<oci::ContainerEdits> find_edits(const Context& context,
                                        const std::vector<std::string>& names) {
   std::vector<std::string> directories = TRY(directories_of(context));
@@ -44,7 +44,7 @@ Result<oci::ContainerEdits> find_edits(const Context& context,
   return gpu::cdi::edits_of(index, names);
 }
 
-/// Where nothing can be asked nothing is loaded.
+/// The loaded driver's version; empty if unknown.
 std::string loaded_driver(const Context& context) {
   auto root = gpu::DriverRoot::open(context.paths.driver_root);
   if (!root.ok()) return "";
@@ -52,8 +52,8 @@ std::string loaded_driver(const Context& context) {
   return version.ok() && *version ? std::string(trim(**version)) : "";
 }
 
-/// A file that was made for another driver names what an upgrade has taken away: told before
-/// anything is made.
+/// A CDI file for another driver names files that an upgrade removed. Checked before anything is
+/// created.
 Result<void> check_mounts(const Context& context, const std::vector<std::string>& names,
                           const oci::ContainerEdits& edits) {
   for (const oci::Mount& mount : edits.mounts) {
@@ -125,7 +125,7 @@ Result<gpu::cdi::Index> list_cdi(const Context& context) {
 Result<bool> has_no_cdi_gpus(const Context& context) {
   auto about_gpus = [](const std::string& name) { return name.starts_with("nvidia.com/gpu="); };
   gpu::cdi::Index index = TRY(list_cdi(context));
-  // A file that cannot be read may be the one.
+  // A file that cannot be read may define one.
   return index.bad_files.empty() &&
          std::none_of(index.devices.begin(), index.devices.end(),
                       [&](const auto& device) { return about_gpus(device.name); }) &&
@@ -163,7 +163,7 @@ Result<std::string> generate_cdi(const Context& context, const CdiGenerateReques
   std::string text =
       request.format == "json" ? json::dump(document, 2) + "\n" : "---\n" + yaml::dump(document);
   if (request.output) {
-    // /etc/cdi is not there before the first file.
+    // /etc/cdi does not exist before the first file.
     std::string directory = request.output->substr(0, request.output->rfind('/'));
     if (!directory.empty()) TRY(sys::make_directories(sys::cwd(), directory, 0755));
     TRY(sys::replace_file(sys::cwd(), *request.output, text, 0644, sys::Sync::yes));
@@ -187,12 +187,12 @@ Result<oci::ContainerEdits> add_cdi_devices(const Context& context,
                                             const gpu::RealPath& real_path, oci::Spec& spec) {
   oci::ContainerEdits edits = TRY(find_edits(context, names));
   TRY(check_mounts(context, names, edits));
-  // --immutable promises that the root is the image's, whatever the machine.
+  // With --immutable the root is the image's, on any machine.
   if (parts == CdiParts::nodes && gpu::keep_nodes(edits)) context.log.warn(gpu::kNodesAlone);
   policy::Compiled policy = TRY_CTX(policy::read_compiled(context.paths.config),
                                     "cannot read the policy of this machine");
   gpu::FinishOptions options{context.paths.state, policy.policy.gpu.forward_compatibility, nullptr};
-  // Without a driver that we find, the file's word alone counts.
+  // Without a driver on this machine, use the CDI file as it is.
   std::optional<gpu::Inventory> inventory;
   if (gpu::wants_inventory(edits)) {
     auto found = list_gpus(context, gpu::Refresh::if_stale);

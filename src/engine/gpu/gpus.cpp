@@ -33,7 +33,7 @@
 namespace berth::engine {
 namespace {
 
-/// The mounts of /dev/null that ask for devices, as names.
+/// The names of devices that mounts of /dev/null request.
 std::vector<std::string> volume_devices(const RunRequest& request) {
   std::vector<std::string> out;
   for (const Volume& volume : request.volumes) {
@@ -59,15 +59,15 @@ void warn_of(const std::vector<std::string>& lines, const Context& context) {
   for (const std::string& line : lines) context.log.warn(line);
 }
 
-// A container that has ended still has its bundle, to be started from. The one that is being made,
-// `own`, has none yet.
+// A container that has ended keeps its bundle for another start. The new container, `own`, has none
+// yet.
 bool is_volume_of_another(const Paths& paths, const std::string& own, const std::string& volume) {
   auto users = containers_with(paths, "/" + volume + "/");
   if (users.ok()) std::erase(*users, own);
   return !users.ok() || !users->empty();
 }
 
-/// The host's own root has the driver's files in their places already.
+/// The host's own root already has the driver's files in place.
 bool has_own_driver(const RunRequest& request) {
   if (!request.rootfs || request.gpu_driver) return false;
   auto host = is_host_root(*request.rootfs);
@@ -80,14 +80,14 @@ std::string mode_from(const RunRequest& request, const policy::Gpu& site) {
   return site.driver_mode == policy::DriverMode::bind ? "the default" : "the policy says so";
 }
 
-// Of the machine's root nodes are made anew. A node that is bound stays closed to whom it is
-// closed, and what then fails in the container does not say why.
+// For the machine's root the nodes are created. A bound node stays closed to a user without access,
+// and the error in the container would not say why.
 void warn_of_closed_nodes(const Context& context, const std::vector<gpu::Node>& nodes) {
   if (context.identity == Identity::root) return;
   for (const gpu::Node& node : nodes) {
-    // Screens are closed to most users as a rule, which keeps nobody from computing.
+    // Most users may not open display nodes, and computing does not need them.
     if (node.path.starts_with("/dev/dri/")) continue;
-    // A capability is only ever read.
+    // Programs only read capabilities.
     int mode = node.path.starts_with("/dev/nvidia-caps/") ? R_OK : R_OK | W_OK;
     if (node.host_path.empty() || sys::check_access(sys::cwd(), node.host_path, mode).ok())
       continue;
@@ -97,7 +97,7 @@ void warn_of_closed_nodes(const Context& context, const std::vector<gpu::Node>& 
   }
 }
 
-/// Whether GPUs are wished for, and there are any.
+/// Whether GPUs are requested, and there are any.
 bool wants_gpus(const Context& context, const gpu::Choice& choice,
                 const gpu::Inventory& inventory) {
   if (choice.request.want == gpu::Request::Want::none) return false;
@@ -107,8 +107,8 @@ bool wants_gpus(const Context& context, const gpu::Choice& choice,
   return false;
 }
 
-/// Places the container beside its GPUs, unless somebody has said where it is to run. Users have no
-/// cpusets as a rule, and in a batch job the limit is the job's.
+/// Binds the container to the processors near its GPUs, unless flags name others. Ordinary users
+/// mostly have no cpusets, and in a batch job the job sets the limit.
 Result<void> bind_beside(const Context& context, const gpu::Choice& choice,
                          const gpu::Inventory& inventory,
                          const std::vector<gpu::Selected>& selected, const RunRequest& request,
@@ -131,13 +131,13 @@ Result<void> bind_beside(const Context& context, const gpu::Choice& choice,
   return {};
 }
 
-/// The flags that limit what a container has of its GPUs; empty: none.
+/// The flags that limit the use of GPUs; empty: none.
 std::string limits_of(const RunRequest& request) {
   if (!request.gpu_cores) return request.gpu_memory ? "--gpu-memory" : "";
   return request.gpu_memory ? "--gpu-cores, --gpu-memory" : "--gpu-cores";
 }
 
-/// What is given by other ways than --gpus has no limit.
+/// Limits work only for GPUs that --gpus grants.
 Result<void> check_limited(const RunRequest& request, const std::vector<std::string>& beside) {
   if (limits_of(request).empty() || beside.empty()) return {};
   return make_error(Kind::unsupported,
@@ -145,7 +145,7 @@ Result<void> check_limited(const RunRequest& request, const std::vector<std::str
                     "--gpus device=");
 }
 
-/// By the kernel, of the GPUs that were chosen.
+/// Adds a limit of the kernel on the chosen GPUs.
 Result<void> add_memory_limit(const GpuMemory& wanted, const MemoryRegions& regions,
                               const std::vector<gpu::Selected>& selected, oci::Spec& spec) {
   auto files = TRY(limit_gpu_memory(wanted, selected, regions));
@@ -164,7 +164,7 @@ std::string text_of(const gpu::MpsLimits& limits) {
   return "each program is kept to " + join(parts, " and ") + " by NVIDIA's MPS";
 }
 
-/// Makes the container compute through its share of MPS, which then runs.
+/// Connects the container to its MPS share, and starts the share.
 Result<void> add_mps(const Context& context, const MpsPlan& plan, const LeasedGpus& leased,
                      const gpu::Inventory& inventory, Leasing leasing, oci::Spec& spec,
                      Provenance& provenance) {
@@ -244,7 +244,7 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
   sources.volumes = volume_devices(request);
   sources.image = image.env;
   sources.typed = environment_of(request);
-  // A variable of the site is its own word only where variables mean anything.
+  // A site's variable has its own effect only if the policy lets variables select GPUs.
   bool counts = policy.environment == policy::GpuEnvironment::grant ||
                 (policy.environment == policy::GpuEnvironment::privileged && may_do_all);
   if (!counts) sources.typed = without_site_selection(request);
@@ -255,7 +255,7 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
   sources.privileged = may_do_all;
   sources.nodes_by_hand = request.security.privileged || !request.host_devices.empty();
   gpu::Choice choice = TRY(gpu::choose(sources, policy));
-  // People type NVIDIA's CDI names whether or not somebody has written files for them.
+  // Users type NVIDIA's CDI names even without CDI files.
   bool nvidia = std::any_of(choice.cdi_names.begin(), choice.cdi_names.end(), [](const auto& name) {
     return gpu::vendor_of_cdi_name(name) == gpu::Vendor::nvidia;
   });
@@ -296,7 +296,7 @@ Result<void> add_host_nodes(const Context& context, const RunRequest& request,
   edits.device_nodes = std::move(nodes);
   for (oci::DeviceNode& node : named) edits.device_nodes.push_back(std::move(node));
   oci::apply(edits, spec);
-  // The rule of --privileged allows all: what is kept back is denied after it.
+  // The rule of --privileged permits all devices, so deny the withheld ones after it.
   for (const oci::DeviceNode& node : provenance.kept_back) {
     if (context.identity != Identity::root) break;
     spec.linux_.resources->devices.push_back({false, node.type, node.major, node.minor, "rwm"});
@@ -317,7 +317,7 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
     return gpu::vendor_of_cdi_name(name).has_value();
   });
   bool by_path = names_gpu_node(look.request);
-  // What nodes alone give is the driver's to number.
+  // With nodes alone, the driver numbers the GPUs.
   bool by_nodes = by_path || look.request.security.privileged;
   if (!choice.grants() && !by_nodes) warn_of(gpu::stale_selections(choice.request, {}), context);
   const std::optional<GpuMemory>& memory = look.request.gpu_memory;
@@ -339,7 +339,7 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
                       provenance));
       TRY(bind_beside(context, choice, machine.ours, leased.selected, look.request, spec,
                       provenance));
-      // Before a start nobody knows whose GPUs these are: --gpus from:.
+      // With --gpus from: the GPUs are unknown before a start.
       bool unknown = leasing == Leasing::nothing && leased.selected.empty();
       gpu::MpsLimits by_mps = limits_by_mps(mps, leased.selected);
       if (memory && !by_mps.memory_bytes && !unknown) {

@@ -17,34 +17,34 @@
 
 namespace berth::engine {
 
-/// What the container of `request` is to get of the machine's GPUs and why, before any of them is
-/// looked at: flags, the image's variables and labels, the caller's job, and the policy.
+/// Decides what the container of `request` gets of the machine's GPUs and why, before any GPU is
+/// probed: from flags, the image's variables and labels, the caller's job, and the policy.
 /// Errors: those of gpu::choose() and of reading the policy.
 Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& request,
                                 const oci::ContainerDefaults& image,
                                 const std::vector<std::string>& capabilities);
 
-/// Files of the driver that the container is to have in its own layer.
+/// Files of the driver to copy into the container's own layer.
 struct DriverCopies {
   std::vector<gpu::Copy> files;
   std::vector<gpu::GrantedLink> links;
 };
 
-/// Gives the nodes that were asked for by their paths, or all with --privileged, but those of GPUs
-/// that policy or the caller's job withholds. Before add_gpus().
-/// Errors: not_found, usage (no device), denied (one that was named is withheld).
+/// Adds the nodes that flags name by path, or all with --privileged, except those of GPUs that
+/// policy or the caller's job withholds. Call before add_gpus().
+/// Errors: not_found, usage (not a device), denied (a named one is withheld).
 Result<void> add_host_nodes(const Context& context, const RunRequest& request,
                             const gpu::Choice& choice, oci::Spec& spec, Provenance& provenance);
 
-/// Gives what was chosen to `spec`, CDI devices too, and what that was decided by. `copies` is left
-/// to be done when the container has a directory; the lease is the container's from then on.
+/// Adds the chosen GPUs and CDI devices to `spec`, and the reasons to `provenance`. The caller
+/// copies `copies` once the container has a directory, and owns the lease.
 /// Errors: those of lease_gpus(), those of granting and placing (gpu/grant/grant.hpp).
 Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, const ImageLook& look,
                                 Leasing leasing, oci::Spec& spec, DriverCopies& copies,
                                 Provenance& provenance);
 
-/// Whether the devices of `spec` will be where they are to be, whatever is mounted there. With
-/// --privileged those of a mount at /dev are all there are, as elsewhere.  Errors: denied.
+/// Checks that no mount hides the devices of `spec`. With --privileged a mount at /dev replaces all
+/// devices, as in other engines.  Errors: denied.
 Result<void> check_nodes(const ImageLook& look, const oci::Spec& spec);
 
 }  // namespace berth::engine

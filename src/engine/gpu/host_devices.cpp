@@ -44,7 +44,8 @@ oci::DeviceNode node_of(const struct stat& info, const std::string& path, std::s
   return node;
 }
 
-/// Calls `take` for every node below the directory `path`; what goes away meanwhile is passed over.
+/// Calls `take` for every node below the directory `path`; skips entries that are removed
+/// meanwhile.
 template <class Take>
 Result<void> walk(const std::string& path, int depth, const Take& take) {
   auto directory = TRY(sys::open_if_exists(sys::cwd(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
@@ -59,7 +60,7 @@ Result<void> walk(const std::string& path, int depth, const Take& take) {
   return {};
 }
 
-// Docker's list: what every container has of its own, and the consoles.
+// Docker's list: nodes that every container has of its own, and the consoles.
 bool is_left_out(const std::string& path) {
   static constexpr std::array<std::string_view, 6> kBelow = {
       "/dev/pts/", "/dev/shm/", "/dev/fd/", "/dev/mqueue/", "/dev/.lxc/", "/dev/.udev/"};

@@ -18,7 +18,7 @@ namespace berth::engine {
 namespace {
 
 constexpr std::string_view kLibraryPath = "LD_LIBRARY_PATH=";
-constexpr const char* kFormat = "1";  // of the kept facts
+constexpr const char* kFormat = "1";  // of the cached facts
 constexpr size_t kMaxFacts = size_t{1} << 20;
 
 std::string library_path_of(const oci::Process& process) {
@@ -28,7 +28,7 @@ std::string library_path_of(const oci::Process& process) {
   return {};
 }
 
-/// What of the host a path of the container shows by a volume; empty: none.
+/// The host path that a volume shows at `path` of the container; empty: none.
 std::string in_volumes(const RunRequest& request, const std::string& path) {
   for (const Volume& volume : request.volumes) {
     if (path.starts_with(volume.destination + "/")) {
@@ -57,15 +57,16 @@ Result<scan::DriverFiles> driver_files_of(const Context& context, const ImageLoo
                                           const oci::Process& process) {
   scan::LoaderSettings settings;
   settings.library_path = library_path_of(process);
-  // Of a name alone the loader's RPATH is not looked for: PATH would have to be searched.
+  // For a bare name the loader's RPATH is not considered: PATH would have to be searched.
   if (!process.args.empty() && process.args[0].starts_with('/')) settings.program = process.args[0];
   std::string directory = context.paths.state + "/gpu";
-  // Images choose what of it is theirs, so two may have one name: the text is kept with the facts.
+  // The image chooses parts of the key, so file names can collide: the whole key is stored with the
+  // facts.
   std::string key = look.image.id.text() + "\n" + kFormat + "\n" + settings.library_path + "\n" +
                     settings.program + std::string(1, '\0');
   std::string name = "image-" + gpu::key_of_text(key);
   scan::DriverFiles found;
-  // A directory or file of the host may change at any time: nothing about it is kept.
+  // A directory or file of the host may change at any time, so its facts are not kept.
   bool fixed = is_of_store(look.request);
   std::optional<std::string> kept;
   if (fixed) kept = TRY(sys::read_file_if_exists(sys::cwd(), directory + "/" + name, kMaxFacts));

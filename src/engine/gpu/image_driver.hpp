@@ -16,21 +16,21 @@
 
 namespace berth::engine {
 
-/// The image of a container, to find out what it brings with it.
+/// The image of a container, to find out what it contains.
 struct ImageLook {
-  const std::string& container;  ///< the id of the one that is to run it
+  const std::string& container;  ///< the id of the container that will run it
   const RunRequest& request;
   const image::Image& image;
   const LayerView& view;
 };
 
-/// The driver files of the image as the loader of `process` would find them; kept below the state
-/// directory by the image's id, so that layers are read once. Those of the user's volumes that
-/// LD_LIBRARY_PATH names come first.  Errors: io.
+/// The driver files of the image as the loader of `process` would find them; cached below the state
+/// directory by the image's id, so that layers are read once. Files in volumes that LD_LIBRARY_PATH
+/// names come first.  Errors: io.
 Result<scan::DriverFiles> driver_files_of(const Context& context, const ImageLook& look,
                                           const oci::Process& process);
 
-/// Puts files of the driver into a container's own layer.  Errors: io (no space).
+/// Copies driver files into a container's own layer.  Errors: io (no space).
 Result<void> copy_driver_files(const std::vector<gpu::Copy>& files,
                                const std::vector<gpu::GrantedLink>& links,
                                const ContainerDirectory& directory);

@@ -40,7 +40,7 @@ class Shared {
   bool is_named(const gpu::Lease& lease) const;
 
   std::string name_;
-  std::string id_;  ///< of a container of this store; else empty
+  std::string id_;  ///< if it is in this store; else empty
 };
 
 bool Shared::is_named(const gpu::Lease& lease) const {
@@ -49,7 +49,7 @@ bool Shared::is_named(const gpu::Lease& lease) const {
   return by_id || (!lease.name.empty() && lease.name == name_);
 }
 
-// Root shares what anybody has; whose a lease is the kernel says.
+// Root may share all leases; the kernel reports the owner of a lease.
 bool may_share(uid_t user) {
   bool root = sys::effective_uid() == 0 && sys::in_initial_user_namespace();
   return root || user == sys::effective_uid();
@@ -63,7 +63,7 @@ Result<gpu::Lease> Shared::find(const gpu::Holders& holders) const {
     if (!is_named(one.lease) || one.lease.keys.empty()) continue;
     bool own = one.user == sys::effective_uid();
     others = others || !may_share(one.user);
-    // Anybody can write any name, so our own come first.
+    // Any user can write any name into a lease, so prefer our own.
     if (own || (may_share(one.user) && found == nullptr)) found = &one;
     if (own) break;
   }
@@ -75,7 +75,7 @@ Result<gpu::Lease> Shared::find(const gpu::Holders& holders) const {
                     "berth gpu list");
 }
 
-/// What a person is told once.
+/// Warns once that the start waits.
 void warn_waiting(const Context& context, const Error& error) {
   context.log.warn("waiting: " + error.what);
 }
@@ -92,13 +92,13 @@ Result<gpu::HeldLease> take_in_turn(const Context& context, const RunRequest& re
   if (*request.wait_gpus > 0) patience.limit = std::chrono::nanoseconds(*request.wait_gpus);
   patience.waiting = [&](const Error& error) { warn_waiting(context, error); };
   patience.look = look;
-  sys::SignalMask before;  // what was let through is let through again
+  sys::SignalMask before;  // restores the previous mask
   sys::Fd signals = TRY(sys::receive_signals({SIGINT, SIGTERM, SIGHUP}));
   patience.give_up = signals.get();
   return ledger.take_in_turn(std::move(lease), std::move(ticket), choose, patience);
 }
 
-/// What the container of `request` has, and what it is to have besides.
+/// Widens the lease of the container of `request` to the new choice.
 Result<gpu::HeldLease> widen(const Context& context, const RunRequest& request,
                              const gpu::Ledger& ledger, gpu::Lease lease, gpu::Chooser& chooser,
                              const gpu::Choose& choose) {
@@ -107,13 +107,14 @@ Result<gpu::HeldLease> widen(const Context& context, const RunRequest& request,
   gpu::HeldLease held = TRY(ledger.hold_again(note->file, note->lease));
   chooser.keep(held);
   TRY(ledger.widen(held, [&](const gpu::Holders& holders, gpu::Lease& changed) {
-    changed.group = changed.container;  // unless it shares another one's again
+    changed.group = changed.container;  // unless it shares another container's again
     return choose(holders, changed);
   }));
   return held;
 }
 
-/// The NUMA nodes of the processors that were asked for. What cannot be read is no preference.
+/// The NUMA nodes of the requested processors. Empty, meaning no preference, if they cannot be
+/// read.
 std::vector<int> near_processors(const RunRequest& request, const gpu::Inventory& inventory) {
   std::vector<int> near;
   auto wanted = parse_numbers(request.limits.cpuset_cpus);
@@ -128,7 +129,7 @@ std::vector<int> near_processors(const RunRequest& request, const gpu::Inventory
   return near;
 }
 
-/// Of all whose programs MPS may keep on the same GPUs, where nobody else is to have these.
+/// The group of all containers that MPS may serve on the same GPUs, when no others may use them.
 std::string group_of(const MpsPlan& mps, const Context& context) {
   return "mps-" + name_of(gpu::MpsShare{mps.user, {}, mps.limits}, context.paths.state, "");
 }
@@ -162,7 +163,7 @@ Keys keys_beside(const RunRequest& request, const gpu::Choice& choice,
                  const gpu::Inventory& inventory) {
   Keys keys = gpu::keys_of(choice.cdi_names, inventory);
   std::vector<gpu::GivenNode> given;
-  auto nodes = nodes_by_hand(request);  // add_host_nodes() tells what is wrong with them
+  auto nodes = nodes_by_hand(request);  // add_host_nodes() reports their errors
   if (!nodes.ok()) return keys;
   for (const oci::DeviceNode& node : *nodes) {
     if (node.type == "c") given.push_back({node.host_path, std::pair(node.major, node.minor)});
@@ -187,7 +188,7 @@ Result<LeasedGpus> lease_gpus(const Context& context, const RunRequest& request,
   gpu::Chooser chooser(std::move(wish), inventory, beside);
   chooser.prefer(near_processors(request, inventory));
   if (leasing == Leasing::nothing) {
-    // Whose GPUs these would be is not known yet.
+    // The GPUs of the other container are unknown yet.
     out.request = chooser.request();
     if (shared) out.request.want = Want::driver_files;
     if (shared) return out;

@@ -17,39 +17,38 @@
 
 namespace berth::engine {
 
-/// What drafting a container does with the GPU ledger.
+/// How the decision about a container uses the GPU ledger.
 enum class Leasing {
-  nothing,  ///< it is not started: the start decides
+  nothing,  ///< not started: the start decides
   look,     ///< what it would get now
-  take,     ///< it is started
-  change,   ///< it runs: what it has it keeps where it can, and until the lease is settled anyway
+  take,     ///< it starts
+  change,   ///< it runs: keeps its GPUs where possible, and all of them until Ledger::finish()
 };
 
 struct LeasedGpus {
-  gpu::Request request;                 ///< the wish, where it was another container's: its keys
-  std::vector<gpu::Selected> selected;  ///< into the inventory
-  std::optional<gpu::MpsShare> share;   ///< that its programs compute through
+  gpu::Request request;                 ///< for another container's GPUs: with their keys
+  std::vector<gpu::Selected> selected;  ///< pointing into the inventory
+  std::optional<gpu::MpsShare> share;   ///< for its programs
   std::string share_name;
-  gpu::HeldLease lease;  ///< with Leasing::take, and where there is any GPU
+  gpu::HeldLease lease;  ///< with Leasing::take, if it has any GPU
 };
 
-/// What the bundle of a container says of its lease; nothing where it has none.
+/// The lease in the bundle of a container; nothing if it has none.
 Result<std::optional<gpu::LeaseNote>> read_lease_note(const Context& context,
                                                       const RunRequest& request,
                                                       const std::string& id);
 
-/// The keys of GPUs that a container gets by other ways than a wish: CDI names, and nodes that were
-/// named by their paths.
+/// The keys of GPUs that a container gets without --gpus: by CDI names, or by nodes named by path.
 std::vector<std::string> keys_beside(const RunRequest& request, const gpu::Choice& choice,
                                      const gpu::Inventory& inventory);
 
-/// Chooses what `wish`, which is the container `id` of `request`, gets of `inventory`, and waits
-/// for it where that was asked for, and which share of MPS it computes through: its own wish, or
-/// that of the container whose GPUs it shares. With Leasing::take nobody else is given what is
-/// exclusive from then on; with Leasing::change the lease is that of the container's bundle,
-/// widened. `beside`: of keys_beside(). Errors: those of gpu::select() and gpu::Ledger, not_found
-/// (--gpus from: no such container), denied (it is somebody else's), interrupted (a signal while
-/// waiting), share_of(), check_share().
+/// Chooses what `wish` of the container `id` of `request` gets of `inventory`, waiting for it if
+/// requested, and the MPS share that it uses: its own, or that of the container that shares its
+/// GPUs. With Leasing::take, no other container gets exclusive GPUs from then on; with
+/// Leasing::change, widens the lease in the container's bundle. `beside`: from keys_beside().
+/// Errors: those of gpu::select() and gpu::Ledger, not_found (--gpus from: no such container),
+/// denied (it belongs to another user), interrupted (a signal while waiting), share_of(),
+/// check_share().
 Result<LeasedGpus> lease_gpus(const Context& context, const RunRequest& request,
                               const std::string& id, gpu::Request wish, const policy::Gpu& site,
                               const gpu::Inventory& inventory,

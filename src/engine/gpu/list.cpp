@@ -16,7 +16,7 @@ Result<policy::Gpu> gpu_policy_of(const Context& context) {
   return std::move(compiled.policy.gpu);
 }
 
-// The site's driver root counts where the user names none.
+// Uses the site's driver root unless the user names one.
 Result<gpu::Inventory> inventory_of(const Context& context, const policy::Gpu& policy,
                                     gpu::Refresh refresh) {
   gpu::ProbeOptions options;

@@ -11,23 +11,23 @@
 /// The GPUs of this machine, and the containers that hold them.
 namespace berth::engine {
 
-/// What the policy says of GPUs.  Errors: those of policy::read_compiled().
+/// The GPU section of the policy.  Errors: those of policy::read_compiled().
 Result<policy::Gpu> gpu_policy_of(const Context& context);
 
-/// The machine's GPUs and driver with those that this caller may not open; the site's driver root
-/// counts where the user names none.  Errors: those of list_gpus().
+/// The machine's GPUs and driver, including GPUs that this caller may not open. Uses the site's
+/// driver root unless the user names one.  Errors: those of list_gpus().
 Result<gpu::Inventory> inventory_of(const Context& context, const policy::Gpu& policy,
                                     gpu::Refresh refresh);
 
-/// The machine's GPUs and driver, from the cache unless it is stale or `refresh` says otherwise.
+/// The machine's GPUs and driver, from the cache unless it is stale or `refresh` forces a probe.
 /// Errors: not_found (the driver root), corrupt.
 Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh);
 
-/// The containers that hold GPUs of this machine, and those that wait. Those of this store have
-/// their names. Errors: those of open_gpu_ledger() and of reading the policy.
+/// The containers that hold GPUs of this machine, and those that wait. Containers of this store
+/// have names. Errors: those of open_gpu_ledger() and of reading the policy.
 Result<gpu::Holders> list_gpu_holders(const Context& context);
 
-/// The ledger of this machine, or of this user where root has made none.
+/// The machine's ledger, or this user's if root has made none.
 /// Errors: those of gpu::Ledger::open().
 Result<gpu::Ledger> open_gpu_ledger(const Context& context, const policy::Gpu& site);
 

@@ -10,7 +10,7 @@ namespace {
 constexpr size_t kMaxCache = size_t{16} << 20;
 constexpr const char* kCacheName = "ld.so.cache";
 
-/// Nothing: there is no such file, or a larger one than any loader's.
+/// Nothing: there is no such file, or it is larger than a loader cache can be.
 Result<std::optional<std::string>> read_cache(const sys::Fd& etc) {
   auto file = TRY(sys::find_regular(etc, kCacheName));
   if (!file) return std::optional<std::string>();

@@ -14,15 +14,15 @@ namespace berth::engine {
 
 inline constexpr const char* kLoaderCache = "/etc/ld.so.cache";
 
-/// What of the loader cache in a container's own layer is the container's doing. The driver's
-/// libraries are put there at each start, and by an ldconfig of the container.
+/// The container's own changes to the loader cache in its layer. Each start adds the driver's
+/// libraries to the cache, and so does an ldconfig in the container.
 struct OwnCache {
-  bool unchanged = false;              ///< but for those it says what the image's says
-  std::optional<std::string> without;  ///< else the bytes without them, where they are in it
+  bool unchanged = false;              ///< equal to the image's except for these libraries
+  std::optional<std::string> without;  ///< otherwise: the bytes without them, if it contains them
 };
 
-/// `etc`: the directory of that name in the container's own layer; `below`: what the image has
-/// there. Both are foreign. `added`: loader_entries_of() the container.  Errors: io, denied.
+/// `etc`: /etc in the container's own layer; `below`: in the image. Both are untrusted. `added`:
+/// loader_entries_of() the container.  Errors: io, denied.
 Result<OwnCache> judge_loader_cache(const sys::Fd& etc, const Merged& below,
                                     const std::vector<scan::LoaderEntry>& added);
 

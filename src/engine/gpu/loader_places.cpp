@@ -22,7 +22,7 @@ Result<void> make_places(const sys::Fd& directory, const std::vector<scan::Libra
     TRY(gpu::make_parents(directory, below, made));
     return sys::write_file(directory, below, text, 0644);
   };
-  TRY(write("/etc/ld.so.cache", ""));  // where it is bound: a root that cannot be written to
+  TRY(write("/etc/ld.so.cache", ""));  // the mount point, for a root that is read-only
   TRY(write(scan::kLoaderConfiguration, ""));
   TRY(write(scan::kMainConfiguration, scan::kMainConfigurationText));
   for (const scan::LibraryLink& link : links) {

@@ -10,14 +10,14 @@
 
 namespace berth::engine {
 
-/// Puts below all layers of the image what the runtime places for the container's loader: the mount
-/// point of ldconfig's configuration, the file that makes ldconfig read it, and the driver's
-/// libraries under their names without a number. What the image has of these comes first, and
-/// nothing of it is in the container's own layer. Does nothing for a container that is
-/// given no libraries. See docs/decisions/0173.  Errors: io (the state directory).
+/// Adds a layer below all layers of the image for the container's loader: the mount point of
+/// ldconfig's configuration, the file that makes ldconfig read it, and the driver's libraries under
+/// their names without a version. The image's own files hide these, and the container's own layer
+/// gets none of them. Does nothing for a container without granted libraries. See
+/// docs/decisions/0173.  Errors: io (the state directory).
 Result<void> add_loader_places(const Context& context, oci::Spec& spec);
 
-/// What the loader of a container of this configuration is to find beyond its image's cache.
+/// The entries that the loader of a container of this configuration needs beyond its image's cache.
 std::vector<scan::LoaderEntry> loader_entries_of(const oci::Spec& spec);
 
 }  // namespace berth::engine

@@ -29,7 +29,7 @@ const gpu::DriverFile* find_control(const gpu::Inventory& inventory) {
   return found == inventory.files.end() ? nullptr : &*found;
 }
 
-/// The id that the container's first program has, seen from here.
+/// The uid of the container's first program in our user namespace.
 uint32_t user_of(const oci::Spec& spec) {
   const uint32_t inside = spec.process ? spec.process->user.uid : 0;
   for (const oci::IdMapping& one : spec.linux_.uid_mappings) {
@@ -97,7 +97,7 @@ Result<void> check_mps(const RunRequest& request, const gpu::MpsLimits& limits,
     return refused(Kind::usage, limits, "MPS has /dev/shm, which its containers share",
                    "leave --ipc, --shm-size and what is mounted there out");
   }
-  constexpr uint64_t kMiB = uint64_t{1} << 20;  // what MPS counts in
+  constexpr uint64_t kMiB = uint64_t{1} << 20;  // the unit of MPS
   if (limits.memory_bytes.value_or(kMiB) < kMiB) {
     return refused(Kind::usage, limits, "MPS counts in MiB", "--gpu-memory 10g");
   }

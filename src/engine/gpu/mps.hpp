@@ -19,43 +19,43 @@
 
 namespace berth::engine {
 
-/// What is known of MPS before a container's GPUs are chosen.
+/// The facts about MPS before a container's GPUs are chosen.
 struct MpsPlan {
-  gpu::MpsLimits limits;  ///< that MPS may have to keep
-  MemoryRegions regions;  ///< where the kernel keeps that of memory
-  uint32_t user = 0;      ///< of its programs, as this process counts
-  bool takes = false;     ///< while the share lives nobody but MPS computes on its GPUs
-  std::map<std::string, std::string> modes = {};  ///< compute modes by PCI address, where told
+  gpu::MpsLimits limits;                          ///< that MPS may have to enforce
+  MemoryRegions regions;                          ///< memory that the kernel can limit
+  uint32_t user = 0;                              ///< its programs' uid in our user namespace
+  bool takes = false;                             ///< only MPS may use the share's GPUs
+  std::map<std::string, std::string> modes = {};  ///< compute modes by PCI address, if reported
 
   bool wanted() const { return limits != gpu::MpsLimits(); }
 };
 
-/// Asks the driver for compute modes where MPS may have to keep a limit of `request`.
-/// Errors: unsupported (MPS cannot be had here: why), usage (what cannot go with it).
+/// Asks the driver for compute modes if MPS may have to enforce a limit of `request`.
+/// Errors: unsupported (no MPS here: the reason), usage (an option that conflicts with it).
 Result<MpsPlan> plan_mps(const Context& context, const RunRequest& request, const policy::Gpu& site,
                          const gpu::Inventory& inventory, const oci::Spec& spec);
 
-/// What of `plan` MPS keeps on these GPUs: of memory what the kernel does not.
+/// The limits of `plan` that MPS enforces on these GPUs: for memory, only if the kernel cannot.
 gpu::MpsLimits limits_by_mps(const MpsPlan& plan, const std::vector<gpu::Selected>& selected);
 
-/// Why the container of `request` cannot compute through MPS. Errors: unsupported, usage.
+/// Checks that the container of `request` can use MPS. Errors: unsupported, usage.
 Result<void> check_mps(const RunRequest& request, const gpu::MpsLimits& limits,
                        const gpu::Inventory& inventory);
 
-/// The share of these GPUs. Errors: unsupported (one that MPS does not serve), usage (it has not so
-/// much), denied (nobody may compute on it).
+/// The share of these GPUs. Errors: unsupported (a GPU that MPS does not serve), usage (more memory
+/// than a GPU has), denied (a GPU in compute mode "prohibited").
 Result<gpu::MpsShare> share_of(const MpsPlan& plan, const gpu::MpsLimits& limits,
                                const std::vector<gpu::Selected>& selected);
 
-/// Whether `lease`, which computes through a share, can: where one of its GPUs is for one process
-/// alone, nobody else computes there by another way. Errors: busy.
+/// Checks that `lease` can use its share: a GPU for a single process must have no user outside of
+/// the share. Errors: busy.
 Result<void> check_share(const MpsPlan& plan, const std::vector<gpu::Selected>& selected,
                          const gpu::Holders& holders, const gpu::Lease& lease);
 
-/// Makes the container see the share. Pure.
+/// Adds the share to the container. Pure.
 void add_share(const gpu::MpsPlace& place, oci::Spec& spec);
 
-/// Starts the share's daemon where it does not run. Errors: those of gpu::join_share().
+/// Starts the share's daemon unless it runs. Errors: those of gpu::join_share().
 Result<void> start_share(const Context& context, const MpsPlan& plan, const gpu::MpsShare& share,
                          const std::vector<gpu::Selected>& selected,
                          const gpu::Inventory& inventory, const gpu::HeldLease& lease);

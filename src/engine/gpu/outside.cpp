@@ -14,7 +14,7 @@ namespace {
 constexpr std::chrono::seconds kOutsidePatience{5};
 constexpr std::chrono::seconds kLeftAlone{30};
 
-/// Empty: of a GPU in MIG mode, and of which slice is not told.
+/// The key of the process's GPU or slice; empty: the GPU is in MIG mode, and the slice is unknown.
 std::string key_of(const gpu::Gpu& gpu, const gpu::ProcessUse& process) {
   if (gpu.mig.empty()) return gpu.pci_address;
   for (const gpu::MigDevice& slice : gpu.mig) {
@@ -68,7 +68,7 @@ void OutsideWatch::refresh(const gpu::Here& here) {
     return any;
   };
   if (read()) return;
-  auto lock = gpu::lock_computing(state);  // without, we ask all the same
+  auto lock = gpu::lock_computing(state);  // ask even without the lock
   if (lock.ok() && read()) return;
   auto use = try_nvml_use(context_, inventory_, kOutsidePatience);
   if (use.ok()) {

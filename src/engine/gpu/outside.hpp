@@ -11,15 +11,16 @@
 
 namespace berth::engine {
 
-/// Processes that compute on GPUs without a lease, as NVIDIA's driver told within the last seconds,
-/// and AMD's tells now.
+/// Processes that use GPUs without a lease: as NVIDIA's driver reported within the last seconds,
+/// and as AMD's reports now.
 class OutsideWatch {
  public:
   OutsideWatch(const Context& context, const gpu::Inventory& inventory)
       : context_(context), inventory_(inventory) {}
 
-  /// May ask NVIDIA's driver, which takes five seconds at most, after another one has. One that
-  /// does not answer is a warning, and is left alone for a while: what it told before counts on.
+  /// May ask NVIDIA's driver, which takes at most five seconds, unless another process just has. A
+  /// driver that does not answer is a warning, and is not asked for a while: its earlier answer
+  /// remains in use.
   gpu::Outside look();
 
  private:
@@ -28,17 +29,17 @@ class OutsideWatch {
 
   const Context& context_;
   const gpu::Inventory& inventory_;
-  std::vector<gpu::Computing> known_;  ///< by NVIDIA's driver
+  std::vector<gpu::Computing> known_;  ///< reported by NVIDIA's driver
   Clock::time_point until_;
   bool warned_ = false;
 };
 
-/// Keeps for others what the driver has just told; gives the same.
+/// Stores the driver's latest answer for other processes, and returns it.
 std::vector<gpu::Computing> keep_computing(const Context& context, const gpu::Inventory& inventory,
                                            const gpu::Here& here, const gpu::Uses& use);
 
-/// Of what NVML told the processes that compute, of a GPU that is cut those whose slice it tells.
-/// `see` as of gpu::ProcessView, for their start times. Numbers that are no process are left out.
+/// The computing processes in NVML's answer; on a GPU with slices, only those with a known slice.
+/// `see`: as gpu::ProcessView's, for their start times. Skips numbers that are not processes.
 std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const gpu::Uses& use,
                                          const gpu::SeeProcess& see);
 

@@ -16,41 +16,42 @@
 
 namespace berth::engine {
 
-/// The processors of each NUMA node that has any.
+/// The processors of each NUMA node that has some.
 using NumaNodes = std::map<int, Numbers>;
 
-/// Those below `root`: "/", or a tree made for tests. A kernel without NUMA has none. Errors: io.
+/// The nodes below `root`: "/", or a tree made for tests. Empty for a kernel without NUMA. Errors:
+/// io.
 /// Documentation/ABI/stable/sysfs-devices-node
 Result<NumaNodes> read_numa_nodes(const sys::Fd& root);
 
-/// Those of this machine; of a synthetic driver the tree says where its GPUs are. Errors: io.
+/// The nodes of this machine, or of a synthetic driver's tree. Errors: io.
 Result<NumaNodes> numa_nodes_of(const gpu::Inventory& inventory);
 
-/// What this process may use, and so a container of it: of "Cpus_allowed_list" and
-/// "Mems_allowed_list". proc_pid_status(5)
+/// What this process, and so its container, may use: "Cpus_allowed_list" and "Mems_allowed_list".
+/// proc_pid_status(5)
 struct Allowed {
   Numbers cpus;
   Numbers mems;
 };
 Allowed parse_allowed(std::string_view status);
 
-/// "0-15,32-47" and "0"; the second is empty where it cannot be had.
+/// "0-15,32-47" and "0"; the second is empty if memory cannot be bound.
 struct Placement {
   std::string cpus;
   std::string mems;
   bool operator==(const Placement&) const = default;
 };
 
-/// The processors and the memory beside these GPUs. Nothing where that is no choice: all of what is
-/// allowed, or none of it, or where a GPU has no node that is known. Pure.
+/// The processors and the memory near these GPUs. Nothing if that is no restriction, if none of
+/// them is allowed, or if a GPU's node is unknown. Pure.
 std::optional<Placement> place_beside(const std::vector<gpu::Selected>& gpus,
                                       const NumaNodes& nodes, const Allowed& allowed);
 
-/// Whether containers of root can be given a cpuset.
+/// Whether root's containers can have a cpuset.
 bool has_cpusets();
 
-/// What keeps a container in its place: a cpuset, which is a limit; or where its processes begin,
-/// which needs no right, and is a wish.
+/// How to keep a container in place: by a cpuset, which is a limit, or by the initial affinity of
+/// its processes, which needs no privilege and can be changed.
 enum class KeptBy { cpuset, affinity };
 void set_placement(const Placement& placement, KeptBy by, oci::Spec& spec);
 

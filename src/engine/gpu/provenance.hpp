@@ -13,33 +13,33 @@
 #include "policy/rules.hpp"
 #include "scan/driver_files.hpp"
 
-/// What is noted while a container is decided on, for `berth explain` to tell.
+/// What is recorded while a container is decided, for `berth explain`.
 namespace berth::engine {
 
-/// What kind of item tells how the root of a container is made.
+/// The kind of the item that describes the container's root.
 inline constexpr const char* kRootItem = "rootfs";
-/// What kind tells of a rule of the site.
+/// The kind of an item about a site's rule.
 inline constexpr const char* kRuleItem = "rule";
 
-/// Kinds of items about MPI begin so.
+/// The prefix of the kinds of items about MPI.
 inline constexpr std::string_view kMpiItems = "mpi";
 
-/// What a start decided by. Words are made of it after the command runs, or when somebody asks:
-/// they take longer than all of granting and placing.
+/// The facts behind a decision. They become text after the command runs, or when a user asks: that
+/// takes longer than granting and placing.
 struct Provenance {
-  std::optional<gpu::Reason> root = {};     ///< of how the root is made, where it is not as usual
+  std::optional<gpu::Reason> root = {};     ///< how the root is made, unless as usual
   std::vector<policy::Verdict> rules = {};  ///< of the site
   std::vector<gpu::Verdict> sources;
-  gpu::Inventory inventory;  ///< empty where only CDI devices were given
+  gpu::Inventory inventory;  ///< empty if only CDI devices were granted
   gpu::Grant grant;
-  std::string mode_from;       ///< what chose the grant's driver mode: "the default", …
-  scan::DriverFiles image;     ///< what the image brings; empty where nobody looked
-  oci::ContainerEdits placed;  ///< what became of `grant`
+  std::string mode_from;       ///< what chose the driver mode: "the default", …
+  scan::DriverFiles image;     ///< the image's own files; empty if not searched
+  oci::ContainerEdits placed;  ///< the result of `grant`
   std::vector<std::string> cdi_names;
-  oci::ContainerEdits cdi;                 ///< of these
-  std::vector<oci::DeviceNode> by_hand;    ///< of GPUs, asked for by their paths
-  std::vector<oci::DeviceNode> kept_back;  ///< of GPUs, from a container that was to have all
-  std::vector<gpu::Reason> mpi;            ///< of --mpi
+  oci::ContainerEdits cdi;                 ///< of these devices
+  std::vector<oci::DeviceNode> by_hand;    ///< GPU nodes requested by path
+  std::vector<oci::DeviceNode> kept_back;  ///< GPU nodes withheld from a privileged container
+  std::vector<gpu::Reason> mpi;            ///< about --mpi
 };
 
 }  // namespace berth::engine

@@ -13,7 +13,7 @@
 namespace berth::engine {
 namespace {
 
-/// Of one GPU, or of one slice of it.
+/// Makes the state of one GPU, or of one slice.
 class StateMaker {
  public:
   StateMaker(const gpu::Uses& use, const gpu::Holders& holders, const gpu::ProcessView& view)

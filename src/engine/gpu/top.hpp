@@ -13,20 +13,20 @@
 #include "gpu/ledger/processes.hpp"
 #include "gpu/probe/use.hpp"
 
-/// Which processes compute on which GPU at this moment, as `gpu top` and `metrics` show it.
+/// The processes that use each GPU now, for `gpu top` and `metrics`.
 namespace berth::engine {
 
 /// A process that has a GPU open.
 struct GpuProcess {
   int64_t pid = 0;
-  std::string command;  ///< its name; empty where we may not see it
+  std::string command;  ///< its name; empty without permission to see it
   std::optional<uint32_t> user;
-  std::optional<gpu::Lease> lease;  ///< of its container; none: no container that has one
+  std::optional<gpu::Lease> lease;  ///< its container's; none: not in a container with a lease
   std::optional<uint64_t> used_bytes;
 };
 
-/// A GPU, or a slice or partition of one. What nobody tells is none: NVML tells of NVIDIA's, the
-/// kernel of AMD's.
+/// A GPU, or a slice or partition of one. Unknown values are none: NVML reports NVIDIA's, the
+/// kernel AMD's.
 struct GpuState {
   std::string index;  ///< "0", "0:1"
   std::string id;     ///< "GPU-…", "MIG-…", else the address
@@ -41,15 +41,15 @@ struct GpuState {
 
 struct GpuTop {
   std::vector<GpuState> gpus;
-  std::optional<size_t> waiting;  ///< containers; none: the ledger cannot be read
+  std::optional<size_t> waiting;  ///< waiting containers; none: the ledger cannot be read
   bool synthetic = false;
 };
 
-/// Errors: those of list_gpus(). A NVML that does not answer, or a ledger that cannot be read, is a
-/// warning.
+/// Errors: those of list_gpus(). An NVML that does not answer, or a ledger that cannot be read, is
+/// only a warning.
 Result<GpuTop> gpu_top(const Context& context);
 
-/// Puts together what the parts say. Pure.
+/// Combines the parts. Pure.
 std::vector<GpuState> gpu_states(const gpu::Inventory& inventory, const gpu::Uses& use,
                                  const gpu::Holders& holders, const gpu::ProcessView& view);
 

@@ -87,7 +87,7 @@ std::vector<GpuUse> gpus_of(const std::set<std::string>& nodes, const gpu::Inven
                             const gpu::Uses& use) {
   std::vector<GpuUse> found;
   for (const gpu::Gpu& gpu : inventory.gpus) {
-    add_partitions(nodes, gpu, found);  // the first has the GPU's own node
+    add_partitions(nodes, gpu, found);  // the first partition has the GPU's own node
     if (!gpu.partitions.empty() || !nodes.contains(gpu.node.path)) continue;
     auto same = std::find_if(use.gpus.begin(), use.gpus.end(), [&](const gpu::Use& one) {
       return one.pci_address == gpu.pci_address;

@@ -77,7 +77,7 @@ Result<RemovedImage> remove_image(const Context& context, std::string_view refer
   if (!image) return no_image_error(reference);
   const std::string id = image->id.text();
   std::string mounted = mounted_at(id);
-  // By one of several names the image stays.
+  // With several names, removing one keeps the image.
   auto named = image::Reference::parse(reference);
   bool by_name =
       named.ok() && std::ranges::find(image->references, *named) != image->references.end();

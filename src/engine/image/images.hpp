@@ -11,25 +11,25 @@
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
 
-/// What the store alone can answer; nothing here uses the network.
+/// Queries and changes of the store alone, without the network.
 namespace berth::engine {
 
 struct ImageSummary {
-  std::string repository;  ///< as docker shows it: "ubuntu", "127.0.0.1:5000/a/b"
-  std::string tag;         ///< "<none>" for one that is known by digest alone
-  std::string digest;      ///< "sha256:…" of what the registry named; empty for a local image
+  std::string repository;  ///< in docker's form: "ubuntu", "127.0.0.1:5000/a/b"
+  std::string tag;         ///< "<none>" for one known only by digest
+  std::string digest;      ///< "sha256:…" as named by the registry; empty for a local image
   std::string id;          ///< "sha256:…" of the config
   int64_t created_at = 0;  ///< seconds since 1970, of the config; 0: unknown
   uint64_t size = 0;       ///< unpacked bytes
   std::map<std::string, std::string> labels;
-  bool read_only = false;  ///< an additional store has it
+  bool read_only = false;  ///< it is in an additional store
 };
 
 /// Newest first.  Errors: io, corrupt.
 Result<std::vector<ImageSummary>> list_images(const Context& context);
 
-/// The references, by tag, that images of the store have in `repository`: "me/tool" → "me/tool:1",
-/// "me/tool:2".  Errors: usage (a tag or a digest), not_found (there is none), io.
+/// The references, sorted by tag, of images in `repository` of the store: "me/tool" → "me/tool:1",
+/// "me/tool:2".  Errors: usage (a tag or a digest), not_found (none), io.
 Result<std::vector<std::string>> tags_of(const Context& context, std::string_view repository);
 
 struct RemovedImage {
@@ -37,22 +37,22 @@ struct RemovedImage {
   std::vector<std::string> deleted;   ///< "sha256:…" of image and layers
 };
 struct RemoveImageOptions {
-  bool force = false;  ///< also when a stopped container uses it
+  bool force = false;  ///< even if a stopped container uses it
 };
-/// Errors: not_found ("no such image: X"), busy (a container uses it), denied (an additional store
-/// has it).
+/// Errors: not_found ("no such image: X"), busy (a container uses it), denied (it is in an
+/// additional store).
 Result<RemovedImage> remove_image(const Context& context, std::string_view reference,
                                   RemoveImageOptions options);
 
-/// "docker.io/library/ubuntu:latest" → "ubuntu:latest", as docker shows references; what is none,
-/// or is short already, stays as it is.
+/// "docker.io/library/ubuntu:latest" → "ubuntu:latest", docker's short form; returns other text and
+/// short references unchanged.
 std::string familiar(std::string_view reference);
 
 /// Errors: not_found (source), usage (target).
 Result<void> tag_image(const Context& context, std::string_view source, std::string_view target);
 
 struct HistoryEntry {
-  std::optional<std::string> image_id;  ///< of the newest entry alone
+  std::optional<std::string> image_id;  ///< only for the newest entry
   int64_t created_at = 0;
   std::string created_by;
   uint64_t size = 0;

@@ -11,10 +11,10 @@
 
 namespace berth::engine {
 
-/// A view of layers as a tree, to look for libraries in it.
+/// A view of layers as a tree, for library searches.
 class LayerTree : public scan::Tree {
  public:
-  /// `view` outlives this.
+  /// `view` must outlive this object.
   explicit LayerTree(const LayerView& view) : view_(view) {}
   Result<std::optional<File>> find_file(const std::string& path) const override {
     auto found = TRY(view_.find_file(path));

@@ -28,7 +28,7 @@ bool is_whiteout(const struct stat& status) {
   return S_ISCHR(status.st_mode) && status.st_rdev == makedev(0, 0);
 }
 
-// "y" is opaque; "x" only says that whiteouts below may be marked by attributes.
+// "y" means opaque; "x" only means that whiteouts below may be marked by attributes.
 Result<bool> is_opaque(const sys::Fd& directory) {
   for (const char* key : {"trusted.overlay.opaque", "user.overlay.opaque"}) {
     auto value = TRY(sys::read_attribute(directory, key));
@@ -48,13 +48,13 @@ void push_front(std::deque<std::string>& pending, std::string_view path) {
 
 struct LayerView::Entry {
   Type type = Type::absent;
-  Directory directory;  ///< of a directory
-  sys::Fd parent;       ///< of another thing: the layer's directory that holds it
+  Directory directory;  ///< if it is a directory
+  sys::Fd parent;       ///< otherwise: the directory in its layer
   std::string name;
-  std::string path;  ///< absolute, without a link in it
+  std::string path;  ///< absolute, links resolved
   uint64_t size = 0;
-  uint64_t number = 0;  ///< of the file in its layer
-  uint64_t links = 0;   ///< names that it has there
+  uint64_t number = 0;  ///< the inode number in its layer
+  uint64_t links = 0;   ///< its hard links there
   size_t layer = 0;
   bool link = false;
   bool regular = false;
@@ -84,7 +84,7 @@ Result<LayerView::Entry> LayerView::look_in(const Directory& directory, const st
     if (!status) continue;
     if (is_whiteout(*status)) break;
     if (!S_ISDIR(status->st_mode)) {
-      // Below a directory it is hidden; above everything it is what the container sees.
+      // Below a directory of a higher layer it is hidden; otherwise the container sees it.
       if (entry.type != Type::absent) break;
       entry.type = Type::other;
       entry.parent = TRY(sys::duplicate(layer));
@@ -106,7 +106,7 @@ Result<LayerView::Entry> LayerView::look_in(const Directory& directory, const st
   return entry;
 }
 
-/// Where a path has led: what is there, and its parts without links.
+/// The result of a path walk: the entry, and the parts of its path with links resolved.
 struct LayerView::Walked {
   Entry entry;
   std::vector<std::string> names;
@@ -118,7 +118,7 @@ Result<LayerView::Walked> LayerView::walk(std::string_view path) const {
   std::vector<Directory> stack;  // the directories from the root to here, for ".."
   stack.push_back(TRY(root()));
   Walked walked;
-  auto& names = walked.names;  // of the directories on the stack but the root
+  auto& names = walked.names;  // of the directories on the stack, without the root
   int links = 0;
   while (!pending.empty()) {
     std::string name = std::move(pending.front());
@@ -141,7 +141,7 @@ Result<LayerView::Walked> LayerView::walk(std::string_view path) const {
       }
       push_front(pending, target);
     } else {
-      // A circle leads nowhere, and nothing is below what is no directory.
+      // A link loop has no target, and only a directory has entries.
       bool is_last = pending.empty() && !entry.link;
       names.push_back(std::move(name));
       for (std::string& rest : pending) {
@@ -199,7 +199,7 @@ Result<std::vector<std::string>> LayerView::list(std::string_view path) const {
   if (entry.type != Type::directory) return names;
   for (const auto& [layer, index] : entry.directory) {
     auto listed = sys::list_directory(layer, ".", kMaxNames);
-    if (!listed.ok()) continue;  // more than anybody looks for
+    if (!listed.ok()) continue;  // too many names to search
     for (std::string& name : *listed) {
       if (!seen.insert(name).second) continue;
       auto status = TRY(sys::stat_entry(layer, name));
@@ -229,13 +229,13 @@ Result<std::vector<std::optional<size_t>>> LayerView::layers_of(
 struct LayerView::Copy {
   const sys::Fd& root;
   Sharing sharing = Sharing::nothing;
-  /// By layer and number, the name in the copy that a file of several names got first.
+  /// The first name in the copy of each file with several names, by layer and inode number.
   std::map<std::pair<size_t, uint64_t>, std::string> first = {};
 };
 
 Result<void> LayerView::copy_other(Copy& copy, const Entry& entry, const sys::Fd& to,
                                    const std::string& path) {
-  // What cannot be linked (another file system, too many names) is copied.
+  // A file that cannot be linked (another file system, too many links) is copied.
   if (copy.sharing == Sharing::files && entry.regular &&
       sys::make_hard_link(entry.parent, entry.name, to, entry.name).ok()) {
     return {};

@@ -12,57 +12,57 @@
 
 namespace berth::engine {
 
-/// What the names of a copy share. Blocks are shared where the file system can.
+/// What the files of a copy share. Blocks are shared if the file system supports it.
 enum class Sharing {
-  nothing,  ///< each is a file of its own
-  names,    ///< names of one file are so again; for a place where nobody else makes links
-  files,    ///< the files of the layers themselves, where they are on one file system: nobody may
-            ///< write to them
+  nothing,  ///< separate files
+  names,    ///< hard links within a layer; no other process may create links there
+  files,    ///< the layers' own files, if on the same file system: no process may write to
+            ///< them
 };
 
-/// The tree that overlay will show of some layers, read without a mount: whiteouts, opaque
-/// directories and symbolic links count as in the container, and no link leads out of it. The
-/// layers' content is foreign.
+/// The tree that overlay would show for some layers, read without a mount: applies whiteouts,
+/// opaque directories and symbolic links as in the container; no link leads out of the tree. The
+/// layers are untrusted.
 /// Source: kernel overlayfs.rst.
 class LayerView {
  public:
-  /// `layers`: as sys::open_layer() takes them, highest first.  Errors: not_found (a layer).
+  /// `layers`: as for sys::open_layer(), highest first.  Errors: not_found (a layer).
   static Result<LayerView> open(const std::vector<std::string>& layers);
 
   enum class Type { absent, directory, other };
-  /// What is at the absolute `path`, links followed; a circle of links is absent.  Errors: io.
+  /// The type of the absolute `path`, links followed; a link loop is absent.  Errors: io.
   Result<Type> look_up(std::string_view path) const;
 
-  /// Where the absolute `path` leads, links followed; what is missing keeps its name.  Errors: io.
+  /// The absolute `path` with links resolved; missing parts stay as they are.  Errors: io.
   Result<std::string> real_path(std::string_view path) const;
 
   struct File {
-    std::string path;  ///< absolute, without a link in it
+    std::string path;  ///< absolute, links resolved
     uint64_t size = 0;
   };
-  /// The regular file at `path`, links followed; nothing when there is none.  Errors: io.
+  /// The regular file at `path`, links followed; nothing if there is none.  Errors: io.
   Result<std::optional<File>> find_file(std::string_view path) const;
 
-  /// Up to `length` bytes of the regular file at `path` from `offset` on; none when there is no
-  /// such file.  Errors: io.
+  /// Up to `length` bytes of the regular file at `path` from `offset`; empty if there is no such
+  /// file.  Errors: io.
   Result<std::string> read_at(std::string_view path, uint64_t offset, size_t length) const;
 
-  /// The names in the directory at `path`, at most 4096; none when there is no directory.
+  /// The names in the directory at `path`, at most 4096; empty if it is not a directory.
   /// Errors: io.
   Result<std::vector<std::string>> list(std::string_view path) const;
 
-  /// Of each of `names` in `directory`, without following a link on the way or there: the layer (0:
-  /// the highest) whose regular file a container sees; nothing where it sees none.  Errors: io.
+  /// For each of `names` in `directory`, without following links: the layer (0: the highest) of the
+  /// regular file that a container sees; nothing if it sees none.  Errors: io.
   Result<std::vector<std::optional<size_t>>> layers_of(std::string_view directory,
                                                        const std::vector<std::string>& names) const;
 
-  /// Copies what is in the directory at `path`, with owners and modes, and its own, into the empty
-  /// directory `to`; nothing where there is no directory.
+  /// Copies the directory at `path`, with the owners and modes of itself and all entries, into the
+  /// empty directory `to`; does nothing if it is not a directory.
   /// Errors: io (no space), usage (more than 128 directories deep).
   Result<void> copy_tree(std::string_view path, const sys::Fd& to,
                          Sharing sharing = Sharing::nothing) const;
 
-  /// The content of the regular file at `path`; nothing when there is none, or something else.
+  /// The content of the regular file at `path`; nothing if there is none, or it is another type.
   /// Errors: io, corrupt (longer than `max_bytes`).
   Result<std::optional<std::string>> read_file(std::string_view path, size_t max_bytes) const;
 

@@ -29,14 +29,14 @@ Result<void> check_not_read_only(const Context& context, const std::string& name
       "berth --root " + image->store + " image convert, as its owner");
 }
 
-/// What is mounted somewhere would be empty there.
+/// Converting a mounted layer would empty the mount.
 Result<void> check_not_mounted(const Context& context, const std::vector<std::string>& images) {
   std::vector<Digest> mounted = TRY(mounted_layers(context));
   image::Store store = TRY(open_own_store(context));
   for (const std::string& name : images) {
     auto image = store.find_image(name);
     if (image.ok() && !*image) TRY(check_not_read_only(context, name));
-    if (!image.ok() || !*image) continue;  // said where it is converted
+    if (!image.ok() || !*image) continue;  // the conversion reports it
     for (const image::Layer& layer : (*image)->layers) {
       if (std::ranges::find(mounted, layer.diff_id) == mounted.end()) continue;
       return make_error(Kind::busy,
@@ -64,7 +64,7 @@ Result<image::ConvertReport> convert_layers(const Context& context, const std::s
                                             const Progress& progress) {
   TRY(check_not_mounted(context, images));
   Context wanted = context;
-  wanted.layer_format = format;  // checked where that of a pull is
+  wanted.layer_format = format;  // checked as for a pull
   image::ConvertRequest request;
   request.images = images;
   image::TransferResult result = TRY(run_layer_work(wanted, std::move(request), progress));

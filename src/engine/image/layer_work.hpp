@@ -9,18 +9,18 @@
 #include "engine/image/transfer.hpp"
 #include "image/layer_work.hpp"
 
-/// What becomes of layers that are unpacked.
+/// Work on unpacked layers.
 namespace berth::engine {
 
-enum class Trial { no, yes };  ///< yes: only tell
+enum class Trial { no, yes };  ///< yes: only report
 
-/// Makes files of layers that are the same one on the disk.
+/// Replaces equal files in layers by one file on the disk.
 /// Errors: interrupted, io.
 Result<image::DedupeReport> dedupe_layers(const Context& context, Trial trial,
                                           const Progress& progress);
 
-/// Makes of the layers of `images`, names or ids, "directory" or "erofs".
-/// Errors: usage (the format), not_found, busy (a container uses one), corrupt (one is damaged),
+/// Converts the layers of `images`, names or ids, to the format "directory" or "erofs".
+/// Errors: usage (the format), not_found, busy (a container uses one), corrupt (a damaged one),
 /// unsupported and io (this user or this kernel cannot mount them), interrupted.
 Result<image::ConvertReport> convert_layers(const Context& context, const std::string& format,
                                             const std::vector<std::string>& images,

@@ -7,8 +7,8 @@
 
 namespace berth::engine {
 
-/// Puts the directory `layer` below every other layer of the root of `spec`, so that the image's
-/// own files win: it holds places for mounts. Nothing where it is empty or the root is no overlay.
+/// Adds the directory `layer`, which holds mount points, below all layers of the root of `spec`, so
+/// that the image's own files win. Does nothing if `layer` is empty or the root is not an overlay.
 void add_lowest_layer(const std::string& layer, oci::Spec& spec);
 
 }  // namespace berth::engine

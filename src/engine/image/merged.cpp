@@ -16,7 +16,7 @@ OverlayAttributes::OverlayAttributes(image::OverlayXattr kind)
 Result<bool> OverlayAttributes::opaque(const sys::Fd& directory) const {
   auto found = TRY(sys::read_attribute(directory, space_ + "opaque"));
   if (found && *found == "y") return true;
-  // As fuse-overlayfs marks them for an ordinary user.
+  // The mark of fuse-overlayfs for an ordinary user.
   found = TRY(sys::read_attribute(directory, "user.fuseoverlayfs.opaque"));
   return found && *found == "y";
 }
@@ -30,7 +30,7 @@ Result<bool> is_whiteout(const OverlayAttributes& attributes, const sys::Fd& lay
                          const std::string& name, const struct stat& status) {
   if (S_ISCHR(status.st_mode)) return status.st_rdev == makedev(0, 0);
   if (!S_ISREG(status.st_mode) || status.st_size != 0) return false;
-  // The upper layer is that of a container that may run.
+  // A running container may change its upper layer.
   auto file = sys::find_regular(layer, name);
   if (!file.ok() || !*file) return false;
   return attributes.whiteout(**file);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers merged as overlay merges them, to compare something with them. They are
-// foreign: no link is followed.
+// Layers merged as overlay merges them, for comparisons. They are untrusted: links are not
+// followed.
 #pragma once
 
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ inline constexpr int kMaxLayerDepth = 400;  ///< directories
 /// A directory as the layers that it is merged from, highest first.
 using Merged = std::vector<sys::Fd>;
 
-/// What overlay says by attributes. Those of the other kind are a program's inside.
+/// Overlay's attributes of one kind. Those of the other kind belong to programs in the container.
 class OverlayAttributes {
  public:
   explicit OverlayAttributes(image::OverlayXattr kind);
@@ -31,15 +31,15 @@ class OverlayAttributes {
   std::string space_;
 };
 
-/// Whether the entry `name` of a layer hides what is below: a device 0:0, or an empty file that is
-/// marked.
+/// Whether the entry `name` of a layer hides lower layers: a device 0:0, or an empty file with a
+/// mark.
 Result<bool> is_whiteout(const OverlayAttributes& attributes, const sys::Fd& layer,
                          const std::string& name, const struct stat& status);
 
-/// What layers show under a name.
+/// What layers show at a name.
 struct Below {
-  std::optional<struct stat> status;  ///< none: nothing
-  Merged directory;                   ///< of a directory
+  std::optional<struct stat> status;  ///< none: absent
+  Merged directory;                   ///< if it is a directory
 };
 Result<Below> look_below(const OverlayAttributes& attributes, const Merged& layers,
                          const std::string& name);

@@ -24,12 +24,12 @@
 namespace berth::engine {
 namespace {
 
-constexpr std::string_view kMountSource = "berth:";  // of the mount, then ID, a blank and the name
+constexpr std::string_view kMountSource = "berth:";  // then the id, a blank and the name
 constexpr size_t kIdDigits = 12;
 
 struct ImageSource {
   std::string name;
-  std::string id;                   ///< 12 digits; of a file empty
+  std::string id;                   ///< 12 digits; empty for a file
   std::vector<std::string> layers;  ///< highest first
 };
 
@@ -58,7 +58,7 @@ Result<ImageSource> find_source(const Context& context, const std::string& image
   return source;
 }
 
-/// A directory by its handle, since somebody else may have another one in its place soon.
+/// A directory by handle, since another process may replace it.
 struct OpenedPlace {
   sys::Fd handle;
   std::string path;  ///< without links
@@ -70,14 +70,14 @@ Result<OpenedPlace> find_directory(const std::string& directory) {
   return OpenedPlace{std::move(fd), std::move(path)};
 }
 
-/// Overlay wants two layers at least.
+/// Overlay needs at least two layers.
 Result<sys::Layer> empty_layer(const Context& context) {
   std::string path = context.paths.state + "/empty";
   TRY(sys::make_directory(sys::cwd(), path, 0755));
   return sys::open_layer(path);
 }
 
-/// What an ordinary user mounts in namespaces of berth's own would be gone with it.
+/// In berth's own namespaces, an ordinary user's mount would vanish with the process.
 Result<void> check_may_mount() {
   if (TRY(sys::identity()).effective_uid == 0) return {};
   return make_error(Kind::denied,
@@ -136,7 +136,7 @@ Result<std::vector<image::Image>> find_mounted(const image::Store& store) {
   for (const MountedImage& mounted : TRY(list_mounted_images())) {
     if (mounted.image_id.empty()) continue;
     auto image = store.find_image(mounted.image_id);
-    // One that is gone or damaged has nothing to lose.
+    // A missing or damaged image needs no protection.
     if (image.ok() && *image) images.push_back(std::move(**image));
   }
   return images;
@@ -145,8 +145,8 @@ Result<std::vector<image::Image>> find_mounted(const image::Store& store) {
 Result<void> unmount_image(const std::string& directory) {
   TRY(check_may_mount());
   std::string path = TRY(find_directory(directory)).path;
-  // A handle of what is mounted would keep it there; its place cannot be moved in the directory
-  // that it lies in.
+  // A handle of the mount would keep it busy; the parent is safe, since a mount point cannot be
+  // moved.
   size_t slash = path.rfind('/');
   OpenedPlace above = TRY(find_directory(path.substr(0, slash + 1)));
   std::string place = (above.path == "/" ? "" : above.path) + path.substr(slash);

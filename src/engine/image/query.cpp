@@ -14,8 +14,8 @@
 namespace berth::engine {
 namespace {
 
-/// As docker compares a reference with a pattern: a star does not pass a slash, and a pattern
-/// without a tag is one of the name.
+/// Docker's match of a reference with a pattern: a star does not match a slash, and a pattern
+/// without a tag matches names.
 bool matches(const std::string& pattern, const ImageSummary& image) {
   auto fits = [&](const std::string& text) {
     return ::fnmatch(pattern.c_str(), text.c_str(), FNM_PATHNAME) == 0;
@@ -60,7 +60,7 @@ class ImageSieve {
     if (since_ && image.created_at <= *since_) return false;
     if (until_ && image.created_at > *until_) return false;
     if (!query_.filters.fits_labels(image.labels)) return false;
-    // Docker: the argument is one more reference.
+    // As with docker, the argument is one more reference filter.
     auto fits = [&](const std::string& pattern) { return matches(familiar(pattern), image); };
     if (!query_.repository) return query_.filters.fits("reference", fits);
     return fits(*query_.repository) ||

@@ -11,7 +11,7 @@
 #include "engine/context/filter.hpp"
 #include "engine/image/images.hpp"
 
-/// What `images` asks.
+/// The query of `images`.
 namespace berth::engine {
 
 struct ImageQuery {
@@ -20,7 +20,7 @@ struct ImageQuery {
   int64_t now = 0;  ///< nanoseconds since 1970, for "until"
 };
 
-/// The keys that query_images() knows: before, dangling, label, reference, since, until.
+/// The filter keys of query_images(): before, dangling, label, reference, since, until.
 const std::vector<std::string_view>& image_filter_keys();
 
 /// Newest first; one entry for each name of an image.

@@ -9,7 +9,7 @@
 namespace berth::engine {
 namespace {
 
-/// The highest of several numbers: all have to be reached.
+/// The largest of several numbers, since all are minimums.
 Result<std::optional<uint64_t>> stars_of(const Filters& filters) {
   std::optional<uint64_t> stars;
   for (const std::string& value : filters.values("stars")) {

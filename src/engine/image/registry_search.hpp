@@ -14,7 +14,7 @@
 
 namespace berth::engine {
 
-/// What a registry is searched for.
+/// A search at a registry.
 struct SearchWish {
   std::string term;  ///< "cuda", "localhost:5000/cuda", "localhost:5000/"
   Filters filters;   ///< stars=N, is-official=BOOL, is-automated=BOOL
@@ -30,12 +30,12 @@ Result<std::vector<image::FoundRepository>> search_registry(const Context& conte
 
 /// Tags of one repository.
 struct TagList {
-  std::string name;  ///< as pull takes it: "ubuntu", "localhost:5000/team/tool"
+  std::string name;  ///< in pull's form: "ubuntu", "localhost:5000/team/tool"
   std::vector<std::string> tags;
 };
 
 /// The first `limit` tags that the registry lists for the repository of wish.term.
-/// Errors: usage (no repository is named, a filter is given), and those of the registry.
+/// Errors: usage (no repository, a filter), and those of the registry.
 Result<TagList> list_tags(const Context& context, const SearchWish& wish, const Progress& progress);
 
 }  // namespace berth::engine

@@ -19,7 +19,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr const char* kTried = "overlay-works";  ///< in the state: where it was tried last
+constexpr const char* kTried = "overlay-works";  ///< state file of the last successful trial
 
 struct Name {
   RootfsDriver driver;
@@ -29,14 +29,14 @@ constexpr Name kDriverNames[] = {{RootfsDriver::overlay, "overlay"},
                                  {RootfsDriver::fuse_overlayfs, "fuse-overlayfs"},
                                  {RootfsDriver::copy, "copy"}};
 
-/// For what a trial holds: this kernel, this file system, this user.
+/// A trial's result depends on these: the kernel, the file system, the identity.
 Result<std::string> key_of(const Context& context, const sys::Fd& store) {
   struct stat info = TRY(sys::stat_fd(store, context.paths.root));
   return TRY(sys::kernel_release()) + " " + std::to_string(info.st_dev) + " " +
          std::string(identity_name(context.identity));
 }
 
-/// An error of the machine at this moment, and none of the overlay.
+/// An error of the machine's current state, not of the overlay.
 bool is_of_the_moment(const Error& error) {
   constexpr int kNumbers[] = {ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EROFS};
   return std::find(std::begin(kNumbers), std::end(kNumbers), error.sys_errno) != std::end(kNumbers);
@@ -44,12 +44,12 @@ bool is_of_the_moment(const Error& error) {
 
 Result<void> try_overlay_in(const sys::Fd& staging, bool user_attributes) {
   sys::TempDir place = TRY(sys::TempDir::make(staging, "trial-"));
-  // A sweep leaves alone what somebody holds.
+  // A sweep skips locked entries.
   TRY(sys::wait_lock(place.fd(), sys::LockMode::exclusive, "trial"));
   return sys::try_overlay(place.fd(), user_attributes);
 }
 
-// Only what works is remembered: whoever loads a module or changes a policy needs no word for it.
+// Stores only success: after a module is loaded or a policy changed, the next call tries again.
 Result<void> try_overlay_once(const Context& context) {
   constexpr size_t kMaxDriverKey = 4096;
   sys::Fd store = TRY(sys::open_at(sys::cwd(), context.paths.root, O_RDONLY | O_DIRECTORY));

@@ -11,29 +11,29 @@
 #include "engine/request/request.hpp"
 #include "oci/runtime_spec.hpp"
 
-/// Which driver makes the root file systems of new containers here, and which made one that is
-/// there (docs/decisions/0141).
+/// The driver for the root file systems of new containers, and the driver of an existing one
+/// (docs/decisions/0141).
 namespace berth::engine {
 
 std::string_view rootfs_driver_name(RootfsDriver driver);
 
-/// What makes the roots of new containers here.
+/// The driver for the roots of new containers.
 struct RootfsChoice {
   RootfsDriver driver = RootfsDriver::overlay;
-  std::string reason;  ///< empty: it is what works everywhere
-  std::string cost;    ///< what a user who did not ask for it should know
+  std::string reason;  ///< empty: the default
+  std::string cost;    ///< a warning for a user who did not choose it
 };
 /// The driver that --rootfs-driver names, else the first that works.
 /// Errors: usage (no such driver), not_found (fuse-overlayfs, by name), io (no space).
 Result<RootfsChoice> rootfs_choice(const Context& context);
 
-/// Whether this mount is a root that a driver makes by mounting.
+/// Whether this mount is a root made by a mounting driver.
 bool is_root(const oci::Mount& mount);
 
-/// Which of them made the root of `spec`; nothing for a directory of the host.
+/// The driver of the root of `spec`; nothing for a directory of the host.
 std::optional<RootfsDriver> rootfs_driver_of(const oci::Spec& spec);
 
-/// Of a copied root: the layers that it was made of, highest first.
+/// For a copied root: the layers that it was copied from, highest first.
 std::vector<std::string> copied_layers(const oci::Spec& spec);
 
 }  // namespace berth::engine

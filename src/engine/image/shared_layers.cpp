@@ -17,7 +17,7 @@
 namespace berth::engine {
 namespace {
 
-/// By diff id, the packed layers that the store has or knows where to have.
+/// The packed layers that the store has or can fetch, by diff id.
 using KnownLayers = std::map<Digest, oci::Descriptor>;
 
 Result<KnownLayers> known_layers(const Context& context) {
@@ -25,7 +25,7 @@ Result<KnownLayers> known_layers(const Context& context) {
   KnownLayers known;
   for (const image::Image& image : TRY(store.list())) {
     for (const image::Layer& layer : image.layers) {
-      // What a manifest says of its layers is its author's word.
+      // A manifest alone does not prove which layers it has.
       if (!TRY(store.has_layer_of(layer.diff_id, layer.blob.digest))) continue;
       bool here = TRY(store.has_blob(layer.blob.digest));
       if (here || !store.origins(layer.blob.digest).empty()) {
@@ -48,7 +48,7 @@ std::string_view layer_type(oci::Compression compression) {
   return oci::media_type::kLayerTar;
 }
 
-/// Of OCI, for what may be Docker's.
+/// Replaces Docker's media types by OCI's.
 Result<void> name_by_oci(oci::Manifest& manifest) {
   manifest.media_type = oci::media_type::kManifest;
   manifest.config.media_type = oci::media_type::kConfig;
@@ -62,7 +62,7 @@ std::string blob_path(const std::string& layout, const Digest& digest) {
   return layout + "/blobs/sha256/" + digest.hex();
 }
 
-/// Whether one of its layers got another name.
+/// Whether a layer was replaced.
 Result<bool> replace_layers(oci::Manifest& manifest, const oci::ImageConfig& config,
                             const KnownLayers& known) {
   bool changed = false;
@@ -70,7 +70,7 @@ Result<bool> replace_layers(oci::Manifest& manifest, const oci::ImageConfig& con
     auto same = known.find(config.rootfs.diff_ids[i]);
     if (same == known.end() || same->second.digest == manifest.layers[i].digest) continue;
     oci::Compression compression = TRY(oci::layer_compression(same->second.media_type));
-    // Docker's name for the type would not do in a manifest of OCI.
+    // An OCI manifest cannot have Docker's media type.
     manifest.layers[i].media_type = layer_type(compression);
     manifest.layers[i].digest = same->second.digest;
     manifest.layers[i].size = same->second.size;

@@ -9,15 +9,15 @@
 namespace berth::engine {
 
 enum class MediaTypes { oci, docker };
-/// Makes an OCI layout of what "dir:" of skopeo and buildah holds: manifest.json, and blobs that
-/// are named by their digests. A config of Docker stays as it is, since it has members that OCI's
-/// lacks; the manifest and what it names get the types that were asked for. Anything else stays
-/// what it is. Errors: corrupt, io. Source: containers-transports(5) "dir:path".
+/// Converts the "dir:" output of skopeo and buildah to an OCI layout: manifest.json, and blobs
+/// named by their digests. A Docker config stays as it is, since OCI's lacks some of its members;
+/// the manifest and its descriptors get the requested types. Leaves any other directory unchanged.
+/// Errors: corrupt, io. Source: containers-transports(5) "dir:path".
 Result<void> lay_out(const Context& context, const std::string& directory, MediaTypes types);
 
-/// Gives the layers of a layout's only image that the store has, packed by somebody else, the names
-/// of those blobs: builders pack what they build upon anew, in other bytes of the same contents,
-/// and every registry and store would keep both. Errors: corrupt (the layout), io.
+/// Replaces the layers of a layout's only image by the store's blobs of the same contents: a
+/// builder packs the layers of its base image again, with other bytes, and every registry and store
+/// would keep both. Errors: corrupt (the layout), io.
 Result<void> share_layers(const Context& context, const std::string& layout);
 
 }  // namespace berth::engine

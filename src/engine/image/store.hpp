@@ -12,17 +12,17 @@
 
 namespace berth::engine {
 
-/// The image store of this context, with layers as this identity can use them, and the additional
-/// ones behind it.
+/// The image store of this context, with layers in the form that this identity can use, and the
+/// additional stores after it.
 Result<image::Store> open_store(const Context& context);
-/// The same without additional stores, to count, check or remove.
+/// The same without additional stores, for counting, checking and removing.
 Result<image::Store> open_own_store(const Context& context);
 
-/// Those additional stores of `paths` that can be used. A warning tells of each of the others: a
-/// file server that is away must not keep anybody from what is here.
+/// The usable additional stores of `paths`. Warns about the others: an unreachable file server must
+/// not block the use of local images.
 std::vector<std::string> usable_stores(const Paths& paths, Log& log);
 
-/// The image of the store that a name means, by Store::find_image_named() where that finds one.
+/// The image of the store with this name; prefers Store::find_image_named().
 Result<std::optional<image::Image>> find_present_image(const image::Store& store,
                                                        const std::string& name);
 

@@ -9,8 +9,8 @@ namespace berth::engine {
 
 enum class Repair { no, yes };
 
-/// Looks at everything in the store; with Repair::yes removes what is damaged and what nothing
-/// needs, but nothing that a container uses.  Errors: those of berth-transfer.
+/// Checks everything in the store; Repair::yes removes what is damaged or not needed, except what a
+/// container uses.  Errors: those of berth-transfer.
 Result<image::CheckReport> check_store(const Context& context, Repair repair);
 
 }  // namespace berth::engine

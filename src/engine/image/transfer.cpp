@@ -22,13 +22,13 @@
 namespace berth::engine {
 namespace {
 
-constexpr size_t kMaxLine = 2 * oci::kMaxManifestBytes + (size_t{1} << 20);  // one, all escaped
+constexpr size_t kMaxLine = 2 * oci::kMaxManifestBytes + (size_t{1} << 20);  // one, escaped
 constexpr uint64_t kMaxDescriptor = 1'000'000;
 
-/// Descriptors of ours that the child gets under numbers that it does not use for itself.
+/// Our descriptors that the child inherits, under numbers that it does not use itself.
 class PassedStreams {
  public:
-  /// Replaces "/dev/fd/N" of ours by the name that it has in the child.
+  /// Replaces our "/dev/fd/N" by the descriptor's name in the child.
   Result<void> redirect(std::string& path) {
     constexpr std::string_view kOurDescriptor = "/dev/fd/";
     if (!path.starts_with(kOurDescriptor)) return {};
@@ -36,7 +36,7 @@ class PassedStreams {
     if (!number || *number > kMaxDescriptor) return {};
     sys::Fd ours(static_cast<int>(*number));
     auto copy = sys::duplicate(ours);
-    ours.release();  // stays open: it is the process's
+    ours.release();  // stays open: the process owns it
     if (!copy.ok()) return std::move(copy).error();
     path = kOurDescriptor;
     path += std::to_string(copy->get());
@@ -63,7 +63,7 @@ Result<image::LayerFormat> layer_format(const Context& context) {
   return format;
 }
 
-// What the environment says of every pull, also one that a run makes.
+// Applies environment variables to every pull, including that of a run.
 Result<void> complete_pull(const Environment& environment, image::PullRequest& request) {
   auto keep = environment.get_filled("BERTH_KEEP_BLOBS");
   if (keep && *keep != "0") request.keep_blobs = true;
@@ -74,7 +74,7 @@ Result<void> complete_pull(const Environment& environment, image::PullRequest& r
   return {};
 }
 
-// What every request of a kind has is told here once.
+// Sets what all requests have in common.
 template <class Request>
 Result<void> complete(const Context& context, Request& request, PassedStreams& streams) {
   bool single = context.identity == Identity::single;
@@ -109,7 +109,7 @@ Result<void> complete(const Context& context, Request& request, PassedStreams& s
       request);
 }
 
-/// The events of the child, line by line.
+/// The child's events, line by line.
 class Lines {
  public:
   explicit Lines(const sys::Fd& fd) : fd_(fd) {}
@@ -141,13 +141,13 @@ class Lines {
   size_t start_ = 0;
 };
 
-/// A child at work.
+/// A running child.
 struct Call {
   sys::Process child;
   sys::Fd events;
 };
 
-/// `request`: a variant of all that is asked at one place.
+/// `request`: the variant of all requests of one kind.
 template <class Request>
 Result<Call> start(const Context& context, Request request) {
   PassedStreams streams;
@@ -198,7 +198,7 @@ Result<image::TransferResult> finish(const Context& context, Call call, const Pr
                     "berth-transfer ended without a result, status " + std::to_string(status.code));
 }
 
-// Docker's words: an image is told by its name when it moves, and by its id when it is made.
+// As docker: pull and push name the image by its reference, load and import by its id.
 void emit_transfer(const Context& context, const image::TransferRequest& request,
                    const image::TransferResult& result) {
   auto name_of = [](const std::string& reference) {
@@ -259,10 +259,10 @@ Result<void> transfer_tree(const Context& context, image::ArchiveRequest from,
   pipe.write.reset();
   Call reader = TRY(start<image::TransferRequest>(context, std::move(to)));
   pipe.read.reset();
-  // The writer says a few lines at most: it never waits for us to read them.
+  // The writer prints only a few lines, so it never waits for us to read them.
   auto extracted = finish(context, std::move(reader), {});
   auto archived = finish(context, std::move(writer), {});
-  // Of two errors the first one, which is the other's cause.
+  // Of two errors return the first, which causes the other.
   if (!archived.ok() && (extracted.ok() || archived.error().sys_errno != EPIPE)) {
     return std::move(archived).error();
   }

@@ -11,29 +11,29 @@
 #include "image/transfer_protocol.hpp"
 #include "sys/fd/fd.hpp"
 
-/// Everything that talks to a registry, hashes or inflates: done by the child `berth-transfer`.
+/// Everything that contacts a registry, hashes or inflates: the child `berth-transfer` does it.
 namespace berth::engine {
 
-/// Is called for layer and status events while the child works; warnings go to the context's log.
+/// Called for layer and status events while the child runs; warnings go to the context's log.
 using Progress = std::function<void(const image::TransferEvent&)>;
 
-/// Runs one request; `root`, `ownership` and `overlay_xattr` of the request are filled from the
-/// context. "/dev/fd/N" in a request is descriptor N of this process, which the child inherits.
-/// Errors: what the child reports, with its kind, hint and context; interrupted (it was killed),
-/// not_found (the program is missing), corrupt (it is of another version).
+/// Runs one request; sets its `root`, `ownership` and `overlay_xattr` from the context. "/dev/fd/N"
+/// in a request is descriptor N of this process, which the child inherits.
+/// Errors: those that the child reports, with kind, hint and context; interrupted (it was killed),
+/// not_found (the program is missing), corrupt (it has another version).
 Result<image::TransferResult> transfer(const Context& context, image::TransferRequest request,
                                        const Progress& progress);
 
-/// The same for work on layers that are unpacked.
+/// The same for work on unpacked layers.
 Result<image::TransferResult> run_layer_work(const Context& context, image::LayerWork work,
                                              const Progress& progress);
 
-/// "512m" → bytes. `what` names the flag or variable.  Errors: usage (what it is not, or too
+/// "512m" → bytes. `what`: the flag or variable, for errors.  Errors: usage (not a size, or too
 /// small).
 Result<uint64_t> parse_memory_budget(std::string_view what, std::string_view text);
 
-/// Copies a tree: two children with a pipe between them. `output` and `input` are filled.
-/// Errors: those of either.
+/// Copies a tree: two children with a pipe between them. Sets `output` and `input`.
+/// Errors: those of both.
 Result<void> transfer_tree(const Context& context, image::ArchiveRequest from,
                            image::ExtractRequest to);
 

@@ -6,8 +6,8 @@
 
 namespace berth::engine {
 
-/// Bytes of the regular files below the directory `path`, a file with several names counted once.
-/// No link is followed; what cannot be read, or goes away meanwhile, is not counted.
+/// Bytes of the regular files below the directory `path`; a file with several names counts once.
+/// Follows no links; skips what cannot be read or is removed meanwhile.
 uint64_t tree_size(const std::string& path);
 
 }  // namespace berth::engine

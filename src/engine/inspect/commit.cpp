@@ -25,7 +25,7 @@
 namespace berth::engine {
 namespace {
 
-/// A foreground container of --rm keeps no request: its image's defaults are what is known.
+/// A foreground container with --rm keeps no request: only its image's defaults are known.
 Result<RunRequest> committed_request(const Context& context, const ContainerSummary& container) {
   Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
   std::string path = container_files(context.paths, container.id, lifetime) + "/" + kRequestFile;
@@ -34,7 +34,7 @@ Result<RunRequest> committed_request(const Context& context, const ContainerSumm
   return parse_run_request(*text);
 }
 
-/// Freezes a running container until this is dropped.
+/// Freezes a running container until this object is destroyed.
 class Pause {
  public:
   Pause(const Context& context, const ContainerSummary& container) : context_(context) {
@@ -65,9 +65,9 @@ image::OverlayXattr overlay_kind(const Context& context) {
                                             : image::OverlayXattr::user;
 }
 
-/// What a container did to its image, as a directory.
+/// A container's changes to its image, as a directory.
 struct OwnLayer {
-  sys::Fd upper;                       ///< of an overlay
+  sys::Fd upper;                       ///< temporary, if the root is a copy
   std::optional<sys::TempDir> made{};  ///< for this commit, of a root that is a copy
   Merged below{};                      ///< the layers of that copy
   const sys::Fd& directory() const { return made ? made->fd() : upper; }
@@ -76,7 +76,7 @@ struct OwnLayer {
 Result<OwnLayer> own_layer(const Context& context, const ContainerSummary& container) {
   auto copy = TRY(open_copy(context, container));
   if (!copy) return OwnLayer{TRY(open_upper(context, container))};
-  // Beside the copy, so that its files can be linked; with the container it would go at the latest.
+  // Beside the copy, so that its files can be linked; removed with the container at the latest.
   sys::Fd directory = TRY(sys::open_at(sys::cwd(), container_path(context.paths, container.id),
                                        O_RDONLY | O_DIRECTORY));
   OwnLayer layer;
@@ -97,19 +97,19 @@ Result<Merged> image_layers(const Context& context, const ContainerSummary& cont
   return layers;
 }
 
-/// What of the loader cache is no part of an image: where the driver is in this container. Gives
-/// what holds the bytes that take the file's place.
+/// Removes the driver's entries from the loader cache, since they belong to this container, not to
+/// an image. Returns the file with the bytes that replace the cache.
 Result<sys::Fd> leave_out_driver(const Context& context, const ContainerSummary& container,
                                  const OwnLayer& layer, image::CommitRequest& commit) {
   auto added = loader_entries_of(TRY(read_config(context, container)));
   if (added.empty()) return sys::Fd();
   auto etc = sys::open_at(layer.directory(), "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  if (!etc.ok()) return sys::Fd();  // the container has made another thing of it, or nothing
+  if (!etc.ok()) return sys::Fd();  // the container has removed or replaced it
   Merged below = layer.below.empty() ? TRY(image_layers(context, container)) : Merged();
   OverlayAttributes attributes(overlay_kind(context));
   Below image = TRY(look_below(attributes, layer.below.empty() ? below : layer.below, "etc"));
   OwnCache cache = TRY(judge_loader_cache(*etc, image.directory, added));
-  // A directory that hides the image's has to have all that it shows.
+  // A directory that hides the image's must contain everything that it shows.
   if (cache.unchanged && TRY(attributes.opaque(*etc))) {
     cache = TRY(judge_loader_cache(*etc, Merged(), added));
   }

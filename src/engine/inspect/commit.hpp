@@ -11,15 +11,15 @@
 namespace berth::engine {
 
 struct CommitOptions {
-  std::string reference;             ///< empty: the image gets no name
+  std::string reference;             ///< empty: the image has no name
   std::vector<std::string> changes;  ///< "CMD […]", "ENV K=V", … as in a Dockerfile
   std::string author;
   std::string message;
-  bool pause = true;  ///< nothing in the container changes meanwhile
+  bool pause = true;  ///< pause the container meanwhile
 };
 
-/// Makes an image of a container: its image's layers, its own, and what was asked of it as
-/// defaults. Gives "sha256:…" of the image.
+/// Makes an image from a container: its image's layers, its own layer, and its request as defaults.
+/// Returns "sha256:…" of the image.
 /// Errors: not_found (container, its image), usage (a change, a name), io.
 Result<std::string> commit_container(const Context& context, std::string_view reference,
                                      const CommitOptions& options);

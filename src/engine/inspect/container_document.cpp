@@ -31,7 +31,7 @@ json::Value state_value(const ContainerFacts& facts) {
       {"OOMKilled", facts.oom_killed},
       {"Dead", facts.state == "dead"},
       {"Pid", facts.pid.value_or(0)},
-      // Nobody saw the end of what is dead: no number would be true.
+      // The end of a dead container was not seen, so its exit code is unknown.
       {"ExitCode", facts.state == "dead" && !facts.exit_code
                        ? json::Value()
                        : json::Value(facts.exit_code.value_or(0))},
@@ -49,7 +49,7 @@ std::string name_of(const std::string& entry) {
   return entry.substr(0, entry.find('=') + 1);
 }
 
-/// As docker tells them: those that were given, then those of the image that are still true.
+/// In docker's order: the request's variables, then those of the image that are not overridden.
 std::vector<std::string> environment(const ContainerFacts& facts) {
   std::vector<std::string> list;
   auto find = [&list](const std::string& name) {
@@ -174,7 +174,7 @@ oci::ContainerDefaults container_defaults(const ContainerFacts& facts) {
     config.cmd.clear();
     if (!r.entrypoint->empty()) config.entrypoint.push_back(*r.entrypoint);
   }
-  // What runs is the entrypoint and what follows it, whoever said either.
+  // The command is the arguments behind the entrypoint, whether from the request or the image.
   if (facts.command.size() >= config.entrypoint.size() &&
       std::equal(config.entrypoint.begin(), config.entrypoint.end(), facts.command.begin())) {
     config.cmd.assign(facts.command.begin() + static_cast<ptrdiff_t>(config.entrypoint.size()),

@@ -10,11 +10,11 @@ namespace berth::engine {
 
 json::Value container_document(const ContainerFacts& facts);
 
-/// The defaults of an image that is made of the container: those of its image with what was asked
-/// of the container over them.
+/// The defaults for an image made from the container: its image's defaults, overridden by its
+/// request.
 oci::ContainerDefaults container_defaults(const ContainerFacts& facts);
 
-/// "Config" of an image, or of a container that adds nothing.
+/// "Config" of an image, or of a container that changes nothing.
 json::Value config_document(const oci::ContainerDefaults& config);
 
 }  // namespace berth::engine

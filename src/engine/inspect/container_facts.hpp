@@ -13,11 +13,11 @@
 
 namespace berth::engine {
 
-/// All that is known of a container. Times are nanoseconds since 1970.
+/// The facts about a container. Times are nanoseconds since 1970.
 struct ContainerFacts {
   std::string id;
   std::string name;
-  std::string image;                 ///< as it was asked for
+  std::string image;                 ///< as requested
   std::string image_id;              ///< "sha256:…"
   std::vector<std::string> command;  ///< entrypoint and arguments
   std::string state;                 ///< "running", …
@@ -32,15 +32,15 @@ struct ContainerFacts {
   bool remove = false;
   std::string files;                             ///< absolute directory of its /etc files
   std::string directory;                         ///< absolute directory of its layer and log
-  std::string root;                              ///< of the store, which has its volumes
-  std::optional<json::Value> health;             ///< of read_health(); none: it has no check
-  RunRequest request;                            ///< as asked; empty where none was saved
-  std::optional<oci::ImageConfig> image_config;  ///< none: the image is gone, or there is none
+  std::string root;                              ///< the store's, which has its volumes
+  std::optional<json::Value> health;             ///< from read_health(); none: no health check
+  RunRequest request;                            ///< empty if none was saved
+  std::optional<oci::ImageConfig> image_config;  ///< none: the image is gone, or there was none
   std::vector<std::string> masked_paths;
   std::vector<std::string> readonly_paths;
   std::vector<std::string> layers;  ///< directories, highest first
   std::vector<PortSummary> ports;
-  std::optional<network::Lease> lease;  ///< none: no network of its own with a way out, or not now
+  std::optional<network::Lease> lease;  ///< none: no private network, or not running
   std::optional<ContainerSize> size;
 };
 

@@ -28,7 +28,7 @@ class Images {
  public:
   explicit Images(const Context& context) : context_(context) {}
 
-  /// Null where the image is gone.
+  /// Null if the image is gone.
   const image::Image* find(const std::string& name) {
     auto known = images_.find(name);
     if (known == images_.end()) known = images_.emplace(name, look_up(name)).first;
@@ -48,9 +48,9 @@ class Images {
   std::map<std::string, std::optional<image::Image>> images_;
 };
 
-/// Whether `image` is `from`, or was built on it: its layers and its history begin as those of
-/// `from`, and one of them goes on. Equal layers alone make no descendant: scripts remove what is
-/// listed here.
+/// Whether `image` is `from`, or was built on it: its layers and history begin with those of
+/// `from`, and one of them continues. Equal layers alone do not suffice, because scripts remove the
+/// containers that are listed.
 bool descends(const image::Image& image, const image::Image& from) {
   if (image.id == from.id) return true;
   const auto& layers = image.config.rootfs.diff_ids;
@@ -98,7 +98,7 @@ ContainerSize size_of(const Context& context, const ContainerSummary& summary, I
                         image != nullptr ? image->size : 0);
 }
 
-/// "80", "80/udp", "8000-8010/tcp" of --filter publish= and expose=.
+/// Parses "80", "80/udp", "8000-8010/tcp" for --filter publish= and expose=.
 Result<network::Exposed> parse_ports(const std::string& key, const std::string& text) {
   auto ports = network::parse_exposed(text);
   if (ports.ok()) return ports;
@@ -106,7 +106,7 @@ Result<network::Exposed> parse_ports(const std::string& key, const std::string& 
                                      ": expected PORT[-PORT][/PROTOCOL]");
 }
 
-/// The filters of one query, read once.
+/// The parsed filters of one query.
 class ContainerSieve {
  public:
   static Result<ContainerSieve> make(const Context& context, const Filters& filters,
@@ -141,7 +141,7 @@ class ContainerSieve {
         sieve.ancestors_.push_back(image);
       }
     }
-    // Of several the last one counts, as docker has it.
+    // The last of several wins, as with docker.
     for (const std::string& name : filters.values("before")) {
       sieve.before_ = TRY(get_container(context, name));
     }
@@ -158,9 +158,9 @@ class ContainerSieve {
     return false;
   }
 
-  /// What the summary alone says.
+  /// Applies the filters that need only the summary.
   bool fits(const ContainerSummary& c) const {
-    if (task_ == true) return false;  // there are no tasks of a swarm here
+    if (task_ == true) return false;  // Berth has no swarm tasks
     if (before_ && !is_older(c, *before_)) return false;
     if (since_ && !is_older(*since_, c)) return false;
     auto any = [](const std::vector<Pattern>& patterns, auto matches) {
@@ -180,7 +180,7 @@ class ContainerSieve {
   bool fits_image(const ContainerSummary& c, Images& images) const {
     if (!filters_.has("ancestor")) return true;
     const image::Image* image = images.find(c.image_id);
-    if (image == nullptr) {  // removed: its name is all there is
+    if (image == nullptr) {  // removed: compare its name
       return filters_.fits("ancestor", [&](const std::string& name) {
         return familiar(name) == familiar(c.image) || c.image_id.starts_with(name) ||
                c.image_id.starts_with("sha256:" + name);
@@ -199,7 +199,7 @@ class ContainerSieve {
     });
     bool network = filters_.fits(
         "network", [&](const std::string& wanted) { return holds(details.networks, wanted); });
-    // Docker's: what does not run has no ports.
+    // As with docker, only running containers have ports.
     bool runs = c.state == ContainerState::running || c.state == ContainerState::paused;
     return volume && network && fits_ports(runs ? details.ports : std::vector<PortSummary>());
   }
@@ -220,7 +220,7 @@ class ContainerSieve {
   static bool is_older(const ContainerSummary& a, const ContainerSummary& b) {
     return std::tie(a.created_ns, a.id) < std::tie(b.created_ns, b.id);
   }
-  // One of all ports that are named has to fit, be it published or exposed, as docker has it.
+  // One of the filters' ports must match, published or exposed, as with docker.
   bool fits_ports(const std::vector<PortSummary>& ports) const {
     if (published_.empty() && exposed_.empty()) return true;
     auto is_named = [](const std::vector<network::Exposed>& ranges, uint16_t port,
@@ -265,7 +265,7 @@ ContainerDetails container_details(const Context& context, const ContainerSummar
 std::vector<PortSummary> ports_of(const RunRequest& request, const oci::ContainerDefaults& image,
                                   const network::Lease* lease) {
   std::vector<PortSummary> ports;
-  // Another's network, or the host's, has ports of which nobody tells whose they are.
+  // Ports in another container's or the host's network cannot be attributed.
   if (!is_own(request.network)) return ports;
   std::set<std::pair<uint16_t, std::string>> named;
   if (lease != nullptr) {
@@ -295,9 +295,9 @@ Result<std::vector<ListedContainer>> query_containers(const Context& context,
                                                       const ContainerQuery& query) {
   Images images(context);
   ContainerSieve sieve = TRY(ContainerSieve::make(context, query.filters, images));
-  // Who asks for a state wants to see those that have it; docker does the same.
+  // A filter for a state implies all containers, as with docker.
   bool all = query.all || query.newest || query.filters.has("status");
-  // Leases of all, read once: a container's own would be looked for in a thousand files.
+  // Reads all leases at once, instead of searching the directory for each container.
   std::map<std::string, network::Lease> leases;
   if (query.ports || query.details || sieve.needs_details()) leases = list_leases(context);
   std::vector<ListedContainer> found;
@@ -315,7 +315,7 @@ Result<std::vector<ListedContainer>> query_containers(const Context& context,
     }
     if (!sieve.fits(summary, listed.details) || !sieve.fits_health(listed.health)) continue;
     if (query.sizes) listed.size = size_of(context, summary, images);
-    // Docker's: a name that has gone, or is another image's now, is no name of this one.
+    // As with docker: if the name is gone, or names another image now, show the id.
     if (const image::Image* named = images.find(summary.image);
         !summary.image_id.empty() && (named == nullptr || named->id.text() != summary.image_id)) {
       summary.image = summary.image_id;

@@ -13,10 +13,10 @@
 #include "engine/request/request.hpp"
 #include "oci/image_spec.hpp"
 
-/// What `ps` asks: containers with what was asked of them, filtered.
+/// The query of `ps`: containers and their requests, filtered.
 namespace berth::engine {
 
-/// A port of a container; `host_port` is 0 where it is not published.
+/// A port of a container; `host_port` is 0 if not published.
 struct PortSummary {
   std::string host_ip;
   uint16_t host_port = 0;
@@ -26,50 +26,50 @@ struct PortSummary {
 
 struct MountSummary {
   std::string type;    ///< "bind" or "volume"
-  std::string name;    ///< of a volume
-  std::string source;  ///< of a bind
+  std::string name;    ///< for a volume
+  std::string source;  ///< for a bind
   std::string destination;
 };
 
-/// What a container was asked to be, as far as lists show it.
+/// A container's request, as far as lists show it.
 struct ContainerDetails {
   std::map<std::string, std::string> labels;  ///< the image's and its own
   std::vector<MountSummary> mounts;
-  std::vector<std::string> networks;  ///< "none", "app"; those of another container are its own
+  std::vector<std::string> networks;  ///< "none", "app"; empty if it joins a container's
   std::vector<PortSummary> ports;
 };
 
 struct ContainerSize {
   uint64_t written = 0;  ///< bytes of its own layer, or of its copy of the image
-  uint64_t whole = 0;    ///< and of the image
+  uint64_t whole = 0;    ///< with the image
 };
-/// `directory`: of the container.
+/// `directory`: the container's.
 ContainerSize container_size(const std::string& directory, uint64_t image_bytes);
 
 struct ListedContainer {
   ContainerSummary summary;
-  ContainerDetails details;           ///< empty unless asked for
-  std::optional<ContainerSize> size;  ///< none unless asked for
+  ContainerDetails details;           ///< empty unless requested
+  std::optional<ContainerSize> size;  ///< none unless requested
   std::string health;                 ///< "starting", "healthy", "unhealthy"; empty: no check
 };
 
 struct ContainerQuery {
-  bool all = false;                ///< also those that do not run
-  std::optional<uint64_t> newest;  ///< so many at most, whether they run or not
+  bool all = false;                ///< also stopped ones
+  std::optional<uint64_t> newest;  ///< at most this number, running or not
   Filters filters;
   bool details = false;
-  bool ports = false;  ///< the details of those that run, which alone have ports
+  bool ports = false;  ///< details of running ones, since only they have ports
   bool sizes = false;
 };
 
-/// Without what is published.
+/// Without published ports.
 ContainerDetails container_details(const Context& context, const ContainerSummary& summary);
 
-/// What `lease` says is published (null: nothing is), and what is exposed besides. Pure.
+/// The published ports in `lease` (null: none), and the other exposed ones. Pure.
 std::vector<PortSummary> ports_of(const RunRequest& request, const oci::ContainerDefaults& image,
                                   const network::Lease* lease);
 
-/// The keys that query_containers() knows.
+/// The filter keys of query_containers().
 const std::vector<std::string_view>& container_filter_keys();
 
 /// Newest first.

@@ -19,18 +19,18 @@ namespace {
 
 using Attributes = std::map<std::string, std::string>;
 
-/// How soon events are seen where the kernel does not tell of them.
+/// The polling interval if the kernel provides no notifications.
 constexpr std::chrono::milliseconds kLook{200};
 
 constexpr std::array<std::string_view, 7> kKeys = {"container", "event", "image", "label",
                                                    "scope",     "type",  "volume"};
 
-/// What is known of containers by their id: those that exist, and those whose making is told.
+/// Attributes of containers by id: of existing ones, and of those with a "create" event.
 class Containers {
  public:
   explicit Containers(const Context& context) : context_(context) {}
 
-  /// Adds to an event of a container what its "create" said.
+  /// Adds the attributes of a container's "create" to its other events.
   void complete(events::Event& event) {
     if (event.type != "container" || event.id.empty()) return;
     Attributes& known = find(event);
@@ -68,12 +68,12 @@ std::string attribute(const events::Event& event, const std::string& name) {
   return found == event.attributes.end() ? "" : found->second;
 }
 
-/// By id, start of an id, or name.
+/// Matches an id, an id prefix, or a name.
 bool is_called(const events::Event& event, std::string_view type, const std::string& wanted) {
   return event.type == type && (event.id.starts_with(wanted) || attribute(event, "name") == wanted);
 }
 
-// An image is meant with and without its tag.
+// Matches an image with or without its tag.
 bool is_of_image(const events::Event& event, const std::string& wanted) {
   auto fits = [&](const std::string& image) {
     return image == wanted || image.substr(0, image.rfind(':')) == wanted;
@@ -83,7 +83,7 @@ bool is_of_image(const events::Event& event, const std::string& wanted) {
 }
 
 bool fits(const Filters& filters, const events::Event& event) {
-  // Of "exec_start: sh -c ls" and "health_status: healthy" the word alone is asked for, too.
+  // "exec_start: sh -c ls" and "health_status: healthy" also match their first word.
   std::string word = event.action.substr(0, event.action.find(':'));
   return filters.fits("event", [&](auto& v) { return v == event.action || v == word; }) &&
          filters.fits("type", [&](auto& v) { return v == event.type; }) &&
@@ -94,7 +94,7 @@ bool fits(const Filters& filters, const events::Event& event) {
          filters.fits_labels(event.attributes);
 }
 
-/// Waits for more, at most until `end_ns`.
+/// Waits for more events, at most until `end_ns`.
 Result<void> wait_for_more(const Result<sys::Fd>& watch, std::optional<int64_t> end_ns) {
   using namespace std::chrono;
   milliseconds patience = watch.ok() ? seconds(10) : kLook;
@@ -116,7 +116,7 @@ Result<void> watch_events(const Context& context, const EventQuery& query,
   const int64_t begun = nanoseconds_now();
   const bool past = query.since_ns || query.until_ns;
   const int64_t since = query.since_ns.value_or(past ? 0 : begun);
-  // Before the first look, so that nothing in between is missed.
+  // Before the first read, so that no event is missed in between.
   auto watch = sys::watch_directory(context.paths.state);
   events::Reader reader(journal_path(context.paths));
   Containers containers(context);

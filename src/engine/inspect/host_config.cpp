@@ -25,7 +25,7 @@ json::Value log_value(const LogSettings& log) {
   return json::Object{{"Type", to_json_text(log.driver)}, {"Config", std::move(options)}};
 }
 
-/// Docker's: as much swap as memory where --memory-swap says nothing.
+/// As with docker: without --memory-swap, as much swap as memory.
 json::Value memory_and_swap(const Limits& limits) {
   int64_t asked = limits.memory_swap_bytes.value_or(0);
   return asked != 0 ? asked : static_cast<int64_t>(limits.memory_bytes.value_or(0) * 2);
@@ -35,7 +35,7 @@ json::Value number(std::optional<uint64_t> value) {
   return value.value_or(0);
 }
 
-/// Docker has no word where nobody said anything.
+/// Docker writes an empty string for the default.
 std::string mode_text(const NamespaceMode& mode, std::string_view usual = "") {
   if (mode.kind == NamespaceMode::Kind::usual) return std::string(usual);
   return to_json_text(mode);
@@ -60,13 +60,13 @@ json::Value host_devices(const RunRequest& request) {
   return list;
 }
 
-/// The text of --gpus as docker's client sends it on: "all", "2", "device=0,1", "capabilities=…".
+/// --gpus as docker's client sends it: "all", "2", "device=0,1", "capabilities=…".
 json::Value gpu_request(const std::string& text) {
   int64_t count = -1;
   json::Array ids;
   json::Array capabilities{"gpu"};
   std::string driver;
-  std::string last;  // "device=0,1": what has no name belongs to the one before
+  std::string last;  // "device=0,1": a part without a name belongs to the previous name
   std::string plain = text;
   std::erase(plain, '"');
   for (std::string_view part : split(plain, ',')) {

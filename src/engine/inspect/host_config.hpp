@@ -7,7 +7,7 @@
 
 namespace berth::engine {
 
-/// "HostConfig" of `inspect`: what was asked of the host for the container. Pure.
+/// "HostConfig" of `inspect`: the container's request to the host. Pure.
 json::Value host_config(const ContainerFacts& facts);
 
 /// "SOURCE:DESTINATION[:OPTIONS]" of one -v.

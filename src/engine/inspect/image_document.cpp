@@ -26,7 +26,7 @@ json::Value inspect_value(const image::Image& image) {
     if (!image.target.empty()) {
       std::string digest = reference.familiar_name() + "@" + image.target.text();
       if (digests.empty() || digests.back() != digest)
-        digests.push_back(digest);  // of sorted names
+        digests.push_back(digest);  // the names are sorted
     }
   }
   json::Array layers;

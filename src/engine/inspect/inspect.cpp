@@ -16,7 +16,7 @@
 namespace berth::engine {
 namespace {
 
-/// What the configuration of its last start says; nothing of it where it was never started.
+/// Adds facts from the configuration of the last start; none if it was never started.
 void add_spec(ContainerFacts& facts) {
   auto text = sys::read_file_if_exists(
       sys::cwd(), facts.files + "/" + std::string(kBundleDirectory) + "/config.json");

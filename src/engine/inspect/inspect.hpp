@@ -9,11 +9,11 @@
 
 namespace berth::engine {
 
-/// Looking at all files of a container costs time.
+/// Sizes need a walk through all files of a container.
 enum class Sizes { no, yes };
 
-/// All that is known of a container: one JSON object with the members of `docker container
-/// inspect`. What it was asked to be comes from its saved request.
+/// A container as one JSON object with the members of `docker container inspect`. Its request comes
+/// from the saved file.
 /// Errors: as get_container().
 Result<std::string> inspect_container(const Context& context, std::string_view reference,
                                       Sizes sizes = Sizes::no);

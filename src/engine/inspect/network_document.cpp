@@ -9,7 +9,7 @@
 namespace berth::engine {
 namespace {
 
-/// "80/tcp" → what docker says of it, sorted as Go's maps are.
+/// "80/tcp" → docker's value, sorted as Go's maps are.
 using Ports = std::map<std::string, json::Value>;
 
 std::string port_name(unsigned port, const std::string& protocol) {
@@ -28,8 +28,8 @@ json::Value to_object(Ports ports) {
   return object;
 }
 
-/// The host's side of the port that is number `index` of `publish`: "8080", "" for any that is
-/// free, "8000-8010" for any of those.
+/// The host port for port number `index` of `publish`: "8080", "" for any free one, "8000-8010" for
+/// a free one in this range.
 std::string host_port_text(const network::Publish& publish, unsigned index) {
   if (publish.host_first == 0) return "";
   unsigned first = publish.host_first + index;
@@ -46,7 +46,7 @@ json::Value present_ports(const std::vector<PortSummary>& summaries) {
   return to_object(std::move(ports));
 }
 
-/// `six`: what has its address of IPv6.
+/// `six`: the lease with the IPv6 address.
 json::Value endpoint(const network::Endpoint& there, uint8_t prefix_length,
                      const JoinedNetwork& joined, const network::Lease& six) {
   json::Value aliases, asked;
@@ -72,7 +72,7 @@ json::Value endpoint(const network::Endpoint& there, uint8_t prefix_length,
                       {"DriverOpts", nullptr}};
 }
 
-/// An entry for each network that it is in, or is to be in when it runs.
+/// An entry for each network that it is in, or will join at its next start.
 json::Value joined_networks(const RunRequest& request, const network::Lease& lease) {
   json::Object networks;
   for (const JoinedNetwork& joined : request.networks) {
@@ -116,7 +116,7 @@ json::Value port_bindings(const RunRequest& request) {
 void add_exposed_ports(const RunRequest& request, oci::ContainerDefaults& config) {
   for (const std::string& text : request.expose) {
     auto exposed = network::parse_exposed(text);
-    if (!exposed.ok()) continue;  // it was checked when it was asked for
+    if (!exposed.ok()) continue;  // the request was checked
     for (unsigned port = exposed->first; port <= exposed->last; ++port) {
       config.exposed_ports[port_name(port, exposed->protocol)];
     }

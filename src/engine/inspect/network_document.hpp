@@ -5,19 +5,19 @@
 
 #include "engine/inspect/container_facts.hpp"
 
-/// What `inspect` says of a container's network, in docker's names and order. Pure.
+/// The network of a container for `inspect`, in docker's names and order. Pure.
 namespace berth::engine {
 
 /// "bridge", "none", "container:<id>"
 std::string network_mode(const RunRequest& request);
 
-/// "HostConfig.PortBindings": ports as they were asked for.
+/// "HostConfig.PortBindings": the requested ports.
 json::Value port_bindings(const RunRequest& request);
 
-/// Adds to "Config.ExposedPorts" what --expose and --publish name, a port each.
+/// Adds the ports of --expose and --publish to "Config.ExposedPorts", one entry for each port.
 void add_exposed_ports(const RunRequest& request, oci::ContainerDefaults& config);
 
-/// "NetworkSettings": what there is of the network now.
+/// "NetworkSettings": the current state of the network.
 json::Value network_settings(const ContainerFacts& facts);
 
 }  // namespace berth::engine

@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kMaxConnectedConfig = size_t{16} << 20;
 
-/// A container that is being connected or disconnected, under its lock (take_turn()).
+/// A container to connect or disconnect, under its lock (take_turn()).
 struct Changing {
   ContainerSummary summary;
   NetworkRecord network;
@@ -59,7 +59,7 @@ Result<Changing> open_container(const Context& context, std::string_view network
   }
   changing.request = TRY(parse_run_request(*text));
   RunRequest& request = changing.request;
-  // What it is in without having asked for more.
+  // The default network, if the request names none.
   if (request.network == Network::bridge && request.networks.empty()) {
     request.networks.push_back({std::string(kDefaultNetwork), {}, "", request.mac_address});
   }
@@ -71,8 +71,8 @@ bool is_in(const RunRequest& request, const std::string& network) {
                      [&](const JoinedNetwork& one) { return one.name == network; });
 }
 
-/// An ordinary user's container that was started without a network with a name has namespaces apart
-/// from those that have one.
+/// An ordinary user's container that started without a named network has other namespaces than
+/// containers in named networks.
 Result<void> check_can_change(const Context& context, const Changing& changing) {
   if (context.identity == Identity::root) return {};
   auto lease = TRY(find_lease(context, changing.summary.id));
@@ -87,7 +87,8 @@ Result<void> check_can_change(const Context& context, const Changing& changing) 
           name);
 }
 
-/// What the next start makes of it, by whom that is done: berth, or the monitor alone.
+/// Saves the change for the next start, by berth (the request) or by the monitor alone (the
+/// config).
 Result<void> keep(const Context& context, Changing& changing) {
   RunRequest& request = changing.request;
   request.name = changing.summary.name;

@@ -8,20 +8,19 @@
 #include "engine/context/context.hpp"
 #include "engine/request/request.hpp"
 
-/// Putting containers into networks and taking them out, running or not.
+/// Connects containers to networks and disconnects them, running or not.
 namespace berth::engine {
 
-/// From now on, and in its next starts, container `reference` is in network `joined` too. Nothing
-/// has changed after an error.
-/// Errors: not_found (network, container), exists (it is in there), usage (host, none, a container
-/// with another kind of network), unsupported (an ordinary user's that
-/// was started in no network with a name; a container that keeps no list),
-/// those of berth-network.
+/// Adds container `reference` to network `joined`, now and for its next starts. After an error
+/// nothing has changed.
+/// Errors: not_found (network, container), exists (it is connected), usage (host, none, a container
+/// with another kind of network), unsupported (an ordinary user's that was started without a named
+/// network; a container without a saved request), those of berth-network.
 Result<void> connect_network(const Context& context, const JoinedNetwork& joined,
                              std::string_view reference);
 
-/// The other way round; one without any network left has loopback alone.
-/// Errors: as above, not_found (it is not in there).
+/// The reverse; a container without any network left has only loopback.
+/// Errors: as above, not_found (it is not connected).
 Result<void> disconnect_network(const Context& context, std::string_view network,
                                 std::string_view reference);
 

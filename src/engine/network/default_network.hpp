@@ -11,16 +11,16 @@ namespace berth::engine {
 
 inline constexpr const char* kNetworkVariable = "BERTH_NETWORK";
 
-/// The network that a container gets without --network, and what decided it.
+/// The network of a container without --network, and its source.
 struct DefaultNetwork {
   Network network = Network::bridge;
   std::string source;  ///< kNetworkVariable, "the policy of this machine", "a batch job", "Berth"
 };
 
 /// The first of: BERTH_NETWORK in `environment`; network.default of the policy in the directory
-/// `config`; "host" within a job of a batch system, as pyxis has it; "bridge", as Docker has it
+/// `config`; "host" in a job of a batch system, as with pyxis; "bridge", as with Docker
 /// (docs/decisions/0176).
-/// Errors: usage (BERTH_NETWORK names none), those of policy::read_compiled().
+/// Errors: usage (BERTH_NETWORK is not a network), those of policy::read_compiled().
 Result<DefaultNetwork> default_network(const Environment& environment, const std::string& config);
 
 }  // namespace berth::engine

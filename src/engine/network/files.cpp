@@ -17,17 +17,17 @@ std::string own_hosts(const RunRequest& request, std::string_view hostname) {
       "ff00::\tip6-mcastprefix\n"
       "ff02::1\tip6-allnodes\n"
       "ff02::2\tip6-allrouters\n";
-  // There is no address but loopback; the name must still resolve, or MPI and sudo stall.
+  // Loopback is the only address, but the name must resolve, or MPI and sudo stall.
   text += std::string(network::kOwnAddress) + "\t";
   if (request.domainname) text += std::string(hostname) + "." + *request.domainname + " ";
   text += hostname;
-  // Programs ask for the short name too.
+  // Programs also look up the short name.
   size_t dot = hostname.find('.');
   if (dot != std::string_view::npos) text += " " + std::string(hostname.substr(0, dot));
   return text + "\n";
 }
 
-/// Whether a line of resolv.conf is replaced by a flag.
+/// Whether a flag replaces this line of resolv.conf.
 bool is_replaced(const RunRequest& request, std::string_view line) {
   auto words = split_blank(line);
   if (words.empty()) return false;
@@ -46,7 +46,7 @@ Result<std::string> hosts_text(const RunRequest& request, std::string_view hostn
   for (const std::string& entry : request.add_host) {
     size_t colon = entry.find(':');
     std::string address = entry.substr(colon + 1);
-    // berth-network knows it of a network with a way out, and puts it there.
+    // With outside access, berth-network knows the address and writes it.
     if (address == network::kHostGateway && !has_way_out(request.network)) {
       if (!shared) {
         return make_error(Kind::unsupported,

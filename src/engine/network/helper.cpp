@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kTun = "/dev/net/tun";
 constexpr std::chrono::seconds kHelpPatience{5};
 
-/// A helper opens it in the container's namespace, as the same user.
+/// A helper opens this device in the container's namespace, as the same user.
 Result<void> check_tun() {
   auto opened = sys::open_at(sys::cwd(), kTun, O_RDWR);
   if (opened.ok()) return {};
@@ -32,9 +32,9 @@ Result<void> check_tun() {
   return std::move(error).with_context("cannot give the container a network");
 }
 
-/// The helpers for one container, in the order in which they are tried: pasta first where it is
-/// new. The pasta of Debian 12 (March 2023) repeats bytes, and loses the end of a connection once
-/// the other side has stopped sending.
+/// The helpers for one container, in order of preference: a new pasta comes first. The pasta of
+/// Debian 12 (March 2023) repeats bytes, and loses the end of a connection once the peer has
+/// stopped sending.
 std::vector<std::string> helpers_of_a_container(const Context& context) {
   sys::SpawnOptions options;
   options.program = find_in_path(context, network::kPasta);
@@ -45,7 +45,7 @@ std::vector<std::string> helpers_of_a_container(const Context& context) {
   return {network::kSlirp, network::kPasta};
 }
 
-/// Takes the first of `helpers` that is installed; where `asked` names one, only that one.
+/// Chooses the first of `helpers` that is installed; if `asked` names one, only that one.
 Result<void> choose(const Context& context, const RunRequest& asked,
                     std::vector<std::string> helpers, network::Request& request) {
   if (asked.network == Network::pasta) helpers = {network::kPasta};
@@ -73,7 +73,7 @@ bool is_new_pasta(std::string_view help) {
 Result<void> choose_helper(const Context& context, const RunRequest& asked,
                            network::Request& request) {
   bool is_named = asked.network == Network::pasta || asked.network == Network::slirp4netns;
-  // slirp4netns publishes at addresses of IPv4 alone.
+  // slirp4netns publishes only at IPv4 addresses.
   bool needs_ipv6 =
       std::any_of(asked.publish.begin(), asked.publish.end(),
                   [](const network::Publish& port) { return network::is_ipv6(port.host_address); });
@@ -84,7 +84,7 @@ Result<void> choose_helper(const Context& context, const RunRequest& asked,
 
 Result<void> choose_outside(const Context& context, const RunRequest& asked,
                             network::Request& request) {
-  // Only slirp4netns can be told of published ports while it runs.
+  // Only slirp4netns can publish ports while it runs.
   TRY(choose(context, asked, {network::kSlirp, network::kPasta}, request));
   request.outside = std::exchange(request.mode, network::kBridge);
   request.foreign_space = context.foreign_space;

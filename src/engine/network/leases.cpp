@@ -15,7 +15,7 @@ constexpr size_t kMaxLease = size_t{16} << 20;
 constexpr size_t kMaxHolder = 65536;
 constexpr std::string_view kLeaseSuffix = ".json";
 
-/// Whether the container that has `lease` is there, in the boot `boot_id`.
+/// Whether the container with `lease` still runs, in the boot `boot_id`.
 bool is_current(const network::Lease& lease, const std::string& boot_id) {
   auto start = sys::process_start_time(lease.holder.pid);
   return boot_id == lease.boot_id && start.ok() && *start == lease.holder.start_time;

@@ -13,17 +13,17 @@
 /// process that holds a user's networks.
 namespace berth::engine {
 
-/// Where leases and the holder's record are.
+/// The directory of the leases and the holder's record.
 std::string network_directory(const Context& context);
 
-/// What container `id` has of its network now: nothing when it has none of its own with a way out,
+/// The current lease of container `id`; nothing if it has no private network with outside access,
 /// or does not run.  Errors: corrupt, io.
 Result<std::optional<network::Lease>> find_lease(const Context& context, const std::string& id);
-/// The same of all containers, by their ids, for lists: what cannot be read is left out.
+/// The leases of all containers, by id, for lists: skips those that cannot be read.
 std::map<std::string, network::Lease> list_leases(const Context& context);
 
-/// The process that holds this user's networks, if it runs. A record that nobody can read names
-/// none. Errors: denied (the record is not the user's own), io.
+/// The process that holds this user's networks, if it runs. Ignores a record that cannot be parsed.
+/// Errors: denied (another user owns the record), io.
 Result<std::optional<network::Holder>> find_holder(const Context& context);
 
 }  // namespace berth::engine

@@ -34,7 +34,7 @@ constexpr std::string_view kContainer = "container:";
 constexpr int64_t kLongest = 120;  // seconds: many containers may wait for one another
 constexpr size_t kMaxNetworkLease = size_t{16} << 20;
 constexpr size_t kMostExposed = 512;           // published by -P
-constexpr size_t kMostOfArgument = 120 << 10;  // execve(2): 128 KiB, of one argument
+constexpr size_t kMostOfArgument = 120 << 10;  // bytes; execve(2): 128 KiB for one argument
 
 Result<void> choose_mode(const Context& context, const RunRequest& asked,
                          network::Request& request) {
@@ -44,7 +44,7 @@ Result<void> choose_mode(const Context& context, const RunRequest& asked,
     return network::check_versions(asked.publish, request.mode);
   }
   request.mode = network::kBridge;
-  // A default for users' containers is no mistake of root.
+  // A default for ordinary users' containers is not root's error.
   if (asked.network == Network::bridge || !asked.network_asked) {
     return network::check_versions(asked.publish, request.mode);
   }
@@ -58,12 +58,12 @@ oci::Hook hook(const std::string& program, std::vector<std::string> words) {
   made.path = program;
   made.args = {kProgram};
   std::move(words.begin(), words.end(), std::back_inserter(made.args));
-  made.env.emplace();  // none
+  made.env.emplace();  // an empty environment
   made.timeout = kLongest;
   return made;
 }
 
-/// What further flags say of networks.
+/// Applies the second and further --network.
 Result<void> join_more(const Context& context, const NetworkFlags& flags, RunRequest& request) {
   if (!flags.more.empty() && request.networks.empty()) {
     request.networks = {TRY(parse_joined_network(context, flags.mode))};
@@ -81,14 +81,14 @@ Result<void> join_more(const Context& context, const NetworkFlags& flags, RunReq
   return {};
 }
 
-/// What the flags say of the first network.
+/// Applies the flags for the first network.
 void add_to_first(const NetworkFlags& flags, JoinedNetwork& first) {
   first.aliases.insert(first.aliases.end(), flags.aliases.begin(), flags.aliases.end());
   if (!flags.address.empty()) first.address = flags.address;
   if (!flags.mac.empty()) first.mac = flags.mac;
 }
 
-/// The default network gives addresses by itself, and knows no names.
+/// The default network chooses addresses itself, and has no names.
 Result<void> check_default(const JoinedNetwork& joined) {
   constexpr const char* kCreate = "berth network create NAME, then --network NAME";
   if (!joined.aliases.empty()) {
@@ -102,7 +102,7 @@ Result<void> check_default(const JoinedNetwork& joined) {
       Kind::usage, "user specified IP address is supported on user defined networks only", kCreate);
 }
 
-/// Puts the flags beside --network where they belong.
+/// Applies the flags beside --network.
 Result<void> place_network_flags(const NetworkFlags& flags, RunRequest& request) {
   JoinedNetwork alone;
   alone.name = kDefaultNetwork;
@@ -143,7 +143,7 @@ Result<void> read_network(const Context& context, const NetworkFlags& flags, Run
     request.networks = {TRY(parse_joined_network(context, flags.mode))};
   } else {
     DefaultNetwork usual = TRY(default_network(context.environment, context.paths.config));
-    // A port that is asked for is published, whatever the default says.
+    // A requested port is published, whatever the default network is.
     request.network = publishes && !has_way_out(usual.network) ? Network::bridge : usual.network;
     request.network_asked = publishes || usual.source == kNetworkVariable;
   }
@@ -158,7 +158,7 @@ Result<void> read_network(const Context& context, const NetworkFlags& flags, Run
 
 namespace {
 
-/// Each is a socket of the host's: what an image may ask for has an end.
+/// Each is a socket on the host, so an image's number of ports is limited.
 Result<void> check_exposed(const std::vector<network::Exposed>& exposed) {
   size_t count = 0;
   for (const network::Exposed& one : exposed) count += one.last - one.first + 1u;
@@ -192,7 +192,7 @@ Result<void> add_network(const Context& context, const RunRequest& request,
   wanted.ports = network::all_ports(request.publish, exposed, all);
   std::string files = container_path(context.paths, id) + "/";
   wanted.hosts_file = files + std::string(kHostsFile);
-  // What --dns says holds.
+  // --dns takes precedence.
   if (request.dns.empty()) wanted.resolver_file = files + std::string(kResolverFile);
   wanted.mac = request.mac_address;
   wanted.networks = TRY(attachments_of(context, request, id));
@@ -257,7 +257,7 @@ std::vector<network::Exposed> exposed_ports(const RunRequest& request,
   for (const std::string& text : request.expose) {
     if (auto one = network::parse_exposed(text); one.ok()) exposed.push_back(*one);
   }
-  // What an image says is foreign; docker leaves out what is none as well.
+  // The image's config is untrusted: invalid ports are skipped, as in docker.
   for (const auto& [text, nothing] : image.exposed_ports) {
     if (auto one = network::parse_exposed(text); one.ok()) exposed.push_back(*one);
   }

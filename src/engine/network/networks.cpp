@@ -38,7 +38,7 @@ bool is_network_name(std::string_view name) {
          name[0] != '-' && std::all_of(name.begin(), name.end(), is_name_character);
 }
 
-/// Words of --network, which would hide it.
+/// Keywords of --network: a network with such a name could not be selected.
 bool is_word_of_ours(std::string_view name) {
   return parse_network(name).ok() || name == "container";
 }
@@ -58,10 +58,10 @@ Error overlaps(const network::Subnet& wanted, const std::string& whose) {
       "another --subnet, or none for one that is free");
 }
 
-/// Subnets where packets of this machine, and of a user's networks, go already.
+/// Subnets that already have a route on this machine or in a user's networks.
 struct Ways {
   std::vector<network::Subnet> routes;
-  std::optional<network::Subnet> outside;  ///< between a user's networks and the host, while held
+  std::optional<network::Subnet> outside;  ///< to the host, while a holder runs
 };
 Result<Ways> look_at_ways(const Context& context) {
   Ways ways;
@@ -139,7 +139,7 @@ Result<void> choose_addresses(const Context& context, NetworkRecord& wish,
   return make_error(Kind::usage, "no matching subnet for gateway " + quote(wish.gateway));
 }
 
-/// Ids differ in their first digits, of which interfaces are named.
+/// Ids differ in their first digits, which interface names contain.
 std::string make_network_id(const std::vector<NetworkRecord>& others) {
   while (true) {
     std::string id = sys::random_hex(32);
@@ -161,7 +161,7 @@ Result<std::optional<NetworkRecord>> read_network_record(const Context& context,
 
 struct Records {
   std::vector<NetworkRecord> good;
-  std::vector<Error> damage;  ///< of those that cannot be read
+  std::vector<Error> damage;  ///< of unreadable records
 };
 Result<Records> read_records(const Context& context) {
   Records records;
@@ -171,7 +171,7 @@ Result<Records> read_records(const Context& context) {
   for (const std::string& file : TRY(sys::list_directory(*directory, "."))) {
     if (!file.ends_with(kRecordSuffix)) continue;
     auto record = read_network_record(context, file.substr(0, file.size() - kRecordSuffix.size()));
-    // One that is removed meanwhile is none.
+    // A record that is removed meanwhile is skipped.
     if (!record.ok()) {
       records.damage.push_back(std::move(record).error());
     } else if (*record) {
@@ -243,7 +243,7 @@ const std::vector<NetworkRecord>& usual_networks() {
     std::vector<NetworkRecord> made(3);
     const char* const words[] = {"bridge", "host", "none"};
     const char* const drivers[] = {"bridge", "host", "null"};
-    // The same everywhere: they are not made.
+    // Fixed ids, since these networks are never created.
     const char* const ids[] = {"b1d6eb0a5c71", "0057b0a5c710", "404eb0a5c710"};
     for (size_t i = 0; i < made.size(); ++i) {
       made[i].name = words[i];
@@ -281,7 +281,7 @@ Result<std::optional<NetworkRecord>> find_network(const Context& context,
 }
 
 Result<NetworkRecord> remove_network(const Context& context, std::string_view reference) {
-  // Before it is looked for: another of its name may be made meanwhile.
+  // Lock first: another network of this name may be made meanwhile.
   sys::Fd lock = TRY(lock_networks(context));
   auto found = TRY(find_network(context, reference));
   if (!found) {

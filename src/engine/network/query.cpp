@@ -18,7 +18,7 @@ bool is_usual(const NetworkRecord& network) {
   return network.created_ns == 0;
 }
 
-/// What a container has of the network; nothing where it is not in it.
+/// The endpoint of a container in the network; nothing if it is not connected.
 std::optional<network::Endpoint> endpoint_in(const NetworkRecord& network,
                                              const network::Lease& lease) {
   bool is_bridge = is_usual(network) && network.name == kDefaultNetwork;

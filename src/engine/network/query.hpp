@@ -9,10 +9,11 @@
 #include "engine/context/filter.hpp"
 #include "engine/network/networks.hpp"
 
-/// What `network ls` and `network inspect` ask.
+/// The queries of `network ls` and `network inspect`.
 namespace berth::engine {
 
-/// By name, with bridge, host and none. Filters: dangling, driver, id, label, name, scope, type.
+/// Sorted by name, with bridge, host and none. Filters: dangling, driver, id, label, name, scope,
+/// type.
 /// Errors: usage (a filter), io.
 Result<std::vector<NetworkRecord>> query_networks(const Context& context, const Filters& filters);
 

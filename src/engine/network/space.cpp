@@ -24,7 +24,7 @@ bool is_named(const JoinedNetwork& joined) {
 
 bool asks_for_networks(const Context& context, const NetworkUse& use) {
   bool asked = std::any_of(use.networks.begin(), use.networks.end(), [&](const auto& text) {
-    // What is wrong with it is said when it is read again.
+    // A later parse reports errors.
     auto joined = parse_joined_network(context, text);
     return joined.ok() && is_named(*joined);
   });
@@ -35,11 +35,11 @@ bool asks_for_networks(const Context& context, const NetworkUse& use) {
          });
 }
 
-/// The place of the networks as it was left.
+/// The current state of the networks.
 struct NetworkPlace {
-  std::optional<network::ProcessName> process;  ///< one that has the user namespace
-  bool held = false;                            ///< it is the holder
-  size_t stranded = 0;                          ///< containers whose holder was killed
+  std::optional<network::ProcessName> process;  ///< a process in the user namespace
+  bool held = false;                            ///< `process` is the holder
+  size_t stranded = 0;                          ///< containers of a killed holder
 };
 
 Result<NetworkPlace> look_at_place(const Context& context) {
@@ -49,7 +49,7 @@ Result<NetworkPlace> look_at_place(const Context& context) {
     place.held = true;
     return place;
   }
-  // Their namespace is still the one to be in.
+  // Their namespace is still the one to join.
   for (const auto& [id, lease] : list_leases(context)) {
     if (lease.outside.empty()) continue;
     place.process = lease.holder;
@@ -74,7 +74,7 @@ Result<std::optional<Identity>> join_network_users(const Context& context, const
   const std::string path = network_directory(context);
   TRY(sys::make_directories(sys::cwd(), path, 0700));
   sys::Fd directory = TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-  // Of two first starts one makes it, and the other one joins.
+  // Of two simultaneous first starts one makes the namespace, and the other joins it.
   sys::Fd lock =
       TRY(sys::open_at(directory, network::kHolderLock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   TRY(sys::wait_lock(lock, sys::LockMode::exclusive, path + "/" + network::kHolderLock));

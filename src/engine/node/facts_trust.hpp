@@ -9,11 +9,11 @@
 
 namespace berth::engine {
 
-/// A key in PEM.  Errors: not_found, denied, corrupt (over 64 KiB).
+/// Reads a PEM key.  Errors: not_found, denied, corrupt (over 64 KiB).
 Result<std::string> read_key_file(const std::string& path);
 
-/// What the policy lets count of what is published.
-/// Errors: those of read_compiled(); of reading the keys, where nothing else counts.
+/// The published facts that the policy trusts.
+/// Errors: those of read_compiled(); those of reading the keys, if only signed facts count.
 Result<image::FactsTrust> facts_trust(const Context& context);
 
 }  // namespace berth::engine

@@ -48,7 +48,7 @@ match::Candidate candidate_of(oci::Descriptor entry, const oci::ContainerDefault
   return candidate;
 }
 
-/// What the store knows of an image that is there: its config, and what was found in its files.
+/// Adds what the store knows of a present image: its config, and the findings in its files.
 Result<void> add_what_is_here(const Context& context, match::Candidate& candidate,
                               const image::Image& image) {
   const oci::ImageConfig& config = image.config;
@@ -61,7 +61,7 @@ Result<void> add_what_is_here(const Context& context, match::Candidate& candidat
   return {};
 }
 
-/// The images that an index document names.
+/// The images in an index document.
 Result<std::vector<oci::Descriptor>> entries_of(const std::string& bytes) {
   auto parsed = TRY(oci::parse_manifest(bytes, ""));
   std::vector<oci::Descriptor> entries;
@@ -120,7 +120,7 @@ Result<Offer> look_up_at_registry(const Context& context, const MatchRequest& re
   return offer;
 }
 
-/// The same answer for the same question, whoever's node it is.
+/// The same answer for the same question, for any node.
 Answer answer_for(node::Profile node, const match::Job& job, const Offer& offer) {
   match::Ranking ranking = match::rank(offer.candidates, node, job);
   return {std::move(node), std::move(ranking)};
@@ -188,7 +188,7 @@ Result<std::vector<Answer>> match_fleet(const Context& context, const MatchReque
 
 namespace {
 
-/// There: the image was found not to run here.
+/// The file exists if the image was found not to run here.
 std::string doubt_path(const Context& context, const image::Image& image) {
   return facts_path(context, image) + kRefused;
 }
@@ -197,7 +197,7 @@ Result<std::optional<match::Verdict>> judge_image(const Context& context, const 
                                                   const image::Image& image) {
   auto asked = job_of(context, wish.driver_mode, wish.needs_gpus);
   auto node = this_node(context);
-  // A policy or driver that cannot be read is told by who needs it, with its own words.
+  // Whatever needs the policy or driver reports its error in better words.
   if (!asked.ok() || !node.ok() || node->architecture != image.config.architecture) {
     return std::optional<match::Verdict>();
   }
@@ -273,7 +273,7 @@ Result<void> judge_present(const Context& context, const GpuWish& wish, const im
 void judge_by_this_node(const Context& context, const GpuWish& wish, image::PullRequest& request) {
   auto job = job_of(context, wish.driver_mode, wish.needs_gpus);
   auto trust = facts_trust(context);
-  if (!job.ok() || !trust.ok()) return;  // a policy that cannot be read is told by the start
+  if (!job.ok() || !trust.ok()) return;  // the start reports an unreadable policy
   request.facts = std::move(*trust);
   request.job = *job;
   request.job.requirements = false;

@@ -10,7 +10,8 @@
 
 namespace berth::engine {
 
-/// A file of NFD's image compatibility rules in words of ours; what has none is a warning each.
+/// Converts a file of NFD's image compatibility rules to Berth's labels; warns of each rule without
+/// an equivalent.
 /// Errors: not_found, denied, those of bake::read_nfd().
 Result<bake::NfdRules> rules_of_file(const Context& context, const std::string& path,
                                      const std::optional<std::string>& tag);

@@ -20,7 +20,7 @@ Result<node::Profile> node_of(const Context& context, const std::optional<std::s
 }
 
 Result<void> save_node(const Context& context, const std::string& file) {
-  TRY(node::form_of(file));  // before the machine is looked at
+  TRY(node::form_of(file));  // before the machine is probed
   return node::save_profile(TRY(this_node(context)), file);
 }
 

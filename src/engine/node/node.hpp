@@ -16,15 +16,15 @@ namespace berth::engine {
 /// Errors: those of list_gpus().
 Result<node::Profile> this_node(const Context& context);
 
-/// The profile in `file`, or this machine's where there is none.
+/// The profile in `file`, or this machine's if there is none.
 /// Errors: those of this_node() and node::load_profile().
 Result<node::Profile> node_of(const Context& context, const std::optional<std::string>& file);
 
-/// Writes this machine's profile to a file of that ending, in one go.
+/// Writes this machine's profile to a file, in the format of its suffix, atomically.
 /// Errors: those of this_node() and node::save_profile().
 Result<void> save_node(const Context& context, const std::string& file);
 
-/// Where this machine is not what the profile in `file` says.
+/// The differences between this machine and the profile in `file`.
 /// Errors: those of this_node() and node::load_profile().
 Result<std::vector<node::Difference>> compare_node(const Context& context, const std::string& file);
 

@@ -18,8 +18,8 @@ using doctor::Finding;
 using doctor::Status;
 using Want = gpu::Request::Want;
 
-/// Of what the node takes. Code for other GPUs than the node's is a remark to who starts a program,
-/// which may do without; a job that waited for these GPUs has burned its time.
+/// Judges the entry that the node chooses. Code for other GPUs is only a remark at a program's
+/// start, which may not need them; a job that waited for these GPUs has wasted its time.
 Finding fit_of(const Answer& answer) {
   const match::Judged* best = answer.ranking.best();
   if (best == nullptr) {

@@ -13,20 +13,21 @@
 namespace berth::engine {
 
 struct PreflightRequest {
-  std::optional<std::string> image;  ///< none: the node alone
-  MatchRequest match;                ///< how it is looked up, and for which node
-  std::optional<std::string> gpus;   ///< the text of --gpus; none: as many as there are
+  std::optional<std::string> image;  ///< none: only the node
+  MatchRequest match;                ///< how to look it up, and for which node
+  std::optional<std::string> gpus;   ///< the text of --gpus; none: all
 };
 
 struct Preflight {
   std::vector<doctor::Answer> answers;
-  bool refused = false;  ///< the job would end without its work done
+  bool refused = false;  ///< the job would end without doing its work
 };
 
-/// Whether a job with this image does its work on a node: "image.fit" is a warning where an image
-/// for GPUs finds none, a problem where its GPUs, driver or processor are unfit, "image.gpus" one
-/// where fewer GPUs are there than the job asks for; both are refusals. Of this machine, unless a
-/// saved profile is asked about, also what training over several nodes needs (docs/slurm.md).
+/// Whether a job with this image can do its work on a node: "image.fit" is a warning if an image
+/// for GPUs finds none, and a problem if its GPUs, driver or processor are unfit; "image.gpus" is a
+/// problem if the node has fewer GPUs than the job requests; problems are refusals. For this
+/// machine, unless a saved profile is given, also checks what training over several nodes needs
+/// (docs/slurm.md).
 /// Errors: those of look_up(), match_node() and gpu::parse_request().
 Result<Preflight> preflight(const Context& context, const PreflightRequest& request);
 

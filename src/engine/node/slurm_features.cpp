@@ -10,14 +10,14 @@
 namespace berth::engine {
 namespace {
 
-// Of a later driver run the programs of these and of all between (minor version compatibility).
+// A later driver runs programs for these and all versions between (minor version compatibility).
 constexpr uint64_t kFirstCuda = 11;
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Lower case; what Slurm takes for a sign of its own becomes '_'.
+/// Lower case; characters with a meaning in Slurm become '_'.
 std::string word_of(std::string_view text) {
   std::string word = to_lower(text);
   for (char& c : word) {
@@ -27,7 +27,7 @@ std::string word_of(std::string_view text) {
   return word;
 }
 
-/// Words in the order in which they came, each once.
+/// Words in order, without duplicates.
 class FeatureWords {
  public:
   void add(std::string_view text) {
@@ -102,7 +102,7 @@ std::string slurm_gpu_type(std::string_view model) {
                                                        "tesla",  "instinct", "(r)"};
   std::vector<std::string> words;
   std::string before;
-  // "NVIDIA A100-SXM4-40GB": what follows the dash is how it is built in.
+  // "NVIDIA A100-SXM4-40GB": the part after the dash is the form factor.
   for (std::string_view word : split_blank(model)) {
     std::string plain = word_of(word.substr(0, word.find('-')));
     if (std::find(kMakers.begin(), kMakers.end(), to_lower(word)) != kMakers.end()) continue;
@@ -138,7 +138,7 @@ std::vector<SlurmDevice> slurm_devices(const gpu::Inventory& inventory, const Nu
     std::string numbers = beside == cores.end() ? "" : to_text(beside->second);
     if (!gpu.mig_mode) out.push_back({slurm_gpu_type(gpu.model), {gpu.node.path}, numbers});
     for (const gpu::MigDevice& slice : gpu.mig) {
-      if (slice.profile.empty()) continue;  // as the profile of the node has it
+      if (slice.profile.empty()) continue;  // as in the node's profile
       out.push_back({slice_type(gpu.model, slice.profile), paths_of(gpu, slice), numbers});
     }
   }

@@ -21,7 +21,7 @@ Error no_such_image(const std::string& name) {
   return make_error(Kind::not_found, "no such image: " + name, "berth pull " + name);
 }
 
-/// udocker and enroot run containers by their names.
+/// Adds a hint if `reference` is a container: udocker and enroot run containers by their names.
 Error no_such_registry_image(const Context& context, const std::string& reference, Error error) {
   auto container = get_container(context, reference);
   if (!container.ok() || container->name != reference) return error;
@@ -49,8 +49,8 @@ PullWish pull_of(const RunRequest& request, const RunCall& call) {
   return wish;
 }
 
-/// Forgets an image that is not for the platform that was asked for: it is pulled then, as docker
-/// does, or where nothing may be pulled that is the error. Gives what is wrong with it, or "".
+/// Drops `found` if it is for another platform than requested, so that it is pulled, as docker
+/// does. Errors: not_found, if nothing may be pulled. Returns the mismatch as text, or "".
 Result<std::string> check_platform(const RunCall& call, const std::string& reference,
                                    std::optional<image::Image>& found) {
   if (!call.platform) return std::string();
@@ -64,7 +64,7 @@ Result<std::string> check_platform(const RunCall& call, const std::string& refer
   bool fits = here.os == wish.os && here.architecture == wish.architecture &&
               (wish.variant.empty() || here.variant.empty() || here.variant == wish.variant);
   if (fits) return std::string();
-  // An id is that of one platform, and of nothing at a registry.
+  // An id belongs to one platform, and no registry can look it up.
   std::string id = found->id.text();
   bool by_id = id.starts_with(reference) || id.substr(id.find(':') + 1).starts_with(reference);
   found.reset();
@@ -75,7 +75,8 @@ Result<std::string> check_platform(const RunCall& call, const std::string& refer
   return make_error(Kind::not_found, std::move(wrong), "--pull missing");
 }
 
-/// Pulls those that the store lacks. What an image needs of a machine does not count: it is read.
+/// Pulls the missing images of image mounts. Their needs of the machine do not matter: they are
+/// only read.
 Result<void> pull_image_mounts(const Context& context, const image::Store& store,
                                const RunRequest& request, const RunCall& call,
                                const Progress& progress) {
@@ -98,7 +99,7 @@ Result<image::Image> have_image(const Context& context, const image::Store& stor
                                 const Progress& progress) {
   const std::string& reference = request.image;
   std::optional<image::Image> found;
-  std::string other_platform;  // that the image which is here is for
+  std::string other_platform;  // set if the local image is for another platform
   if (is_of_store(request)) {
     if (call.pull != PullPolicy::always) {
       found = TRY(find_present_image(store, reference));

@@ -8,17 +8,17 @@
 #include "image/store.hpp"
 #include "record/record.hpp"
 
-/// The image of a container: found, or pulled.
+/// The image of a container: found locally, or pulled.
 namespace berth::engine {
 
-/// The image of `request` in the store, which is pulled first where the request or its policy asks
-/// for that, and the images that are mounted as data.
+/// The image of `request` in the store, pulled first if the request or its policy asks for that,
+/// and the images that it mounts as data.
 /// Errors: not_found, denied (rules of the site), and those of pulling.
 Result<image::Image> have_image(const Context& context, const image::Store& store,
                                 const RunRequest& request, const RunCall& call,
                                 const Progress& progress);
 
-/// The image of a container that there is.  Errors: not_found.
+/// The image of an existing container.  Errors: not_found.
 Result<image::Image> image_of(const Context& context, const record::Container& record,
                               const RunRequest& request);
 

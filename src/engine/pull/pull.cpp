@@ -16,11 +16,11 @@ Result<void> check_rules(const Context& context, const PullWish& wish) {
   return check_registry(context, wish.request.reference, nullptr);
 }
 
-/// By its files, now that they are here.
+/// Judges the image by its files, now that the store has them.
 Result<void> judge_files(const Context& context, const PullWish& wish,
                          const std::string& reference) {
   image::Store store = TRY(open_store(context));
-  // What the store holds may have been named by its id.
+  // A local image may have been named by its id.
   auto image = TRY(wish.request.local ? store.find_image(wish.request.reference)
                                       : store.find_image_named(reference));
   if (!image) return {};  // another process has removed it
@@ -32,7 +32,7 @@ Result<void> judge_files(const Context& context, const PullWish& wish,
 }  // namespace
 
 Result<Pulled> pull(const Context& context, PullWish wish, const Progress& progress) {
-  // What the store holds has been checked by what it was pulled as.
+  // The rules were checked when the store pulled its image.
   if (!wish.request.local) {
     TRY(check_rules(context, wish));
     judge_by_this_node(context, wish.gpus, wish.request);

@@ -12,27 +12,27 @@
 
 namespace berth::engine {
 
-/// An image that is wanted of a registry.
+/// A request for an image of a registry.
 struct PullWish {
-  /// As flags say it. `node`, `job` and `facts` are filled by this machine and its policy.
+  /// From the flags. pull() sets `node`, `job` and `facts` from this machine and its policy.
   image::PullRequest request;
   GpuWish gpus = {};
-  /// The container that is to be started of the image; null: a pull alone.
+  /// The container that will start from the image; null: only a pull.
   const RunRequest* container = nullptr;
 };
 
-/// What the store has now.
+/// The result in the store.
 struct Pulled {
   std::string reference;    ///< canonical
   std::string digest;       ///< of the index, or of the only manifest
   bool downloaded = false;  ///< false: the store had it
 };
 
-/// Pulls an image: the site's rules allow its registry, this node chooses the entry of its index,
-/// berth-transfer fetches it, and what was found in its files is judged. Remarks are warnings in
-/// the context's log; with `strict` each is an error, with `force` nothing is judged.
-/// Errors: denied (a rule of the site), unsupported (it does not run here, where a container is to
-/// be started or the index says so), those of policy::read_compiled() and of transfer().
+/// Pulls an image: checks the site's rules for its registry, chooses the entry of its index for
+/// this node, lets berth-transfer fetch it, and judges its files. Remarks are warnings in the
+/// context's log; with `strict` each is an error, with `force` nothing is judged.
+/// Errors: denied (a rule of the site), unsupported (it does not run here, if a container will
+/// start or the index already shows it), those of policy::read_compiled() and of transfer().
 Result<Pulled> pull(const Context& context, PullWish wish, const Progress& progress);
 
 }  // namespace berth::engine

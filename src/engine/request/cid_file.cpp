@@ -14,7 +14,7 @@ CidFile::CidFile(CidFile&& other) noexcept
     : path_(std::exchange(other.path_, {})), fd_(std::move(other.fd_)) {}
 
 CidFile::~CidFile() {
-  // What is left for the user is an empty file that says so itself.
+  // If the removal fails, the user is left with an empty file.
   if (!path_.empty()) static_cast<void>(sys::remove_entry(sys::cwd(), path_).ok());
 }
 

@@ -9,8 +9,8 @@
 
 namespace berth::engine {
 
-/// The file of --cidfile: made before the container, so that two callers of one name do not both
-/// get one, and gone with this object unless the id was written.
+/// The file of --cidfile: created before the container, so that of two callers with the same path
+/// only one succeeds. The destructor removes it unless the id was written.
 class CidFile {
  public:
   CidFile() = default;
@@ -18,14 +18,15 @@ class CidFile {
   CidFile& operator=(CidFile&&) = delete;
   ~CidFile();
 
-  /// Makes it; nothing is made without a path. Errors: exists, in docker's words; denied, io.
+  /// Creates the file at `path`; does nothing without a path. Errors: exists, in docker's words;
+  /// denied, io.
   static Result<CidFile> create(const std::optional<std::string>& path);
 
-  /// Writes `id`: the file stays. Errors: io.
+  /// Writes `id`; the file then stays. Errors: io.
   Result<void> write(const std::string& id);
 
  private:
-  std::string path_;  ///< empty: there is nothing to be removed
+  std::string path_;  ///< empty: nothing to remove
   sys::Fd fd_;
 };
 

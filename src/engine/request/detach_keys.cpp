@@ -62,7 +62,7 @@ DetachKeys::Typed DetachKeys::feed(std::string_view bytes) {
     all.resize(all.size() - keys_.size());
     return {std::move(all), true};
   }
-  // The longest beginning of the keys that `all` ends with.
+  // The longest prefix of the keys that `all` ends with.
   for (size_t length = std::min(keys_.size() - 1, all.size()); length > 0; --length) {
     if (!all.ends_with(keys_.substr(0, length))) continue;
     matched_ = length;

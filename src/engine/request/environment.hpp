@@ -8,10 +8,10 @@
 
 namespace berth::engine {
 
-/// The entries of the request between those of the site. A name alone takes a variable away that
-/// was not inherited.
+/// The site's entries, the request's, and the site's forced entries, in this order. A name without
+/// a value removes the variable if it was not inherited.
 std::vector<std::string> environment_of(const RunRequest& request);
-/// The same without what the site says of NVIDIA_VISIBLE_DEVICES.
+/// The same without the site's NVIDIA_VISIBLE_DEVICES.
 std::vector<std::string> without_site_selection(const RunRequest& request);
 
 }  // namespace berth::engine

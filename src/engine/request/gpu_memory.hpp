@@ -14,10 +14,10 @@
 
 namespace berth::engine {
 
-/// What a container may use of the memory of each of its GPUs; bytes.
+/// The limits of a container on the memory of each of its GPUs; bytes.
 struct GpuMemory {
-  uint64_t most = 0;                  ///< what is asked for above it fails
-  std::optional<uint64_t> kept = {};  ///< so much is not taken from it for others
+  uint64_t most = 0;                  ///< an allocation above it fails
+  std::optional<uint64_t> kept = {};  ///< protected from the allocations of others
 
   bool operator==(const GpuMemory&) const = default;
 };
@@ -27,29 +27,29 @@ void fields(V& v, GpuMemory& m) {
   v.optional("kept", m.kept);
 }
 
-/// "10G", "10G,8G": the most, and what is kept. Errors: usage.
+/// "10G", "10G,8G": `most`, and `kept`. Errors: usage.
 Result<GpuMemory> parse_gpu_memory(std::string_view text);
 /// "25", "25%": 1 to 100. Errors: usage.
 Result<uint32_t> parse_gpu_cores(std::string_view text);
 
-/// The kinds of device memory that the kernel can limit, and how much there is of each; bytes.
+/// The device memory regions that the kernel can limit, with their sizes in bytes.
 /// Lines "drm/0000:03:00.0/vram0 17163091968", "nvidia/0000:1b:00.0/vidmem 85520809984".
 /// Documentation/admin-guide/cgroup-v2.rst "DMEM"
 using MemoryRegions = std::map<std::string, uint64_t>;
 MemoryRegions parse_memory_regions(std::string_view capacity);  ///< Pure. Other lines are skipped.
 
-/// Those of this machine, or of the tree of a synthetic driver. None where the kernel has no such
+/// The regions of this machine, or of a synthetic driver's tree. Empty if the kernel has no such
 /// controller. Errors: io.
 Result<MemoryRegions> memory_regions_of(const gpu::Inventory& inventory);
 
-/// Whether there is one of all of the GPU's own memory.
+/// Whether a region covers the whole memory of this GPU.
 bool has_region(const gpu::Gpu& gpu, const MemoryRegions& regions);
-/// Whether there is none of one of NVIDIA's GPUs.
+/// Whether an NVIDIA GPU has no region.
 bool lacks_region(const gpu::Inventory& inventory, const MemoryRegions& regions);
 
-/// The files of the container's cgroup and what is to be written there: "dmem.max", "dmem.min".
-/// Errors: unsupported (a part of a GPU; a GPU whose memory nothing on this machine can limit),
-/// usage (no GPU, more than it has). Pure.
+/// The files of the container's cgroup and their contents: "dmem.max", "dmem.min".
+/// Errors: unsupported (a part of a GPU; a GPU without a memory limit on this machine), usage (no
+/// GPU, more than it has). Pure.
 Result<std::map<std::string, std::string>> limit_gpu_memory(
     const GpuMemory& wanted, const std::vector<gpu::Selected>& selected,
     const MemoryRegions& regions);

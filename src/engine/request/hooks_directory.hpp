@@ -7,8 +7,8 @@
 
 namespace berth::engine {
 
-/// podman's --hooks-dir: a directory of files that say which hooks a container gets. NVIDIA's own
-/// is what --gpus does; no other is read. One that is not there has none.
+/// Checks podman's --hooks-dir: a directory of files that name a container's hooks. NVIDIA's own
+/// hook does what --gpus does here; any other is an error. A missing directory has no hooks.
 /// Errors: unsupported (naming the file of another hook), io.
 /// Source: oci-hooks(5)
 Result<void> check_hooks_directory(const std::string& path);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --userns keep-id: the caller has his own number in the container (docs/decisions/0095).
+// --userns keep-id: the caller keeps their own id in the container (docs/decisions/0095).
 #pragma once
 
 #include <cstdint>
@@ -16,47 +16,48 @@
 
 namespace berth::engine {
 
-/// Who the caller is in such a container, and the maps of its user namespace, which lies in ours.
+/// The caller's ids in such a container, and the maps of its user namespace, a child of ours.
 struct KeptIds {
   uint32_t uid = 0;
   uint32_t gid = 0;
-  std::string name;  ///< the caller's; empty where he has none
+  std::string name;  ///< the caller's; empty if there is none
   std::vector<oci::IdMapping> uids;
   std::vector<oci::IdMapping> gids;
 };
 
-/// Maps `kept` to 0 of our user namespace, which is the caller, and 0 to what `kept` is there, or
-/// to the last id; all others stay the same. With a single id that is all there is. Pure.
+/// Maps id `kept` of the container to id 0 of our user namespace, which is the caller, and 0 to
+/// `kept` of ours, or to the last id if ours lacks it; all others stay the same. With a single id
+/// there are no others. Pure.
 std::vector<oci::IdMapping> swap_with_root(const std::vector<sys::IdRange>& here, uint32_t kept);
 
 /// Reads the maps of this user namespace for the --userns of `request`, a keep-id.
 /// Errors: usage (root of the machine, namespaces of another container), io.
 Result<KeptIds> keep_ids(const Context& context, const RunRequest& request);
 
-/// An ordinary user's `-u $(id -u):$(id -g)` means keep-id where no --userns is given: Docker's
-/// container has his files then, and a subordinate id would not. Nothing changes for root, and
-/// where a namespace of another container is joined.
+/// An ordinary user's `-u $(id -u):$(id -g)` without --userns means keep-id: files that the
+/// container writes then belong to the caller, as with Docker, not to a subordinate id. Changes
+/// nothing for root, or if a namespace of another container is joined.
 void keep_own_id(const Context& context, RunRequest& request);
 
-/// The image's /etc/passwd and /etc/group with a line for the caller where his number has none. An
-/// empty text, of an image without the file, stays empty. `home`: absolute. Pure.
+/// The image's /etc/passwd and /etc/group, with a line for the caller if none has the caller's id.
+/// An empty text (the image has no such file) stays empty. `home`: absolute. Pure.
 std::string with_account(std::string_view passwd, const KeptIds& ids, std::string_view home);
 std::string with_group(std::string_view group, const KeptIds& ids);
 
-// A user's ids may be absent from this user namespace. These functions find that out before
-// anything is made; setresuid(2) says only "Invalid argument", after it.
+// A user's ids may be absent from this user namespace. These functions check that before anything
+// is created; setresuid(2) would report only "Invalid argument", and later.
 
-/// Whether this user namespace has the user's and the group's id of `user`. Errors: io.
+/// Whether this user namespace has the uid and the gid of `user`. Errors: io.
 Result<bool> has_ids(const oci::ContainerUser& user);
 
-/// The error for whom `wish` names and has_ids() has not.
+/// The error for the user `wish` if has_ids() is false.
 Error no_such_ids(std::string_view wish);
 
-/// Leaves out the further groups that this user namespace has no ids for, with a warning for each:
-/// nobody has asked for them, /etc/group lists the user. Errors: io.
+/// Removes the supplementary groups that this user namespace has no ids for, with a warning for
+/// each. They come from /etc/group, not from a flag. Errors: io.
 Result<void> leave_out_groups(const Context& context, oci::ContainerUser& user);
 
-/// Of groups that were asked for. Errors: denied (this user namespace lacks one), io.
+/// Checks groups that a flag names. Errors: denied (this user namespace lacks one), io.
 Result<void> require_groups(const std::vector<uint32_t>& groups);
 
 }  // namespace berth::engine

@@ -15,18 +15,18 @@
 namespace berth::engine {
 namespace {
 
-constexpr uint64_t kLeastMemory = uint64_t{6} << 20;  // docker's
+constexpr uint64_t kLeastMemory = uint64_t{6} << 20;  // docker's minimum
 constexpr uint64_t kPeriod = 100'000;                 // microseconds, the kernel's default
-constexpr uint64_t kLeastTime = 1'000;                // microseconds, as the next
+constexpr uint64_t kLeastTime = 1'000;                // microseconds, as is kMostTime
 constexpr uint64_t kMostTime = 1'000'000;
-constexpr uint64_t kMostShares = 262'144;  // of the kernel's cpu controller
-constexpr size_t kMaxList = 4096;          // bytes of a kernel's list of numbers
+constexpr uint64_t kMostShares = 262'144;  // the maximum of the kernel's cpu controller
+constexpr size_t kMaxList = 4096;          // bytes of a list of numbers from the kernel
 
 Error wrong_limit(std::string what) {
   return make_error(Kind::usage, std::move(what));
 }
 
-/// Splits "/dev/sda:500"; the path may have colons.
+/// Splits "/dev/sda:500"; the path may contain colons.
 Result<DeviceValue> split_device(std::string_view text,
                                  std::optional<uint64_t> (*read)(std::string_view),
                                  const char* what) {
@@ -101,7 +101,7 @@ Result<void> check_list(const std::string& list, const char* name) {
   return wrong_limit("Invalid value " + escape_controls(list) + " for " + name);
 }
 
-/// Whether the machine has all that `list` names; `online` is the kernel's file of those.
+/// Whether the machine has every entry of `list`; `online` is the kernel's file that lists them.
 Result<void> check_available(const std::string& list, const char* name, const char* what,
                              const char* online) {
   if (list.empty()) return {};

@@ -24,17 +24,17 @@ void fields(V& v, DeviceValue& d) {
   v.required("value", d.value);
 }
 
-/// What a container may use of the machine. As docker does, 0 means no limit; none: not asked for.
+/// A container's limits. As with docker, 0 means no limit; none: not set.
 struct Limits {
   std::optional<uint64_t> memory_bytes;
   std::optional<uint64_t> memory_reservation_bytes;
   std::optional<int64_t> memory_swap_bytes;  ///< memory and swap together; -1: no limit
-  std::optional<int64_t> memory_swappiness;  ///< 0 to 100; -1: the kernel's
+  std::optional<int64_t> memory_swappiness;  ///< 0 to 100; -1: the kernel's default
   bool oom_kill_disable = false;
 
   std::optional<uint64_t> cpu_millis;  ///< thousandths of a CPU: 1500 for --cpus 1.5
   std::optional<uint64_t> cpu_shares;
-  std::optional<uint64_t> cpu_period;  ///< microseconds, as the three below
+  std::optional<uint64_t> cpu_period;  ///< microseconds, as are the three below
   std::optional<int64_t> cpu_quota;    ///< per period
   std::optional<uint64_t> cpu_rt_period;
   std::optional<int64_t> cpu_rt_runtime;  ///< per period
@@ -81,22 +81,23 @@ Result<DeviceValue> parse_device_weight(std::string_view text);  ///< 10 to 1000
 Result<DeviceValue> parse_device_bytes(std::string_view text);   ///< "/dev/sda:1mb"
 Result<DeviceValue> parse_device_rate(std::string_view text);
 
-/// Whether --cpus and the cpusets are within what this machine has, in docker's words: of what a
-/// user has typed. A site's rule is one for machines of all sizes. Errors: usage.
+/// Checks that the machine has the --cpus and the cpusets that the user typed. A site's rules are
+/// not checked: one rule serves machines of all sizes. Errors: usage, in docker's words.
 Result<void> check_processors(const Limits& limits);
 
-/// Whether the limits make sense together. Errors: usage, in docker's words.
+/// Checks that the limits fit together. Errors: usage, in docker's words.
 Result<void> check_limits(const Limits& limits);
 
-/// The part of `limits` that names devices, with the numbers of those; nothing where none was asked
-/// for. Errors: not_found, usage (no block device).
+/// The limits that name devices, with device numbers; nothing if there are none. Errors: not_found,
+/// usage (not a block device).
 Result<std::optional<oci::BlockIo>> block_limits(const Limits& limits);
 
-/// Of a container with a limit of memory and none of swap: no other, or as much swap again, which
-/// is docker's. What a user runs in a batch job has none that the site does not set.
+/// The swap of a container with a memory limit and no swap limit: unlimited, or as much again as
+/// memory, which is docker's default. Berth adds no swap limit in a batch job unless the site sets
+/// one.
 enum class Swap { as_asked, as_much };
 
-/// The other parts, into `resources`. Pure.
+/// Adds all other limits to `resources`. Pure.
 void add_limits(const Limits& limits, Swap swap, oci::Resources& resources);
 
 }  // namespace berth::engine

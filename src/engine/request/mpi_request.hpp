@@ -10,11 +10,11 @@
 
 namespace berth::engine {
 
-/// What --mpi says: whether programs of a container get the image's MPI or the host's.
+/// The value of --mpi: whether programs in a container get the image's MPI or the host's.
 enum class MpiMode {
   image,      ///< the image's own, with the node's fabric
-  automatic,  ///< the host's where it fits, else the image's; "auto"
-  host,       ///< the host's, or no container
+  automatic,  ///< the host's if it fits, else the image's; "auto"
+  host,       ///< the host's, else an error
 };
 std::string to_json_text(MpiMode mode);
 Result<MpiMode> from_json_text(std::string_view text, std::type_identity<MpiMode>);
@@ -22,8 +22,8 @@ Result<MpiMode> from_json_text(std::string_view text, std::type_identity<MpiMode
 struct MpiRequest {
   MpiMode mode = MpiMode::image;
   mpi::Rule rule = mpi::Rule::major;
-  std::string library_path;  ///< of the caller, by which the host's MPI is found: module load
-  std::string program;       ///< of the ranks, where it is not the container's command
+  std::string library_path;  ///< the caller's, to find the host's MPI after "module load"
+  std::string program;       ///< the program that each rank runs, if not the container's command
   bool operator==(const MpiRequest&) const = default;
 };
 template <class V>

@@ -33,7 +33,7 @@ Result<std::vector<std::string>> make_environment(const EnvironmentInputs& input
       "HOSTNAME=" + std::string(inputs.hostname)};
   if (inputs.terminal) entries.emplace_back("TERM=xterm");
   for (const std::string& entry : inputs.image) {
-    // The image's config is foreign: what is no assignment is not passed on.
+    // The image's config is untrusted: entries without '=' are dropped.
     if (entry.find('=') != std::string::npos && !entry.starts_with('=')) set(entries, entry);
   }
   for (const std::string& entry : inputs.request) {
@@ -66,9 +66,9 @@ Result<std::vector<std::string>> make_command(const std::vector<std::string>& im
   } else if (!entrypoint->empty()) {
     args.push_back(*entrypoint);
   }
-  // Arguments of the image belong to the image's entrypoint.
+  // The image's arguments belong to the image's entrypoint.
   const auto& tail = command.empty() && !entrypoint ? image_command : command;
-  // `ch-run IMAGE -- COMMAND`: no program has that name, but an entrypoint may mean something by
+  // `ch-run IMAGE -- COMMAND`: drops the "--" if there is no entrypoint. An entrypoint may expect
   // it.
   bool marked = args.empty() && tail.size() > 1 && tail.front() == "--";
   args.insert(args.end(), tail.begin() + (marked ? 1 : 0), tail.end());

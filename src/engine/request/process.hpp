@@ -15,17 +15,17 @@ namespace berth::engine {
 std::string_view variable_name(std::string_view entry);
 
 struct EnvironmentInputs {
-  const std::vector<std::string>& image;    ///< "K=V" of the image's config
-  const std::vector<std::string>& request;  ///< "K=V", or "K" for what was inherited
-  const Environment& inherited;             ///< values for the names among them
+  const std::vector<std::string>& image;    ///< "K=V" from the image's config
+  const std::vector<std::string>& request;  ///< "K=V", or "K" for an inherited value
+  const Environment& inherited;             ///< the values for these names
   std::string_view hostname;
   std::string_view home;  ///< of the container's user
   bool terminal = false;
 };
 
 /// Docker's order: PATH, HOSTNAME and TERM as defaults, the image's variables over them, the
-/// request's over those. A "K" that was not inherited removes the variable. HOME is added
-/// last where nobody set it.
+/// request's over those. A "K" that was not inherited removes the variable. HOME is added last
+/// unless it is set.
 /// Errors: usage (an entry of the request without a name).
 Result<std::vector<std::string>> make_environment(const EnvironmentInputs& inputs);
 

@@ -164,7 +164,7 @@ bool keeps_groups(const RunRequest& request) {
 
 Result<RunRequest> parse_run_request(std::string_view text) {
   auto request = json::read<RunRequest>(text, kRequestFile, {.unique_names = true});
-  // A word that a flag may not have is the user's fault, in the file it is damage.
+  // An invalid word in a flag is a usage error; in the saved file it means damage.
   if (!request.ok()) {
     Error error = std::move(request).error();
     error.kind = Kind::corrupt;

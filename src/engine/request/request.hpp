@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a container was asked to be. It is saved with the container, and every start decides from it
-// anew what needs the machine: GPUs, driver files, mounts.
+// What a container was asked to be. It is saved with the container. Every start uses it to decide
+// again everything that depends on the machine: GPUs, driver files, mounts.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,11 @@ enum class Network {
   none,
   host,
   container,
-  bridge,  ///< an own one with a way out: root's bridge, an ordinary user's pasta or slirp4netns
-  pasta,   ///< an ordinary user's, with this helper
-  slirp4netns,  ///< the same with this one
+  bridge,       ///< private, with outside access: bridge of root; pasta or slirp4netns of a user
+  pasta,        ///< a private one with this helper, for an ordinary user
+  slirp4netns,  ///< the same with this helper
 };
-/// Whether it is a namespace of the container's own, and whether that has a way out.
+/// Whether the network namespace is private, and whether it has outside access.
 inline bool is_own(Network network) {
   return network != Network::host && network != Network::container;
 }
@@ -44,17 +44,17 @@ inline bool has_way_out(Network network) {
 std::string to_json_text(const Network& network);
 Result<Network> from_json_text(std::string_view text, std::type_identity<Network>);
 
-/// Which namespace of one kind a container gets, its own, the host's or another container's, as
-/// --pid, --ipc and their kin say it.
+/// The namespace of one kind that a container gets: its own, the host's or another container's, as
+/// --pid, --ipc and similar flags name it.
 struct NamespaceMode {
   enum class Kind {
-    usual,      ///< nobody said
+    usual,      ///< no flag
     own,        ///< "private"
     host,       ///< "host"
     container,  ///< "container:ID"
-    none,       ///< "none", of --ipc: an own one without /dev/shm
-    shareable,  ///< "shareable", of --ipc: an own one that others may join
-    keep_id,    ///< "keep-id", of --userns: an own one in which the caller has his own id
+    none,       ///< "none", of --ipc: a private one without /dev/shm
+    shareable,  ///< "shareable", of --ipc: a private one that other containers may join
+    keep_id,    ///< "keep-id", of --userns: a private one in which the caller keeps their own id
   };
   Kind kind = Kind::usual;
   std::string container = {};        ///< after creation: the full id
@@ -72,7 +72,7 @@ Result<Restart> from_json_text(std::string_view text, std::type_identity<Restart
 
 struct RestartPolicy {
   Restart when = Restart::no;
-  uint32_t most = 0;  ///< of on_failure: gives up after so many; 0: never
+  uint32_t most = 0;  ///< of on_failure: the maximum number of restarts; 0: unlimited
   bool operator==(const RestartPolicy&) const = default;
 };
 template <class V>
@@ -82,10 +82,10 @@ void fields(V& v, RestartPolicy& r) {
   v.strict();
 }
 
-/// What the flags say of the image's health check; none or 0: the image's, or docker's default.
+/// The flags for the health check; none or 0: the image's value, or docker's default.
 struct Health {
   bool off = false;                    ///< --no-healthcheck
-  std::optional<std::string> command;  ///< for the shell of the container
+  std::optional<std::string> command;  ///< run by the container's shell
   int64_t interval = 0;                ///< nanoseconds, as all times here
   int64_t timeout = 0;
   int64_t start_period = 0;
@@ -103,7 +103,7 @@ void fields(V& v, Health& h) {
   v.strict();
 }
 
-/// What the root file system of a container of an image is made by.
+/// How the root file system of a container is made from its image.
 enum class RootfsDriver { overlay, fuse_overlayfs, copy };
 std::string to_json_text(const RootfsDriver& driver);  ///< "overlay", "fuse-overlayfs", "copy"
 Result<RootfsDriver> from_json_text(std::string_view text, std::type_identity<RootfsDriver>);
@@ -114,7 +114,7 @@ Result<LogDriver> from_json_text(std::string_view text, std::type_identity<LogDr
 
 struct LogSettings {
   LogDriver driver = LogDriver::json_file;
-  std::optional<uint64_t> max_bytes;  ///< a file of this size is put aside; none: the driver's
+  std::optional<uint64_t> max_bytes;  ///< rotates a log file at this size; none: driver's default
   std::optional<uint64_t> max_files;
   bool operator==(const LogSettings&) const = default;
 };
@@ -126,11 +126,11 @@ void fields(V& v, LogSettings& l) {
   v.strict();
 }
 
-/// A node of the host that was asked for by its path.
+/// A device node of the host, requested by path.
 struct HostDevice {
   std::string source;          ///< absolute, on the host; a directory stands for all nodes in it
   std::string destination;     ///< absolute, in the container
-  std::string access = "rwm";  ///< of "rwm"
+  std::string access = "rwm";  ///< a part of "rwm"
   bool operator==(const HostDevice&) const = default;
 };
 template <class V>
@@ -155,19 +155,20 @@ void fields(V& v, Ulimit& u) {
   v.strict();
 }
 
-/// What the container may do to the kernel.
+/// The container's security options.
 struct Security {
   bool privileged = false;
   std::vector<std::string> cap_add;  ///< as typed: "ALL", "NET_ADMIN", "cap_net_admin"
   std::vector<std::string> cap_drop;
   bool no_new_privileges = false;
-  /// None: docker's profile. "unconfined", or the text of a profile: the file may be gone later.
+  /// None: docker's profile. Else "unconfined", or the text of a profile, since its file may be
+  /// gone later.
   std::optional<std::string> seccomp;
   std::optional<std::string> apparmor;  ///< a profile's name, or "unconfined"
-  std::vector<std::string> labels;      ///< of SELinux: "disable", "type:spc_t", …
+  std::vector<std::string> labels;      ///< SELinux label options: "disable", "type:spc_t", …
   /// Paths that are neither hidden nor read-only; "ALL" for all of them.
   std::vector<std::string> unmask;
-  std::vector<std::string> mask;  ///< hidden as well
+  std::vector<std::string> mask;  ///< paths to hide in addition
   bool operator==(const Security&) const = default;
 };
 template <class V>
@@ -184,14 +185,14 @@ void fields(V& v, Security& s) {
   v.strict();
 }
 
-/// What the site's rules add that no flag says, and what became of each rule. Decided once, when
-/// the container is made.
+/// What the site's rules add to the flags, and the outcome of each rule. Decided once, when the
+/// container is created.
 struct SiteShare {
-  std::vector<std::string> environment;         ///< entries under those of the request
-  std::vector<std::string> forced_environment;  ///< entries over them
+  std::vector<std::string> environment;         ///< entries that the request's override
+  std::vector<std::string> forced_environment;  ///< entries that override the request's
   std::vector<policy::SiteHook> hooks;
-  Limits most;        ///< also of a container that is changed; none: as it likes
-  bool gpus = false;  ///< are the site's word, also of a container that is changed
+  Limits most;        ///< upper limits, also for `update`; none: no limit
+  bool gpus = false;  ///< the site decides on GPUs, also for `update`
   std::vector<policy::Verdict> verdicts;
   bool operator==(const SiteShare&) const = default;
 };
@@ -206,7 +207,7 @@ void fields(V& v, SiteShare& s) {
   v.strict();
 }
 
-/// A network with a name (networks.hpp) that a container is in, or "bridge" beside such ones.
+/// A named network (networks.hpp) that a container joins, or "bridge" beside such networks.
 struct JoinedNetwork {
   std::string name;
   std::vector<std::string> aliases;
@@ -222,22 +223,22 @@ void fields(V& v, JoinedNetwork& j) {
   v.optional("mac", j.mac);
 }
 
-/// What a container is asked to be; the members are named as the flags. An Asked
-/// (decide/asked.hpp) has one in which names are still names; in a Resolved (decide/resolve.hpp),
-/// and so in request.json, nothing depends on the caller's directory or environment.
+/// What a container is asked to be; the members are named after the flags. In an Asked
+/// (decide/asked.hpp) names are unresolved; in a Resolved (decide/resolve.hpp), and so in
+/// request.json, nothing depends on the caller's directory or environment.
 struct RunRequest {
   std::string image;                  ///< empty with `rootfs`
   bool image_file = false;            ///< `image` is the absolute path of a squashfs or SIF
   std::optional<std::string> rootfs;  ///< absolute: a directory of the host instead of an image
   std::optional<RootfsDriver> rootfs_driver;  ///< none: overlay
-  std::string rootfs_reason;                  ///< why it is another one
+  std::string rootfs_reason;                  ///< why it is not the overlay
   std::vector<std::string> command;           ///< empty: the image's
 
   bool remove = false;
   bool interactive = false;
   bool terminal = false;
   bool read_only = false;
-  bool init = false;  ///< a small first process reaps the others
+  bool init = false;  ///< a small first process reaps orphans
 
   std::optional<std::string> name;
   std::optional<std::string> hostname;
@@ -249,8 +250,8 @@ struct RunRequest {
   std::optional<std::string> entrypoint;
   /// "K=V", or "K" for the value of `inherited`; later entries win. Env-file lines come first.
   std::vector<std::string> environment;
-  /// "K=V" of the one who created the container, for the names in `environment`. A name that has no
-  /// entry here takes the variable away.
+  /// "K=V" from the environment of the container's creator, for the names in `environment`. A name
+  /// without an entry here removes the variable.
   std::vector<std::string> inherited;
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> annotations;
@@ -261,10 +262,10 @@ struct RunRequest {
   std::vector<std::string> volumes_from;  ///< as typed; resolve() adds their volumes above
 
   Network network = Network::none;
-  bool network_asked = false;           ///< the user has said so: a default does not count
-  std::string network_container;        ///< of Network::container; after creation: the full id
-  std::vector<JoinedNetwork> networks;  ///< of Network::bridge; empty: the one without a name
-  std::string mac_address;              ///< in the first of them, or without any; empty: any
+  bool network_asked = false;           ///< the user has set it: a default does not count
+  std::string network_container;        ///< of Network::container; after creation: its full id
+  std::vector<JoinedNetwork> networks;  ///< of Network::bridge; empty: the default one
+  std::string mac_address;              ///< in the first of `networks`, or the default one
   NamespaceMode pid;
   NamespaceMode ipc;
   NamespaceMode uts;
@@ -276,7 +277,7 @@ struct RunRequest {
   std::vector<std::string> dns_option;
   std::vector<std::string> expose;  ///< "80/tcp", "8000-8010"
   std::vector<network::Publish> publish;
-  bool publish_all = false;  ///< what the image and `expose` name as well, at any free port
+  bool publish_all = false;  ///< also the image's ports and `expose`, each at a free host port
 
   Limits limits;
   std::optional<uint64_t> shm_bytes;  ///< of /dev/shm; none or 0: 64 MiB
@@ -284,31 +285,31 @@ struct RunRequest {
   std::map<std::string, std::string> sysctl;
   std::optional<int64_t> oom_score_adj;  ///< -1000 to 1000
   std::optional<std::string> cgroup_parent;
-  bool strict_limits = false;  ///< a limit that does not hold is an error, for a user too
+  bool strict_limits = false;  ///< an impossible limit is an error for ordinary users too
 
   Security security;
   std::optional<std::string> gpus;  ///< the text of --gpus
-  bool gpus_exclusive = false;      ///< nobody else gets them meanwhile
-  bool gpus_bind = true;  ///< to processors and memory beside its GPUs, where nobody names others
-  std::optional<GpuMemory> gpu_memory;  ///< of each of them
-  std::optional<uint32_t> gpu_cores;    ///< percent of the multiprocessors of each of them
-  std::optional<int64_t> wait_gpus;     ///< ns for which a start waits for them; 0: for ever
-  std::optional<policy::DriverMode> gpu_driver;  ///< none: the policy's
+  bool gpus_exclusive = false;      ///< no other container may use them meanwhile
+  bool gpus_bind = true;  ///< to processors and memory near its GPUs, unless flags name others
+  std::optional<GpuMemory> gpu_memory;  ///< for each GPU
+  std::optional<uint32_t> gpu_cores;    ///< percent of the multiprocessors of each GPU
+  std::optional<int64_t> wait_gpus;     ///< ns that a start waits for free GPUs; 0: for ever
+  std::optional<policy::DriverMode> gpu_driver;  ///< none: the policy's default
   std::vector<std::string> devices;              ///< CDI names of --device
   std::vector<HostDevice> host_devices;          ///< paths of --device
   std::vector<std::string> device_cgroup_rules;  ///< "c 195:* rwm"
-  gpu::Program program = gpu::Program::berth;    ///< what the user called
-  std::optional<MpiRequest> mpi;  ///< none: the container knows nothing of the node's MPI
+  gpu::Program program = gpu::Program::berth;    ///< the command that the user called
+  std::optional<MpiRequest> mpi;  ///< none: the container gets nothing of the node's MPI
 
   std::optional<std::string> stop_signal;  ///< as typed; none: the image's, else TERM
   std::optional<int64_t> stop_timeout;     ///< seconds; -1: for ever; none: ten
   RestartPolicy restart;
   Health health;
   LogSettings log;
-  SiteShare site;  ///< of apply_rules()
+  SiteShare site;  ///< set by apply_rules()
   bool operator==(const RunRequest&) const = default;
 };
-/// Whether its image lies in the store.
+/// Whether its image is in the store.
 inline bool is_of_store(const RunRequest& request) {
   return !request.rootfs && !request.image_file;
 }
@@ -383,59 +384,60 @@ void fields(V& v, RunRequest& r) {
   v.always("health", r.health);
   v.always("log", r.log);
   v.always("site", r.site);
-  // A member of a newer Berth may be one that takes rights away.
+  // An unknown member of a newer Berth may be one that removes rights.
   v.strict();
 }
 
-/// The container whose namespaces are shared, as it was named, or "".
+/// The container that shares its namespaces, as the request names it, or "".
 std::string joined_container(const RunRequest& request);
 
 /// "--group-add keep-groups": the caller's groups and no others.
 bool keeps_groups(const RunRequest& request);
-/// Whether one of "NAME=value" is HOME.
+/// Whether one of the entries "NAME=value" sets HOME.
 bool names_home(const std::vector<std::string>& environment);
 
 inline constexpr const char* kRequestFile = "request.json";
-inline constexpr size_t kMaxRequest = size_t{16} << 20;  ///< bytes of a kRequestFile that are read
+inline constexpr size_t kMaxRequest = size_t{16} << 20;  ///< maximum size of a kRequestFile; bytes
 
-/// A label of each container that tasks of a Slurm step join; its value is job and step.
+/// A label of each container that tasks of a Slurm step join; its value names job and step.
 inline constexpr const char* kStepLabel = "dev.berth.slurm.step";
 
 enum class PullPolicy { missing, always, never };
 
-/// What one call of `berth run` says and its container does not keep.
+/// Options of one call of `berth run` that its container does not keep.
 struct RunCall {
   bool detach = false;
   PullPolicy pull = PullPolicy::missing;
-  std::optional<std::string> platform;  ///< of the image, "linux/arm64"; none: this machine's
-  bool force = false;                   ///< pulls also what does not run on this machine
-  bool strict = false;                  ///< pulls nothing that runs with a remark
+  std::optional<std::string> platform;  ///< the image's, "linux/arm64"; none: this machine's
+  bool force = false;                   ///< also pulls images that do not run on this machine
+  bool strict = false;                  ///< pulls no image that runs only with a remark
   image::RegistryAccess registry;       ///< for a pull
-  bool quiet = false;                   ///< no layer events of a pull
-  std::vector<std::string> attach;      ///< of "stdin", "stdout", "stderr"; empty: as docker does
+  bool quiet = false;                   ///< no layer events during a pull
+  std::vector<std::string> attach;      ///< "stdin", "stdout", "stderr"; empty: docker's default
   std::optional<std::string> detach_keys;
-  bool signal_proxy = true;             ///< signals that this process gets are passed on
-  std::optional<std::string> cid_file;  ///< gets the id
-  bool replace = false;  ///< removes a container that has its name, once its image is here
-  /// Its first process is berth-hold, which gets our descriptors of slurm/hold.hpp; in front of us.
+  bool signal_proxy = true;             ///< signals to this process are passed on to the container
+  std::optional<std::string> cid_file;  ///< the file that receives the id
+  bool replace = false;  ///< removes a container of the same name once the image is available
+  /// The first process is berth-hold, which gets our descriptors of slurm/hold.hpp; foreground
+  /// only.
   bool held = false;
-  /// Called with the id when a container in front of us has ended, before it is removed.
+  /// Called with the id when a foreground container has ended, before it is removed.
   std::function<void(const std::string& id)> ended = nullptr;
-  /// A socket of our launcher's, of PMI_FD; in front of us its first process has it as
+  /// The launcher's socket that PMI_FD names; the first process of a foreground container has it as
   /// kPmiDescriptor.
   std::optional<int> pmi_descriptor = std::nullopt;
 };
 inline constexpr int kPmiDescriptor = 3;
 
-/// Whether -a names "stdin", "stdout" or "stderr", or nothing, which is all of them.
+/// Whether `stream` is attached: -a names it, or there is no -a.
 bool is_attached(const RunCall& call, std::string_view stream);
 
-/// The values that `caller` has for the names alone of `environment`: "NAME=value".
+/// The caller's values for the names in `environment` that have none: "NAME=value".
 std::vector<std::string> inherited_variables(const std::vector<std::string>& environment,
                                              const Environment& caller);
 
-/// Reads a kRequestFile. Errors: corrupt (no such document, a member that this Berth does not
-/// know).
+/// Parses a kRequestFile. Errors: corrupt (not such a document, or a member that this Berth does
+/// not know).
 Result<RunRequest> parse_run_request(std::string_view text);
 
 }  // namespace berth::engine

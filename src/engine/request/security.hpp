@@ -13,17 +13,17 @@
 
 namespace berth::engine {
 
-/// One --security-opt into `security`. A profile of seccomp is named by its file, which the caller
-/// reads in its place: `security.seccomp` is then the path.
-/// Errors: usage (an unknown option, a value that is none).
+/// Adds one --security-opt to `security`. A seccomp profile is named by its file:
+/// `security.seccomp` is then the path, and the caller replaces it with the file's text.
+/// Errors: usage (an unknown option, an invalid value).
 Result<void> parse_security_option(std::string_view text, Security& security);
 
-/// The text of a profile of seccomp. Errors: those of opening it, corrupt (over 4 MiB).
+/// The text of a seccomp profile. Errors: those of opening it, corrupt (over 4 MiB).
 Result<std::string> read_profile(const std::string& path);
 
-/// What a container is confined by.
+/// The confinement of a container.
 struct Confinement {
-  std::vector<std::string> capabilities;  ///< of its bounding set, spec names by number
+  std::vector<std::string> capabilities;  ///< the bounding set, spec names by number
   bool no_new_privileges = false;
   std::optional<oci::Seccomp> seccomp;
   std::vector<std::string> masked_paths;
@@ -32,14 +32,14 @@ struct Confinement {
   std::string selinux;
 };
 
-/// What is known about the machine and the caller.
+/// Facts about the machine and the caller.
 struct ConfinementFacts {
   uint64_t held = 0;   ///< the caller's permitted capabilities, as bits
-  std::string kernel;  ///< as uname tells
+  std::string kernel;  ///< the release, as uname(2) returns it
   bool selinux = false;
 };
 
-/// Decides by `security` alone. Pure. Errors: usage (an unknown capability), corrupt (the profile).
+/// Pure. Errors: usage (an unknown capability), corrupt (the profile).
 Result<Confinement> confine(const Security& security, const ConfinementFacts& facts);
 
 }  // namespace berth::engine

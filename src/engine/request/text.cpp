@@ -21,9 +21,9 @@ constexpr std::array<std::pair<std::string_view, Network>, 8> kNetworkWords = {{
     {"none", Network::none},
     {"host", Network::host},
     {"bridge", Network::bridge},
-    {"default", Network::bridge},  // docker's word for its bridge
-    {"podman", Network::bridge},   // podman's for the same
-    {"private", Network::bridge},  // podman's for whatever an own network is
+    {"default", Network::bridge},  // docker's name for its bridge
+    {"podman", Network::bridge},   // podman's name for the same
+    {"private", Network::bridge},  // podman's name for any private network
     {"pasta", Network::pasta},
     {"slirp4netns", Network::slirp4netns},
 }};
@@ -67,7 +67,7 @@ Result<TextPair> split_pair(std::string_view text) {
                   equals == std::string_view::npos ? "" : std::string(text.substr(equals + 1))};
 }
 
-// As dockerd checks it, but for the host's name, which --hostname sets.
+// Dockerd's check, except for the host name, which --hostname sets.
 bool is_namespaced(std::string_view key) {
   static constexpr std::array<std::string_view, 8> kIpc = {
       "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem",
@@ -93,7 +93,8 @@ constexpr std::array kUnits = {Unit{"ns", 1},
                                Unit{"m", 60'000'000'000},
                                Unit{"h", 3'600'000'000'000}};
 
-/// Takes "1.5h" off the front of `text`; nothing when there is no such part, or it is too long.
+/// Removes a part such as "1.5h" from the front of `text`; nothing if there is none, or it is too
+/// long.
 std::optional<int64_t> take_duration(std::string_view& text) {
   size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
   auto amount = parse_decimal(text.substr(0, digits));
@@ -172,7 +173,7 @@ Result<TextPair> parse_annotation(std::string_view text) {
 }
 
 Result<std::string> parse_add_host(std::string_view text) {
-  // Docker takes "name=address" too, so that an IPv6 address is easier on the eye.
+  // Docker also accepts "name=address", which is easier to read with IPv6.
   size_t at = text.find_first_of("=:");
   if (at == std::string_view::npos || at == 0) {
     return wrong_text("bad format for add-host: " + double_quote(text) + ", expected NAME:ADDRESS");
@@ -329,7 +330,7 @@ Result<std::string> parse_device_rule(std::string_view text) {
 Result<NamespaceMode> parse_namespace(NamespaceFlag flag, std::string_view text) {
   struct AllowedWords {
     NamespaceFlag flag;
-    std::string_view name;   ///< as docker's errors call it
+    std::string_view name;   ///< as in docker's errors
     std::string_view words;  ///< "usual" is always allowed
     bool container;
   };
@@ -376,7 +377,7 @@ Result<uint64_t> parse_cpus(std::string_view text) {
   if (!units || !thousandths || *units > 1'000'000) return wrong;
   uint64_t millis = *units * 1000 + *thousandths;
   if (millis > 0 && millis < 10)
-    return wrong;  // the kernel's smallest quota is 1 ms of a 100 ms period
+    return wrong;  // the kernel's minimum quota is 1 ms of a 100 ms period
   return millis;
 }
 

@@ -10,38 +10,38 @@
 #include "base/result.hpp"
 #include "engine/request/request.hpp"
 
-/// Values of flags as people type them. All pure; all errors are usage, and say only what was wrong
-/// with the value, in docker's words where scripts know those.
+/// Parsers for the values of flags. All are pure; all errors are usage, and describe only the
+/// value, in docker's words where scripts depend on them.
 namespace berth::engine {
 
 /// "nofile=1024:2048", "nproc=64", "core=-1".
 Result<Ulimit> parse_ulimit(std::string_view text);
 
-/// "net.core.somaxconn=512": those of the kernel's settings that belong to a namespace.
+/// "net.core.somaxconn=512"; only settings that belong to a namespace.
 Result<std::pair<std::string, std::string>> parse_sysctl(std::string_view text);
 
 /// "key=value", or "key" for an empty value.
 Result<std::pair<std::string, std::string>> parse_label(std::string_view text);
 
-/// As a label, and none of Berth's own.
+/// As parse_label(), but rejects Berth's own annotations.
 Result<std::pair<std::string, std::string>> parse_annotation(std::string_view text);
 
-/// "name:address" (the address may have colons), "name:host-gateway"; checked, and given back.
+/// "name:address" (the address may have colons), "name:host-gateway"; checked and returned.
 Result<std::string> parse_add_host(std::string_view text);
 
-/// "none", "host", "bridge", "pasta", "slirp4netns", and docker's and podman's words for a bridge.
+/// "none", "host", "bridge", "pasta", "slirp4netns", and docker's and podman's names for a bridge.
 Result<Network> parse_network(std::string_view text);
 
-/// An address of a name server.
+/// The address of a name server.
 Result<std::string> parse_dns(std::string_view text);
 
-/// A domain for resolv.conf and hosts: letters, digits, '-', '_' and '.', so that it stays one word
-/// of its line.
+/// A domain for resolv.conf and hosts: letters, digits, '-', '_' and '.' only, so that it stays one
+/// word.
 Result<std::string> parse_domain(std::string_view text);
 /// An option for resolv.conf, on one line: "ndots:2".
 Result<std::string> parse_dns_option(std::string_view text);
 
-/// "80", "80/udp", "3000-3010" with a protocol, "80/tcp" where none is named.
+/// "80", "80/udp", "3000-3010" → the same with a protocol; the default is "/tcp".
 Result<std::string> parse_expose(std::string_view text);
 
 /// "no", "on-failure", "on-failure:3", "always", "unless-stopped".
@@ -50,24 +50,24 @@ Result<RestartPolicy> parse_restart(std::string_view text);
 /// "1h2m3.5s", "500ms", "10us", "0"; a number needs its unit.
 Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
 
-/// "max-size=10m", "max-file=3" into `log`.
+/// Parses "max-size=10m", "max-file=3" into `log`.
 Result<void> parse_log_option(std::string_view text, LogSettings& log);
 Result<LogDriver> parse_log_driver(std::string_view text);
 
 /// "/dev/fuse", "/dev/fuse:/dev/fuse2", "/dev/fuse:rw", "/dev/fuse:/dev/fuse:r".
 Result<HostDevice> parse_host_device(std::string_view text);
 
-/// "c 195:* rwm"; checked, and given back.
+/// "c 195:* rwm"; checked and returned.
 Result<std::string> parse_device_rule(std::string_view text);
 
-/// The values of --pid, --ipc, … : see the table in text.cpp for what each allows.
+/// The values of --pid, --ipc, …; the table in text.cpp has what each flag allows.
 enum class NamespaceFlag { pid, ipc, uts, userns, cgroupns };
 Result<NamespaceMode> parse_namespace(NamespaceFlag flag, std::string_view text);
 
 /// "stdin", "STDOUT", "stderr", in lower case.
 Result<std::string> parse_stream(std::string_view text);
 
-/// "1.5" → 1500, "0" → 0: thousandths of a CPU, at least 10 where it is not 0.
+/// "1.5" → 1500, "0" → 0: thousandths of a CPU, 0 or at least 10.
 Result<uint64_t> parse_cpus(std::string_view text);
 
 /// "9", "KILL", "SIGKILL", "sigkill", "RTMIN+3".

@@ -11,21 +11,22 @@
 
 namespace berth::engine {
 
-/// The ulimits that were asked for, as far as this process can give them: only root with
-/// CAP_SYS_RESOURCE raises a hard limit. An ordinary user gets what he may have, with a warning for
-/// each, so that the line that everybody pastes works for him too.
+/// The requested ulimits, as far as this process can set them: only root with CAP_SYS_RESOURCE
+/// raises a hard limit. An ordinary user gets the highest permitted value instead, with a warning
+/// for each, so that widely copied command lines work.
 /// Errors: denied (root without that capability).  setrlimit(2)
 Result<std::vector<Ulimit>> permitted_ulimits(const Context& context,
                                               const std::vector<Ulimit>& asked);
 
-/// "nofile=20000:20000" for buildah's --ulimit, of each limit that buildah would raise for RUN to
-/// more than this process may: without it no RUN starts. Those of `asked` ("nofile=1024") are left
-/// out. Errors: io. Source: buildah 1.39, run_linux.go, addRlimits(); define.RLimitDefaultValue.
+/// Values such as "nofile=20000:20000" for buildah's --ulimit, one for each limit that buildah
+/// would raise for RUN above what this process may set: without them no RUN starts. Skips the
+/// limits that `asked` names ("nofile=1024"). Errors: io. Source: buildah 1.39, run_linux.go,
+/// addRlimits(); define.RLimitDefaultValue.
 Result<std::vector<std::string>> limits_for_buildah(const Context& context,
                                                     const std::vector<std::string>& asked);
 
-/// The --oom-score-adj that was asked for, in the same way: one below what the kernel lets this
-/// process have is root's with CAP_SYS_RESOURCE alone.
+/// The requested --oom-score-adj, handled in the same way: only root with CAP_SYS_RESOURCE goes
+/// below the minimum of this process.
 /// Errors: denied (root without that capability), io.  proc(5)
 Result<std::optional<int64_t>> permitted_oom_score(const Context& context,
                                                    std::optional<int64_t> asked);

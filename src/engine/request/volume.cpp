@@ -25,7 +25,7 @@ Result<std::string> parse_destination(std::string_view text, std::string_view fl
     return make_error(Kind::usage,
                       std::string(flag) + " " + quote(text) + ": the path is not absolute");
   }
-  // One spelling: places are compared with each other.
+  // Normalized, because destinations are compared with each other.
   std::string clean = std::filesystem::path(text).lexically_normal();
   while (clean.size() > 1 && clean.ends_with('/')) clean.pop_back();
   if (clean == "/") {
@@ -35,8 +35,8 @@ Result<std::string> parse_destination(std::string_view text, std::string_view fl
   return clean;
 }
 
-/// Programs believe what /proc says, so nothing but the host's own may be mounted there, as with
-/// docker. `source`: empty for what has none.
+/// Programs trust /proc, so only the host's own may be mounted there, as with docker. `source`:
+/// empty if there is none.
 Result<std::string> parse_place(std::string_view text, std::string_view flag,
                                 std::string_view source) {
   std::string destination = TRY(parse_destination(text, flag));
@@ -71,7 +71,7 @@ Error wrong_volume(std::string_view text, const std::string& why) {
   return make_error(Kind::usage, "mount " + quote(text) + ": " + why);
 }
 
-/// The words of one CSV record; a quote lets a value have commas.
+/// The fields of one CSV record; quotes allow commas in a value.
 Result<std::vector<std::string>> split_record(std::string_view text) {
   std::vector<std::string> words(1);
   bool inside = false;
@@ -164,7 +164,7 @@ Result<void> MountParser::take_pair(const std::string& key, const std::string& v
     if (!octal)
       return wrong_volume(text_, "invalid value for " + key + ": " + escape_controls(value));
     tmpfs_options_.push_back("mode=" + value);
-  } else if (key != "consistency") {  // of Docker on other systems
+  } else if (key != "consistency") {  // for Docker on other systems
     return wrong_volume(text_, "unexpected key '" + escape_controls(key) + "'");
   }
   return {};
@@ -239,7 +239,7 @@ Result<AnyMount> MountParser::parse() {
   return AnyMount(std::move(made));
 }
 
-/// Whether mount(8) or the kernel's tmpfs knows it. tmpfs(5)
+/// Whether mount(8) or the kernel's tmpfs knows the option. tmpfs(5)
 bool is_tmpfs_option(std::string_view option) {
   static constexpr std::array<std::string_view, 20> kKnown = {
       "size",     "nr_blocks",       "nr_inodes", "mode",    "uid",      "gid",      "huge",
@@ -250,13 +250,14 @@ bool is_tmpfs_option(std::string_view option) {
   return std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end();
 }
 
-/// Whether the kernel can read the value: it would only say so once the container is made. tmpfs(5)
+/// Whether the kernel can parse the value: it would fail only once the container is created.
+/// tmpfs(5)
 bool has_tmpfs_value(std::string_view option) {
   size_t equals = option.find('=');
   if (equals == option.npos) return true;
   std::string_view key = option.substr(0, equals), value = option.substr(equals + 1);
   if (key == "size" || key == "nr_blocks" || key == "nr_inodes") {
-    // A number with one letter, which memparse() takes, or a part of the memory.
+    // A number with one unit letter, as memparse() accepts, or a percentage of the memory.
     std::string_view last = key == "size" ? "kKmMgGtTpPeE%" : "kKmMgGtTpPeE";
     if (!value.empty() && last.find(value.back()) != last.npos) value.remove_suffix(1);
     return parse_u64(value).has_value();

@@ -12,26 +12,26 @@
 
 namespace berth::engine {
 
-/// What SELinux is told of a volume's files: nothing, that all containers share them, or that they
-/// belong to this one.
+/// How SELinux relabels a volume's files: not at all, shared by all containers, or private to this
+/// one.
 enum class Relabel { none, shared, own };
 std::string to_json_text(const Relabel& relabel);
 Result<Relabel> from_json_text(std::string_view text, std::type_identity<Relabel>);
 
-/// One -v. A source that is missing becomes a directory, as docker does.
+/// One -v. A missing source is created as a directory, as with docker.
 struct Volume {
-  std::string source = {};       ///< absolute path on the host; empty for a volume with a name
+  std::string source = {};       ///< absolute path on the host; empty for a named volume
   std::string destination = {};  ///< absolute path in the container
   bool read_only = false;
   std::string propagation = "rprivate";  ///< rprivate, private, rshared, shared, rslave, slave
   std::string name = {};                 ///< of the volume in the store
-  bool anonymous = false;                ///< the name was made up: it goes with the container
-  bool no_copy = false;     ///< an empty volume does not get what the image has at the destination
-  bool must_exist = false;  ///< of --mount: a missing source is an error
-  bool non_recursive = false;                  ///< what is mounted below the source stays out
+  bool anonymous = false;                ///< generated name; removed with the container
+  bool no_copy = false;                  ///< do not fill an empty volume from the image
+  bool must_exist = false;               ///< of --mount: a missing source is an error
+  bool non_recursive = false;            ///< mounts below the source are left out
   std::vector<std::string> restrictions = {};  ///< nosuid, nodev, noexec
   Relabel relabel = Relabel::none;
-  std::map<std::string, std::string> labels = {};  ///< of a volume that is made for this
+  std::map<std::string, std::string> labels = {};  ///< of a volume that is created for this mount
   bool operator==(const Volume&) const = default;
 };
 template <class V>
@@ -64,12 +64,12 @@ void fields(V& v, Tmpfs& m) {
   v.strict();
 }
 
-/// One --mount type=image: the files of an image as data, read-only.
+/// One --mount type=image: the files of an image as read-only data.
 struct ImageMount {
   std::string source;       ///< a reference, or the absolute path of a squashfs or SIF
   std::string destination;  ///< absolute path in the container
-  bool is_file = false;     ///< what `source` is
-  std::string id = {};      ///< of the image that the reference meant at creation
+  bool is_file = false;     ///< `source` is a file
+  std::string id = {};      ///< the image that the reference named at creation
   bool operator==(const ImageMount&) const = default;
 };
 template <class V>
@@ -81,19 +81,19 @@ void fields(V& v, ImageMount& m) {
   v.strict();
 }
 
-/// Checks the name of a volume: [a-zA-Z0-9][a-zA-Z0-9_.-]+, at most 255 bytes.
+/// Checks a volume's name: [a-zA-Z0-9][a-zA-Z0-9_.-]+, at most 255 bytes.
 /// Errors: usage, in docker's words.
 Result<void> check_volume_name(std::string_view name);
 
-/// "SRC:DST[:options]", or "DST" for a volume without a name of its own. A source without a slash
-/// at its beginning is the name of a volume; "~" is the shell's: one that starts with "./" or is
-/// "." is taken below `working_directory`. Options: ro, rw, nocopy, the propagation names, z and Z.
+/// "SRC:DST[:options]", or "DST" for an anonymous volume. A source that does not begin with a slash
+/// is the name of a volume; one that is "." or begins with "./" is relative to `working_directory`;
+/// "~" is left to the shell. Options: ro, rw, nocopy, the propagation names, z and Z.
 /// Errors: usage (form, destination not absolute or "/", unknown option).
 Result<Volume> parse_volume(std::string_view text, std::string_view working_directory);
 
 using AnyMount = std::variant<Volume, Tmpfs, ImageMount>;
 /// docker's --mount: "type=bind,source=/a,target=/b,readonly", "type=volume,…", "type=tmpfs,…",
-/// "type=image,…", whose source stays as it is typed.
+/// "type=image,…"; the source of an image mount stays as typed.
 /// Errors: usage, in docker's words where scripts know them.
 Result<AnyMount> parse_mount(std::string_view text);
 

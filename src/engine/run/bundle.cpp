@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMaxFileOfHost = size_t{64} << 10;
 
-/// A file of the host that the container gets a copy of; one that is not there is empty.
+/// The host's file, to copy into a container; a missing file is empty.
 Result<std::string> host_file(const char* path) {
   auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxFileOfHost));
   return text.value_or("");
@@ -29,7 +29,7 @@ Result<std::string> host_file(const char* path) {
 Result<void> make_source(const Volume& volume) {
   if (!volume.name.empty()) return {};
   if (TRY(sys::open_if_exists(sys::cwd(), volume.source, O_PATH))) return {};
-  // Docker makes a directory, which keeps the daemon from starting later.
+  // Docker would make a directory, which keeps the daemon from starting later.
   if (volume.source.ends_with(".sock")) {
     return make_error(
         Kind::not_found,
@@ -48,9 +48,9 @@ Result<void> write_config(const Decision& decision, const ContainerDirectory& di
   if (decision.lease) {
     TRY(sys::write_file(directory.files_fd(), note, json::write(decision.lease.note()), 0600));
   } else {
-    TRY(sys::remove_entry(directory.files_fd(), note));  // of the life before
+    TRY(sys::remove_entry(directory.files_fd(), note));  // from the previous start
   }
-  // So is what somebody was making of that.
+  // Also remove what a killed `berth update` left.
   const std::string next = std::string(kBundleDirectory) + "/" + std::string(kNextConfig);
   TRY(sys::remove_entry(directory.files_fd(), next));
   return sys::write_file(directory.files_fd(), std::string(kBundleDirectory) + "/config.json",

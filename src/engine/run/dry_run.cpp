@@ -13,13 +13,13 @@
 namespace berth::engine {
 Result<PlannedRun> plan_run(const Context& context, Asked asked, const Progress& progress) {
   const Resolved resolved = TRY(resolve(context, std::move(asked), progress));
-  // Goes with this call: berth-runtime reads a bundle where that of a run would lie.
+  // Removed at the end of this call: berth-runtime reads the bundle at the path of a real run.
   NewContainer made = TRY(NewContainer::begin(context, resolved, Owner::nobody));
   Decision decision = TRY(decide(context, resolved, made.id(), Leasing::look));
   TRY(write_config(decision, made.directory()));
   const std::string bundle = bundle_path(context.paths, resolved.request(), made.id());
   std::vector<std::string> words = {"--decided", "plan", "--format", "json", "--bundle", bundle};
-  // The monitor creates a container before it starts it.
+  // The monitor uses `create` before `start`.
   if (owner_of(resolved) == Owner::monitor) words.emplace_back("--create");
   words.push_back(made.id());
   std::string plan = TRY(call_runtime(context, std::move(words)));

@@ -11,13 +11,13 @@
 #include "engine/decide/explain.hpp"
 #include "engine/image/transfer.hpp"
 
-/// What run() would decide, printed instead of carried out. Nothing is started and nothing stays,
-/// but images that were missing.  Errors: as run().
+/// Prints what run() would do. Starts nothing, and leaves nothing behind except missing images that
+/// it pulled.  Errors: as run().
 namespace berth::engine {
 
 struct PlannedStep {
   std::string name;  ///< "mount_bind"
-  std::string text;  ///< one line for people
+  std::string text;  ///< one line for users
   std::map<std::string, std::string> members;
 };
 template <class V>
@@ -36,10 +36,10 @@ void fields(V& v, PlannedRun& plan) {
   v.required("warnings", plan.warnings);
 }
 
-/// What berth-runtime would execute: its own answer to the config that run() would give it.
+/// The steps that berth-runtime would execute: its own plan for the config that run() would write.
 Result<PlannedRun> plan_run(const Context& context, Asked asked, const Progress& progress);
 
-/// What the container would be given of GPUs, and why.
+/// The GPUs that the container would get, and the reasons.
 Result<Explained> explain_run(const Context& context, Asked asked, const Progress& progress);
 
 }  // namespace berth::engine

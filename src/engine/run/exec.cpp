@@ -25,26 +25,26 @@
 namespace berth::engine {
 namespace {
 
-// Docker's statuses: of flags that mean nothing, and of a command that cannot start.
+// Docker's statuses: for invalid flags, and for a command that cannot start.
 constexpr int kRequestRefused = 125;
 constexpr int kCommandRefused = 126;
 
 constexpr size_t kMaxExecAccountFile = size_t{4} << 20;
 
-/// As the first process of the running container has it.
+/// The root of the running container's first process.
 Result<sys::Fd> root_of(int64_t pid) {
   std::string path = "/proc/" + std::to_string(pid) + "/root";
   return sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY);
 }
 
-/// A file in there: no link leads out.
+/// Reads a file below that root; links cannot leave it.
 Result<std::string> read_inside(int64_t pid, const std::string& path) {
   sys::Fd root = TRY(root_of(pid));
   auto text = sys::read_regular_in_root(root, path, kMaxExecAccountFile);
   return text.ok() ? std::move(*text).value_or("") : std::string();
 }
 
-/// The user that -u names: ids, the groups that list the user and those of --group-add, and HOME
+/// Applies the user of -u: ids, the groups that list the user and those of --group-add, and HOME
 /// unless the container was started with a HOME.
 Result<void> add_user(const Context& context, const ContainerSummary& container,
                       const ExecRequest& request, oci::ProcessChanges& changes) {
@@ -59,13 +59,13 @@ Result<void> add_user(const Context& context, const ContainerSummary& container,
   auto run = saved_request(context, container);
   for (const std::string& wish :
        run && !keeps_groups(*run) ? run->group_add : std::vector<std::string>()) {
-    // The file is the container's by now, which must not keep anybody from being let in.
+    // The container may have changed the file since; that must not prevent an exec.
     auto added = oci::add_groups({wish}, group, user);
     if (!added.ok()) context.log.warn("--group-add: " + to_line(added.error()) + ", ignoring");
   }
   changes.uid = user.uid;
   changes.gid = user.gid;
-  // setgroups is off in a namespace of one id.
+  // A user namespace with one id does not permit setgroups.
   if (context.identity != Identity::single) changes.additional_gids = user.additional_gids;
   if (!run || !names_home(run->environment)) changes.env.push_back("HOME=" + user.home);
   return {};
@@ -85,13 +85,13 @@ Result<void> add_environment(const Context& context, const ExecRequest& request,
     } else if (auto value = context.environment.get(name)) {
       changes.env.push_back(name + "=" + std::string(*value));
     } else {
-      changes.env.push_back(name);  // takes it away
+      changes.env.push_back(name);  // removes it
     }
   }
   return {};
 }
 
-/// Whether the container has this machine's directory at the same path.
+/// Whether the container shows the same directory at this path.
 bool is_seen_inside(int64_t pid, const std::string& directory) {
   auto here = sys::stat_entry(sys::cwd(), directory);
   auto root = root_of(pid);
@@ -102,9 +102,10 @@ bool is_seen_inside(int64_t pid, const std::string& directory) {
   return there.ok() && there->st_dev == (*here)->st_dev && there->st_ino == (*here)->st_ino;
 }
 
-/// What all ranks of a node read the PMIx of their launcher keeps in files of a directory. A
-/// container that was there before the launcher may not have it, and its ranks would end: they are
-/// told to ask by messages. Source: OpenPMIx 4 to 6, src/mca/gds: "hash" is in each of them.
+/// The launcher's PMIx stores data for all ranks of a node in files of a directory. A container
+/// that is older than the launcher may lack this directory, and its ranks would abort: this
+/// variable makes them request the data by messages. Source: OpenPMIx 4 to 6, src/mca/gds: "hash"
+/// is in each of them.
 void add_pmix_store(const ContainerSummary& container, const ExecRequest& request,
                     oci::ProcessChanges& changes) {
   const Environment asked(request.environment);
@@ -118,7 +119,7 @@ Result<void> add_rights(const ContainerSummary& container, const oci::Spec& spec
                         const ExecRequest& request, oci::ProcessChanges& changes) {
   if (!request.privileged) return {};
   if (spec.root.readonly && rootfs_driver_of(spec) == RootfsDriver::copy) {
-    // Whoever may mount could write to them.
+    // A process that may mount could write to the image's files.
     return make_error(Kind::denied,
                       "--privileged: the files of container " + container.name +
                           " may be those of the image itself (--read-only, root by copy)",
@@ -160,7 +161,7 @@ Result<ContainerSummary> get_running(const Context& context, std::string_view re
   return summary;
 }
 
-/// The events of one exec, in the words of docker.
+/// The events of one exec, as docker names them.
 class ExecEvents {
  public:
   ExecEvents(const Context& context, const std::string& id, const ExecRequest& request)

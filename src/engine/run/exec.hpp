@@ -12,7 +12,7 @@
 
 namespace berth::engine {
 
-/// `berth exec` after its flags were read; the members are named as the flags.
+/// The flags of `berth exec`; the members are named after them.
 struct ExecRequest {
   std::vector<std::string> command;
   std::vector<std::string> environment;  ///< "K=V", or "K" for the caller's value
@@ -21,14 +21,14 @@ struct ExecRequest {
   bool interactive = false;
   bool terminal = false;
   bool detach = false;
-  bool privileged = false;  ///< with every capability that the caller has
+  bool privileged = false;  ///< with all of the caller's capabilities
   bool held = false;        ///< the command is berth-hold, as in RunCall
 };
 
-/// Runs one more process in a running container, as its user and with its environment where the
-/// request says nothing else. It stays to its end, or detached until it runs. This process has to
-/// be in the container's user namespace (Needs::container). Errors: not_found (container, user),
-/// usage (it does not run, it is paused), and those of berth-runtime.
+/// Runs one more process in a running container, by default as its user and with its environment.
+/// Returns when the process ends or, if detached, when it runs. This process must be in the
+/// container's user namespace (Needs::container). Errors: not_found (container, user), usage (not
+/// running, or paused), and those of berth-runtime.
 Result<RunOutcome> exec(const Context& context, std::string_view reference,
                         const ExecRequest& request);
 

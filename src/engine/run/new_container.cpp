@@ -21,7 +21,7 @@
 namespace berth::engine {
 namespace {
 
-// Of hex digits that we made ourselves.
+// For hex digits that Berth generated.
 uint64_t parse_hex(std::string_view digits) {
   uint64_t value = 0;
   for (char c : digits)
@@ -42,21 +42,21 @@ record::Container make_record(const RunRequest& request, const Decision& decisio
   record.watched = owner != Owner::caller;
   record.terminal = request.terminal;
   record.interactive = request.interactive;
-  // What an image says is foreign: docker takes TERM for what is no signal.
+  // The image's config is untrusted: as docker, use TERM for an invalid signal.
   auto signal = parse_signal(request.stop_signal.value_or(image.config.config.stop_signal));
   record.stop_signal = signal.ok() ? *signal : SIGTERM;
   record.stop_timeout = request.stop_timeout;
   return record;
 }
 
-/// What the container is called at the `attempt`th try: a name of the user is tried twice.
+/// The container's name at the `attempt`th try: a user's name is tried twice.
 std::string choose_name(const RunRequest& request, const std::string& id, size_t attempt) {
   if (request.name) return *request.name;
   std::string name = name_from(parse_hex(id.substr(0, 8)) + attempt);
   return attempt < 8 ? name : name + "_" + id.substr(0, 6 + attempt);
 }
 
-// Later events have its id alone.
+// Later events contain only the id.
 void emit_created(const Context& context, const RunRequest& request, const image::Image& image,
                   const record::Container& record) {
   std::map<std::string, std::string> attributes = image.config.config.labels;
@@ -78,7 +78,8 @@ std::string make_container_id() {
 Owner owner_of(const Resolved& resolved) {
   const RunRequest& request = resolved.request();
   const RunCall& call = resolved.call();
-  // Of a container in front of us all streams are ours, and a monitor runs health checks.
+  // A foreground container has no monitor: all streams must be the caller's, and no health check
+  // may be set.
   bool shows_all = is_attached(call, "stdout") && is_attached(call, "stderr");
   bool is_callers = request.remove && !request.terminal && !call.detach && shows_all &&
                     !health_check(request.health, resolved.image().config.config);
@@ -108,7 +109,8 @@ Result<NewContainer> NewContainer::begin(const Context& context, const Resolved&
       TRY(ContainerDirectory::create(context.paths, make_container_id(), lifetime)));
 }
 
-// The outcome of the container is what counts: a later command sweeps what stays.
+// A failure is only a warning, since the container's outcome counts; a later command removes the
+// rest.
 void NewContainer::remove() {
   if (!std::exchange(owned_, false)) return;
   const std::string id = directory_.id();
@@ -134,9 +136,9 @@ Result<void> NewContainer::write(const Decision& decision) {
   return write_files(request, decision, directory_);
 }
 
-// The next start decides by it, and a container that goes with its caller has none. Others read it
-// of that one, too: --volumes-from asks for its volumes, exec for its groups and HOME, network
-// connect for its networks.
+// The next start needs it. A container that ends with its caller has none, but other commands may
+// read its request: --volumes-from for the volumes, exec for the groups and HOME, network connect
+// for the networks.
 Result<void> NewContainer::write_request() {
   const RunRequest& request = resolved_->request();
   bool is_read = !request.volumes.empty() || !request.networks.empty() ||
@@ -145,7 +147,7 @@ Result<void> NewContainer::write_request() {
   return sys::write_file(directory_.files_fd(), kRequestFile, json::write(request), 0600);
 }
 
-// The record comes first: a process that is killed between the two leaves no name without a record.
+// The record comes first: a process killed between the two leaves no name without a record.
 Result<void> NewContainer::take_name(record::Container& record) {
   const RunRequest& request = resolved_->request();
   const size_t last = request.name ? 1 : 16;
@@ -154,7 +156,7 @@ Result<void> NewContainer::take_name(record::Container& record) {
     TRY(directory_.write(record));
     auto reserved = directory_.reserve(record.name);
     if (reserved.ok() || reserved.error().kind != Kind::exists || attempt == last) return reserved;
-    if (request.name) sweep(*context_);  // its container may have lost its owner
+    if (request.name) sweep(*context_);  // the owner of the name's container may be gone
   }
 }
 

@@ -13,26 +13,27 @@
 
 namespace berth::engine {
 
-/// 64 hexadecimal digits. The first 12, by which it is called, are no number: as a host name that
-/// would be read as an address. Docker does the same.
+/// 64 hexadecimal digits. The first 12, its short name, are not a number: as a host name that would
+/// be parsed as an address. Docker does the same.
 std::string make_container_id();
 
-/// Which process will own a container once it is made.
+/// The process that will own a container once it is created.
 enum class Owner {
-  caller,   ///< this process, in front of it
+  caller,   ///< this process, in the foreground
   monitor,  ///< berth-monitor
-  nobody,   ///< yet: `create`
+  nobody,   ///< none yet: `create`
 };
 
-/// Who owns a container that is run. The caller, where it is the caller's alone: nobody detaches
-/// from it, its output is nobody else's, and it is gone with its caller (docs/decisions/0008).
+/// The owner of a container that is run. It is the caller if only the caller uses the container: no
+/// detaching, all output goes to the caller, and the container is removed at the end
+/// (docs/decisions/0008).
 Owner owner_of(const Resolved& resolved);
 
-/// A container in the making: its directory, whose lock this process holds, until keep(). Dropped
-/// before that it leaves nothing.
+/// A container that is being created: its directory, locked by this process, until keep(). If
+/// destroyed earlier, it leaves nothing behind.
 class NewContainer {
  public:
-  /// Makes the directory, with an id of its own.  Errors: denied, io.
+  /// Creates the directory, with a new id.  Errors: denied, io.
   static Result<NewContainer> begin(const Context& context, const Resolved& resolved, Owner owner);
   NewContainer(NewContainer&& other) noexcept;
   NewContainer& operator=(NewContainer&&) = delete;
@@ -47,7 +48,7 @@ class NewContainer {
   Result<void> write(const Decision& decision);
 
   void keep() { owned_ = false; }
-  /// Now, instead of when this object is dropped.
+  /// Removes it now, not in the destructor.
   void remove();
 
  private:
@@ -63,8 +64,8 @@ class NewContainer {
   bool owned_ = true;
 };
 
-/// Keeps what `berth explain` prints of `decision` in `files`, those of the container's directory.
-/// A failure is a warning: no container fails because of it.
+/// Saves the output of `berth explain` for `decision` in `files`, the container's directory. A
+/// failure is only a warning.
 void save_explanation(const Context& context, Decision& decision, const sys::Fd& files);
 
 }  // namespace berth::engine

@@ -37,7 +37,7 @@ Result<void> check_launcher(const Resolved& resolved) {
       "--rm, without -t, -d and a health check");
 }
 
-/// With berth-runtime, which `front` has started, as its only owner.
+/// Runs the container with berth-runtime, already started by `front`, as its only owner.
 Result<RunOutcome> carry_out(const Context& context, const Resolved& resolved, Decision decision,
                              NewContainer& made, Foreground& front, CidFile& cid_file) {
   const std::string id = made.id();
@@ -53,7 +53,7 @@ Result<RunOutcome> carry_out(const Context& context, const Resolved& resolved, D
   }
   auto finish = [&](int status) {
     emit_container_event(context.paths, id, "die", {{"exitCode", std::to_string(status)}});
-    // For those who wait; it is gone in a moment.
+    // For waiting processes; it is removed next.
     ignore(made.directory().append(record::Exit{status, nanoseconds_now()}));
     if (resolved.call().ended) resolved.call().ended(id);
     made.remove();
@@ -62,7 +62,7 @@ Result<RunOutcome> carry_out(const Context& context, const Resolved& resolved, D
   if (status) finish(*status);
   Ended ended = TRY(front.end());
   if (!status && !ended.command_error) {
-    // berth-runtime was killed: what it would have cleaned up falls to us.
+    // berth-runtime was killed, so do its clean-up here.
     auto cleaned = call_runtime(context, {"delete", "--force", id});
     if (!cleaned.ok()) context.log.warn(to_line(cleaned.error()) + ", ignoring");
     finish(ended.status);
@@ -81,15 +81,15 @@ Result<RunOutcome> run_in_front(const Context& context, const Resolved& resolved
   LaunchOptions options{request.interactive, request.terminal,
                         request.name.value_or(made.id().substr(0, 12)), resolved.call().held,
                         resolved.call().pmi_descriptor};
-  // Before the decision: berth-runtime starts while it is made.
+  // Before the decision, so that berth-runtime starts in parallel.
   Foreground front = TRY(Foreground::open(context, made.id(),
                                           bundle_path(context.paths, request, made.id()), options));
   Decision decision = TRY(decide(context, resolved, made.id(), Leasing::take));
   return carry_out(context, resolved, std::move(decision), made, front, cid_file);
 }
 
-/// With berth-monitor, which `start` has started, as its owner; `client`, of attach_early(), is
-/// ours where we attach.
+/// Runs the container with berth-monitor, already started by `start`, as its owner; `client`, from
+/// attach_early(), is set if we attach.
 Result<RunOutcome> carry_out(const Context& context, Decision decision, NewContainer& made,
                              WatchedStart& start, sys::Fd client, const AttachOptions& attach,
                              CidFile& cid_file) {
@@ -98,10 +98,10 @@ Result<RunOutcome> carry_out(const Context& context, Decision decision, NewConta
   start.announce();
   TRY(made.write(decision));
   TRY(cid_file.write(id));
-  // Now, because the monitor may remove the directory while we would write into it.
+  // Save it now: after go() the monitor may remove the directory.
   save_explanation(context, decision, made.directory().files_fd());
   start.go();
-  sweep(context);  // while the container is made
+  sweep(context);  // while the container is being created
   if (client) emit_container_event(context.paths, id, "attach");
   auto failed = TRY(start.wait());
   if (failed) return outcome_of(id, std::move(*failed));
@@ -125,8 +125,8 @@ Result<RunOutcome> run_watched(const Context& context, const Resolved& resolved,
   if (slowed) context.log.warn(*slowed);
   sys::Fd client;
   if (!call.detach) client = TRY(attach_early(watch, attach));
-  // Before the decision: monitor and berth-runtime start while it is made. Behind the container:
-  // they end before its directory is removed, into which the monitor writes.
+  // Before the decision, so that monitor and berth-runtime start in parallel. Declared after
+  // `made`: they end before the directory, into which the monitor writes, is removed.
   WatchedStart start = TRY(WatchedStart::open(context, std::move(watch)));
   Decision decision = TRY(decide(context, resolved, made.id(), Leasing::take));
   return carry_out(context, std::move(decision), made, start, std::move(client), attach, cid_file);

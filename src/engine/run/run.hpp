@@ -9,9 +9,9 @@
 
 namespace berth::engine {
 
-/// Pulls the image if it has to, makes the container and starts it. In the foreground it returns
-/// when the container has ended; signals that other processes send to this one are passed on.
-/// Detached it returns when the command runs.
+/// Pulls the image if necessary, creates the container and starts it. In the foreground returns
+/// when the container has ended, and passes on signals that other processes send to this one.
+/// Detached, returns when the command runs.
 /// On failure nothing of the container is left.
 /// Errors: not_found (image, user, working directory), exists (the name), usage, denied,
 /// unsupported, and those of pulling and of berth-runtime.

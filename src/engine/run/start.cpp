@@ -33,12 +33,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kStartPoll{20};
-/// How long a container may be between two states: being started, or cleaned up after its end.
+/// How long a container may take to change its state: to start, or to be cleaned up after its end.
 constexpr std::chrono::seconds kStartPatience{20};
-/// A monitor that was killed is back at once, or never.
+/// A killed monitor is replaced at once, or never.
 constexpr std::chrono::seconds kReturn{3};
 
-/// The next connection after the monitor at the other end of the last one was killed.
+/// A new connection after the monitor of the previous one was killed.
 std::optional<sys::Fd> reconnect(const Context& context, const std::string& id,
                                  const AttachOptions& options) {
   auto end = Clock::now() + kReturn;
@@ -52,13 +52,13 @@ std::optional<sys::Fd> reconnect(const Context& context, const std::string& id,
   return std::nullopt;
 }
 
-/// A container that was taken from nobody to be started.
+/// A container without an owner, locked in order to start it.
 struct Startable {
   ContainerDirectory directory;
   ContainerFiles files;
 };
 
-/// Nothing when it runs already.
+/// Nothing if it runs already.
 Result<std::optional<Startable>> take_to_start(const Context& context, const std::string& id) {
   auto end = Clock::now() + kStartPatience;
   bool swept = false;
@@ -71,7 +71,7 @@ Result<std::optional<Startable>> take_to_start(const Context& context, const std
       if (!files.start || files.exit) {
         return std::optional<Startable>(Startable{std::move(*taken), std::move(files)});
       }
-      // Its owner was killed: it may run all the same.
+      // Its owner was killed, but it may still run.
       taken.reset();
       if (!swept) sweep(context);
       swept = true;
@@ -92,7 +92,7 @@ Result<RunRequest> read_request(const ContainerDirectory& directory) {
   return parse_run_request(text);
 }
 
-/// What the container of `startable` was asked to be when it was made.
+/// Resolves the saved request of `startable`.
 Result<Resolved> resolved_of(const Context& context, const Startable& startable) {
   return resolve_saved(context, *startable.files.record, TRY(read_request(startable.directory)));
 }
@@ -103,7 +103,7 @@ void add_reason(const Resolved& resolved, RunOutcome& outcome) {
       reason_of_command(*outcome.command_error, resolved.image(), resolved.request().volumes);
 }
 
-// As docker does: a container that could not be started says why.
+// As with docker: the record says why a container failed to start.
 void keep_failure(const Startable& startable, const Ended& ended) {
   if (startable.files.record->remove) return;
   record::Exit exit{ended.status, nanoseconds_now(), false, false, {}};
@@ -121,7 +121,7 @@ Result<RunOutcome> attach_to(const Context& context, const std::string& id,
                           ": it runs in the foreground of another process",
                       "run it without --rm, or with -t or -d");
   }
-  ignore(greet_monitor(*socket, options));  // one that has hung up has said why
+  ignore(greet_monitor(*socket, options));  // a monitor that hung up has reported the reason
   emit_container_event(context.paths, id, "attach");
   return TRY_CTX(stay_with(context, id, std::move(*socket), options),
                  "cannot attach to container " + quote(record.name));
@@ -133,7 +133,7 @@ record::Start start_record(const Context& context, const std::string& id) {
   record.pid = first_process(context, id).value_or(0);
   auto ticks = sys::process_start_time(static_cast<pid_t>(record.pid));
   auto boot = sys::boot_id();
-  // It may have ended in this moment.
+  // It may have just ended.
   record.start_ticks = ticks.ok() ? *ticks : 0;
   record.boot_id = boot.ok() ? *boot : "";
   return record;
@@ -174,7 +174,7 @@ Result<sys::Fd> attach_early(Watch& watch, const AttachOptions& options) {
 
 Result<RunOutcome> stay_with(const Context& context, const std::string& id, sys::Fd socket,
                              const AttachOptions& options) {
-  // Before it can be gone: --rm removes it, but not what we hold open.
+  // Open it before the end: --rm removes the container, but not open files.
   auto awaited = ExitWaiter::open(context.paths, id);
   Attached attached = TRY(stay_attached(context, std::move(socket), options));
   while (attached.lost) {

@@ -35,12 +35,12 @@ Error cannot_update(Error error, const ContainerSummary& summary) {
   return std::move(error).with_context("cannot update container '" + summary.name + "'");
 }
 
-/// What berth-runtime is to set now: only what was changed, so that what somebody else has set in
-/// the control group stays.
+/// The limits for berth-runtime to set now: only the changed ones, so that other changes to the
+/// control group remain.
 oci::Resources live_resources(const Limits& before, const Limits& changes) {
   oci::Resources resources;
   add_limits(changes, Swap::as_asked, resources);
-  // The kernel wants memory and swap in an order that depends on both.
+  // The order in which memory and swap must be set depends on both values.
   bool memory = changes.memory_bytes.has_value();
   if (memory && resources.memory && !changes.memory_swap_bytes) {
     resources.memory->swap = before.memory_swap_bytes;
@@ -85,7 +85,7 @@ Result<void> update_live(const Context& context, const std::string& id,
   words.push_back(id);
   auto called = call_runtime(context, std::move(words));
   if (called.ok()) return {};
-  // What it wanted is said here, by the name that people know.
+  // The caller adds context with the container's name, so drop context with its id.
   Error error = std::move(called).error();
   std::erase_if(error.context,
                 [&](const std::string& level) { return level.find(id) != level.npos; });
@@ -129,7 +129,7 @@ Result<void> update_container(const Context& context, std::string_view reference
   const std::string path = container_files(context.paths, summary.id,
                                            summary.remove ? Lifetime::removed : Lifetime::kept);
   sys::Fd files = TRY(sys::open_at(sys::cwd(), path, O_DIRECTORY | O_RDONLY));
-  // Each decides by what the one before has left.
+  // Concurrent updates run one after the other, each on the previous result.
   sys::Fd turn = TRY(take_turn(files, summary.name));
   auto request = parse_run_request(TRY(sys::read_file(files, kRequestFile)));
   if (!request.ok()) return cannot_update(std::move(request).error(), summary);

@@ -13,21 +13,20 @@
 
 namespace berth::engine {
 
-/// What is to be changed of a container; a member that is not set stays as it is.
+/// The changes to a container; a member that is not set stays as it is.
 struct Changes {
   Limits limits;
   std::optional<RestartPolicy> restart;
   std::optional<std::string> gpus;  ///< the text of --gpus
 };
 
-/// `changes` over `limits`. Pure.
+/// `limits` overridden by `changes`. Pure.
 Limits merge_limits(Limits limits, const Limits& changes);
 
-/// Changes a running container at once, and what its next start will be. Nothing is changed after
-/// an error.
-/// Errors: not_found, usage (limits that make no sense together, in docker's words; --restart of a
-/// container that removes itself; GPUs and limits of a running one together), those of
-/// update_gpus() and of berth-runtime, io.
+/// Changes a running container at once, and its next start. After an error nothing has changed.
+/// Errors: not_found, usage (limits that conflict, in docker's words; --restart of a container that
+/// removes itself; GPUs and limits of a running one together), those of update_gpus() and of
+/// berth-runtime, io.
 Result<void> update_container(const Context& context, std::string_view reference,
                               const Changes& changes);
 

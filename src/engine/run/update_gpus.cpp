@@ -31,7 +31,7 @@ constexpr size_t kMaxUpdatedConfig = size_t{16} << 20;
 
 constexpr std::string_view kConfig = "config.json";
 
-/// In the bundle of a container whose files are below.
+/// The path of a file in the bundle, below the container's directory.
 std::string in_bundle(std::string_view name) {
   return std::string(kBundleDirectory) + "/" + std::string(name);
 }
@@ -58,7 +58,7 @@ bool has_place(const oci::Spec& spec) {
          (!resources->cpu->cpus.empty() || !resources->cpu->mems.empty());
 }
 
-/// Nothing of it is wished for any more.
+/// Releases all of its GPUs.
 Result<gpu::HeldLease> give_up(const Context& context, const gpu::LeaseNote& note) {
   gpu::Ledger ledger = TRY(gpu::Ledger::open(note.ledger, context.paths.state));
   gpu::HeldLease held = TRY(ledger.hold_again(note.file, note.lease));
@@ -70,7 +70,7 @@ Result<gpu::HeldLease> give_up(const Context& context, const gpu::LeaseNote& not
   return held;
 }
 
-/// Where any container may run.
+/// The processors and memory nodes that any container may use.
 Result<oci::Cpu> all_places() {
   std::string status = TRY(sys::read_file(sys::cwd(), "/proc/self/status"));
   Allowed allowed = parse_allowed(status);
@@ -80,7 +80,7 @@ Result<oci::Cpu> all_places() {
   return all;
 }
 
-/// `spec` with the devices of `other` too, and the rules for all of them.
+/// `spec` with the devices of `other` added, and the rules for all of them.
 oci::Spec with_all_devices(oci::Spec spec, const oci::Spec& other) {
   auto& devices = spec.linux_.devices;
   devices.insert(devices.end(), other.linux_.devices.begin(), other.linux_.devices.end());
@@ -93,7 +93,7 @@ oci::Spec with_all_devices(oci::Spec spec, const oci::Spec& other) {
   return spec;
 }
 
-/// One running container, as it is and as it is to be.
+/// A running container, with its current and its new configuration.
 class GpuUpdate {
  public:
   GpuUpdate(const Context& context, const ContainerSummary& container, sys::Fd files)
@@ -118,7 +118,7 @@ class GpuUpdate {
   sys::Fd files_;
   pid_t pid_ = 0;
   oci::Spec before_;
-  std::optional<oci::Spec> left_;  ///< what somebody wanted who was killed
+  std::optional<oci::Spec> left_;  ///< what a killed update was applying
   oci::Spec after_;
   Decision decision_;
   gpu::HeldLease lease_;
@@ -161,7 +161,7 @@ Result<void> GpuUpdate::run(const RunRequest& wanted) {
 }
 
 Result<void> GpuUpdate::apply() {
-  // A new one, also of a ledger that was lost: it lives by the container from now on.
+  // A new lease, or one from a lost ledger: from now on it ends with the container.
   if (lease_ && (!lease_.is_widened() || lease_.lease().life.pid == 0)) {
     gpu::Ledger ledger = TRY(gpu::Ledger::open(lease_.note().ledger, context_.paths.state));
     gpu::Here here = TRY(gpu::look_around());
@@ -170,13 +170,13 @@ Result<void> GpuUpdate::apply() {
   }
   oci::Cpu all = TRY(all_places());
   after_ = TRY(with_devices_of(before_, decision_.spec, all));
-  // Written first: there is room for it, and who is killed leaves word.
+  // Write it first: this proves that there is space, and a killed update leaves a trace.
   oci::Spec next = left_ ? with_all_devices(after_, *left_) : after_;
   TRY(sys::replace_file(files_, in_bundle(kNextConfig), oci::write_spec(next), 0600));
   state_ = State::unknown;
   auto done = carry_out();
   if (done.ok() || state_ == State::after) return done;
-  // A runtime that was killed has put nothing back.
+  // A killed runtime has not restored the devices.
   auto back = done.error().kind == Kind::interrupted ? set_devices(before_) : Result<void>();
   if (back.ok()) back = put_back();
   if (!back.ok()) {
@@ -198,7 +198,7 @@ Result<void> GpuUpdate::carry_out() {
   return sys::remove_entry(files_, in_bundle(kNextConfig));
 }
 
-// What was left may still be in use.
+// An earlier killed update's devices may still be in use.
 Result<void> GpuUpdate::put_back() {
   const std::string path = in_bundle(kNextConfig);
   if (left_) TRY(sys::replace_file(files_, path, oci::write_spec(*left_), 0600));
@@ -207,8 +207,8 @@ Result<void> GpuUpdate::put_back() {
   return {};
 }
 
-// The old and the new ones are the container's until somebody knows better, also when the ledger
-// cannot be written.
+// If the state is unknown or the ledger cannot be written, the container keeps both the old and the
+// new GPUs.
 Result<void> GpuUpdate::keep_lease() {
   if (!lease_) return {};
   auto written = state_ == State::unknown ? Result<void>() : write_lease();
@@ -223,14 +223,14 @@ Result<void> GpuUpdate::write_lease() {
         state_ == State::after ? gpu::Ledger::Finish::changed : gpu::Ledger::Finish::as_before;
     TRY(ledger.finish(lease_, how));
   } else if (state_ == State::before) {
-    return ledger.set_life(lease_, gpu::Life());  // it goes with the object
+    return ledger.set_life(lease_, gpu::Life());  // released with this object
   }
   TRY(sys::replace_file(files_, in_bundle(gpu::kLeaseNote), json::write(lease_.note()), 0600));
   lease_.leave();
   return {};
 }
 
-/// Nobody's GPUs are taken back because its processors are as they were.
+/// A failure is only a warning: the container keeps its GPUs even if its processors stay the same.
 void GpuUpdate::move_beside() {
   auto place = [](const oci::Spec& spec) {
     if (!has_place(spec)) return std::pair<std::string, std::string>();
@@ -257,7 +257,7 @@ Result<oci::Spec> with_devices_of(oci::Spec before, const oci::Spec& after, cons
     bool there = std::any_of(
         before.mounts.begin(), before.mounts.end(),
         [&](const oci::Mount& other) { return other.destination == mount.destination; });
-    // What /proc tells of a driver is not worth a restart.
+    // A missing file of a driver in /proc does not justify a restart.
     if (there || mount.destination.starts_with("/proc/")) continue;
     return make_error(
         Kind::unsupported,

@@ -23,7 +23,7 @@ using Strings = std::vector<std::string>;
 
 constexpr std::string_view kByVariable = "env:";
 
-/// Lays the effects into a request, and tells the verdicts what became of them.
+/// Applies the effects to a request, and notes in the verdicts what each changed.
 class Applier {
  public:
   Applier(const Context& context, const policy::Effects& effects,
@@ -55,9 +55,9 @@ class Applier {
       if (verdict.rule == rule && verdict.applied) verdict.why += "; " + what;
     }
   }
-  /// Whether a place is the user's, or is now free for the site.
+  /// Whether another mount at this destination stays; otherwise frees it for the rule.
   bool is_kept(const Given& given, const std::string& destination);
-  /// What a variable of the container says for "env:NAME".
+  /// The value of "env:NAME" in the container.
   std::optional<std::string> resolved(const Given& given) const;
 
   const Context& context_;
@@ -66,7 +66,7 @@ class Applier {
   std::vector<policy::Verdict>& verdicts_;
   const RunRequest asked_;
   RunRequest& request_;
-  std::map<std::string, bool> places_;  ///< of the site so far, and whether they are forced
+  std::map<std::string, bool> places_;  ///< the site's so far, and whether they are forced
 };
 
 std::string what(const Given& given, const char* key) {
@@ -75,7 +75,7 @@ std::string what(const Given& given, const char* key) {
 
 Result<bool> is_missing(const std::string& path) {
   auto found = sys::stat_entry(sys::cwd(), path);
-  // What may not be looked at may be there.
+  // A path that cannot be checked may exist.
   return found.ok() ? !found->has_value() : found.error().kind == Kind::not_found;
 }
 
@@ -170,8 +170,8 @@ Result<void> Applier::set_gpus() {
   if (!text) return {};
   TRY_CTX(gpu::parse_request(*text), what(given, "gpus"));
   request_.gpus = std::move(*text);
-  // Flags do not count, whichever way they name a GPU, also one that is not here. Where other paths
-  // lead nodes_by_hand() sees when the container starts.
+  // Flags that name a GPU in any form have no effect, even for a GPU that is not here.
+  // nodes_by_hand() checks other paths when the container starts.
   if (given.forced) {
     request_.site.gpus = true;
     std::erase_if(request_.devices,
@@ -184,7 +184,7 @@ Result<void> Applier::set_gpus() {
 }
 
 void Applier::keep_callers_id(const Given& given) {
-  // Root is root, and keeps every id.
+  // Root already has every id.
   if (context_.identity == Identity::root) return;
   if (!joined_container(asked_).empty()) {
     note(given.rule, "the user is that of the container whose namespaces are shared");
@@ -221,7 +221,7 @@ Result<void> Applier::set_network() {
   return {};
 }
 
-/// What was asked for counts, or the lower of both where the site's is the most.
+/// The requested limit, or the lower of both if the site's is a maximum.
 template <class T>
 void limit(const std::optional<T>& asked, T most, bool forced, std::optional<T>& out) {
   if (!asked) {
@@ -231,12 +231,12 @@ void limit(const std::optional<T>& asked, T most, bool forced, std::optional<T>&
   }
 }
 
-/// Of memory, for memory and swap together: docker's own for --memory.
+/// The limit for memory and swap together: docker's default for --memory.
 int64_t twice(uint64_t bytes) {
   return static_cast<int64_t>(bytes * 2);
 }
 
-/// Thousandths of a processor, whichever way they are asked for; 0: no limit.
+/// Thousandths of a processor, from --cpus or a quota; 0: no limit.
 uint64_t cpu_millis_of(const Limits& limits) {
   constexpr uint64_t kUsualPeriod = 100'000;
   constexpr double kMost = 1e15;
@@ -244,10 +244,10 @@ uint64_t cpu_millis_of(const Limits& limits) {
   if (limits.cpu_quota.value_or(0) <= 0) return 0;
   uint64_t period = limits.cpu_period.value_or(0) == 0 ? kUsualPeriod : *limits.cpu_period;
   double part = static_cast<double>(*limits.cpu_quota) / static_cast<double>(period);
-  return static_cast<uint64_t>(std::min(part * 1000 + 0.999, kMost));  // a part counts as one
+  return static_cast<uint64_t>(std::min(part * 1000 + 0.999, kMost));  // round up
 }
 
-/// Of ulimits 0 is a limit, and -1 none.
+/// For ulimits 0 is a limit, and -1 means none.
 int64_t lower_ulimit(int64_t a, int64_t b) {
   return static_cast<int64_t>(std::min(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
 }
@@ -375,7 +375,7 @@ std::vector<policy::RuleFault> check_texts(const policy::Rule& rule) {
     look(key, *text, Result<void>(make_error(Kind::usage, "expected a size such as 512m or 2g")));
   };
   for (const std::string& text : rule.mounts) {
-    // What stands for the caller's name is no option and no path by itself.
+    // "{home}" alone is neither an option nor a path.
     std::string filled = text.starts_with("{home}") ? "/" + text : text;
     look("mounts", text, parse_volume(filled, ""));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the site's rules (policy/rules.hpp) give. docs/policy.md
+// Applies the effects of the site's rules (policy/rules.hpp). docs/policy.md
 #pragma once
 
 #include <vector>
@@ -11,17 +11,17 @@
 
 namespace berth::engine {
 
-/// Lays what rules give into `request`; `verdicts` are told what became of it. Reads the machine
-/// where a rule is for what it has.  Errors: denied (a rule refuses it), and those of what its
-/// texts mean on this machine, behind the name of the rule.
+/// Applies the effects of rules to `request`, and notes the results in `verdicts`. Probes the
+/// machine if a rule depends on it.  Errors: denied (a rule refuses the request), and those of the
+/// rule's texts on this machine, after the name of the rule.
 Result<void> apply_effects(const Context& context, const policy::Effects& effects,
                            const oci::ContainerDefaults& image,
                            std::vector<policy::Verdict>& verdicts, RunRequest& request);
 
-/// Whether limits keep to what the site lets a container have (SiteShare::most).  Errors: denied.
+/// Checks that limits stay within the site's maximum (SiteShare::most).  Errors: denied.
 Result<void> check_most(const Limits& most, const Limits& limits);
 
-/// What is wrong with the texts of a rule that flags have too: mounts, sizes, names of devices.
+/// The errors in those texts of a rule that have the syntax of flags: mounts, sizes, device names.
 std::vector<policy::RuleFault> check_texts(const policy::Rule& rule);
 
 }  // namespace berth::engine

@@ -19,7 +19,7 @@ namespace berth::engine {
 namespace {
 
 constexpr size_t kMaxDefinition = size_t{1} << 20;
-// A pipe is not waited for.
+// Do not block on a pipe.
 constexpr int kOpenFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 
 bool is_path(std::string_view name) {
@@ -66,7 +66,7 @@ Result<edf::File> load(const Environment& caller, const std::string& name) {
                     "./" + name + ".toml for a file of this directory");
 }
 
-/// What begins with "./" is below the caller's directory, wherever the file lies.
+/// A path that begins with "./" is relative to the caller's directory, not to the file's.
 Result<std::string> placed_path(const std::string& path, const std::string& working_directory) {
   if (path != "." && !path.starts_with("./")) return path;
   std::string_view rest = path;
@@ -76,7 +76,7 @@ Result<std::string> placed_path(const std::string& path, const std::string& work
   return absolute_path(rest.empty() ? "." : rest, working_directory);
 }
 
-/// "[REGISTRY#]IMAGE[:TAG]"
+/// Converts "[REGISTRY#]IMAGE[:TAG]".
 Result<std::string> reference_of(const std::string& image) {
   size_t hash = image.find('#');
   std::string registry = hash == std::string::npos ? "" : image.substr(0, hash);
@@ -87,7 +87,7 @@ Result<std::string> reference_of(const std::string& image) {
   }
   std::string name = registry.empty() ? image : registry + "/" + image.substr(hash + 1);
   image::Reference reference = TRY(image::Reference::parse(name));
-  // "docker.io" may be left out of a name; no other registry is.
+  // Only "docker.io" may be left out of a name.
   if (registry.empty() || reference.registry() == registry) return name;
   return make_error(Kind::usage,
                     "image " + quote(image) + ": " + quote(registry) + " is not a registry");
@@ -127,7 +127,7 @@ bool is_taken(const RunRequest& request, const std::string& destination) {
          std::any_of(request.image_mounts.begin(), request.image_mounts.end(), is_there);
 }
 
-// At one place the flags' mount counts, then the later one of the files.
+// At one destination a flag's mount wins, then the last one of the files.
 Result<void> add_mounts(const std::vector<edf::Text>& texts, const std::string& working_directory,
                         RunRequest& request) {
   std::vector<AnyMount> mounts;
@@ -214,7 +214,7 @@ Result<std::string> image_of(const edf::Definition& definition) {
 
 Result<void> add_definition(const edf::Definition& definition, const std::string& working_directory,
                             Log& log, RunRequest& request) {
-  // CSCS's default: the image's entrypoint is not run.
+  // CSCS's default: do not run the image's entrypoint.
   if (!request.entrypoint && !definition.entrypoint.value_or(false)) {
     if (request.command.empty()) {
       return make_error(Kind::usage,
@@ -245,7 +245,7 @@ Result<std::vector<std::string>> expand_variables(
   };
   for (const auto& [name, text] : variables) {
     std::string value = TRY_CTX(edf::expand(text.text, look_up), text.place);
-    // A name alone, of which the caller gives no value, takes the variable away.
+    // A bare name without a value from the caller removes the variable.
     entries.push_back(value.empty() ? name : name + "=" + value);
   }
   return entries;

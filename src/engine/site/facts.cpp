@@ -18,7 +18,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-/// The first of these variables that says something; empty: none.
+/// The first non-empty of these variables; empty: none.
 std::string first_of(const Environment& environment,
                      std::initializer_list<std::string_view> names) {
   for (std::string_view name : names) {
@@ -37,7 +37,7 @@ void add_spellings(const image::Reference& reference, Strings& out) {
   }
 }
 
-/// Without links and "..", or a rule could be walked round; as it is where nothing is there.
+/// Resolves links and "..", which could otherwise bypass a rule; returns a missing path unchanged.
 std::string resolved_path(const std::string& path) {
   auto opened = sys::open_at(sys::cwd(), path, O_PATH);
   if (!opened.ok()) return path;
@@ -61,7 +61,7 @@ std::string first_word(const RunRequest& request, const oci::ContainerDefaults& 
   return command.ok() ? command->front() : std::string();
 }
 
-/// A rule that could not be decided would be one that does not apply.
+/// Fails, since ignoring a rule that cannot be decided would bypass it.
 Error cannot_decide(Error error, const char* what) {
   return std::move(error)
       .with_context(
@@ -97,7 +97,7 @@ Result<void> add_caller(const Context& context, policy::Needs needs, policy::Fac
   return {};
 }
 
-/// As if `user` had called, in no group.
+/// Replaces the caller by `user`, without groups.
 Result<void> suppose_user(const std::string& user, policy::Facts& facts) {
   bool number = parse_u64(user).has_value();
   facts.user = number ? "" : user;
@@ -136,8 +136,8 @@ bool asks_gpus(const RunRequest& request) {
 
 namespace {
 
-/// `image` is null where it is not here: what only it can say is empty. Only what `needs` names is
-/// looked for beside it.
+/// `image` is null if it is not here: its facts are then empty. Looks up other facts only if
+/// `needs` names them.
 Result<policy::Facts> facts_of(const Context& context, const RunRequest& request,
                                const image::Image* image, policy::Needs needs) {
   policy::Facts facts;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the site's rules (policy/rules.hpp) decide by.
+// The facts that the site's rules (policy/rules.hpp) depend on.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace berth::engine {
 
-/// What `policy test` is told in the place of this caller and this node; empty: the real ones.
+/// Replacements for this caller and this node, for `policy test`; empty: the real ones.
 struct SupposedFacts {
   std::optional<std::string> user;  ///< name or number
   std::vector<std::string> groups;
@@ -22,17 +22,17 @@ struct SupposedFacts {
   std::vector<std::string> features;
 };
 
-/// What `rules` decide about `request`; `image` is null where it is not here.
+/// Evaluates `rules` for `request`; `image` is null if it is not here.
 /// Errors: those of this_node(), sys::find_account() and sys::group_names().
 Result<policy::Outcome> judge_request(const Context& context,
                                       const std::vector<policy::PlacedRule>& rules,
                                       const RunRequest& request, const image::Image* image,
                                       const SupposedFacts& supposed = {});
 
-/// "K=V" of what the flags say.
+/// The variables of the flags as "K=V".
 std::vector<std::string> typed_variables(const RunRequest& request);
 
-/// Whether the flags ask for GPUs, in one way or another.
+/// Whether the flags request GPUs in any form.
 bool asks_gpus(const RunRequest& request);
 
 }  // namespace berth::engine

@@ -28,8 +28,8 @@ Result<std::vector<policy::PlacedRule>> rules_of(const Context& context) {
   return std::move(TRY(read_policy(context)).rules);
 }
 
-/// Where an image is from, as `registries` names it. What was made here is localhost's: its name
-/// proves nothing.
+/// The origin of an image, for matching with `registries`. The origin of an image made here is
+/// "localhost": its name proves nothing.
 Result<Strings> places_of(const RunRequest& request, const image::Image* image) {
   if (image == nullptr) return Strings{TRY(image::Reference::parse(request.image)).place()};
   Strings out;
@@ -42,8 +42,8 @@ Result<Strings> places_of(const RunRequest& request, const image::Image* image) 
   return out;
 }
 
-/// A step's tasks have the job's variables as well: names those that may not come back that way,
-/// `outside` among them unless the request has one.
+/// Adds a variable with the names that a step's tasks may not set again from the job's environment.
+/// Includes `outside`, except variables that the request sets.
 void add_decided_variable(const Strings& outside, RunRequest& request) {
   std::set<std::string> names(outside.begin(), outside.end());
   for (const std::string& entry : request.environment) {
@@ -91,7 +91,7 @@ Result<RunRequest> apply_rules(const Context& context, RunRequest request,
 Result<void> check_registry(const Context& context, const RunRequest& request,
                             const image::Image* image) {
   std::vector<policy::PlacedRule> rules = TRY(rules_of(context));
-  // One that stops by what only the image can tell would have to be guessed at.
+  // Skip rules that depend on the image for their stop: without it they cannot be decided.
   std::erase_if(rules, [](const auto& placed) {
     const policy::Rule& rule = placed.rule;
     return rule.registries.empty() && (!rule.stop || policy::asks_image(rule));

@@ -15,14 +15,15 @@
 namespace berth::engine {
 namespace {
 
-/// What TaskProlog has put beside config.json (packaging/slurm/image-bundles). Where it has not:
-/// what slurmstepd knew when it wrote config.json, before it made tasks.
+/// The task's environment, which TaskProlog puts beside config.json
+/// (packaging/slurm/image-bundles). Without it: the environment that slurmstepd wrote into
+/// config.json, before it created tasks.
 Result<Environment> variables_of_task(const sys::Fd& directory, const oci::Process& process) {
   const std::string file = "environment";
   auto text = TRY(sys::read_file_if_exists(directory, file));
   std::vector<std::string> entries = process.env;
   if (text) {
-    // slurmstepd removes config.json and then the directory, which has to be empty.
+    // slurmstepd removes config.json and then the directory, which must be empty.
     TRY(sys::remove_entry(directory, file));
     entries.clear();
     for (std::string_view entry : split(*text, '\0')) {
@@ -35,7 +36,7 @@ Result<Environment> variables_of_task(const sys::Fd& directory, const oci::Proce
   return Environment(std::move(entries));
 }
 
-/// Slurm mounts a batch script where the container starts it.
+/// Finds the batch script, which Slurm mounts where the container starts it.
 const oci::Mount* find_script(const oci::Spec& spec) {
   for (const oci::Mount& mount : spec.mounts) {
     if (!spec.process->args.empty() && mount.destination == spec.process->args[0]) return &mount;
@@ -43,8 +44,8 @@ const oci::Mount* find_script(const oci::Spec& spec) {
   return nullptr;
 }
 
-/// Since 23.02 slurmstepd writes the path at which the node has the program. The image may have it
-/// elsewhere, so the word that the user typed is put back.
+/// Since 23.02 slurmstepd writes the program's path on the node. The image may have it elsewhere,
+/// so this restores the word that the user typed.
 void restore_program(std::vector<std::string>& command, const std::string& typed) {
   if (!typed.empty() && !command.empty() && command[0].ends_with("/" + typed)) command[0] = typed;
 }

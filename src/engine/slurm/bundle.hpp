@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slurm's own containers: what is run of a bundle that slurmstepd has written for a task of
-// `--container` (docs/decisions/0167).
+// Slurm's own containers: runs a bundle that slurmstepd has written for a task of `--container`
+// (docs/decisions/0167).
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 namespace berth::engine {
 
 struct SlurmBundle {
-  std::string id;         ///< of the container that berth-runtime makes
-  std::string directory;  ///< with a config.json, whose process is the task
+  std::string id;         ///< of berth-runtime's container
+  std::string directory;  ///< has a config.json; its process is the task
   std::string job;        ///< "12.0"
-  bool remove = false;    ///< config.json of an image's task is removed once it is read
+  bool remove = false;    ///< config.json of an image's task is removed after reading
 };
 
-/// Becomes the program that runs the task: berth-runtime, with our variables, where the bundle is a
-/// user's; `berth slurm step` with those of the task, where its path spells an image's name.
-/// Returns only to say why not.
+/// Executes the program that runs the task: berth-runtime, with our variables, for a user's bundle;
+/// `berth slurm step`, with the task's variables, if the bundle's path spells an image's name.
+/// Returns only on failure.
 /// Errors: not_found, corrupt (config.json), usage (a variable of the container's options), denied.
 Result<void> run_slurm_bundle(const Context& context, const SlurmBundle& bundle);
 

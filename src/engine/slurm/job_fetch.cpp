@@ -29,7 +29,7 @@ namespace berth::engine {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-/// What a node's part in a step is.
+/// A node's role in a step.
 struct JobFetch::Part {
   slurm::Invitation invitation;
   std::string board;  ///< the address of srun's machine
@@ -44,10 +44,10 @@ namespace {
 using Part = JobFetch::Part;
 
 constexpr milliseconds kForConnection{5000};
-/// A little more than the board lets anybody wait.
+/// A little more than the board's own limit.
 constexpr milliseconds kForDirections = slurm::Board::kForAnybody + milliseconds(30'000);
 constexpr milliseconds kLater{200};
-/// Less than what Slurm waits before it takes a step for one that cannot be ended.
+/// Less than Slurm's time-out for a step that cannot be killed.
 constexpr milliseconds kForOthers{40'000};
 constexpr size_t kMaxOrder = size_t{4} << 20;
 
@@ -58,7 +58,7 @@ std::optional<uint32_t> number(const Environment& environment, std::string_view 
   return static_cast<uint32_t>(*value);
 }
 
-/// Nothing where there is no board, or no other node.
+/// Nothing if there is no board, or no other node.
 Result<std::optional<Part>> part_of(const Environment& environment) {
   auto text = environment.get_filled(slurm::kBoardVariable);
   auto board = environment.get_filled("SLURM_LAUNCH_NODE_IPADDR");
@@ -71,13 +71,13 @@ Result<std::optional<Part>> part_of(const Environment& environment) {
   return std::optional<Part>(Part{std::move(invitation), std::string(*board), *node, *nodes});
 }
 
-/// Takes this node's place at the board, which will say whom it is to ask. One that others ask
-/// listens before it says where.
+/// Registers this node at the board, which replies with the nodes to ask. A node that serves others
+/// listens before it sends its address.
 Result<sys::Fd> greet_board(const Part& part, sys::Fd& listener) {
   sys::Fd board = TRY(sys::connect_tcp(part.board, part.invitation.port, kForConnection));
   slurm::Hello hello{part.invitation.door, part.node, part.nodes, ""};
   if (part.serves()) {
-    // The way to srun is one that the machines of the cluster have.
+    // The address on the route to srun is one that the cluster's machines can reach.
     std::string host = TRY(sys::local_address(board));
     if (!listener) listener = TRY(sys::listen_tcp(host));
     hello.address = TRY(sys::listening_address(listener));
@@ -99,19 +99,19 @@ Result<slurm::Directions> await_directions(const Part& part, sys::Fd board, sys:
   }
 }
 
-/// berth-hub, which answers those who ask this node.
+/// berth-hub, which serves the nodes that ask this one.
 struct Front {
   sys::Process process;
-  sys::Fd order;  ///< lets who asks wait until it is told here whom it serves
+  sys::Fd order;  ///< clients wait until this sends the list of nodes to serve
 };
 
-/// What it is started with, which is its own from then on.
+/// The arguments and files of berth-hub.
 struct FrontWords {
   std::string program;
   std::vector<std::string> args;
-  std::vector<sys::Fd> files;  ///< whose numbers are in `args`
+  std::vector<sys::Fd> files;  ///< their numbers are in `args`
 };
-/// `order` is where it reads its order.
+/// berth-hub reads its order from `order`.
 Result<FrontWords> front_words(const Context& context, sys::Fd listener, const std::string& key,
                                sys::Fd order) {
   std::string program = TRY(sys::own_program(context.paths.libexec, "berth-hub", "BERTH_HUB"));
@@ -204,7 +204,7 @@ Result<void> JobFetch::join(const Context& context, const Part& part,
   return {};
 }
 
-// The container of this node is not to wait for that, and most often nobody asks.
+// A separate process, since this node's container must not wait for it, and mostly no node asks.
 Result<void> JobFetch::give(const Context& context, const image::JobOrder& order) {
   sys::Fd in = TRY(sys::memory_file("berth-job-order", image::to_json(order)));
   sys::Fd null = TRY(sys::open_at(sys::cwd(), "/dev/null", O_RDWR));
@@ -241,7 +241,7 @@ Result<void> give_to_job(const Context& context) {
 }
 
 void JobFetch::finish() {
-  // berth-hub goes on until nobody is being given anything; who has not started it ends.
+  // berth-hub ends after its last transfer; a process that has not started it ends at once.
   if (helper_ && helper_.signal(SIGHUP).ok()) ignore(helper_.wait_for(kForOthers));
   helper_ = sys::Process();
 }

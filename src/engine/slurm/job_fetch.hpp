@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One fetch for all nodes of a Slurm step: each asks another one for the image, and the first asks
-// the registry (docs/decisions/0166).
+// One fetch for all nodes of a Slurm step: each node asks another one for the image; only the first
+// asks the registry (docs/decisions/0166).
 #pragma once
 
 #include <optional>
@@ -15,24 +15,23 @@
 
 namespace berth::engine {
 
-/// This node among those of its step, while it lives: what others ask of it is answered until then.
+/// This node's part in its step's fetch: serves other nodes as long as this object exists.
 class JobFetch {
  public:
-  /// Alone: asks nobody and answers nobody.
+  /// Alone: asks no node and serves none.
   JobFetch() = default;
 
-  /// Takes the place of this node in the step that the environment tells of, for the image of
-  /// `request`. Where there is no such step or no other node it is alone; so it is, with a warning,
-  /// where the step's board cannot be reached. A node that has the image asks nobody, and answers
-  /// others without being waited for.
+  /// Joins the step that the environment names with this node, for the image of `request`. Is alone
+  /// if there is no such step or no other node, and, with a warning, if the step's board cannot be
+  /// reached. A node that has the image asks no other, and serves others in the background.
   static JobFetch begin(const Context& context, const image::Store& store,
                         const RunRequest& request, const image::RegistryAccess& access);
 
-  /// Adds the nodes that are asked before the registry.
+  /// Adds the nodes to ask before the registry.
   void add_to(image::RegistryAccess& access) const;
 
-  /// The container of this node has ended: those that are being given the image get the rest of it,
-  /// if that is a matter of seconds. Without it they ask the next one.
+  /// Call when this node's container has ended: completes running transfers if that takes only
+  /// seconds; otherwise those nodes ask the next one.
   void finish();
 
   struct Part;
@@ -41,13 +40,13 @@ class JobFetch {
   Result<void> join(const Context& context, const Part& part, const image::JobOrder& order);
   Result<void> give(const Context& context, const image::JobOrder& order);
 
-  sys::Process helper_;  // who answers
+  sys::Process helper_;  // serves other nodes
   std::optional<image::JobPeers> peers_;
 };
 
-/// What `berth slurm give` is: reads an image::JobOrder on standard input, says to the step's board
-/// where this node can be asked, and becomes berth-hub when somebody does. Ends by SIGHUP until
-/// then.
+/// The body of `berth slurm give`: reads an image::JobOrder from standard input, registers this
+/// node's address at the step's board, and becomes berth-hub when a node connects. Until then
+/// SIGHUP ends it.
 Result<void> give_to_job(const Context& context);
 
 }  // namespace berth::engine

@@ -12,7 +12,8 @@
 namespace berth::engine {
 namespace {
 
-/// What the node's PMIx says of itself, and what the image's is told by.
+/// The variable in which the node's PMIx names its modules, and the one that the image's PMIx
+/// reads.
 constexpr struct {
   const char* said;
   const char* told;
@@ -20,7 +21,7 @@ constexpr struct {
                 {"PMIX_SECURITY_MODE", "PMIX_MCA_psec"},
                 {"PMIX_GDS_MODULE", "PMIX_MCA_gds"}};
 
-/// Whose directory it is; nothing where there is none, or a link to one.
+/// The owner of a directory; nothing if it does not exist, or is a link.
 std::optional<uid_t> owner_of(const std::string& directory) {
   auto found = sys::stat_entry(sys::cwd(), directory);
   if (!found.ok() || !*found || !S_ISDIR((*found)->st_mode)) return std::nullopt;
@@ -34,16 +35,16 @@ void add_directory(const std::string& path, RunRequest& request) {
   request.volumes.push_back(std::move(volume));
 }
 
-/// The ranks' own: Open MPI keeps its session there. `step` is "12.0". The variable is srun's;
-/// without it Slurm takes its TmpFS, which is /tmp unless slurm.conf has another, and that one
-/// nobody tells us: Open MPI then makes the directory itself, in the container.
+/// The ranks' directory, in which Open MPI keeps its session. `step`: "12.0". srun sets the
+/// variable; without it Slurm uses its TmpFS: /tmp unless slurm.conf names another directory, which
+/// is not known here. Open MPI then makes its directory in the container.
 void add_ranks_directory(const Environment& job, const std::string& step, RunRequest& request) {
   std::string base(job.get_filled("SLURM_PMIX_TMPDIR").value_or("/tmp"));
   if (!base.starts_with('/')) return;
   std::string user(job.get("SLURM_JOB_UID").value_or(""));
-  for (const std::string& name : {user + "_" + step, step}) {  // older releases leave the user out
+  for (const std::string& name : {user + "_" + step, step}) {  // older releases leave out the user
     std::string path = base + "/spmix_appdir_" + name;
-    // In /tmp anybody could have put it there.
+    // In /tmp another user could have made it.
     if (owner_of(path) != sys::effective_uid()) continue;
     add_directory(path, request);
     return;
@@ -55,7 +56,7 @@ void add_ranks_directory(const Environment& job, const std::string& step, RunReq
 void add_pmix(const Environment& job, RunRequest& request) {
   std::string server(job.get_filled("PMIX_SERVER_TMPDIR").value_or(""));
   while (server.ends_with('/')) server.pop_back();
-  // SPOOL/pmix.JOB.STEP; what mpirun says to its ranks looks otherwise.
+  // Slurm's is SPOOL/pmix.JOB.STEP; mpirun sets a different value for its ranks.
   std::string name = server.substr(server.rfind('/') + 1);
   if (!server.starts_with('/') || !name.starts_with("pmix.")) return;
   if (owner_of(server)) add_directory(server, request);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `berth slurm`: what Slurm's administrator writes down of a node, and what a job asks before its
-// time is spent.
+// `berth slurm`: configuration lines for Slurm's administrator, and checks before a job uses its
+// time.
 #pragma once
 
 #include <optional>
@@ -13,15 +13,15 @@
 namespace berth::engine {
 
 struct SlurmRequest {
-  std::optional<std::string> profile;  ///< a saved one; none: this machine
+  std::optional<std::string> profile;  ///< a saved profile; none: this machine
   std::optional<std::string> name;     ///< NodeName; none: the profile's, up to its first dot
-  /// The lines of gres.conf too, which a saved profile does not know.
+  /// Also the lines of gres.conf, which a saved profile does not contain.
   bool devices = false;
 };
 
-/// What slurm.conf, and gres.conf where that is asked for, say of a node. A GPU in MIG mode whose
-/// slices are not known is left out, with a warning.
-/// Errors: usage (a name that is none, devices of a saved profile); those of node_of(),
+/// The lines of slurm.conf, and of gres.conf if requested, for a node. Skips a GPU in MIG mode
+/// without known slices, with a warning.
+/// Errors: usage (an invalid name, devices of a saved profile); those of node_of(),
 /// list_gpus().
 Result<SlurmNode> slurm_node(const Context& context, const SlurmRequest& request);
 

@@ -38,13 +38,13 @@ namespace {
 
 using slurm::Key;
 
-/// Where berth-hold lies in a container: what is made in /dev leaves nothing behind.
+/// The path of berth-hold in a container: a file in /dev leaves nothing behind.
 constexpr const char* kHoldPlace = "/dev/berth-hold";
 
-/// Files that NCCL and RCCL are told of, which are the node's where they are paths of it.
+/// Variables that name files of NCCL and RCCL, which are the node's if they are paths on it.
 constexpr const char* kNcclFiles[] = {"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_NET_PLUGIN",
                                       "NCCL_TUNER_PLUGIN", "NCCL_CONF_FILE"};
-/// Where NCCL looks unasked for what a virtual machine's host says of its devices.
+/// NCCL reads this by default: a virtual machine's host describes its devices there.
 constexpr const char* kNcclTopology = "/var/run/nvidia-topologyd/virtualTopology.xml";
 
 Volume bound(std::string source, std::string destination, bool read_only) {
@@ -56,7 +56,7 @@ Volume bound(std::string source, std::string destination, bool read_only) {
   return volume;
 }
 
-/// Of --environment, with what options say in its place; an empty one without.
+/// The definition of --environment with overriding options; empty without that option.
 Result<edf::Definition> read_definition(const Context& context, const SlurmStep& step) {
   edf::Definition definition;
   if (const std::string* name = step.asked.value(Key::environment_file)) {
@@ -76,7 +76,7 @@ Result<void> add_image_of_file(const SlurmStep& step, const edf::Definition& def
   request.image = TRY(image_of(definition));
   request.image_file = is_image_path(request.image);
   if (request.image_file) request.image = TRY(find_image_file(request.image));
-  // Without a file it is that of the container with this name.
+  // Without a file the image is that of the named container.
   const std::string* file = step.asked.value(Key::environment_file);
   bool has_other = file == nullptr || step.asked.value(Key::name) != nullptr;
   if (!request.image.empty() || has_other) return {};
@@ -88,7 +88,7 @@ Result<void> add_image(const SlurmStep& step, const edf::Definition& definition,
                        RunRequest& request) {
   const std::string* image = step.asked.value(Key::image);
   if (image == nullptr) return add_image_of_file(step, definition, request);
-  // pyxis knows a path by its first character alone.
+  // pyxis recognizes a path by its first character alone.
   bool is_path = image->starts_with('/') || image->starts_with('.');
   if (!is_path) {
     request.image = slurm_reference(*image);
@@ -100,7 +100,7 @@ Result<void> add_image(const SlurmStep& step, const edf::Definition& definition,
   return {};
 }
 
-/// Those that are there; others may be in the image.
+/// The files that exist on the node; others may be in the image.
 std::vector<std::string> nccl_files(const Context& context) {
   std::vector<std::string> out;
   auto add = [&](const std::string& path) {
@@ -114,7 +114,7 @@ std::vector<std::string> nccl_files(const Context& context) {
   return out;
 }
 
-/// What a job needs of its node.
+/// Adds the mounts of the node that a job needs.
 Result<void> add_node_mounts(const Context& context, const SlurmStep& step, RunRequest& request) {
   bool root = step.asked.value(Key::remap_root) != nullptr;
   if (step.asked.value(Key::mount_home) != nullptr) {
@@ -131,7 +131,8 @@ Result<void> add_node_mounts(const Context& context, const SlurmStep& step, RunR
     request.volumes.push_back(bound(path, path, true));
   }
   if (context.environment.get_filled("SLURM_PTY_PORT") && context.identity != Identity::root) {
-    // The terminal of srun --pty: programs look for its name. Root's would be everybody's.
+    // The terminal of srun --pty: programs look up its name. Not for root, since its /dev/pts has
+    // all terminals.
     for (const char* path : {"/dev/pts", "/dev/ptmx"}) {
       request.volumes.push_back(bound(path, path, false));
     }
@@ -147,7 +148,7 @@ void clear_place(RunRequest& request, const std::string& destination) {
   std::erase_if(request.image_mounts, is_there);
 }
 
-/// At one place --container-mounts counts most.
+/// --container-mounts wins over other mounts at the same path.
 Result<void> add_asked_mounts(const SlurmStep& step, RunRequest& request) {
   const std::string* text = step.asked.value(Key::mounts);
   if (text == nullptr) return {};
@@ -167,7 +168,7 @@ Result<void> add_asked_mounts(const SlurmStep& step, RunRequest& request) {
   return {};
 }
 
-/// Tasks talk to each other and to other nodes as the programs of the node do.
+/// Tasks communicate with each other and with other nodes like programs on the node.
 Result<void> add_namespaces(const Context& context, const SlurmStep& step, RunRequest& request) {
   slurm::Unshared own;
   if (const std::string* text = step.asked.value(Key::unshare)) {
@@ -189,8 +190,8 @@ Result<void> add_namespaces(const Context& context, const SlurmStep& step, RunRe
   return {};
 }
 
-/// There is no option of pyxis's for it. Tasks are ranks as a rule, and share what a rank needs:
-/// the image's own MPI gets the fabric where nobody says anything else.
+/// pyxis has no option for this. Tasks are mostly MPI ranks, and share what ranks need: by default
+/// the image's own MPI gets the fabric.
 Result<void> add_mpi_mode(const Environment& environment, const SlurmStep& step,
                           RunRequest& request) {
   request.mpi = TRY(read_mpi({}, environment));
@@ -201,7 +202,7 @@ Result<void> add_mpi_mode(const Environment& environment, const SlurmStep& step,
 
 constexpr const char* kSquashfsWriter = "/usr/bin/tar2sqfs";
 
-/// What would be found out at the end, when the work of the tasks is done.
+/// Checks early what would otherwise fail at the end, after the tasks' work.
 Result<void> check_save(const std::string& output) {
   if (!sys::check_access(sys::cwd(), kSquashfsWriter, X_OK).ok()) {
     return make_error(Kind::not_found, "--container-save needs " + quote(kSquashfsWriter),
@@ -216,7 +217,7 @@ Result<void> check_save(const std::string& output) {
   return {};
 }
 
-/// Where --container-save writes to, absolute; empty: nothing is saved.
+/// The absolute output path of --container-save; empty: nothing is saved.
 Result<std::string> save_place(const SlurmStep& step) {
   const std::string* path = step.asked.value(Key::save);
   if (path == nullptr) return std::string();
@@ -225,12 +226,12 @@ Result<std::string> save_place(const SlurmStep& step) {
 
 constexpr const char* kPrefix = "pyxis_";
 
-/// Before what job "12" names, where names are a job's own.
+/// The prefix of a named container of job "12", if names belong to a job.
 std::string job_prefix(const std::string& job) {
   return kPrefix + job + "_";
 }
 
-/// "pyxis_web", or "pyxis_12_web" where names are a job's own; pyxis's, which scripts know.
+/// "pyxis_web", or "pyxis_12_web" if names belong to a job: pyxis's names, which scripts use.
 std::string container_name(const SlurmStep& step, const slurm::Name& name) {
   std::string job = step.job.substr(0, step.job.find('.'));
   return (step.of_job ? job_prefix(job) : kPrefix) + name.name;
@@ -238,12 +239,12 @@ std::string container_name(const SlurmStep& step, const slurm::Name& name) {
 
 constexpr const char* kNodeVariable = "SLURMD_NODENAME";
 
-/// Before the node's name.
+/// The prefix before the node's name.
 std::string step_prefix(const std::string& job) {
   return kPrefix + job + "-";
 }
 
-/// Of a container that goes with its step, so that it can be told from others.
+/// The name of a container that ends with its step, which distinguishes it from others.
 std::optional<std::string> step_name(const Context& context, const SlurmStep& step) {
   auto node = context.environment.get_filled(kNodeVariable);
   std::string name = step_prefix(step.job) + std::string(node.value_or(""));
@@ -251,8 +252,8 @@ std::optional<std::string> step_name(const Context& context, const SlurmStep& st
   return name;
 }
 
-/// Of a task's own container: that of the node's first task is found by the name of a step, the
-/// others are "pyxis_12.0.1-NODE".
+/// The name of a task's own container: the node's first task has the name of the step, the others
+/// "pyxis_12.0.1-NODE".
 std::optional<std::string> name_of_task(const Context& context, const SlurmStep& step) {
   auto task = context.environment.get_filled("SLURM_LOCALID");
   if (!task || *task == "0" || !parse_u64(*task)) return step_name(context, step);
@@ -296,8 +297,8 @@ Result<void> check_use(const slurm::Name& name, const std::optional<ContainerSum
   return {};
 }
 
-/// A pull takes long, and nobody knows this process but by the step's socket: it ends when there
-/// is no step any more. `job` answers other nodes from then on.
+/// Pulls the image. A pull takes long, and only the step's socket refers to this process, so it
+/// ends with the step. `job` serves other nodes from then on.
 Result<void> pull_for_step(const Context& context, const Asked& asked, const Progress& progress,
                            JobFetch& job) {
   const RunRequest& request = asked.request;
@@ -305,7 +306,7 @@ Result<void> pull_for_step(const Context& context, const Asked& asked, const Pro
   sys::SignalOnHangup ended(slurm::kHoldSocket, SIGTERM);
   image::Store store = TRY(open_store(context));
   RunCall call = asked.call;
-  // Before other nodes are given anything.
+  // Before other nodes get anything.
   if (is_of_store(request)) {
     auto here = TRY(find_present_image(store, request.image));
     TRY(check_registry(context, request, here ? &*here : nullptr));
@@ -316,8 +317,8 @@ Result<void> pull_for_step(const Context& context, const Asked& asked, const Pro
   return {};
 }
 
-/// The variables of a task that its container has where nothing else says them: not those that
-/// Berth or the image says better, of GPUs and of locales that the image may not have.
+/// The variables of a task that its container gets as defaults. Leaves out those that Berth or the
+/// image sets better: of GPUs, and of locales that the image may lack.
 Result<std::vector<std::string>> variables_of_task(const Context& context) {
   const std::vector<std::string> outside = TRY(node_variables(context));
   std::vector<std::string_view> kept_back = {"LANG", "LANGUAGE", "LC_ALL"};
@@ -332,7 +333,7 @@ Result<std::vector<std::string>> variables_of_task(const Context& context) {
   return variables;
 }
 
-/// One more berth-hold in a container that another step holds.
+/// Starts one more berth-hold in a container that another step holds.
 Result<RunOutcome> join_running(const Context& context, const SlurmStep& step,
                                 const ContainerSummary& container) {
   for (const auto& [key, option] : {std::pair{Key::mounts, "--container-mounts"},
@@ -379,7 +380,7 @@ Result<RunOutcome> hold_named(const Context& context, const SlurmStep& step, Ask
 std::string slurm_reference(std::string_view image) {
   constexpr std::string_view kScheme = "docker://";
   if (image.starts_with(kScheme)) image.remove_prefix(kScheme.size());
-  // Who asks is told by the registry's credentials, not by the reference.
+  // The registry's credentials name the user, so the reference does not.
   size_t registry = image.find('#');
   size_t user = image.substr(0, registry).find('@');
   bool has_user = registry != image.npos && user != image.npos;
@@ -408,7 +409,7 @@ Result<Asked> slurm_container(const Context& context, const SlurmStep& step) {
   if (request.remove) request.name = step_name(context, step);
   request.labels[kStepLabel] = step.job;
   request.health.off = true;
-  // Where it is in the container is for the job to say, and what root has there for the image.
+  // The job decides where its home is in the container; for root the image does.
   auto home = context.environment.get_filled("HOME");
   if (home && request.userns.kind == NamespaceMode::Kind::keep_id) {
     request.environment.push_back("HOME=" + std::string(*home));
@@ -441,7 +442,7 @@ Result<std::vector<std::string>> containers_of_job(const Context& context, const
   std::vector<std::string> names;
   for (const ContainerSummary& one : TRY(list_containers(context, Which::all))) {
     bool is_named = of_job && one.name.starts_with(job_prefix(job));
-    // Nodes may have one store; and what a user has named is not removed with its step.
+    // Nodes may share one store, and a container that the user named is not removed with its step.
     bool of_step = one.remove && one.name.starts_with(kPrefix + job + ".") &&
                    one.name.substr(one.name.find('-') + 1) == node;
     if (is_named || of_step) names.push_back(one.name);
@@ -463,9 +464,9 @@ Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step
   asked.call.held = true;
   asked.request.volumes.push_back(bound(context.paths.libexec + "/berth-hold", kHoldPlace, true));
   asked.request.command = {kHoldPlace};
-  JobFetch job;  // to the end of the step
+  JobFetch job;  // until the end of the step
   TRY(pull_for_step(context, asked, progress, job));
-  // What an entrypoint leaves running nobody else would end.
+  // No other process would end what an entrypoint leaves running.
   auto orphans = TRY(sys::Orphans::adopt());
   std::optional<sys::SignalOnHangup> ended(std::in_place, slurm::kHoldSocket, SIGTERM);
   std::string output = TRY(save_place(step));

@@ -15,50 +15,49 @@
 
 namespace berth::engine {
 
-/// What spank_berth.so says of a step.
+/// The description of a step from spank_berth.so.
 struct SlurmStep {
   slurm::Asked asked;
   std::string job;           ///< "12.0": job and step
-  bool of_job = false;       ///< a name is the job's own, not the user's on this node
+  bool of_job = false;       ///< names belong to the job, not to the user on this node
   std::string batch_script;  ///< absolute, on the node; empty: the step runs none
-  std::string directory;     ///< absolute: where paths of options begin
-  std::string program;       ///< of its tasks, as srun has it; empty: it is not said
+  std::string directory;     ///< absolute, for relative paths in options
+  std::string program;       ///< the tasks' program, as in srun; empty: unknown
 };
 
-/// What `berth run` would be asked for the container of `step`. Nothing is pulled or made yet.
+/// The request for the container of `step`. Nothing is pulled or created yet.
 /// Errors: usage, not_found (an image's file, a mount's source, what saving needs), denied.
 Result<Asked> slurm_container(const Context& context, const SlurmStep& step);
 
-/// Makes or finds the container that `step` asks for, with `asked` of slurm_container(), holds it
-/// to the end of the step, and saves it then where that was asked for.
-/// Errors: not_found, exists, usage (what a name's use asks for is not so), and those of run(),
-/// start_held() and save_container_squashfs().
+/// Creates or finds the container of `step`, with `asked` from slurm_container(), holds it to the
+/// end of the step, and then saves it if requested.
+/// Errors: not_found, exists, usage (a named container is not in the required state), and those of
+/// run(), start_held() and save_container_squashfs().
 Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step, Asked asked,
                                    const Progress& progress);
 
-/// Runs one task of `step` in a container of its own, with `asked` of slurm_container(), which has
-/// its command by now, and with the caller's variables where the image has none. Errors:
-/// unsupported (what was asked for needs a container that stays), and those of run().
+/// Runs one task of `step` in its own container, with `asked` from slurm_container(), with the
+/// command set, and with the caller's variables as defaults. Errors: unsupported (an option needs a
+/// container that stays), and those of run().
 Result<RunOutcome> run_slurm_task(const Context& context, const SlurmStep& step, Asked asked,
                                   const Progress& progress);
 
-/// The container that a step without a name for it has on this node: "12.0" gives the one that is
-/// called "pyxis_12.0-NODE". Where several nodes have one store it is that of SLURMD_NODENAME, or
-/// the newest.  Errors: not_found.
+/// The container on this node of a step that named none: "12.0" → "pyxis_12.0-NODE". If several
+/// nodes share one store, the one of SLURMD_NODENAME, or the newest.  Errors: not_found.
 Result<std::string> container_of_step(const Context& context, const std::string& job);
 
-/// The names of the containers of job `job` that are left on this node: those of steps, whose owner
-/// was killed, and with `of_job` those that are the job's own: "12" gives "pyxis_12_web".
+/// The names of the remaining containers of job `job` on this node: those of steps with a killed
+/// owner, and with `of_job` also the job's named ones: "12" gives "pyxis_12_web".
 /// Errors: usage (not the number of a job), io.
 Result<std::vector<std::string>> containers_of_job(const Context& context, const std::string& job,
                                                    bool of_job);
 
-/// The container of `step` that may run already and would be joined, or "": tells in
-/// which user namespace this process works.
+/// The container that `step` may join if it runs already, or "": determines the user namespace of
+/// this process.
 std::string joined_by(const SlurmStep& step);
 
-/// The reference that pyxis's "[USER@][REGISTRY#]IMAGE[:TAG]" is: "nvcr.io#nvidia/cuda:13" is
-/// "nvcr.io/nvidia/cuda:13"; a scheme "docker://" is left out. Pure.
+/// Converts pyxis's "[USER@][REGISTRY#]IMAGE[:TAG]" to a reference: "nvcr.io#nvidia/cuda:13" gives
+/// "nvcr.io/nvidia/cuda:13"; drops a scheme "docker://". Pure.
 std::string slurm_reference(std::string_view image);
 
 }  // namespace berth::engine

@@ -10,12 +10,11 @@
 
 namespace berth::engine {
 
-/// The configuration (config.json) that container `id` was last given; nothing where it cannot be
-/// read.
+/// The latest configuration (config.json) of container `id`; nothing if it cannot be read.
 std::optional<std::string> config_of(const Paths& paths, const std::string& id);
 
-/// The ids of containers whose configuration has `needle` in it, as it has paths of the host. One
-/// that cannot be read may be one that is being made, and counts.  Errors: io.
+/// The ids of containers with `needle`, such as a host path, in their configuration. A container
+/// with an unreadable configuration may be unfinished, and is included.  Errors: io.
 Result<std::vector<std::string>> containers_with(const Paths& paths, const std::string& needle);
 
 }  // namespace berth::engine

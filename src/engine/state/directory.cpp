@@ -33,16 +33,16 @@ bool is_hex(std::string_view text) {
                      [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-// Ids are file names: only what we made ourselves is taken for one.
+// Ids are file names: accept only names that Berth creates.
 bool is_id(std::string_view text) {
   return text.size() == 64 && is_hex(text);
 }
 
 // ext4 keeps a link of at most 59 bytes in its inode; a longer one needs a block, which every start
-// would take and give back. 224 bits are as good as 256.
+// would allocate and free. 224 bits are as good as 256.
 constexpr size_t kLinkDigits = 56;
 
-/// What the link of `name` says: the text of link_text().
+/// The target of the link of `name`: the text of link_text().
 Result<std::optional<std::string>> read_name(const std::string& root, const std::string& name) {
   auto text = sys::read_link(sys::cwd(), name_link(root, name));
   if (!text.ok()) {
@@ -55,7 +55,7 @@ Result<std::optional<std::string>> read_name(const std::string& root, const std:
   return make_error(Kind::corrupt, "name " + quote(name) + " leads to " + quote(*text));
 }
 
-/// The container whose id starts with `digits`.
+/// The container with an id that starts with `digits`.
 Result<std::optional<std::string>> find_container(const std::string& root,
                                                   const std::string& digits) {
   for (std::string& id : TRY(container_ids(root))) {
@@ -71,7 +71,7 @@ Result<void> release_link(const std::string& root, const std::string& name,
   return sys::remove_entry(sys::cwd(), name_link(root, name));
 }
 
-// The parent exists but for the first time; asking before would cost every start a call.
+// The parent is missing only the first time; a check would cost every start a system call.
 Result<void> make_below(const std::string& parent, const std::string& path) {
   auto made = sys::make_directory(sys::cwd(), path, 0700);
   if (made.ok() || made.error().kind != Kind::not_found) return made;
@@ -83,18 +83,18 @@ std::string incomplete_mark(const Paths& paths, const std::string& id) {
   return incomplete_directory(paths) + "/" + id;
 }
 
-/// Before anything of it is there, and before anything of it goes.
+/// Call before the container's first file is created, and before one is removed.
 Result<void> mark_incomplete(const Paths& paths, const std::string& id) {
   auto made = make_below(incomplete_directory(paths), incomplete_mark(paths, id));
   return made.ok() || made.error().kind == Kind::exists ? Result<void>() : made;
 }
 
-/// Handles of a container that somebody else may own or remove at any time.
+/// Handles of a container that another process may own or remove at any time.
 struct Opened {
   sys::Fd directory;
-  sys::Fd record;  ///< empty where there is none yet
+  sys::Fd record;  ///< empty if there is none yet
 };
-/// `path` is the container's, below `parent`.
+/// `path`: the container's, below `parent`.
 Result<Opened> open_container(const Paths& paths, const std::string& id, const sys::Fd& parent,
                               const std::string& path) {
   Opened opened;
@@ -113,7 +113,7 @@ Result<Opened> open_container(const Paths& paths, const std::string& id) {
 
 Result<ContainerFiles> read_opened(const Opened& opened, const std::string& id) {
   bool free = TRY(sys::try_lock(opened.directory, sys::LockMode::shared, id));
-  // After the lock: an owner writes the exit before it goes.
+  // After the lock check: an owner writes the exit before it releases the lock.
   record::Lines lines;
   if (opened.record) lines = TRY(record::read(opened.record));
   return ContainerFiles{std::move(lines), !free};
@@ -155,7 +155,7 @@ Result<ContainerDirectory> ContainerDirectory::create(const Paths& paths, const 
   undo.add([&] { ignore(made.remove()); });
   made.fd_ = TRY(sys::open_at(sys::cwd(), made.path_, O_DIRECTORY | O_RDONLY));
   TRY(sys::wait_lock(made.fd_, sys::LockMode::exclusive, made.path_));
-  // The root of the container shows the mode of its upper directory.
+  // The root of the container has the mode of its upper directory.
   TRY(sys::make_directory(made.fd_, std::string(kUpperDirectory), 0755));
   TRY(sys::make_directory(made.fd_, std::string(kWorkDirectory), 0700));
   if (lifetime == Lifetime::removed) {
@@ -229,14 +229,14 @@ Result<void> ContainerDirectory::give_up_name() const {
 }
 
 Result<void> ContainerDirectory::remove() {
-  // Where there is no room for the mark, rm makes some all the same.
+  // On a full disk the mark fails, but the removal still frees space.
   ignore(mark_incomplete(paths_, id_));
-  // The name first: whoever reads it must find the container.
+  // The name first: a reader of the name must find the container.
   TRY(give_up_name());
   if (files_ != path_) TRY(sys::remove_tree(sys::cwd(), files_));
   TRY(sys::remove_tree(sys::cwd(), path_));
   mark_complete();
-  // What never had a name was never told of.
+  // A container that never had a name was never announced.
   if (!name_ || !name_->empty()) emit_container_event(paths_, id_, "destroy");
   return {};
 }
@@ -327,14 +327,14 @@ Result<void> reserve_name(const std::string& root, const std::string& name, cons
     }
     if (made.error().kind != Kind::exists) return made;
     auto bound = TRY(read_name(root, name));
-    if (!bound) continue;  // given up in this moment
+    if (!bound) continue;  // just released
     if (auto holder = TRY(find_container(root, *bound))) {
       return make_error(Kind::exists,
                         "Conflict. The container name \"/" + name +
                             "\" is already in use by container \"" + *holder + "\"",
                         "berth rm " + name);
     }
-    // Its container is gone: a name is always bound after its directory was made.
+    // Its container is gone: a name is bound only after its directory was made.
     TRY(release_link(root, name, *bound));
   }
   return make_error(

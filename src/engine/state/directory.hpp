@@ -15,29 +15,29 @@
 
 namespace berth::engine {
 
-/// Whether a container stays when it has ended.
+/// Whether a container outlives its end.
 enum class Lifetime {
-  removed,  ///< --rm: its small files lie in the state directory, which costs no disk
-  kept,     ///< all of it lies in the store
+  removed,  ///< --rm: its small files are in the state directory, which costs no disk space
+  kept,     ///< all of it is in the store
 };
 
-/// What the files of a container say.
+/// The contents of a container's files.
 struct ContainerFiles : record::Lines {
-  bool owned = false;  ///< somebody holds the lock
+  bool owned = false;  ///< a process holds the lock
 };
 
-/// containers/<id> of a store, held by a lock on the directory itself that the kernel takes back
-/// when the holder dies: a container lives as long as its owner (berth in front of it, or
-/// berth-monitor with berth-holder) holds the lock.
+/// containers/<id> of a store, held by a lock on the directory itself, which the kernel releases
+/// when the holder dies: a container is owned as long as berth in front of it, or berth-monitor
+/// with berth-holder, holds the lock.
 class ContainerDirectory {
  public:
   ContainerDirectory() = default;
 
-  /// Makes the directory with its parts (upper, work, bundle/rootfs) and takes the lock.
+  /// Creates the directory with its parts (upper, work, bundle/rootfs) and acquires the lock.
   static Result<ContainerDirectory> create(const Paths& paths, const std::string& id,
                                            Lifetime lifetime);
 
-  /// Opens an existing one and takes the lock; nothing when an owner holds it.
+  /// Opens an existing one and acquires the lock; nothing if an owner holds it.
   /// Errors: not_found.
   static Result<std::optional<ContainerDirectory>> take_over(const Paths& paths,
                                                              const std::string& id);
@@ -48,10 +48,10 @@ class ContainerDirectory {
   const sys::Fd& fd() const { return fd_; }            ///< of path(); holds the lock
   const sys::Fd& files_fd() const { return files_fd_ ? files_fd_ : fd_; }
 
-  /// Binds `name` to this container, which is mark_complete() with it; remove() gives it up.
+  /// Binds `name` to this container, which also calls mark_complete(); remove() releases the name.
   /// Errors: exists (reserve_name()).
   Result<void> reserve(const std::string& name);
-  /// It is whole.
+  /// Marks the container as complete.
   void mark_complete() const;
 
   Result<void> write(const record::Container& record) const;
@@ -62,7 +62,7 @@ class ContainerDirectory {
   }
   Result<ContainerFiles> read() const;
 
-  /// Gives up the name, then removes the directory with all that is in it. The lock is held to the
+  /// Releases the name, then removes the directory with all its contents. Holds the lock to the
   /// end.
   Result<void> remove();
 
@@ -74,37 +74,37 @@ class ContainerDirectory {
   std::string id_;
   std::string path_;
   std::string files_;
-  std::optional<std::string> name_;  ///< empty: known to have none; none: ask the record
+  std::optional<std::string> name_;  ///< empty: has none; none: read the record
   sys::Fd fd_;
   sys::Fd files_fd_;  ///< empty: the same as fd_
 };
 
-/// Where create() puts the parts of a container: its path() and its files().
+/// The paths of a container's parts, as create() makes them: its path() and its files().
 std::string container_path(const Paths& paths, const std::string& id);
 std::string container_files(const Paths& paths, const std::string& id, Lifetime lifetime);
 
 Lifetime lifetime_of(const RunRequest& request);
 
-/// Where the bundle of container `id` of `request` lies; absolute.
+/// The absolute path of the bundle of container `id` of `request`.
 std::string bundle_path(const Paths& paths, const RunRequest& request, const std::string& id);
 
-/// There while a container is in the making or being removed, and after the process that did that
-/// was killed: in a directory of the state, so that a sweep need not look at all containers for it.
+/// Holds a mark for each container that is being created or removed, also after that process was
+/// killed. It is in the state directory, so that a sweep need not check all containers.
 std::string incomplete_directory(const Paths& paths);
 
-/// Adds a line to the record of a container that somebody else may own.  Errors: not_found, io.
+/// Adds a line to the record of a container that another process may own.  Errors: not_found, io.
 Result<void> append_to_record(const Paths& paths, const std::string& id, const std::string& line);
 
-/// Where a container that is watched has what its monitor makes (monitor/protocol.hpp).
+/// The directory with the files of a watched container's monitor (monitor/protocol.hpp).
 std::string monitor_directory(const Paths& paths, const std::string& id);
 
 /// Errors: not_found, io.
 Result<ContainerFiles> read_container(const Paths& paths, const std::string& id);
 
-/// All containers of a store, to be read one after the other.
+/// All containers of a store, to be read one by one.
 class AllContainers {
  public:
-  /// Errors: io; none where the store has no containers yet.
+  /// Errors: io; not an error if the store has no containers yet.
   static Result<AllContainers> open(const Paths& paths);
   const std::vector<std::string>& ids() const { return ids_; }
   /// Errors: not_found, io.
@@ -116,14 +116,14 @@ class AllContainers {
   std::vector<std::string> ids_;
 };
 
-/// Waits for the end of a container that may remove itself meanwhile: it holds what it needs open.
+/// Waits for the end of a container that may remove itself meanwhile: keeps its files open.
 class ExitWaiter {
  public:
   /// Errors: not_found, io.
   static Result<ExitWaiter> open(const Paths& paths, const std::string& id);
-  /// Waits until nobody owns the container, then reads.  Errors: io.
+  /// Waits until no process owns the container, then reads.  Errors: io.
   Result<ContainerFiles> wait() const;
-  /// What is known by now.  Errors: io.
+  /// Reads the current state.  Errors: io.
   Result<ContainerFiles> look() const;
 
  private:
@@ -132,31 +132,31 @@ class ExitWaiter {
   sys::Fd record_;
 };
 
-/// Ids of all containers, in no order; nothing when the store has none yet.
+/// Ids of all containers, unsorted; empty if the store has none yet.
 Result<std::vector<std::string>> container_ids(const std::string& root);
 
 /// Binds `name` to `id`.
-/// Errors: exists, with Docker's words and the id of the container that has it.
+/// Errors: exists, in Docker's words, with the id of the container that has it.
 Result<void> reserve_name(const std::string& root, const std::string& name, const std::string& id);
 
-/// What a link in names/ says of the container: its first 56 digits.
+/// The target of a link in names/ for a container: the first 56 digits of its id.
 std::string link_text(const std::string& id);
 
-/// The id that `name` is bound to; nothing when there is no such container.
+/// The id that `name` is bound to; nothing if there is no such container.
 Result<std::optional<std::string>> find_name(const std::string& root, const std::string& name);
 
 /// Whether `name` is bound to `id`; cheaper than find_name().
 Result<bool> is_name_of(const std::string& root, const std::string& name, const std::string& id);
 
-/// Takes the name away from `id`; another owner's name stays.
+/// Releases the name if it is bound to `id`.
 Result<void> release_name(const std::string& root, const std::string& name, const std::string& id);
 
-/// Absolute path of the link that binds `name`, and of the directory of all of them.
+/// Absolute path of the link that binds `name`, and of the directory of all links.
 std::string name_link(const std::string& root, const std::string& name);
 std::string names_directory(const std::string& root);
 
-/// Waits for the lock that everyone takes before changing the request of the container in `files`,
-/// and takes it; it goes with what is returned. Errors: busy (after a minute), io.
+/// Waits for the lock that protects changes to the request of the container in `files`, and
+/// acquires it; destroying the result releases it. Errors: busy (after a minute), io.
 Result<sys::Fd> take_turn(const sys::Fd& files, const std::string& name);
 
 }  // namespace berth::engine

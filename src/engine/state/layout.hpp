@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-/// What lies where in the directory of a container (directory.hpp).
+/// The names in the directory of a container (directory.hpp).
 namespace berth::engine {
 
 inline constexpr std::string_view kUpperDirectory = "upper";
@@ -15,7 +15,7 @@ inline constexpr std::string_view kHostnameFile = "hostname";
 inline constexpr std::string_view kResolverFile = "resolv.conf";
 inline constexpr std::string_view kPasswdFile = "passwd";
 inline constexpr std::string_view kGroupFile = "group";
-/// The copied root of a container whose driver is `copy`.
+/// The copied root of a container with the driver `copy`.
 inline constexpr std::string_view kCopyDirectory = "root";
 
 }  // namespace berth::engine

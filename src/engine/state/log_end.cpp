@@ -38,9 +38,9 @@ Result<std::string> read_log_end(const std::string& path) {
   sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_NOCTTY));
   struct stat info = TRY(sys::stat_fd(file, path));
   auto size = static_cast<uint64_t>(info.st_size);
-  // Files of /proc have no size.
+  // Files in /proc report no size.
   if (!S_ISREG(info.st_mode) || size == 0) return read_to_end(file, path);
-  // One byte more tells that something was left out.
+  // One more byte shows that something was left out.
   uint64_t length = std::min<uint64_t>(size, known_error::kMaxLog + 1);
   return sys::read_at(file, size - length, length, path);
 }

@@ -7,8 +7,8 @@
 
 namespace berth::engine {
 
-/// The last bytes, known_error::kMaxLog at most, of a file, or of standard input where `path` is
-/// "-". A pipe is read to its end.  Errors: not_found, denied, io.
+/// The last bytes, at most known_error::kMaxLog, of a file, or of standard input if `path` is "-".
+/// A pipe is read to its end.  Errors: not_found, denied, io.
 Result<std::string> read_log_end(const std::string& path);
 
 }  // namespace berth::engine

@@ -9,7 +9,7 @@ namespace berth::engine {
 
 struct Pruned {
   std::vector<std::string> names;  ///< in the order of their removal
-  uint64_t bytes = 0;              ///< that the disk has back
+  uint64_t bytes = 0;              ///< freed on the disk
 };
 
 }  // namespace berth::engine

@@ -18,7 +18,7 @@ bool is_layer(const image::ObjectUse& object) {
   return object.path.starts_with("layers/");
 }
 
-/// Docker's count of what a prune gives back: images without a container, all of them.
+/// As docker counts for a prune: an object is active if a container uses one of its images.
 bool is_active(const image::ObjectUse& object, const std::set<Digest>& used) {
   return object.held || std::ranges::any_of(object.images, [&](const Digest& manifest) {
            return used.contains(manifest);
@@ -31,7 +31,7 @@ Result<void> add_images(const Context& context, const std::map<std::string, uint
   std::vector<std::string> damaged;
   std::map<Digest, std::string> ids;  // by manifest
   std::set<Digest> used;
-  std::map<Digest, std::set<std::string>> owners;  // of layers
+  std::map<Digest, std::set<std::string>> owners;  // by layer
   std::map<std::string, uint64_t> shared, blobs;   // by image id
   std::vector<image::Image> images = TRY(store.list(&damaged));
   for (const image::Image& image : images) {

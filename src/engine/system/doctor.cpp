@@ -14,7 +14,7 @@
 namespace berth::engine {
 namespace {
 
-// Variables by which schedulers tell a job who it is.
+// Variables in which schedulers give a job its id.
 constexpr std::array<std::pair<const char*, const char*>, 6> kJobs = {{
     {"SLURM_JOB_ID", "Slurm job"},
     {"PBS_JOBID", "PBS job"},
@@ -32,10 +32,10 @@ std::string job_of(const Environment& environment) {
   return {};
 }
 
-/// While this process is the caller's: helpers run as he.
+/// Call before a change of the user namespace: helpers run as the caller.
 void look_at_network(const Context& context, doctor::Inputs& inputs) {
   auto usual = default_network(context.environment, inputs.config_dir);
-  if (!usual.ok()) return;  // the policy's own check says so, or BERTH_NETWORK is wrong
+  if (!usual.ok()) return;  // reported by the policy's check, or BERTH_NETWORK is wrong
   inputs.network = to_json_text(usual->network);
   auto checked = check_network(context, usual->network);
   if (!checked.ok()) inputs.no_network = checked.error();
@@ -48,7 +48,7 @@ std::vector<doctor::Answer> examine(const Context& context, doctor::Scope scope)
   inputs.scope = scope;
   inputs.libexec = context.paths.libexec;
   inputs.job = job_of(context.environment);
-  // main lets this verb run where there is no place for a store, and says nothing of why.
+  // main runs this verb even without a path for a store, and does not report the reason.
   auto paths = complete_paths(context.paths, context.environment, calling_user());
   if (!paths.ok()) inputs.no_home = paths.error();
   const Paths& known = paths.ok() ? *paths : context.paths;

@@ -8,9 +8,9 @@
 
 namespace berth::engine {
 
-/// Looks at this machine and says what would keep containers from running, or from their GPUs.
-/// Never fails: what cannot be read is a finding. With Scope::everything an ordinary user's process
-/// is in a user namespace afterwards.
+/// Checks this machine for obstacles to containers and their GPUs. Never fails: what cannot be read
+/// is a finding. With Scope::everything an ordinary user's process is in a user namespace
+/// afterwards.
 std::vector<doctor::Answer> examine(const Context& context, doctor::Scope scope);
 
 }  // namespace berth::engine

@@ -11,12 +11,12 @@
 namespace berth::engine {
 namespace {
 
-/// Into `order`, with its name.
+/// Reads the configuration file into `order`, with its name.
 Result<void> read_file(const Context& context, const HubRequest& request, hub::Order& order) {
   const std::string path = request.config.value_or(context.paths.config + "/hub.toml");
   auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, hub::kMaxConfig));
   if (!text && !request.config) return {};
-  if (!text) text = TRY(sys::read_file(sys::cwd(), path, hub::kMaxConfig));  // says what is wrong
+  if (!text) text = TRY(sys::read_file(sys::cwd(), path, hub::kMaxConfig));  // for its error
   order.config = TRY(hub::read_config(*text, path));
   order.file = path;
   return {};

@@ -14,12 +14,13 @@ namespace berth::engine {
 struct HubRequest {
   std::optional<std::string> config;  ///< none: hub.toml of the site's directory, if it is there
   hub::Flags flags;
-  image::RegistryAccess access;  ///< which `flags` have not
-  bool check = false;            ///< reads all files, listens for a moment, and ends
+  image::RegistryAccess access;  ///< options that `flags` lacks
+  bool check = false;            ///< read all files, listen briefly, and end
 };
 
-/// Becomes berth-hub, so that signals and the exit status are the hub's own; returns only to say
-/// why not. Errors: usage, corrupt, not_found (the file, what hub::check() refuses, no program).
+/// Executes berth-hub in this process, so that signals and the exit status are the hub's own;
+/// returns only on failure. Errors: usage, corrupt, not_found (the file, what hub::check() refuses,
+/// no program).
 Error become_hub(const Context& context, const HubRequest& request);
 
 }  // namespace berth::engine

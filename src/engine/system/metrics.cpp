@@ -33,7 +33,7 @@ std::string number(double value) {
   return {text.data(), end};
 }
 
-/// One metric: all its lines stand together.
+/// One metric; all its lines stay together.
 class Family {
  public:
   Family(std::string_view name, std::string_view type, std::string_view help)
@@ -110,7 +110,7 @@ std::string containers_text(const Measured& measured) {
   return text_of(families);
 }
 
-/// By container, as far as it is told.
+/// GPU memory by container, if known.
 std::map<std::string, uint64_t> memory_by_container(const std::vector<GpuProcess>& processes) {
   std::map<std::string, uint64_t> sums;
   for (const GpuProcess& one : processes) {

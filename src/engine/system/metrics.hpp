@@ -11,27 +11,27 @@
 #include "engine/context/context.hpp"
 #include "engine/gpu/top.hpp"
 
-/// What containers and GPUs use, as Prometheus reads it.
+/// The resource usage of containers and GPUs in Prometheus' format.
 /// Source: prometheus.io/docs/instrumenting/exposition_formats, "Text-based format".
 namespace berth::engine {
 
 inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Of one moment.
+/// The measurements of one moment.
 struct Measured {
   std::vector<ContainerSummary> containers;  ///< all
   std::vector<std::pair<ContainerSummary, Usage>> running;
   GpuTop gpus;
 };
 
-/// Measures what runs now. Costs the start of berth-runtime for each running container.
-/// Errors: io (the store). GPUs that cannot be listed are a warning.
+/// Measures all running containers. Costs one start of berth-runtime for each.
+/// Errors: io (the store). GPUs that cannot be listed are only a warning.
 Result<Measured> measure_all(const Context& context);
 
-/// All of it in the text format; what is not known is absent. Pure.
+/// All measurements in the text format, without unknown ones. Pure.
 std::string metrics_text(const Measured& measured);
 
-/// Writes them to a file, which is replaced as a whole.  Errors: those of measure_all(), io.
+/// Writes the metrics to a file, atomically.  Errors: those of measure_all(), io.
 Result<void> write_metrics(const Context& context, const std::string& path);
 
 }  // namespace berth::engine

@@ -27,7 +27,8 @@ namespace {
 constexpr std::chrono::milliseconds kMetricsPatience{5000};
 constexpr size_t kMaxHead = size_t{8} << 10;
 
-/// Where it listens; gone with this object, if it is still there.
+/// The listening socket; its file is removed with this object, unless another process has replaced
+/// it.
 class Socket {
  public:
   static Result<Socket> listen(const std::string& path);
@@ -52,7 +53,7 @@ class Socket {
   ino_t inode_ = 0;
 };
 
-/// 0: nothing is there.  Errors: exists (it is no socket).
+/// 0: does not exist.  Errors: exists (not a socket).
 Result<ino_t> Socket::inode_of(const std::string& path) {
   std::optional<struct stat> status = TRY(sys::stat_entry(sys::cwd(), path));
   if (!status) return ino_t{0};
@@ -62,7 +63,7 @@ Result<ino_t> Socket::inode_of(const std::string& path) {
 }
 
 Result<void> Socket::remove_socket(const std::string& path, ino_t inode) {
-  if (TRY(inode_of(path)) != inode) return {};  // somebody else's by now
+  if (TRY(inode_of(path)) != inode) return {};  // another process has replaced it
   return sys::remove_entry(sys::cwd(), path);
 }
 
@@ -70,7 +71,7 @@ Result<Socket> Socket::listen(const std::string& path) {
   auto listener = sys::listen_unix(path);
   if (!listener.ok() && listener.error().sys_errno == EADDRINUSE) {
     ino_t there = TRY(inode_of(path));
-    // One that nobody answers at is what a killed one has left.
+    // A socket without a listener was left by a killed process.
     auto answered = sys::connect_unix(path, sys::SocketType::stream);
     if (answered.ok() || answered.error().sys_errno != ECONNREFUSED)
       return std::move(listener).error();
@@ -88,8 +89,8 @@ std::string reply(std::string_view status, std::string_view type, const std::str
          body;
 }
 
-/// The first line of a request, when its head is there; empty when it does not come in time, or a
-/// signal does.
+/// The first line of a request, after its complete header; empty if that does not arrive in time,
+/// or at a signal.
 Result<std::string> read_request(const sys::Fd& connection, const sys::Fd& signals) {
   const std::chrono::steady_clock::time_point end =
       std::chrono::steady_clock::now() + kMetricsPatience;
@@ -130,7 +131,7 @@ Result<void> answer(const Context& context, const sys::Fd& connection, const sys
 }  // namespace
 
 Result<void> serve_metrics(const Context& context, const std::string& path) {
-  Socket socket = TRY(Socket::listen(path));  // a signal ends this as ever
+  Socket socket = TRY(Socket::listen(path));  // until here a signal ends this process as usual
   sys::SignalMask before;
   sys::Fd signals = TRY(sys::receive_signals({SIGINT, SIGTERM, SIGHUP}));
   while (true) {

@@ -8,11 +8,11 @@
 
 namespace berth::engine {
 
-/// Answers "GET /metrics" by HTTP on a UNIX socket at `path`, for this user alone, one request at a
-/// time, until SIGINT, SIGTERM or SIGHUP, which waits for an answer that has begun; the socket is
-/// gone then. A client that sends nothing, or reads nothing, for five seconds is disconnected. A
-/// socket that nobody answers at is replaced. Errors: io (EADDRINUSE: somebody answers there),
-/// exists (no socket), usage (a path that is too long). Source: RFC 9112.
+/// Serves "GET /metrics" by HTTP on a UNIX socket at `path`, only for this user, one request at a
+/// time, until SIGINT, SIGTERM or SIGHUP; then completes a running answer and removes the socket.
+/// Disconnects a client that sends nothing, or reads nothing, for five seconds. Replaces a socket
+/// without a listener. Errors: io (EADDRINUSE: another process listens there), exists (not a
+/// socket), usage (the path is too long). Source: RFC 9112.
 Result<void> serve_metrics(const Context& context, const std::string& path);
 
 }  // namespace berth::engine

@@ -52,13 +52,13 @@ void add_keys(const std::string& prefix, const json::Value& value, const policy:
   out.push_back({prefix, json::dump(value), std::move(from)});
 }
 
-/// One of the files that people write.
+/// One of the files that administrators write.
 struct PolicySource {
   std::string path;
   policy::SiteKeys keys = policy::SiteKeys::all;
 };
 
-/// Those that are there, in the order in which they count.
+/// The existing files, in order.
 Result<std::vector<PolicySource>> sources_of(const Context& context) {
   std::vector<PolicySource> out;
   std::string path = source_path(context);
@@ -73,7 +73,7 @@ Result<std::vector<PolicySource>> sources_of(const Context& context) {
   return out;
 }
 
-/// What flags would say of the texts of rules.
+/// Adds the faults in those texts of rules that have the syntax of flags.
 void add_text_faults(std::string_view document, policy::SiteFile& file) {
   for (const policy::ReadRule& rule : file.rules) {
     for (policy::RuleFault& fault : check_texts(rule.placed.rule)) {
@@ -94,7 +94,7 @@ Result<policy::SiteFile> read_trusted_source(const PolicySource& source) {
   return read_source(*text, source);
 }
 
-/// All files as one; what keeps one from being read is a fault of the whole.
+/// All files merged; a file that cannot be read is a fault of the whole.
 policy::SiteFile read_sources(const Context& context, const std::vector<PolicySource>& sources) {
   policy::SiteFile all;
   all.compiled.format = policy::kFormat;
@@ -132,7 +132,7 @@ std::optional<std::string> why_stale(const Context& context, const policy::Compi
   return compiled.source.empty() ? "it was never applied" : "it was changed since it was applied";
 }
 
-/// An image that is not here, or a store that cannot be read, leaves it unknown.
+/// Nothing if the image is not here, or the store cannot be read.
 std::optional<image::Image> known_image(const Context& context, const RunRequest& request) {
   auto found = [&]() -> Result<std::optional<image::Image>> {
     if (request.rootfs) return std::optional(no_image());

@@ -23,51 +23,52 @@ struct PolicyKey {
 struct PolicyInForce {
   policy::Compiled compiled;
   std::vector<PolicyKey> keys;
-  /// Why policy.toml and policy.d are not what is in force: "it was changed since it was applied".
+  /// Why policy.toml and policy.d differ from the policy in force: "it was changed since it was
+  /// applied".
   std::optional<std::string> stale;
 };
 
-/// The policy that containers of this machine are started under.
+/// The policy in force for containers of this machine.
 /// Errors: those of policy::read_compiled().
 Result<PolicyInForce> show_policy(const Context& context);
 
-/// All that is wrong with these files; with the site's own policy.toml and policy.d without any.
-/// Errors: not_found (nothing is there), and those of opening a file that was named.
+/// All errors in these files; without `files`, in the site's own policy.toml and policy.d.
+/// Errors: not_found (no files), and those of opening a named file.
 Result<std::vector<Error>> check_policy(const Context& context,
                                         const std::vector<std::string>& files);
 
 /// Compiles the site's policy.toml and policy.d/*.toml, by name, to policy.json beside them, which
-/// is replaced at once or not at all. Gives its path.
-/// Errors: not_found, usage (a fault, with its line), denied (a file that others can write).
+/// is replaced atomically. Returns its path.
+/// Errors: not_found, usage (a fault, with its line), denied (a file that other users can write).
 Result<std::string> apply_policy(const Context& context);
 
-/// Which program a configuration file belongs to.
+/// The program that a configuration file belongs to.
 enum class PolicyForm {
-  any,      ///< told by its text
+  any,      ///< detected from its text
   toolkit,  ///< NVIDIA's config.toml
   houdini,  ///< houdini.ini
 };
 
-/// The policy.toml, or the file of policy.d, that does what `file` does.
+/// A policy.toml, or a file for policy.d, with the same effect as `file`.
 /// Errors: corrupt, and those of opening it.
 Result<std::string> import_policy(const std::string& file, PolicyForm form);
 
-/// A container that is thought of, for `berth policy test`.
+/// A hypothetical container for `berth policy test`.
 struct PolicyTrial {
   std::string image;
   std::vector<std::string> command;
   SupposedFacts supposed;
-  std::optional<std::string> gpus;       ///< of --gpus
-  std::vector<std::string> environment;  ///< of --env
+  std::optional<std::string> gpus;       ///< the text of --gpus
+  std::vector<std::string> environment;  ///< the entries of --env
 };
 
 struct PolicyAnswer {
   policy::Outcome outcome;
-  bool image_known = false;      ///< it is here: its labels and variables were looked at
-  std::optional<Error> refusal;  ///< why it would not be made
+  bool image_known = false;      ///< the image is here, and its labels and variables were used
+  std::optional<Error> refusal;  ///< why it would not be created
 };
 
-/// What the rules in force make of it. Nothing is started or pulled.
+/// The decisions of the rules in force. Starts and pulls nothing.
 /// Errors: those of policy::read_compiled() and judge_request().
 Result<PolicyAnswer> try_policy(const Context& context, const PolicyTrial& trial);
 

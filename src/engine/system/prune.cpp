@@ -26,7 +26,7 @@
 namespace berth::engine {
 namespace {
 
-/// The filters that all kinds of prune have, checked.
+/// The filters that all kinds of prune share, checked.
 class PruneSieve {
  public:
   static Result<PruneSieve> make(const PruneOptions& options,
@@ -62,14 +62,14 @@ class PruneSieve {
   std::optional<int64_t> until_;
 };
 
-// What somebody uses from one moment to the next is no error here: it stays.
+// Skips an object that came into use or is gone meanwhile; other errors are warnings.
 bool stays(const Context& context, const Error& error) {
   if (error.kind == Kind::busy || error.kind == Kind::not_found) return true;
   context.log.warn(to_line(error) + ", ignoring");
   return true;
 }
 
-/// Of all layers and blobs.
+/// The size of all layers and blobs.
 Result<uint64_t> bytes_of(const image::Store& store) {
   uint64_t bytes = 0;
   image::Usage usage = TRY(image::measure_usage(store));
@@ -99,7 +99,7 @@ void emit_prune(const Context& context, const std::string& type, const Pruned& p
   emit_event(context.paths, {type, "prune", "", {{"reclaimed", std::to_string(pruned.bytes)}}});
 }
 
-/// What is known of images beside the store, and who listens.
+/// Removes the images' facts beside the store, and emits the events.
 void emit_shrunk(const Context& context, const std::vector<image::Image>& images,
                  const Shrunk& shrunk) {
   for (const ShrunkImage& gone : shrunk.images) {
@@ -115,7 +115,7 @@ void emit_shrunk(const Context& context, const std::vector<image::Image>& images
 
 Result<Shrunk> shrink_images(const Context& context, const ShrinkOptions& options) {
   image::Store store = TRY(open_own_store(context));
-  std::vector<std::string> damaged;  // what cannot be read is said by shrink()
+  std::vector<std::string> damaged;  // shrink() reports these
   std::vector<image::Image> images = TRY(store.list(&damaged));
   std::set<Digest> mounted;
   for (const image::Image& image : TRY(find_mounted(store))) mounted.insert(image.manifest_digest);
@@ -202,7 +202,7 @@ Result<Pruned> prune_images(const Context& context, const PruneOptions& options)
     for (const std::string& text : removed->untagged) pruned.names.push_back("untagged: " + text);
     for (const std::string& text : removed->deleted) pruned.names.push_back("deleted: " + text);
   }
-  // And what nothing has needed before, which 'system df' counts, too.
+  // Also collect objects that were already unneeded, since 'system df' counts them.
   auto collected = store.collect();
   if (!collected.ok()) stays(context, collected.error());
   uint64_t after = TRY(bytes_of(store));

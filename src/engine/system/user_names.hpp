@@ -10,10 +10,10 @@
 
 namespace berth::engine {
 
-/// Names of users, each looked up once.
+/// User names, each looked up once.
 class UserNames {
  public:
-  /// Its number where it has none.
+  /// The name, or the uid if there is none.
   const std::string& name(uid_t user) {
     auto [found, is_new] = names_.try_emplace(user);
     if (is_new) found->second = sys::user_name(user);
