@@ -12,8 +12,7 @@ namespace berth::bake {
 
 using policy::TomlEntry;
 
-template <class V>
-void recipe_fields(V& v, Recipe& r) {
+void recipe_fields(auto& v, Recipe& r) {
   v.optional("adopt", r.adopt);
   v.optional("context", r.context);
   v.optional("file", r.file);
@@ -26,16 +25,14 @@ void recipe_fields(V& v, Recipe& r) {
   v.optional("nfd-tag", r.nfd_tag);
 }
 
-template <class V>
-void fields(V& v, CellDocument& c) {
+void fields(auto& v, CellDocument& c) {
   v.optional("name", c.name);
   recipe_fields(v, c.recipe);
   for (std::string_view axis : axis_names()) v.optional(axis, c.axes[std::string(axis)]);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Document& d) {
+void fields(auto& v, Document& d) {
   // That it is not there is told behind a key that is misspelt.
   v.optional("image", d.image);
   v.optional("version", d.version);

@@ -12,8 +12,7 @@
 
 namespace berth::events {
 
-template <class V>
-void fields(V& v, Event& e) {
+void fields(auto& v, Event& e) {
   v.required("time", e.time_ns);
   v.required("type", e.type);
   v.required("action", e.action);

@@ -23,8 +23,7 @@ struct TagList {
   std::string name;
   std::vector<std::string> tags;
 };
-template <class V>
-void fields(V& v, TagList& t) {
+void fields(auto& v, TagList& t) {
   v.required("name", t.name);
   v.always("tags", t.tags);
 }

@@ -35,8 +35,7 @@ struct LayerFile {
   uint64_t bytes = 0;
   std::vector<Digest> blobs;
 };
-template <class V>
-void fields(V& v, LayerFile& l) {
+void fields(auto& v, LayerFile& l) {
   v.required("diff_id", l.diff_id);
   v.required("ownership", l.ownership);
   v.required("overlay_xattr", l.overlay_xattr);

@@ -50,8 +50,7 @@ struct Message {
   Flavor flavor;
 };
 
-template <class V>
-void fields(V& v, Message& m) {
+void fields(auto& v, Message& m) {
   v.required("verb", m.verb);
   v.required("root", m.root);
   v.optional("dry_run", m.dry_run);
@@ -73,8 +72,7 @@ Message message_of(const ConvertRequest& r) {
 struct Verb {
   std::string verb;
 };
-template <class V>
-void fields(V& v, Verb& e) {
+void fields(auto& v, Verb& e) {
   v.optional("verb", e.verb);
 }
 
@@ -86,8 +84,7 @@ Result<Message> read_message(std::string_view text) {
 
 }  // namespace
 
-template <class V>
-void fields(V& v, DedupeReport& r) {
+void fields(auto& v, DedupeReport& r) {
   v.required("layers", r.layers);
   v.required("files", r.files);
   v.required("identical", r.identical);
@@ -97,8 +94,7 @@ void fields(V& v, DedupeReport& r) {
   v.optional("way", r.way);
 }
 
-template <class V>
-void fields(V& v, ConvertReport& r) {
+void fields(auto& v, ConvertReport& r) {
   v.optional("layers", r.layers);
   v.optional("present", r.present);
   v.optional("shared", r.shared);

@@ -21,8 +21,7 @@ std::string to_json_text(const Reference& reference) {
 Result<Reference> from_json_text(std::string_view text, std::type_identity<Reference>) {
   return Reference::parse(text);
 }
-template <class V>
-void fields(V& v, ImageRecord& r) {
+void fields(auto& v, ImageRecord& r) {
   v.always("reference", r.reference);
   v.required("digest", r.target);
   v.required("manifest", r.manifest);

@@ -110,15 +110,13 @@ static Result<LayerPhase> from_json_text(std::string_view text, std::type_identi
   return value_of(kLayerPhases, text);
 }
 
-template <class V>
-void fields(V& v, FactsTrust& t) {
+void fields(auto& v, FactsTrust& t) {
   v.always("fetch", t.fetch);
   v.optional("signed_only", t.signed_only);
   v.optional("keys", t.keys);
 }
 
-template <class V>
-void fields(V& v, PullRequest& r) {
+void fields(auto& v, PullRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
   v.optional("additional_stores", r.additional_stores);
@@ -141,8 +139,7 @@ void fields(V& v, PullRequest& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, ResolveRequest& r) {
+void fields(auto& v, ResolveRequest& r) {
   v.required("verb", r.verb);
   v.required("reference", r.reference);
   access_fields(v, r.access);
@@ -151,8 +148,7 @@ void fields(V& v, ResolveRequest& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, PublishFactsRequest& r) {
+void fields(auto& v, PublishFactsRequest& r) {
   v.required("verb", r.verb);
   v.required("reference", r.reference);
   access_fields(v, r.access);
@@ -162,8 +158,7 @@ void fields(V& v, PublishFactsRequest& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, PushRequest& r) {
+void fields(auto& v, PushRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
   v.optional("additional_stores", r.additional_stores);
@@ -173,8 +168,7 @@ void fields(V& v, PushRequest& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, LoginRequest& r) {
+void fields(auto& v, LoginRequest& r) {
   v.required("verb", r.verb);
   v.optional("registry", r.registry);
   v.required("username", r.username);
@@ -183,16 +177,14 @@ void fields(V& v, LoginRequest& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, LogoutRequest& r) {
+void fields(auto& v, LogoutRequest& r) {
   v.required("verb", r.verb);
   v.optional("registry", r.registry);
   access_fields(v, r.access);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, SearchRequest& r) {
+void fields(auto& v, SearchRequest& r) {
   v.required("verb", r.verb);
   v.required("registry", r.registry);
   v.required("text", r.text);
@@ -204,8 +196,7 @@ void fields(V& v, SearchRequest& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, TagsRequest& r) {
+void fields(auto& v, TagsRequest& r) {
   v.required("verb", r.verb);
   v.required("reference", r.reference);
   v.required("limit", r.limit);
@@ -213,8 +204,7 @@ void fields(V& v, TagsRequest& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, LoadRequest& r) {
+void fields(auto& v, LoadRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
   v.optional("additional_stores", r.additional_stores);
@@ -227,8 +217,7 @@ void fields(V& v, LoadRequest& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, SaveRequest& r) {
+void fields(auto& v, SaveRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
   v.optional("additional_stores", r.additional_stores);
@@ -239,8 +228,7 @@ void fields(V& v, SaveRequest& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, ImportRequest& r) {
+void fields(auto& v, ImportRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
   v.optional("additional_stores", r.additional_stores);
@@ -256,8 +244,7 @@ void fields(V& v, ImportRequest& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, ArchiveRequest& r) {
+void fields(auto& v, ArchiveRequest& r) {
   v.required("verb", r.verb);
   v.required("tree", r.tree);
   v.required("name", r.name);
@@ -267,8 +254,7 @@ void fields(V& v, ArchiveRequest& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, ExtractRequest& r) {
+void fields(auto& v, ExtractRequest& r) {
   v.required("verb", r.verb);
   v.required("directory", r.directory);
   v.optional("top", r.top);
@@ -280,8 +266,7 @@ void fields(V& v, ExtractRequest& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, CommitRequest& r) {
+void fields(auto& v, CommitRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
   v.optional("additional_stores", r.additional_stores);
@@ -302,16 +287,14 @@ void fields(V& v, CommitRequest& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, PublishedEntry& e) {
+void fields(auto& v, PublishedEntry& e) {
   v.optional("image", e.image);
   v.optional("present", e.present);
   v.optional("annotations", e.annotations);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, PublishRequest& r) {
+void fields(auto& v, PublishRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
   v.optional("additional_stores", r.additional_stores);
@@ -325,30 +308,26 @@ void fields(V& v, PublishRequest& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, BuildContext& c) {
+void fields(auto& v, BuildContext& c) {
   v.required("directory", c.directory);
   v.optional("ignore_file", c.ignore_file);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, DigestRequest& r) {
+void fields(auto& v, DigestRequest& r) {
   v.required("verb", r.verb);
   v.optional("contexts", r.contexts);
   v.optional("texts", r.texts);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, CheckKeyRequest& r) {
+void fields(auto& v, CheckKeyRequest& r) {
   v.required("verb", r.verb);
   v.required("sign_key", r.sign_key);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, CheckRequest& r) {
+void fields(auto& v, CheckRequest& r) {
   v.required("verb", r.verb);
   v.required("root", r.root);
   v.optional("additional_stores", r.additional_stores);
@@ -359,8 +338,7 @@ void fields(V& v, CheckRequest& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, CheckFinding& f) {
+void fields(auto& v, CheckFinding& f) {
   v.required("kind", f.kind);
   v.required("object", f.object);
   v.required("text", f.text);
@@ -369,8 +347,7 @@ void fields(V& v, CheckFinding& f) {
   v.optional("damage", f.damage);
 }
 
-template <class V>
-void fields(V& v, CheckReport& r) {
+void fields(auto& v, CheckReport& r) {
   v.optional("findings", r.findings);
   v.optional("damaged", r.damaged);
   v.optional("records", r.records);
@@ -380,26 +357,22 @@ void fields(V& v, CheckReport& r) {
   v.optional("bytes", r.bytes);
 }
 
-template <class V>
-void fields(V& v, LayerEvent& e) {
+void fields(auto& v, LayerEvent& e) {
   v.required("id", e.id);
   v.required("phase", e.phase);
   v.required("done", e.done);
   v.required("total", e.total);
 }
 
-template <class V>
-void fields(V& v, StatusEvent& e) {
+void fields(auto& v, StatusEvent& e) {
   v.required("text", e.text);
 }
 
-template <class V>
-void fields(V& v, WarningEvent& e) {
+void fields(auto& v, WarningEvent& e) {
   v.required("text", e.text);
 }
 
-template <class V>
-void fields(V& v, ResolvedEntry& e) {
+void fields(auto& v, ResolvedEntry& e) {
   v.required("descriptor", e.descriptor);
   v.optional("config", e.config);
   v.optional("found", e.found);
@@ -407,8 +380,7 @@ void fields(V& v, ResolvedEntry& e) {
   v.optional("runs_believed", e.runs_believed);
 }
 
-template <class V>
-void fields(V& v, FoundRepository& r) {
+void fields(auto& v, FoundRepository& r) {
   v.required("name", r.name);
   v.optional("description", r.description);
   v.optional("stars", r.stars);
@@ -416,8 +388,7 @@ void fields(V& v, FoundRepository& r) {
   v.optional("automated", r.automated);
 }
 
-template <class V>
-void fields(V& v, TransferResult& r) {
+void fields(auto& v, TransferResult& r) {
   v.optional("reference", r.reference);
   v.optional("digest", r.digest);
   v.optional("image_id", r.image_id);
@@ -443,8 +414,7 @@ struct ErrorEvent {
   std::vector<std::string> context;
 };
 
-template <class V>
-void fields(V& v, ErrorEvent& e) {
+void fields(auto& v, ErrorEvent& e) {
   v.required("kind", e.kind);
   v.optional("errno", e.sys_errno);
   v.required("what", e.what);
@@ -457,8 +427,7 @@ struct Envelope {
   std::string event;
 };
 
-template <class V>
-void fields(V& v, Envelope& e) {
+void fields(auto& v, Envelope& e) {
   v.optional("verb", e.verb);
   v.optional("event", e.event);
 }

@@ -74,28 +74,24 @@ void add_run(std::vector<RunRecord>& runs, RunRecord record);
 /// Dotted numbers that a kernel's release begins with: "6.18.5-1-amd64" → "6.18.5".
 std::string_view plain_release(std::string_view release);
 
-template <class V>
-void fields(V& v, RunGpu& g) {
+void fields(auto& v, RunGpu& g) {
   v.required("vendor", g.vendor);
   v.optional("model", g.model);
   v.optional("compute_capability", g.compute_capability);
   v.optional("architecture", g.architecture);
 }
 
-template <class V>
-void fields(V& v, RunCpu& c) {
+void fields(auto& v, RunCpu& c) {
   v.required("microarchitecture", c.microarchitecture);
   v.optional("level", c.level);
 }
 
-template <class V>
-void fields(V& v, RunDriver& d) {
+void fields(auto& v, RunDriver& d) {
   v.required("kind", d.kind);
   v.optional("version", d.version);
 }
 
-template <class V>
-void fields(V& v, RunRecord& r) {
+void fields(auto& v, RunRecord& r) {
   v.required("time", r.time);
   v.required("exit", r.exit);
   v.required("own_command", r.own_command);

@@ -93,16 +93,14 @@ struct Candidate {
 /// Whether clauses say what they mean, or have only their outcome.
 enum class Words { none, all };
 
-template <class V>
-void fields(V& v, Job& j) {
+void fields(auto& v, Job& j) {
   v.optional("user_land", j.user_land);
   v.optional("needs_gpus", j.needs_gpus);
   v.always("requirements", j.requirements);
   v.optional("other_command", j.other_command);
 }
 
-template <class V>
-void fields(V& v, Clause& c) {
+void fields(auto& v, Clause& c) {
   v.required("about", c.about);
   v.required("outcome", c.outcome);
   v.required("reason", c.reason);

@@ -13,8 +13,7 @@ struct Failure {
   std::string hint;
   std::vector<std::string> context;
 };
-template <class V>
-void fields(V& v, Failure& f) {
+void fields(auto& v, Failure& f) {
   v.required("kind", f.kind);
   v.required("errno", f.sys_errno);
   v.required("what", f.what);

@@ -138,8 +138,7 @@ Result<DriverMode> from_json_text(std::string_view text, std::type_identity<Driv
 std::string to_json_text(const PublishedFacts& value);
 Result<PublishedFacts> from_json_text(std::string_view text, std::type_identity<PublishedFacts>);
 
-template <class V>
-void fields(V& v, Gpu& g) {
+void fields(auto& v, Gpu& g) {
   v.always("environment", g.environment);
   v.always("devices-by-volume", g.devices_by_volume);
   v.always("always", g.always);
@@ -167,27 +166,23 @@ void fields(V& v, Gpu& g) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Match& m) {
+void fields(auto& v, Match& m) {
   v.always("facts", m.facts);
   v.always("keys", m.keys);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Network& n) {
+void fields(auto& v, Network& n) {
   v.always("default", n.default_mode);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Slurm& s) {
+void fields(auto& v, Slurm& s) {
   v.always("node-variables", s.node_variables);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Policy& p) {
+void fields(auto& v, Policy& p) {
   v.always("gpu", p.gpu);
   v.always("match", p.match);
   v.always("network", p.network);
@@ -195,8 +190,7 @@ void fields(V& v, Policy& p) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Compiled& c) {
+void fields(auto& v, Compiled& c) {
   v.required("format", c.format);
   v.always("source", c.source);
   v.always("lines", c.lines);

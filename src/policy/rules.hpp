@@ -203,8 +203,7 @@ struct EffectLine {
 };
 std::vector<EffectLine> lines_of(const Effects& effects);
 
-template <class V>
-void fields(V& v, Verdict& d) {
+void fields(auto& v, Verdict& d) {
   v.required("rule", d.rule);
   v.required("place", d.place);
   v.required("applied", d.applied);
@@ -212,8 +211,7 @@ void fields(V& v, Verdict& d) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, When& w) {
+void fields(auto& v, When& w) {
   v.optional("user", w.user);
   v.optional("group", w.group);
   v.optional("image", w.image);
@@ -231,8 +229,7 @@ void fields(V& v, When& w) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, SiteHook& h) {
+void fields(auto& v, SiteHook& h) {
   v.required("stage", h.stage);
   v.required("path", h.path);
   v.optional("args", h.args);
@@ -241,8 +238,7 @@ void fields(V& v, SiteHook& h) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Rule& r) {
+void fields(auto& v, Rule& r) {
   v.optional("name", r.name);
   v.optional("when", r.when);
   v.optional("unless", r.unless);
@@ -274,8 +270,7 @@ void fields(V& v, Rule& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, PlacedRule& p) {
+void fields(auto& v, PlacedRule& p) {
   v.required("place", p.place);
   v.required("rule", p.rule);
   v.strict();

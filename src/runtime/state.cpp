@@ -18,8 +18,7 @@
 
 namespace berth::runtime {
 
-template <class V>
-void fields(V& v, State& state) {
+void fields(auto& v, State& state) {
   v.required("ociVersion", state.oci_version);
   v.required("id", state.id);
   v.required("pid", state.pid);

@@ -30,8 +30,7 @@ struct Embedded {
   std::map<std::string, std::string> annotations;
   std::string data;  // base64
 };
-template <class V>
-void fields(V& v, Embedded& e) {
+void fields(auto& v, Embedded& e) {
   v.required("mediaType", e.media_type);
   v.required("digest", e.digest);
   v.required("size", e.size);
@@ -49,8 +48,7 @@ struct ArtifactManifest {
   std::optional<Embedded> subject;
   std::map<std::string, std::string> annotations;
 };
-template <class V>
-void fields(V& v, ArtifactManifest& m) {
+void fields(auto& v, ArtifactManifest& m) {
   v.required("schemaVersion", m.schema_version);
   v.optional("mediaType", m.media_type);
   v.optional("artifactType", m.artifact_type);
@@ -65,8 +63,7 @@ struct ReferrerIndex {
   std::string media_type = std::string(oci::media_type::kIndex);
   std::vector<Embedded> manifests;
 };
-template <class V>
-void fields(V& v, ReferrerIndex& i) {
+void fields(auto& v, ReferrerIndex& i) {
   v.required("schemaVersion", i.schema_version);
   v.optional("mediaType", i.media_type);
   v.required("manifests", i.manifests);

@@ -27,8 +27,7 @@ struct RegistryMessage {
   std::string code;
   std::string message;
 };
-template <class V>
-void fields(V& v, RegistryMessage& m) {
+void fields(auto& v, RegistryMessage& m) {
   v.optional("code", m.code);
   v.optional("message", m.message);
 }
@@ -37,8 +36,7 @@ void fields(V& v, RegistryMessage& m) {
 struct RegistryMessages {
   std::vector<RegistryMessage> errors;
 };
-template <class V>
-void fields(V& v, RegistryMessages& m) {
+void fields(auto& v, RegistryMessages& m) {
   v.optional("errors", m.errors);
 }
 

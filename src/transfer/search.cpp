@@ -37,8 +37,7 @@ struct SearchedRepository {
   bool is_official = false;
   bool is_automated = false;
 };
-template <class V>
-void fields(V& v, SearchedRepository& r) {
+void fields(auto& v, SearchedRepository& r) {
   v.required("name", r.name);
   v.optional("description", r.description);
   v.optional("star_count", r.star_count);
@@ -51,8 +50,7 @@ struct SearchPage {
   json::Value num_pages;
   std::vector<json::Value> results;
 };
-template <class V>
-void fields(V& v, SearchPage& p) {
+void fields(auto& v, SearchPage& p) {
   v.optional("num_pages", p.num_pages);
   v.optional("results", p.results);
 }
@@ -60,16 +58,14 @@ void fields(V& v, SearchPage& p) {
 struct Catalog {
   std::vector<std::string> repositories;
 };
-template <class V>
-void fields(V& v, Catalog& c) {
+void fields(auto& v, Catalog& c) {
   v.optional("repositories", c.repositories);
 }
 
 struct Tags {
   std::vector<std::string> tags;
 };
-template <class V>
-void fields(V& v, Tags& t) {
+void fields(auto& v, Tags& t) {
   v.optional("tags", t.tags);
 }
 

@@ -19,34 +19,29 @@ namespace berth::gpu::cdi {
 
 constexpr size_t kMaxIndexBytes = size_t{64} << 20;
 
-template <class V>
-void fields(V& v, Stamp& stamp) {
+void fields(auto& v, Stamp& stamp) {
   v.required("path", stamp.path);
   v.optional("stamp", stamp.stamp);
 }
 
-template <class V>
-void fields(V& v, IndexFile& file) {
+void fields(auto& v, IndexFile& file) {
   v.required("path", file.path);
   v.required("kind", file.kind);
   v.required("edits", file.edits);
 }
 
-template <class V>
-void fields(V& v, IndexDevice& device) {
+void fields(auto& v, IndexDevice& device) {
   v.required("name", device.name);
   v.required("file", device.file);
   v.required("edits", device.edits);
 }
 
-template <class V>
-void fields(V& v, Fault& fault) {
+void fields(auto& v, Fault& fault) {
   v.required("object", fault.object);
   v.required("text", fault.text);
 }
 
-template <class V>
-void fields(V& v, Index& index) {
+void fields(auto& v, Index& index) {
   v.required("format", index.format);
   v.required("directories", index.directories);
   v.required("stamps", index.stamps);

@@ -27,15 +27,13 @@ struct ComputingFile {
   std::vector<Computing> processes;
 };
 
-template <class V>
-void fields(V& v, Computing& c) {
+void fields(auto& v, Computing& c) {
   v.required("key", c.key);
   v.required("pid", c.pid);
   v.required("start_time", c.start_time);
 }
 
-template <class V>
-void fields(V& v, ComputingFile& f) {
+void fields(auto& v, ComputingFile& f) {
   v.required("driver_root", f.driver_root);
   v.required("pid_space", f.pid_space);
   v.required("gpus", f.gpus);

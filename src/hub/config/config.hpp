@@ -124,38 +124,33 @@ uint32_t connections_per_address(const Limits& limits);
 /// Whether one of an upstream's patterns has `repository`.
 bool serves(const Upstream& upstream, std::string_view repository);
 
-template <class V>
-void fields(V& v, Upstream& u) {
+void fields(auto& v, Upstream& u) {
   v.always("prefix", u.prefix);
   v.required("registry", u.registry);
   v.required("repositories", u.repositories);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, LoginNode& l) {
+void fields(auto& v, LoginNode& l) {
   v.required("name", l.name);
   v.required("profile", l.profile);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, AddressNode& a) {
+void fields(auto& v, AddressNode& a) {
   v.required("network", a.network);
   v.required("profile", a.profile);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Access& a) {
+void fields(auto& v, Access& a) {
   v.always("tls-ca", a.tls_ca);
   v.always("insecure-registries", a.insecure_registries);
   v.always("auth-files", a.auth_files);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Limits& l) {
+void fields(auto& v, Limits& l) {
   v.always("connections", l.connections);
   v.always("connections-per-address", l.connections_per_address);
   v.always("transfers", l.transfers);
@@ -163,8 +158,7 @@ void fields(V& v, Limits& l) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Config& c) {
+void fields(auto& v, Config& c) {
   v.always("listen", c.listen);
   v.always("tls-certificate", c.tls_certificate);
   v.always("tls-key", c.tls_key);
@@ -183,8 +177,7 @@ void fields(V& v, Config& c) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Flags& f) {
+void fields(auto& v, Flags& f) {
   v.always("listen", f.listen);
   v.always("upstream", f.upstream);
   v.always("repositories", f.repositories);
@@ -200,8 +193,7 @@ void fields(V& v, Flags& f) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Order& o) {
+void fields(auto& v, Order& o) {
   v.required("config", o.config);
   v.always("file", o.file);
   v.always("flags", o.flags);

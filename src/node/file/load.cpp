@@ -26,8 +26,7 @@ constexpr std::array<std::pair<std::string_view, Form>, 2> kEndings = {
 struct VersionAlone {
   uint32_t version = kProfileVersion;
 };
-template <class V>
-void fields(V& v, VersionAlone& p) {
+void fields(auto& v, VersionAlone& p) {
   v.optional("version", p.version);
 }
 
