@@ -20,7 +20,6 @@ Result<int> run_adopt(Session& session, const AdoptOptions&, std::vector<std::st
 
 }  // namespace
 
-extern const Verb adopt_verb;
 const Verb adopt_verb{
     .text = {.name = "adopt",
              .arguments = "CONTAINER",

@@ -33,7 +33,6 @@ Result<int> run_attach(Session& session, const AttachOptions& o,
 
 }  // namespace
 
-extern const Verb attach_verb;
 const Verb attach_verb{
     .text = {.name = "attach",
              .arguments = "CONTAINER",

@@ -30,21 +30,11 @@ FlagTable bake_flags(BakeOptions& o) {
       {"merge", 0, "", "Build nothing: publish the index of cells made by --cell",
        &o.request.merge},
       {"dry-run", 0, "", "Show the cells, and which would be built", &o.request.dry_run},
-      {"fleet",
-       0,
-       "DIR",
-       "Show which cell each saved profile of a directory would take",
-       &o.fleet,
-       {},
-       Complete::directory},
+      directory_flag("fleet", 0, "Show which cell each saved profile of a directory would take",
+                     &o.fleet),
       {"jobs", 'j', "N", "Builds side by side (1)", read_jobs(o.jobs)},
-      {"sign-key",
-       0,
-       "FILE",
-       "Sign index and images as cosign does; a private key, PEM",
-       &o.request.sign_key,
-       {},
-       Complete::file},
+      file_flag("sign-key", 0, "Sign index and images as cosign does; a private key, PEM",
+                &o.request.sign_key),
       {"no-publish", 0, "", "Leave the images in the store; no registry is written to",
        &o.no_publish},
       {"no-cache", 0, "", "Build all of it, with nothing of earlier builds", &o.request.rebuild},
@@ -89,7 +79,6 @@ Result<int> run_bake(Session& session, const BakeOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb bake_verb;
 const Verb bake_verb{
     .text = {.name = "bake",
              .arguments = "FILE",

@@ -14,20 +14,10 @@ struct CdiGenerateOptions {
 
 FlagTable cdi_generate_flags(CdiGenerateOptions& o) {
   return {
-      {"vendor", 0, "VENDOR", "Whose GPUs", &o.request.vendor, {"nvidia", "amd", "intel"}},
-      {"output",
-       'o',
-       "FILE",
-       "Write to FILE, such as /etc/cdi/nvidia.yaml",
-       &o.output,
-       {},
-       Complete::file},
-      {"format",
-       0,
-       "FORMAT",
-       "json or yaml (as FILE ends, else yaml)",
-       &o.format,
-       {"json", "yaml"}},
+      choice_flag("vendor", "VENDOR", "Whose GPUs", &o.request.vendor, {"nvidia", "amd", "intel"}),
+      file_flag("output", 'o', "Write to FILE, such as /etc/cdi/nvidia.yaml", &o.output),
+      choice_flag("format", "FORMAT", "json or yaml (as FILE ends, else yaml)", &o.format,
+                  {"json", "yaml"}),
       {"cdi-version", 0, "VERSION", "Declare VERSION (the lowest that the content needs)",
        &o.request.version},
       {"device-name-strategy", 0, "STRATEGY",
@@ -51,13 +41,10 @@ Result<int> run_cdi_generate(Session& session, const CdiGenerateOptions& o,
 
 }  // namespace
 
-extern const Verb cdi_generate_verb;
 const Verb cdi_generate_verb{
     .text = {.name = "cdi generate",
-             .arguments = "",
              .summary = "Describe this machine's GPUs in a CDI file for other engines",
              .example = "berth cdi generate --output /etc/cdi/nvidia.yaml"},
-    .arity = {0, 0},
     .command = [] { return make_command(cdi_generate_flags, run_cdi_generate); },
 };
 

@@ -19,7 +19,6 @@ Result<int> run_cdi_inspect(Session& session, const CdiInspectOptions&,
 
 }  // namespace
 
-extern const Verb cdi_inspect_verb;
 const Verb cdi_inspect_verb{
     .text = {.name = "cdi inspect",
              .arguments = "NAME",

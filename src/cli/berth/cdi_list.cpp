@@ -66,13 +66,10 @@ Result<int> run_cdi_list(Session& session, const CdiListOptions& o, std::vector<
 
 }  // namespace
 
-extern const Verb cdi_list_verb;
 const Verb cdi_list_verb{
     .text = {.name = "cdi list",
-             .arguments = "",
              .summary = "List the devices that CDI files of this machine offer",
              .example = "berth cdi list --quiet"},
-    .arity = {0, 0},
     .store = Store::none,
     .command = [] { return make_command(cdi_list_flags, run_cdi_list); },
 };

@@ -27,13 +27,10 @@ Result<int> run_cdi_refresh(Session& session, const CdiRefreshOptions&, std::vec
 
 }  // namespace
 
-extern const Verb cdi_refresh_verb;
 const Verb cdi_refresh_verb{
     .text = {.name = "cdi refresh",
-             .arguments = "",
              .summary = "Write the index of CDI devices that berth-runtime reads",
              .example = "berth cdi refresh"},
-    .arity = {0, 0},
     .command = [] { return make_command(cdi_refresh_flags, run_cdi_refresh); },
 };
 

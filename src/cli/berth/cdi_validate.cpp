@@ -32,7 +32,6 @@ Result<int> run_cdi_validate(Session& session, const CdiValidateOptions&,
 
 }  // namespace
 
-extern const Verb cdi_validate_verb;
 const Verb cdi_validate_verb{
     .text = {.name = "cdi validate",
              .arguments = "FILE...",

@@ -30,7 +30,6 @@ Result<int> run_commit(Session& session, const CommitOptions& o,
 
 }  // namespace
 
-extern const Verb commit_verb;
 const Verb commit_verb{
     .text = {.name = "commit",
              .arguments = "CONTAINER [NAME[:TAG]]",

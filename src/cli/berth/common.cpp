@@ -33,7 +33,7 @@ Phase phase_of(image::LayerPhase phase) {
 }  // namespace
 
 Flag format_flag(std::string& target) {
-  return {"format", 0, "FORMAT", "As a table or as json", &target, {"table", "json"}};
+  return choice_flag("format", "FORMAT", "As a table or as json", &target, {"table", "json"});
 }
 
 Flag template_flag(std::string& target) {
@@ -97,13 +97,8 @@ void tell_reason(Session& session, const engine::RunOutcome& outcome) {
 }
 
 void add_registry_flags(FlagTable& flags, image::RegistryAccess& access) {
-  flags.push_back({"tls-ca",
-                   0,
-                   "FILE",
-                   "Trust the authorities in FILE instead of the system's",
-                   &access.tls_ca,
-                   {},
-                   Complete::file});
+  flags.push_back(file_flag("tls-ca", 0, "Trust the authorities in FILE instead of the system's",
+                            &access.tls_ca));
   flags.push_back({"insecure-registry", 0, "HOST[:PORT]",
                    "Do not verify this registry; allow plain HTTP", &access.insecure_registries});
 }

@@ -30,7 +30,6 @@ Result<int> run_completion(Session& session, const CompletionOptions&,
 
 }  // namespace
 
-extern const Verb completion_verb;
 const Verb completion_verb{
     .text = {.name = "completion",
              .arguments = "bash|zsh|fish",

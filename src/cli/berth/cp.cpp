@@ -45,7 +45,6 @@ std::string container_of(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-extern const Verb cp_verb;
 const Verb cp_verb{
     .text = {.name = "cp",
              .arguments = "CONTAINER:SOURCE|SOURCE|- DESTINATION|CONTAINER:DESTINATION|-",

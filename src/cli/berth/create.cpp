@@ -32,7 +32,6 @@ std::string beside_create(const RequestOptions& o) {
 
 }  // namespace
 
-extern const Verb create_verb;
 const Verb create_verb{
     .text = {.name = "create",
              .arguments = "IMAGE [COMMAND [ARG...]]",

@@ -23,7 +23,6 @@ Result<int> run_diff(Session& session, const DiffOptions&, std::vector<std::stri
 
 }  // namespace
 
-extern const Verb diff_verb;
 const Verb diff_verb{
     .text = {.name = "diff",
              .arguments = "CONTAINER",

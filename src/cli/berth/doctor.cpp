@@ -19,14 +19,9 @@ struct DoctorOptions {
 FlagTable doctor_flags(DoctorOptions& o) {
   return {
       {"quiet", 'q', "", "Show problems and warnings alone", &o.quiet},
-      {"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}},
-      {"log",
-       0,
-       "FILE",
-       "Look at what a program has printed, under any engine; -: standard input",
-       &o.log,
-       {},
-       Complete::file},
+      choice_flag("format", "FORMAT", "As text or as json", &o.format, {"text", "json"}),
+      file_flag("log", 0, "Look at what a program has printed, under any engine; -: standard input",
+                &o.log),
   };
 }
 
@@ -75,7 +70,6 @@ Result<int> run_doctor(Session& session, const DoctorOptions& o,
 
 }  // namespace
 
-extern const Verb doctor_verb;
 const Verb doctor_verb{
     .text = {.name = "doctor",
              .arguments = "[gpu]",

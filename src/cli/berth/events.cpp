@@ -92,13 +92,10 @@ Result<int> run_events(Session& session, const EventsOptions& o, std::vector<std
 
 }  // namespace
 
-extern const Verb events_verb;
 const Verb events_verb{
     .text = {.name = "events",
-             .arguments = "",
              .summary = "Show what happens to containers, images and volumes",
              .example = "berth events --since 10m --filter event=die"},
-    .arity = {0, 0},
     .command = [] { return make_command(events_flags, run_events); },
 };
 

@@ -20,13 +20,7 @@ FlagTable exec_flags(ExecOptions& o) {
       {"detach", 'd', "", "Run it in the background", &r.detach},
       {"env", 'e', "NAME[=VALUE]", "Set an environment variable, or pass the caller's",
        &r.environment},
-      {"env-file",
-       0,
-       "FILE",
-       "Read environment variables from FILE",
-       &o.env_files,
-       {},
-       Complete::file},
+      file_flag("env-file", 0, "Read environment variables from FILE", &o.env_files),
       {"interactive", 'i', "", "Keep stdin open", &r.interactive},
       {"privileged", 0, "", "Give it every capability that the caller has", &r.privileged},
       {"tty", 't', "", "Give it a terminal", &r.terminal},
@@ -156,7 +150,6 @@ Result<int> run_exec(Session& session, const ExecOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb exec_verb;
 const Verb exec_verb{
     .text = {.name = "exec",
              .arguments = "CONTAINER COMMAND [ARG...]",

@@ -42,7 +42,6 @@ Result<int> has_network(Session& session, const ExistsOptions&,
 
 }  // namespace
 
-extern const Verb image_exists_verb, container_exists_verb, network_exists_verb, volume_exists_verb;
 const Verb image_exists_verb{
     .text = {.name = "image exists",
              .arguments = "IMAGE",

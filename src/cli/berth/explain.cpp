@@ -16,7 +16,7 @@ struct ExplainOptions {
 
 FlagTable explain_flags(ExplainOptions& o) {
   return {
-      {"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}},
+      choice_flag("format", "FORMAT", "As text or as json", &o.format, {"text", "json"}),
       {"slurm", 0, "", "CONTAINER is JOB.STEP: that of a step of Slurm's on this node", &o.slurm}};
 }
 
@@ -47,7 +47,6 @@ Result<int> explain_run(Session& session, const engine::RunRequest& request,
   return 0;
 }
 
-extern const Verb explain_verb;
 const Verb explain_verb{
     .text = {.name = "explain",
              .arguments = "CONTAINER",

@@ -11,8 +11,7 @@ struct ExportOptions {
 };
 
 FlagTable export_flags(ExportOptions& o) {
-  return {
-      {"output", 'o', "FILE", "Write to FILE instead of stdout", &o.output, {}, Complete::file}};
+  return {file_flag("output", 'o', "Write to FILE instead of stdout", &o.output)};
 }
 
 Result<int> run_export(Session& session, const ExportOptions& o,
@@ -33,7 +32,6 @@ Result<int> run_export(Session& session, const ExportOptions& o,
 
 }  // namespace
 
-extern const Verb export_verb;
 const Verb export_verb{
     .text = {.name = "export",
              .arguments = "CONTAINER",

@@ -377,13 +377,10 @@ Result<int> run_gpu_list(Session& session, const GpuListOptions& o, std::vector<
 
 }  // namespace
 
-extern const Verb gpu_list_verb;
 const Verb gpu_list_verb{
     .text = {.name = "gpu list",
-             .arguments = "",
              .summary = "List the GPUs of this machine",
              .example = "berth gpu list --format json"},
-    .arity = {0, 0},
     .command = [] { return make_command(gpu_list_flags, run_gpu_list); },
 };
 

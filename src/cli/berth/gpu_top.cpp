@@ -155,13 +155,10 @@ Result<int> run_gpu_top(Session& session, const GpuTopOptions& o, std::vector<st
 
 }  // namespace
 
-extern const Verb gpu_top_verb;
 const Verb gpu_top_verb{
     .text = {.name = "gpu top",
-             .arguments = "",
              .summary = "Show how busy the GPUs are, who has them and what runs on them",
              .example = "berth gpu top --once --format json"},
-    .arity = {0, 0},
     .command = [] { return make_command(gpu_top_flags, run_gpu_top); },
 };
 

@@ -74,7 +74,6 @@ Result<int> run_history(Session& session, const HistoryOptions& o,
 
 }  // namespace
 
-extern const Verb history_verb;
 const Verb history_verb{
     .text = {.name = "history",
              .arguments = "IMAGE",

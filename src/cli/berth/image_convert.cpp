@@ -15,7 +15,8 @@ struct ImageConvertOptions {
 FlagTable image_convert_flags(ImageConvertOptions& o) {
   return {
       {"quiet", 'q', "", "Print nothing", &o.quiet},
-      {"to", 0, "FORMAT", "What layers become: directory or erofs", &o.to, {"directory", "erofs"}},
+      choice_flag("to", "FORMAT", "What layers become: directory or erofs", &o.to,
+                  {"directory", "erofs"}),
   };
 }
 
@@ -43,7 +44,6 @@ Result<int> run_image_convert(Session& session, const ImageConvertOptions& o,
 
 }  // namespace
 
-extern const Verb image_convert_verb;
 const Verb image_convert_verb{
     .text = {.name = "image convert",
              .arguments = "IMAGE [IMAGE...]",

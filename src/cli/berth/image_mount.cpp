@@ -66,7 +66,6 @@ Result<int> unshare(Session& session, const NoOptions&, std::vector<std::string>
 
 }  // namespace
 
-extern const Verb image_mount_verb, image_unmount_verb, unshare_verb;
 const Verb image_mount_verb{
     .text = {.name = "image mount",
              .arguments = "[IMAGE DIR]",

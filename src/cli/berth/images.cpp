@@ -70,7 +70,6 @@ Result<int> run_images(Session& session, const ImagesOptions& o,
 
 }  // namespace
 
-extern const Verb images_verb;
 const Verb images_verb{
     .text = {.name = "images",
              .arguments = "[REPOSITORY[:TAG]]",

@@ -44,7 +44,6 @@ constexpr Elsewhere kImportElsewhere[] = {
 
 }  // namespace
 
-extern const Verb import_verb;
 const Verb import_verb{
     .text = {.name = "import",
              .arguments = "DIR|TAR|SQUASHFS|SIF|- [NAME[:TAG]]",

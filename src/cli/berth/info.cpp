@@ -130,13 +130,10 @@ Result<int> run_info(Session& session, const InfoOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb info_verb;
 const Verb info_verb{
     .text = {.name = "info",
-             .arguments = "",
              .summary = "Show where things are kept and how many there are",
              .example = "berth info --format json"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .store = Store::swept,
     .command = [] { return make_command(info_flags, run_info); },

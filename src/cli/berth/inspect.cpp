@@ -20,12 +20,8 @@ struct InspectOptions {
 FlagTable inspect_flags(InspectOptions& o) {
   return {{"format", 'f', "FORMAT", "json, or a template such as '{{.Id}}'", &o.format},
           {"size", 's', "", "Tell also how much a container has written", &o.size},
-          {"type",
-           0,
-           "TYPE",
-           "Look among containers, images, networks or volumes only",
-           &o.type,
-           {"container", "image", "network", "volume"}}};
+          choice_flag("type", "TYPE", "Look among containers, images, networks or volumes only",
+                      &o.type, {"container", "image", "network", "volume"})};
 }
 
 /// As docker does: a container of that name hides an image of that name, that a network,
@@ -86,7 +82,6 @@ constexpr Elsewhere kInspectElsewhere[] = {
 
 }  // namespace
 
-extern const Verb inspect_verb;
 const Verb inspect_verb{
     .text = {.name = "inspect",
              .arguments = "NAME [NAME...]",

@@ -30,7 +30,6 @@ Result<int> run_kill(Session& session, const KillOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb kill_verb;
 const Verb kill_verb{
     .text = {.name = "kill",
              .arguments = "CONTAINER [CONTAINER...]",

@@ -12,13 +12,8 @@ struct LoadOptions {
 
 FlagTable load_flags(LoadOptions& o) {
   return {
-      {"input",
-       'i',
-       "FILE",
-       "Read an archive or an OCI layout directory instead of stdin",
-       &o.request.input,
-       {},
-       Complete::file},
+      file_flag("input", 'i', "Read an archive or an OCI layout directory instead of stdin",
+                &o.request.input),
       {"quiet", 'q', "", "Show no progress", &o.request.quiet},
       {"platform", 0, "OS/ARCH", "Another platform than this machine's",
        read_platform(o.request.platform)},
@@ -41,13 +36,10 @@ Result<int> run_load(Session& session, const LoadOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb load_verb;
 const Verb load_verb{
     .text = {.name = "load",
-             .arguments = "",
              .summary = "Load images from an archive",
              .example = "berth load --input tools.tar"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .arguments_elsewhere = load_elsewhere,
     .command = [] { return make_command(load_flags, run_load); },

@@ -71,7 +71,6 @@ Result<int> run_login(Session& session, const LoginOptions& o, std::vector<std::
 
 }  // namespace
 
-extern const Verb login_verb;
 const Verb login_verb{
     .text = {.name = "login",
              .arguments = "[REGISTRY]",

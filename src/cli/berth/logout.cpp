@@ -21,7 +21,6 @@ Result<int> run_logout(Session& session, const LogoutOptions&, std::vector<std::
 
 }  // namespace
 
-extern const Verb logout_verb;
 const Verb logout_verb{
     .text = {.name = "logout",
              .arguments = "[REGISTRY]",

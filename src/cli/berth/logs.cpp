@@ -55,7 +55,6 @@ constexpr Elsewhere kLogsElsewhere[] = {
 
 }  // namespace
 
-extern const Verb logs_verb;
 const Verb logs_verb{
     .text = {.name = "logs",
              .arguments = "CONTAINER",

@@ -30,7 +30,6 @@ Result<int> run_man(Session& session, const ManOptions&, std::vector<std::string
 
 }  // namespace
 
-extern const Verb man_verb;
 const Verb man_verb{
     .text = {.name = "man",
              .arguments = "[VERB]",

@@ -43,7 +43,6 @@ constexpr Elsewhere kManifestElsewhere[] = {
 
 }  // namespace
 
-extern const Verb manifest_inspect_verb;
 const Verb manifest_inspect_verb{
     .text = {.name = "manifest inspect",
              .arguments = "IMAGE",

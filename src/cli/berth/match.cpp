@@ -14,7 +14,7 @@ struct MatchVerbOptions {
 
 FlagTable match_flags(MatchVerbOptions& o) {
   FlagTable table{
-      {"fleet", 0, "DIR", "Every saved profile of a directory", &o.fleet, {}, Complete::directory},
+      directory_flag("fleet", 0, "Every saved profile of a directory", &o.fleet),
   };
   add_match_flags(table, o.match);
   return table;
@@ -57,7 +57,6 @@ Result<int> run_match(Session& session, const MatchVerbOptions& o,
 
 }  // namespace
 
-extern const Verb match_verb;
 const Verb match_verb{
     .text = {.name = "match",
              .arguments = "IMAGE",

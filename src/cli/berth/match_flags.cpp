@@ -4,19 +4,10 @@
 namespace berth::cli {
 
 void add_match_flags(FlagTable& table, MatchOptions& o) {
-  table.push_back({"node",
-                   0,
-                   "FILE",
-                   "A saved profile instead of this machine",
-                   &o.request.node,
-                   {},
-                   Complete::file});
-  table.push_back({"gpu-driver",
-                   0,
-                   "MODE",
-                   "As with run: bind, volume, copy, image or none",
-                   &o.driver_mode,
-                   {"bind", "volume", "copy", "image", "none"}});
+  table.push_back(file_flag("node", 0, "A saved profile instead of this machine", &o.request.node));
+  table.push_back(choice_flag("gpu-driver", "MODE",
+                              "As with run: bind, volume, copy, image or none", &o.driver_mode,
+                              {"bind", "volume", "copy", "image", "none"}));
   table.push_back({"local", 0, "", "Ask the store alone, no registry", &o.local});
   table.push_back(format_flag(o.format));
   add_registry_flags(table, o.request.access);

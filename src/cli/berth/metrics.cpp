@@ -37,13 +37,10 @@ Result<int> run_metrics(Session& session, const MetricsOptions& o, std::vector<s
 
 }  // namespace
 
-extern const Verb metrics_verb;
 const Verb metrics_verb{
     .text = {.name = "metrics",
-             .arguments = "",
              .summary = "Show what containers and GPUs use, as Prometheus reads it",
              .example = "berth metrics --output /var/lib/node_exporter/berth.prom"},
-    .arity = {0, 0},
     .command = [] { return make_command(metrics_flags, run_metrics); },
 };
 

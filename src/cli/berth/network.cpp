@@ -199,8 +199,6 @@ constexpr Elsewhere kConnectElsewhere[] = {
 
 }  // namespace
 
-extern const Verb network_create_verb, network_ls_verb, network_rm_verb, network_prune_verb,
-    network_connect_verb, network_disconnect_verb;
 const Verb network_create_verb{
     .text = {.name = "network create",
              .arguments = "NAME",
@@ -213,10 +211,8 @@ const Verb network_create_verb{
 };
 const Verb network_ls_verb{
     .text = {.name = "network ls",
-             .arguments = "",
              .summary = "List networks",
              .example = "berth network ls --filter driver=bridge"},
-    .arity = {0, 0},
     .command = [] { return make_command(list_network_flags, list_networks); },
 };
 const Verb network_rm_verb{
@@ -231,10 +227,8 @@ const Verb network_rm_verb{
 };
 const Verb network_prune_verb{
     .text = {.name = "network prune",
-             .arguments = "",
              .summary = "Remove all networks in which no container runs",
              .example = "berth network prune --force"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(prune_network_flags, prune_unused_networks); },
 };

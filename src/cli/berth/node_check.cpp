@@ -47,7 +47,6 @@ Result<int> run_node_check(Session& session, const NodeCheckOptions& o,
 
 }  // namespace
 
-extern const Verb node_check_verb;
 const Verb node_check_verb{
     .text = {.name = "node check",
              .arguments = "FILE",

@@ -24,7 +24,6 @@ Result<int> run_node_save(Session& session, const NodeSaveOptions&,
 
 }  // namespace
 
-extern const Verb node_save_verb;
 const Verb node_save_verb{
     .text = {.name = "node save",
              .arguments = "[FILE|-]",

@@ -18,7 +18,7 @@ struct NodeShowOptions {
 
 FlagTable node_show_flags(NodeShowOptions& o) {
   return {
-      {"node", 0, "FILE", "A saved profile instead of this machine", &o.node, {}, Complete::file},
+      file_flag("node", 0, "A saved profile instead of this machine", &o.node),
       {"format", 'f', "FORMAT", "json, or a template such as '{{.cpu.microarchitecture}}'",
        &o.format},
   };
@@ -115,13 +115,10 @@ Result<int> run_node_show(Session& session, const NodeShowOptions& o, std::vecto
 
 }  // namespace
 
-extern const Verb node_show_verb;
 const Verb node_show_verb{
     .text = {.name = "node show",
-             .arguments = "",
              .summary = "Show what this machine has that an image may need",
              .example = "berth node show --format '{{.cpu.microarchitecture}}'"},
-    .arity = {0, 0},
     .command = [] { return make_command(node_show_flags, run_node_show); },
 };
 

@@ -22,7 +22,6 @@ Result<int> run_pause(Session& session, const PauseOptions&, std::vector<std::st
 
 }  // namespace
 
-extern const Verb pause_verb, unpause_verb;
 const Verb pause_verb{
     .text = {.name = "pause",
              .arguments = "CONTAINER [CONTAINER...]",

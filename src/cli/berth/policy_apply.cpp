@@ -19,13 +19,10 @@ Result<int> run_policy_apply(Session& session, const PolicyApplyOptions&,
 
 }  // namespace
 
-extern const Verb policy_apply_verb;
 const Verb policy_apply_verb{
     .text = {.name = "policy apply",
-             .arguments = "",
              .summary = "Put the site's policy.toml in force",
              .example = "berth policy apply"},
-    .arity = {0, 0},
     .store = Store::none,
     .command = [] { return make_command(policy_apply_flags, run_policy_apply); },
 };

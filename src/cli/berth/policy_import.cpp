@@ -29,7 +29,6 @@ Result<int> run_policy_import(Session& session, const PolicyImportOptions&,
 
 }  // namespace
 
-extern const Verb policy_import_verb;
 const Verb policy_import_verb{
     .text = {.name = "policy import",
              .arguments = "[nvidia-container-runtime|houdini] FILE",

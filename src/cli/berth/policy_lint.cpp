@@ -20,7 +20,6 @@ Result<int> run_policy_lint(Session& session, const PolicyLintOptions&,
 
 }  // namespace
 
-extern const Verb policy_lint_verb;
 const Verb policy_lint_verb{
     .text = {.name = "policy lint",
              .arguments = "[FILE...]",

@@ -52,13 +52,10 @@ Result<int> run_policy_show(Session& session, const PolicyShowOptions& o,
 
 }  // namespace
 
-extern const Verb policy_show_verb;
 const Verb policy_show_verb{
     .text = {.name = "policy show",
-             .arguments = "",
              .summary = "Show the site's policy in force, and where each value comes from",
              .example = "berth policy show"},
-    .arity = {0, 0},
     .store = Store::none,
     .command = [] { return make_command(policy_show_flags, run_policy_show); },
 };

@@ -81,7 +81,6 @@ Result<int> run_policy_test(Session& session, const PolicyTestOptions& o,
 
 }  // namespace
 
-extern const Verb policy_test_verb;
 const Verb policy_test_verb{
     .text = {.name = "policy test",
              .arguments = "IMAGE [COMMAND...]",

@@ -21,7 +21,6 @@ Result<int> run_port(Session& session, const PortOptions&, std::vector<std::stri
 
 }  // namespace
 
-extern const Verb port_verb;
 const Verb port_verb{
     .text = {.name = "port",
              .arguments = "CONTAINER [PORT[/PROTOCOL]]",

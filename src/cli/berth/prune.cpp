@@ -60,7 +60,8 @@ FlagTable system_flags(PruneOptions& o) {
                    &o.keep});
   table.push_back({"keep-storage", 0, "SIZE", "The same as --keep", &o.keep});
   table.push_back({"dry-run", 0, "", "With --keep: only tell what would go", &o.dry_run});
-  table.push_back({"format", 0, "FORMAT", "With --keep: what is printed", &o.format, {"json"}});
+  table.push_back(
+      choice_flag("format", "FORMAT", "With --keep: what is printed", &o.format, {"json"}));
   return table;
 }
 
@@ -246,51 +247,39 @@ void print_reclaimed(Session& session, uint64_t bytes) {
   print(session, "Total reclaimed space: " + human_bytes(bytes) + "\n");
 }
 
-extern const Verb container_prune_verb, image_prune_verb, volume_prune_verb, system_prune_verb,
-    builder_prune_verb;
 const Verb container_prune_verb{
     .text = {.name = "container prune",
-             .arguments = "",
              .summary = "Remove all containers that do not run",
              .example = "berth container prune --force --filter until=24h"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(plain_flags, prune_containers); },
 };
 const Verb image_prune_verb{
     .text = {.name = "image prune",
-             .arguments = "",
              .summary = "Remove images that have no name, or that no container uses",
              .example = "berth image prune --all --force"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(image_flags, prune_images); },
 };
 const Verb volume_prune_verb{
     .text = {.name = "volume prune",
-             .arguments = "",
              .summary = "Remove volumes that no container mounts",
              .example = "berth volume prune --force"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(plain_flags, prune_volumes); },
 };
 const Verb builder_prune_verb{
     .text = {.name = "builder prune",
-             .arguments = "",
              .summary = "Remove what builds have cached",
              .example = "berth builder prune --force"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .elsewhere = kBuilderElsewhere,
     .command = [] { return make_command(builder_flags, prune_builder); },
 };
 const Verb system_prune_verb{
     .text = {.name = "system prune",
-             .arguments = "",
              .summary = "Remove containers that do not run, and images that nothing needs",
              .example = "berth system prune --keep 50GB"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(system_flags, prune_system); },
 };

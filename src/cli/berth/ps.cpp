@@ -94,13 +94,10 @@ constexpr Elsewhere kPsElsewhere[] = {
 
 }  // namespace
 
-extern const Verb ps_verb;
 const Verb ps_verb{
     .text = {.name = "ps",
-             .arguments = "",
              .summary = "List containers",
              .example = "berth ps -a --filter name=web"},
-    .arity = {0, 0},
     .elsewhere = kPsElsewhere,
     .command = [] { return make_command(ps_flags, run_ps); },
 };

@@ -67,7 +67,6 @@ constexpr Elsewhere kPullElsewhere[] = {
 
 }  // namespace
 
-extern const Verb pull_verb;
 const Verb pull_verb{
     .text = {.name = "pull",
              .arguments = "IMAGE",

@@ -55,7 +55,6 @@ constexpr Elsewhere kPushElsewhere[] = {
 
 }  // namespace
 
-extern const Verb push_verb;
 const Verb push_verb{
     .text = {.name = "push",
              .arguments = "IMAGE",

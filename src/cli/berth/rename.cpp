@@ -18,7 +18,6 @@ Result<int> run_rename(Session& session, const RenameOptions&, std::vector<std::
 
 }  // namespace
 
-extern const Verb rename_verb;
 const Verb rename_verb{
     .text = {.name = "rename",
              .arguments = "CONTAINER NAME",

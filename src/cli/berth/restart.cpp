@@ -45,7 +45,6 @@ Result<int> run_restart(Session& session, const RestartOptions& o,
 
 }  // namespace
 
-extern const Verb restart_verb;
 const Verb restart_verb{
     .text = {.name = "restart",
              .arguments = "CONTAINER [CONTAINER...]",

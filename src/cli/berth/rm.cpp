@@ -32,7 +32,6 @@ constexpr Elsewhere kRmElsewhere[] = {
 
 }  // namespace
 
-extern const Verb rm_verb;
 const Verb rm_verb{
     .text = {.name = "rm",
              .arguments = "CONTAINER [CONTAINER...]",

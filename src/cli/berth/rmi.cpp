@@ -38,7 +38,6 @@ constexpr Elsewhere kRmiElsewhere[] = {
 
 }  // namespace
 
-extern const Verb rmi_verb;
 const Verb rmi_verb{
     .text = {.name = "rmi",
              .arguments = "IMAGE [IMAGE...]",

@@ -27,12 +27,8 @@ FlagTable run_flags(RunOptions& o) {
       table.end(),
       {{"dry-run", 0, "", "Print what would be done, and do nothing", &o.dry_run},
        {"explain", 0, "", "Print what GPUs would be given and why, and do nothing", &o.explain},
-       {"format",
-        0,
-        "FORMAT",
-        "Of --dry-run and --explain: text or json",
-        &o.format,
-        {"text", "json"}}});
+       choice_flag("format", "FORMAT", "Of --dry-run and --explain: text or json", &o.format,
+                   {"text", "json"})});
   sort_flags(table);
   return table;
 }
@@ -88,7 +84,6 @@ Arity arity(const RunOptions& o) {
 
 }  // namespace
 
-extern const Verb run_verb;
 const Verb run_verb{
     .text = {.name = "run",
              .arguments = "IMAGE [COMMAND [ARG...]]",

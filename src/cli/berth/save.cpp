@@ -13,13 +13,10 @@ struct SaveOptions {
 
 FlagTable save_flags(SaveOptions& o) {
   FlagTable table = {
-      {"output", 'o', "FILE", "Write to FILE instead of stdout", &o.output, {}, Complete::file},
-      {"format",
-       0,
-       "FORMAT",
-       "archive (for docker and podman), oci (a directory), sqsh",
-       &o.format,
-       {"archive", "docker-archive", "oci", "oci-archive", "oci-dir", "sqsh"}},
+      file_flag("output", 'o', "Write to FILE instead of stdout", &o.output),
+      choice_flag("format", "FORMAT", "archive (for docker and podman), oci (a directory), sqsh",
+                  &o.format,
+                  {"archive", "docker-archive", "oci", "oci-archive", "oci-dir", "sqsh"}),
   };
   add_registry_flags(table, o.access);
   return table;
@@ -63,7 +60,6 @@ Result<int> run_save(Session& session, const SaveOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb save_verb;
 const Verb save_verb{
     .text = {.name = "save",
              .arguments = "IMAGE [IMAGE...]",

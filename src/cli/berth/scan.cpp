@@ -30,21 +30,11 @@ FlagTable scan_flags(ScanOptions& o) {
        &o.request.container,
        {},
        Complete::container},
-      {"sign-key",
-       0,
-       "FILE",
-       "With --attach: sign it with this private key (PEM)",
-       &o.request.sign_key,
-       {},
-       Complete::file},
+      file_flag("sign-key", 0, "With --attach: sign it with this private key (PEM)",
+                &o.request.sign_key),
   };
-  table.push_back({"nfd",
-                   0,
-                   "FILE",
-                   "Show what this file of NFD's image compatibility asks",
-                   &o.nfd,
-                   {},
-                   Complete::file});
+  table.push_back(
+      file_flag("nfd", 0, "Show what this file of NFD's image compatibility asks", &o.nfd));
   table.push_back({"tag", 0, "TAG", "With --nfd: the set of rules with this tag", &o.tag});
   add_registry_flags(table, o.request.access);
   return table;
@@ -118,7 +108,6 @@ Result<int> run_scan(Session& session, const ScanOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb scan_verb;
 const Verb scan_verb{
     .text = {.name = "scan",
              .arguments = "IMAGE | --nfd FILE",

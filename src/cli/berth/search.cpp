@@ -127,7 +127,6 @@ constexpr Elsewhere kSearchElsewhere[] = {
 
 }  // namespace
 
-extern const Verb search_verb;
 const Verb search_verb{
     .text = {.name = "search",
              .arguments = "[REGISTRY/]TEXT",

@@ -24,7 +24,6 @@ Result<int> run_slurm_bundle(Session& session, const SlurmBundleOptions& o,
 
 }  // namespace
 
-extern const Verb slurm_bundle_verb;
 const Verb slurm_bundle_verb{
     .text = {.name = "slurm bundle",
              .arguments = "ID BUNDLE",

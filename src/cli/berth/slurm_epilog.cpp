@@ -13,7 +13,7 @@ struct SlurmEpilogOptions {
 FlagTable slurm_epilog_flags(SlurmEpilogOptions& o) {
   return {
       {"job", 0, "JOB", "Whose containers", &o.job},
-      {"scope", 0, "SCOPE", "Whose a name is: global or job", &o.scope, {"global", "job"}},
+      choice_flag("scope", "SCOPE", "Whose a name is: global or job", &o.scope, {"global", "job"}),
   };
 }
 
@@ -25,13 +25,10 @@ Result<int> run_slurm_epilog(Session& session, const SlurmEpilogOptions& o,
 
 }  // namespace
 
-extern const Verb slurm_epilog_verb;
 const Verb slurm_epilog_verb{
     .text = {.name = "slurm epilog",
-             .arguments = "",
              .summary = "Remove the containers that a job has left, for spank_berth.so",
              .example = "berth slurm epilog --job 12"},
-    .arity = {0, 0},
     .command = [] { return make_command(slurm_epilog_flags, run_slurm_epilog); },
 };
 

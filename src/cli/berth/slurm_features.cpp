@@ -12,16 +12,10 @@ struct SlurmFeaturesOptions {
 
 FlagTable slurm_features_flags(SlurmFeaturesOptions& o) {
   return {
-      {"profile",
-       0,
-       "FILE",
-       "A saved profile instead of this machine",
-       &o.request.profile,
-       {},
-       Complete::file},
+      file_flag("profile", 0, "A saved profile instead of this machine", &o.request.profile),
       {"node", 0, "NAME", "NodeName; 'n[1-8]' for nodes that are alike", &o.request.name},
       {"gres-conf", 0, "", "The lines of gres.conf instead", &o.request.devices},
-      {"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}},
+      choice_flag("format", "FORMAT", "As text or as json", &o.format, {"text", "json"}),
   };
 }
 
@@ -57,13 +51,10 @@ Result<int> run_slurm_features(Session& session, const SlurmFeaturesOptions& o,
 
 }  // namespace
 
-extern const Verb slurm_features_verb;
 const Verb slurm_features_verb{
     .text = {.name = "slurm features",
-             .arguments = "",
              .summary = "Print what slurm.conf, or gres.conf, says of a node",
              .example = "berth slurm features --gres-conf"},
-    .arity = {0, 0},
     .command = [] { return make_command(slurm_features_flags, run_slurm_features); },
 };
 

@@ -20,13 +20,10 @@ Result<int> run_slurm_give(Session& session, const SlurmGiveOptions&, std::vecto
 
 }  // namespace
 
-extern const Verb slurm_give_verb;
 const Verb slurm_give_verb{
     .text = {.name = "slurm give",
-             .arguments = "",
              .summary = "Give the image of a step to its other nodes",
              .example = "berth slurm give <order.json"},
-    .arity = {0, 0},
     .hidden = true,
     .command = [] { return make_command(slurm_give_flags, run_slurm_give); },
 };

@@ -16,18 +16,12 @@ struct SlurmPreflightOptions {
 
 FlagTable slurm_preflight_flags(SlurmPreflightOptions& o) {
   FlagTable table{
-      {"profile",
-       0,
-       "FILE",
-       "A saved profile instead of this machine",
-       &o.request.match.node,
-       {},
-       Complete::file},
+      file_flag("profile", 0, "A saved profile instead of this machine", &o.request.match.node),
       {"gpus", 0, "GPUS", "What the job asks for, as with run; none: it needs no GPU",
        &o.request.gpus},
       {"local", 0, "", "Ask the store alone, no registry", &o.local},
       {"quiet", 'q', "", "Show problems and warnings alone", &o.quiet},
-      {"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}},
+      choice_flag("format", "FORMAT", "As text or as json", &o.format, {"text", "json"}),
   };
   add_registry_flags(table, o.request.match.access);
   return table;
@@ -54,7 +48,6 @@ Result<int> run_slurm_preflight(Session& session, const SlurmPreflightOptions& o
 
 }  // namespace
 
-extern const Verb slurm_preflight_verb;
 const Verb slurm_preflight_verb{
     .text = {.name = "slurm preflight",
              .arguments = "[IMAGE]",

@@ -18,7 +18,7 @@ FlagTable slurm_step_flags(SlurmStepOptions& o) {
        &o.step.batch_script},
       {"job", 0, "JOB.STEP", "Which step of which job this is", &o.step.job},
       {"program", 0, "NAME", "What its tasks run, for whom it is linked with", &o.step.program},
-      {"scope", 0, "SCOPE", "Whose a name is: global or job", &o.scope, {"global", "job"}},
+      choice_flag("scope", "SCOPE", "Whose a name is: global or job", &o.scope, {"global", "job"}),
   };
   for (const slurm::Option& option : slurm::options()) {
     table.push_back(
@@ -54,7 +54,6 @@ std::string beside_slurm_step(const SlurmStepOptions& o) {
 
 }  // namespace
 
-extern const Verb slurm_step_verb;
 const Verb slurm_step_verb{
     .text = {.name = "slurm step",
              .arguments = "[COMMAND [ARG...]]",

@@ -211,7 +211,6 @@ Result<int> run_stats(Session& session, const StatsOptions& o, std::vector<std::
 
 }  // namespace
 
-extern const Verb stats_verb;
 const Verb stats_verb{
     .text = {.name = "stats",
              .arguments = "[CONTAINER...]",

@@ -29,7 +29,6 @@ constexpr Elsewhere kStopElsewhere[] = {
 
 }  // namespace
 
-extern const Verb stop_verb;
 const Verb stop_verb{
     .text = {.name = "stop",
              .arguments = "CONTAINER [CONTAINER...]",

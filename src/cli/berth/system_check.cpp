@@ -15,7 +15,7 @@ struct SystemCheckOptions {
 
 FlagTable system_check_flags(SystemCheckOptions& o) {
   return {
-      {"format", 0, "FORMAT", "How it is printed", &o.format, {"table", "json"}},
+      choice_flag("format", "FORMAT", "How it is printed", &o.format, {"table", "json"}),
       {"repair", 0, "", "Remove what is damaged and no container uses; pulls nothing", &o.repair},
   };
 }
@@ -71,13 +71,10 @@ Result<int> run_system_check(Session& session, const SystemCheckOptions& o,
 
 }  // namespace
 
-extern const Verb system_check_verb;
 const Verb system_check_verb{
     .text = {.name = "system check",
-             .arguments = "",
              .summary = "Check that everything in the store is as it was pulled",
              .example = "berth system check --repair"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(system_check_flags, run_system_check); },
 };

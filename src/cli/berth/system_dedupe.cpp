@@ -15,7 +15,7 @@ struct SystemDedupeOptions {
 FlagTable system_dedupe_flags(SystemDedupeOptions& o) {
   return {
       {"dry-run", 0, "", "Only tell what would be saved", &o.dry_run},
-      {"format", 0, "FORMAT", "How it is printed", &o.format, {"table", "json"}},
+      choice_flag("format", "FORMAT", "How it is printed", &o.format, {"table", "json"}),
   };
 }
 
@@ -62,13 +62,10 @@ Result<int> run_system_dedupe(Session& session, const SystemDedupeOptions& o,
 
 }  // namespace
 
-extern const Verb system_dedupe_verb;
 const Verb system_dedupe_verb{
     .text = {.name = "system dedupe",
-             .arguments = "",
              .summary = "Let identical files of layers take their place on the disk once",
              .example = "berth system dedupe --dry-run"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(system_dedupe_flags, run_system_dedupe); },
 };

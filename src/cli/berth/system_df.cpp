@@ -156,13 +156,10 @@ Result<int> run_system_df(Session& session, const SystemDfOptions& o, std::vecto
 
 }  // namespace
 
-extern const Verb system_df_verb;
 const Verb system_df_verb{
     .text = {.name = "system df",
-             .arguments = "",
              .summary = "Show how much images, containers and volumes take",
              .example = "berth system df --format json"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(system_df_flags, run_system_df); },
 };

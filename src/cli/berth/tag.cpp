@@ -18,7 +18,6 @@ Result<int> run_tag(Session& session, const TagOptions&, std::vector<std::string
 
 }  // namespace
 
-extern const Verb tag_verb;
 const Verb tag_verb{
     .text = {.name = "tag",
              .arguments = "SOURCE TARGET",

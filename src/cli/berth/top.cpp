@@ -19,7 +19,6 @@ Result<int> run_top(Session& session, const TopOptions&, std::vector<std::string
 
 }  // namespace
 
-extern const Verb top_verb;
 const Verb top_verb{
     .text = {.name = "top",
              .arguments = "CONTAINER [PS-OPTION...]",

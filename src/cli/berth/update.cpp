@@ -84,7 +84,6 @@ constexpr Elsewhere kUpdateElsewhere[] = {
 
 }  // namespace
 
-extern const Verb update_verb;
 const Verb update_verb{
     .text = {.name = "update",
              .arguments = "CONTAINER [CONTAINER...]",

@@ -80,13 +80,10 @@ std::string_view berth_version() {
   return BERTH_VERSION;
 }
 
-extern const Verb version_verb;
 const Verb version_verb{
     .text = {.name = "version",
-             .arguments = "",
              .summary = "Print the version",
              .example = "berth version --format json"},
-    .arity = {0, 0},
     .store = Store::none,
     .elsewhere = kVersionElsewhere,
     .command = [] { return make_command(version_flags, run_version); },

@@ -109,7 +109,6 @@ Result<int> remove(Session& session, const RemoveOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb volume_create_verb, volume_ls_verb, volume_rm_verb;
 const Verb volume_create_verb{
     .text = {.name = "volume create",
              .arguments = "[NAME]",
@@ -121,10 +120,8 @@ const Verb volume_create_verb{
 };
 const Verb volume_ls_verb{
     .text = {.name = "volume ls",
-             .arguments = "",
              .summary = "List volumes",
              .example = "berth volume ls --filter dangling=true -q"},
-    .arity = {0, 0},
     .command = [] { return make_command(list_flags, list); },
 };
 const Verb volume_rm_verb{

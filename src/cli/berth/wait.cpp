@@ -21,7 +21,6 @@ Result<int> run_wait(Session& session, const WaitOptions&, std::vector<std::stri
 
 }  // namespace
 
-extern const Verb wait_verb;
 const Verb wait_verb{
     .text = {.name = "wait",
              .arguments = "CONTAINER [CONTAINER...]",

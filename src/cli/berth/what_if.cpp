@@ -29,7 +29,6 @@ Result<int> run_what_if(Session& session, const MatchOptions& o,
 
 }  // namespace
 
-extern const Verb what_if_verb;
 const Verb what_if_verb{
     .text = {.name = "what-if",
              .arguments = "IMAGE KEY=VALUE [KEY=VALUE...]",

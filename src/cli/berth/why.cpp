@@ -71,7 +71,6 @@ Result<int> run_why_not(Session& session, const MatchOptions& o,
 
 }  // namespace
 
-extern const Verb why_verb;
 const Verb why_verb{
     .text = {.name = "why",
              .arguments = "IMAGE",
@@ -83,7 +82,6 @@ const Verb why_verb{
     .command = [] { return make_command(why_flags, run_why); },
 };
 
-extern const Verb why_not_verb;
 const Verb why_not_verb{
     .text = {.name = "why-not",
              .arguments = "IMAGE ENTRY",

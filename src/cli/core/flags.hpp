@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -48,6 +49,18 @@ struct Flag {
   std::vector<std::string_view> choices = {};  ///< all that is allowed; empty: anything
   Complete complete = Complete::nothing;
 };
+
+inline Flag file_flag(std::string_view name, char letter, std::string_view help, Target target) {
+  return {name, letter, "FILE", help, std::move(target), {}, Complete::file};
+}
+inline Flag directory_flag(std::string_view name, char letter, std::string_view help,
+                           Target target) {
+  return {name, letter, "DIR", help, std::move(target), {}, Complete::directory};
+}
+inline Flag choice_flag(std::string_view name, std::string_view value, std::string_view help,
+                        Target target, std::vector<std::string_view> choices) {
+  return {name, 0, value, help, std::move(target), std::move(choices)};
+}
 
 /// A flag and the options it fills live equally long: the table holds pointers into them.
 using FlagTable = std::vector<Flag>;

@@ -21,12 +21,8 @@ FlagTable checkpoint_flags(CheckpointOptions& o) {
        {"pre-dump", 0, "", "Write memory alone, and let the container go on", &r.pre_dump},
        {"page-server", 0, "ADDRESS:PORT", "Send memory to the page server there", &r.page_server},
        {"status-fd", 0, "N", "Told when lazy pages can be asked for", &r.status_fd},
-       {"empty-ns",
-        0,
-        "NAME",
-        "Accepted: a network namespace is always left empty",
-        &o.empty_namespaces,
-        {"network"}}});
+       choice_flag("empty-ns", "NAME", "Accepted: a network namespace is always left empty",
+                   &o.empty_namespaces, {"network"})});
   return table;
 }
 

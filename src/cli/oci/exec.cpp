@@ -56,13 +56,7 @@ FlagTable exec_flags(ExecOptions& o) {
   runtime::ExecRequest& r = o.request;
   runtime::ProcessChanges& c = r.changes;
   return {
-      {"process",
-       'p',
-       "FILE",
-       "Run the process of this document",
-       &r.process_file,
-       {},
-       Complete::file},
+      file_flag("process", 'p', "Run the process of this document", &r.process_file),
       {"detach", 'd', "", "Leave the process to itself", &o.detach},
       {"tty", 't', "", "Give it a terminal", &r.terminal},
       {"user", 'u', "UID[:GID]", "Run it as this user, in numbers", read_user(c)},

@@ -84,10 +84,8 @@ Result<int> run_features(Session& session, const FeaturesOptions&,
 
 const Verb features_verb{
     .text = {.name = "features",
-             .arguments = "",
              .summary = "Print what this runtime knows, as JSON",
              .example = "berth-runtime features"},
-    .arity = {0, 0},
     .command = [] { return make_command(features_flags, run_features); },
 };
 

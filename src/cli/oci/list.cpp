@@ -61,10 +61,8 @@ Result<int> run_list(Session& session, const ListOptions& options,
 
 const Verb list_verb{
     .text = {.name = "list",
-             .arguments = "",
              .summary = "List the containers of this --root",
              .example = "berth-runtime list --format json"},
-    .arity = {0, 0},
     .command = [] { return make_command(list_flags, run_list); },
 };
 

@@ -12,7 +12,8 @@ struct PlanOptions {
 
 FlagTable plan_flags(PlanOptions& o) {
   FlagTable table = launch_flags(o.launch);
-  table.push_back({"format", 0, "FORMAT", "As text or as json", &o.format, {"text", "json"}});
+  table.push_back(
+      choice_flag("format", "FORMAT", "As text or as json", &o.format, {"text", "json"}));
   return table;
 }
 

@@ -26,12 +26,8 @@ FlagTable restore_flags(RestoreOptions& o) {
         "An AppArmor profile or SELinux label, not that of the images", &o.request.lsm_profile},
        {"lsm-mount-context", 0, "CONTEXT", "SELinux context of the mounts, not that of the images",
         &o.request.lsm_mount_context},
-       {"empty-ns",
-        0,
-        "NAME",
-        "Accepted: a network namespace is always left empty",
-        &o.empty_namespaces,
-        {"network"}}});
+       choice_flag("empty-ns", "NAME", "Accepted: a network namespace is always left empty",
+                   &o.empty_namespaces, {"network"})});
   return table;
 }
 

@@ -11,7 +11,7 @@ struct SpecOptions {
 };
 
 FlagTable spec_flags(SpecOptions& o) {
-  return {{"bundle", 'b', "DIR", "Where to write it", &o.bundle, {}, Complete::directory},
+  return {directory_flag("bundle", 'b', "Where to write it", &o.bundle),
           {"rootless", 0, "", "For an ordinary user, who is root inside", &o.rootless}};
 }
 
@@ -25,10 +25,8 @@ Result<int> run_spec(Session&, const SpecOptions& options, const std::vector<std
 
 const Verb spec_verb{
     .text = {.name = "spec",
-             .arguments = "",
              .summary = "Write a config.json to start from",
              .example = "berth-runtime spec --bundle /srv/web"},
-    .arity = {0, 0},
     .command = [] { return make_command(spec_flags, run_spec); },
 };
 

@@ -31,21 +31,13 @@ FlagTable global_flags(Globals& g) {
   return {
       {"root", 0, "DIR", "Where the states of containers are kept", &g.root},
       {"log", 0, "FILE", "Append warnings and errors to a file", &g.log_file},
-      {"log-format", 0, "FORMAT", "As text or as json", &g.log_format, {"text", "json"}},
+      choice_flag("log-format", "FORMAT", "As text or as json", &g.log_format, {"text", "json"}),
       {"report-fd", 0, "N", "Write a failure as JSON to this descriptor", &g.report_fd},
       {"debug", 0, "", "Say where in the source an error was made", &g.debug},
-      {"cgroup-manager",
-       0,
-       "NAME",
-       "Who makes the cgroup",
-       &g.cgroup_manager,
-       {"cgroupfs", "systemd", "disabled"}},
-      {"rootless",
-       0,
-       "WORD",
-       "Accepted: all that the caller may do is tried",
-       &g.rootless,
-       {"true", "false", "auto"}},
+      choice_flag("cgroup-manager", "NAME", "Who makes the cgroup", &g.cgroup_manager,
+                  {"cgroupfs", "systemd", "disabled"}),
+      choice_flag("rootless", "WORD", "Accepted: all that the caller may do is tried", &g.rootless,
+                  {"true", "false", "auto"}),
       {"config-dir", 0, "DIR", "The site's configuration (/etc/berth)", &g.config_dir},
       {"state", 0, "DIR", "Where Berth keeps what it knows of devices (/run/berth)", &g.state_dir},
       {"decided", 0, "", "Devices and the site's rules are in the configuration already",
@@ -66,13 +58,8 @@ runtime::CgroupManager cgroup_manager(const Globals& globals) {
 FlagTable launch_flags(LaunchOptions& o) {
   return {
       {"bundle", 'b', "DIR", "The bundle, the working directory unless told", &o.request.bundle},
-      {"config",
-       'f',
-       "FILE",
-       "The configuration, in the bundle unless the path is absolute",
-       &o.request.config,
-       {},
-       Complete::file},
+      file_flag("config", 'f', "The configuration, in the bundle unless the path is absolute",
+                &o.request.config),
       {"pid-file", 0, "FILE", "Write the process id to a file", &o.request.pid_file},
       {"console-socket", 0, "PATH", "Send the terminal's master to this socket",
        &o.request.console_socket},
@@ -96,12 +83,8 @@ FlagTable criu_flags(runtime::CriuOptions& o) {
       {"lazy-pages", 0, "", "Memory comes when it is used", &o.lazy_pages},
       {"file-locks", 0, "", "Also file locks", &o.file_locks},
       {"auto-dedup", 0, "", "Free what is in two places", &o.auto_dedup},
-      {"manage-cgroups-mode",
-       0,
-       "MODE",
-       "What becomes of cgroups",
-       &o.manage_cgroups_mode,
-       {"soft", "full", "strict", "ignore"}}};
+      choice_flag("manage-cgroups-mode", "MODE", "What becomes of cgroups", &o.manage_cgroups_mode,
+                  {"soft", "full", "strict", "ignore"})};
 }
 
 Result<int> descriptor_count(std::optional<uint64_t> preserve_fds) {
