@@ -68,10 +68,6 @@ void tell_confined(const Channel& channel, FilterSize filter);
 Result<void> settle(const Child& child, const std::function<Result<void>()>& place,
                     const std::function<Result<void>()>& attend);
 
-// What stands beside a descriptor on its way, as runc has it.
-inline constexpr std::string_view kConsoleName = "/dev/ptmx";
-inline constexpr std::string_view kPidfdName = "pidfd";
-
 /// Sends a descriptor to the socket at `path`, with a name as runc's protocol wants it.
 Result<void> hand_over(const std::string& path, const sys::Fd& passed, std::string_view name);
 

@@ -325,16 +325,7 @@ Result<void> Executor::attend() {
 
 Result<void> Executor::publish() {
   child_.first_born = sys::Process();
-  if (console_ && !request_.console_socket.empty()) {
-    TRY(hand_over(request_.console_socket, console_, kConsoleName));
-    console_.reset();
-  }
-  if (!request_.pidfd_socket.empty()) {
-    TRY(hand_over(request_.pidfd_socket, child_.process.pidfd(), kPidfdName));
-  }
-  if (request_.pid_file.empty()) return {};
-  return sys::replace_file(sys::cwd(), request_.pid_file, std::to_string(child_.process.pid()),
-                           0644);
+  return give_process(request_, child_.process, console_);
 }
 
 }  // namespace
