@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/result.hpp"
 
 namespace berth::facts {
@@ -27,8 +28,12 @@ struct GpuCode {
   std::string isa;   ///< ptx: version of its language, "8.7"; else empty
   auto operator<=>(const GpuCode&) const = default;
 };
-std::string to_json_text(GpuCode::Kind kind);  ///< "sass", "ptx", "ir", "gfx"
-Result<GpuCode::Kind> from_json_text(std::string_view text, std::type_identity<GpuCode::Kind>);
+constexpr EnumNames<GpuCode::Kind, 4> names_of(std::type_identity<GpuCode::Kind>) {
+  return {{{GpuCode::Kind::sass, "sass"},
+           {GpuCode::Kind::ptx, "ptx"},
+           {GpuCode::Kind::ir, "ir"},
+           {GpuCode::Kind::gfx, "gfx"}}};
+}
 
 /// What asks for an x86-64 level (x86-64 psABI): 1 baseline, 2 … 4; 0: nothing is known.
 struct IsaNeed {

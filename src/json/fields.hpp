@@ -10,7 +10,8 @@
 //   std::string text = json::write(*mount);
 //
 // Member types: bool, integers, double, std::string, Value, std::optional<T>, std::vector<T>,
-// std::map<std::string, T>, structs with a table of their own, and scalars with a textual form:
+// std::map<std::string, T>, structs with a table of their own, enums with names (base/names.hpp),
+// and scalars with a textual form:
 //   Result<T> from_json_text(std::string_view text, std::type_identity<T>);
 //   std::string to_json_text(const T& value);
 // Errors name the place: "config.json: mounts[3].destination: expected a string, got a number".
@@ -29,6 +30,7 @@
 #include <vector>
 
 #include "base/digest.hpp"
+#include "base/names.hpp"
 #include "base/text.hpp"
 #include "json/path.hpp"
 #include "json/text.hpp"
@@ -210,11 +212,13 @@ std::optional<Error> Reader::read_value(const Value& value, const Path& path, T&
     if (value.string() == nullptr) return type_error(path, "a string", value);
     out = *value.string();
     return std::nullopt;
-  } else if constexpr (std::is_same_v<T, Digest> || HasText<T>) {
+  } else if constexpr (std::is_same_v<T, Digest> || HasNames<T> || HasText<T>) {
     if (value.string() == nullptr) return type_error(path, "a string", value);
     auto parsed = [&]() -> Result<T> {
       if constexpr (std::is_same_v<T, Digest>) {
         return Digest::parse(*value.string());
+      } else if constexpr (HasNames<T>) {
+        return parse_enum<T>(*value.string());
       } else {
         return from_json_text(*value.string(), std::type_identity<T>{});
       }
@@ -311,6 +315,8 @@ class Writer {
       } else {
         append_string(out, member.text());
       }
+    } else if constexpr (HasNames<T>) {
+      append_string(out, enum_text(member));
     } else if constexpr (HasText<T>) {
       append_string(out, to_json_text(member));
     } else if constexpr (detail::IsOptional<T>::value) {

@@ -89,17 +89,6 @@ auto subject_of(const RunRecord& r) {
 
 }  // namespace
 
-std::string to_json_text(UserLand user_land) {
-  return user_land == UserLand::image ? "image" : "host";
-}
-
-Result<UserLand> from_json_text(std::string_view text, std::type_identity<UserLand>) {
-  for (UserLand one : {UserLand::host, UserLand::image}) {
-    if (text == to_json_text(one)) return one;
-  }
-  return make_error(Kind::corrupt, "expected host or image, got " + quote(text));
-}
-
 Result<void> check(const RunRecord& record) {
   if (!is_time(record.time)) return not_such("time", record.time);
   if (record.exit > kMaxExit) return not_such("exit status", std::to_string(record.exit));

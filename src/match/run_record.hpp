@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/result.hpp"
 
 namespace berth::match {
@@ -21,9 +22,9 @@ enum class UserLand {
   host,   ///< driver modes bind, volume and copy
   image,  ///< driver modes image and none
 };
-
-std::string to_json_text(UserLand user_land);  ///< "host", "image"
-Result<UserLand> from_json_text(std::string_view text, std::type_identity<UserLand>);
+constexpr EnumNames<UserLand, 2> names_of(std::type_identity<UserLand>) {
+  return {{{UserLand::host, "host"}, {UserLand::image, "image"}}};
+}
 
 /// A kind of GPU that the container was given; each kind once. Empty: unknown.
 struct RunGpu {

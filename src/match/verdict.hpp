@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/result.hpp"
 #include "facts/facts.hpp"
 #include "match/declared.hpp"
@@ -19,8 +20,12 @@ namespace berth::match {
 
 /// Better ones first.
 enum class Outcome { pass, runs_but, unknown, fail };
-std::string to_json_text(Outcome outcome);  ///< "pass", "runs-but", "unknown", "fail"
-Result<Outcome> from_json_text(std::string_view text, std::type_identity<Outcome>);
+constexpr EnumNames<Outcome, 4> names_of(std::type_identity<Outcome>) {
+  return {{{Outcome::pass, "pass"},
+           {Outcome::runs_but, "runs-but"},
+           {Outcome::unknown, "unknown"},
+           {Outcome::fail, "fail"}}};
+}
 
 /// What a clause rests on.
 enum class Tier {
@@ -28,8 +33,9 @@ enum class Tier {
   found,     ///< what the files of the image have
   verified,  ///< a believed record of a run
 };
-std::string to_json_text(Tier tier);  ///< "declared", "found", "verified"
-Result<Tier> from_json_text(std::string_view text, std::type_identity<Tier>);
+constexpr EnumNames<Tier, 3> names_of(std::type_identity<Tier>) {
+  return {{{Tier::declared, "declared"}, {Tier::found, "found"}, {Tier::verified, "verified"}}};
+}
 
 /// What runs, beside the image.
 struct Job {

@@ -113,25 +113,6 @@ std::string describe(const Abi& abi) {
   return text + " (" + join(numbers, ".") + ")";
 }
 
-std::string to_json_text(Rule rule) {
-  switch (rule) {
-    case Rule::full:
-      return "full";
-    case Rule::strict:
-      return "strict";
-    case Rule::major:
-      break;
-  }
-  return "major";
-}
-
-Result<Rule> from_json_text(std::string_view text, std::type_identity<Rule>) {
-  for (Rule rule : {Rule::major, Rule::full, Rule::strict}) {
-    if (to_json_text(rule) == text) return rule;
-  }
-  return make_error(Kind::usage, "expected 'major', 'full' or 'strict', got " + quote(text));
-}
-
 Verdict compare(const Abi& image, const Abi& host, Rule rule) {
   if (image.family == Family::unknown) return {false, "its ABI is not known", ""};
   if (host.family != image.family) {

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/result.hpp"
 #include "mpi/libraries.hpp"
 
@@ -46,8 +47,9 @@ enum class Rule {
   full,    ///< the same; a warning where the host's second one is lower
   strict,  ///< the first two are the same
 };
-std::string to_json_text(Rule rule);  ///< "major", "full", "strict"
-Result<Rule> from_json_text(std::string_view text, std::type_identity<Rule>);
+constexpr EnumNames<Rule, 3> names_of(std::type_identity<Rule>) {
+  return {{{Rule::major, "major"}, {Rule::full, "full"}, {Rule::strict, "strict"}}};
+}
 
 struct Verdict {
   bool fits = false;

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/result.hpp"
 #include "policy/rules.hpp"
 
@@ -22,6 +23,11 @@ enum class GpuEnvironment {
   privileged,  ///< those of a container with CAP_SYS_ADMIN in its bounding set
   grant,       ///< those of every container, the image's own among them
 };
+constexpr EnumNames<GpuEnvironment, 3> names_of(std::type_identity<GpuEnvironment>) {
+  return {{{GpuEnvironment::ignore, "ignore"},
+           {GpuEnvironment::privileged, "privileged"},
+           {GpuEnvironment::grant, "grant"}}};
+}
 
 /// What the GPUs mean that a batch system gave to the caller's job.
 enum class Scheduler {
@@ -29,9 +35,20 @@ enum class Scheduler {
   limit,   ///< the most that its containers get
   grant,   ///< that, and what they get when nobody asks for anything
 };
+constexpr EnumNames<Scheduler, 3> names_of(std::type_identity<Scheduler>) {
+  return {
+      {{Scheduler::ignore, "ignore"}, {Scheduler::limit, "limit"}, {Scheduler::grant, "grant"}}};
+}
 
 /// Where the driver's files appear in a container; --gpu-driver names another.
 enum class DriverMode { bind, volume, copy, image, none };
+constexpr EnumNames<DriverMode, 5> names_of(std::type_identity<DriverMode>) {
+  return {{{DriverMode::bind, "bind"},
+           {DriverMode::volume, "volume"},
+           {DriverMode::copy, "copy"},
+           {DriverMode::image, "image"},
+           {DriverMode::none, "none"}}};
+}
 
 struct Gpu {
   GpuEnvironment environment = GpuEnvironment::ignore;
@@ -71,6 +88,11 @@ struct Gpu {
 
 /// Which facts that are published beside images are believed.
 enum class PublishedFacts { any, only_signed, none };
+constexpr EnumNames<PublishedFacts, 3> names_of(std::type_identity<PublishedFacts>) {
+  return {{{PublishedFacts::any, "any"},
+           {PublishedFacts::only_signed, "signed"},
+           {PublishedFacts::none, "none"}}};
+}
 
 struct Match {
   PublishedFacts facts = PublishedFacts::any;
@@ -128,15 +150,6 @@ Result<void> check(const Policy& policy);
 /// Reads policy.json; `document` names it in errors. Errors: corrupt (no such JSON, an unknown
 /// member, a value that check() refuses), unsupported (written by another Berth).
 Result<Compiled> parse_compiled(std::string_view text, std::string_view document);
-
-std::string to_json_text(const GpuEnvironment& value);
-Result<GpuEnvironment> from_json_text(std::string_view text, std::type_identity<GpuEnvironment>);
-std::string to_json_text(const Scheduler& value);
-Result<Scheduler> from_json_text(std::string_view text, std::type_identity<Scheduler>);
-std::string to_json_text(const DriverMode& value);
-Result<DriverMode> from_json_text(std::string_view text, std::type_identity<DriverMode>);
-std::string to_json_text(const PublishedFacts& value);
-Result<PublishedFacts> from_json_text(std::string_view text, std::type_identity<PublishedFacts>);
 
 void fields(auto& v, Gpu& g) {
   v.always("environment", g.environment);

@@ -202,7 +202,7 @@ int print_fleet(Session& session, const BakeReport& report,
   for (const engine::BakeTake& take : takes) {
     taken.insert(take.cell);
     uncovered = uncovered || take.cell.empty();
-    std::string verdict = to_json_text(take.outcome);
+    std::string verdict = enum_text(take.outcome);
     if (json) {
       json::Value cell;
       if (!take.cell.empty()) cell = take.cell;

@@ -17,8 +17,7 @@ Result<void> finish_match_request(MatchOptions& options, const std::string& refe
   options.request.reference = reference;
   options.request.look_up = options.local ? engine::LookUp::store : engine::LookUp::registry;
   if (options.driver_mode) {
-    options.request.driver_mode =
-        TRY(policy::from_json_text(*options.driver_mode, std::type_identity<policy::DriverMode>()));
+    options.request.driver_mode = TRY(parse_enum<policy::DriverMode>(*options.driver_mode));
   }
   return {};
 }

@@ -15,7 +15,7 @@ using match::Judged;
 using match::Outcome;
 
 std::string outcome_words(Outcome outcome) {
-  return outcome == Outcome::runs_but ? "runs, but" : to_json_text(outcome);
+  return outcome == Outcome::runs_but ? "runs, but" : enum_text(outcome);
 }
 
 /// For a cell of a table.
@@ -47,7 +47,7 @@ json::Value entry_json(const match::Ranking& ranking, size_t index) {
   return json::Object{{"digest", entry.candidate.descriptor.digest.text()},
                       {"name", json::to_value(match::entry_label(entry.candidate))},
                       {"platform", platform_of(entry.candidate)},
-                      {"verdict", to_json_text(entry.verdict.outcome)},
+                      {"verdict", enum_text(entry.verdict.outcome)},
                       {"rank", std::move(rank)},
                       {"clauses", std::move(clauses)}};
 }

@@ -339,8 +339,7 @@ Result<void> read_devices(const RequestOptions& o, engine::RunRequest& request) 
 
 Result<void> read_gpu_driver(const RequestOptions& o, engine::RunRequest& request) {
   if (!o.gpu_driver.empty()) {
-    request.gpu_driver =
-        TRY(policy::from_json_text(o.gpu_driver, std::type_identity<policy::DriverMode>()));
+    request.gpu_driver = TRY(parse_enum<policy::DriverMode>(o.gpu_driver));
   }
   if (!o.immutable) return {};
   bool image = !request.gpu_driver || *request.gpu_driver == policy::DriverMode::image;

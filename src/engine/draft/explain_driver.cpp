@@ -158,7 +158,7 @@ std::optional<gpu::Reason> driver_mode(const Evidence& evidence) {
   DriverMode mode = evidence.grant.mode;
   std::string why(meaning_of(mode));
   if (!evidence.mode_from.empty()) why += "; " + evidence.mode_from;
-  return gpu::Reason{"driver-mode", to_json_text(mode), true, why, {}};
+  return gpu::Reason{"driver-mode", enum_text(mode), true, why, {}};
 }
 
 std::optional<gpu::Reason> loaded_libcuda(const Evidence& evidence, const oci::Spec& spec) {

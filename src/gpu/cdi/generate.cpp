@@ -42,7 +42,7 @@ class Generator {
     TRY(options_.vendor == Vendor::nvidia ? add_nvidia() : add_others());
     if (units_.empty()) {
       return make_error(Kind::not_found,
-                        "no GPU of vendor " + to_json_text(options_.vendor) + " on this machine",
+                        "no GPU of vendor " + enum_text(options_.vendor) + " on this machine",
                         "berth gpu list");
     }
     oci::cdi::Spec& spec = out_.spec;

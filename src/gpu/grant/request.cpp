@@ -186,7 +186,7 @@ Result<void> Parser::take_capabilities(const std::string& value) {
 }
 
 Result<void> Parser::take_driver(const std::string& value) {
-  auto vendor = from_json_text(value, std::type_identity<Vendor>());
+  auto vendor = parse_enum<Vendor>(value);
   if (!vendor.ok()) {
     return usage(text_, fmt::format("no driver {}", quote(value)),
                  "drivers are nvidia, amd and intel");

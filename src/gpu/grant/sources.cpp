@@ -504,19 +504,6 @@ Program program_of(std::string_view argv0) {
   return name == "docker" ? Program::docker : Program::berth;
 }
 
-std::string to_json_text(const Program& program) {
-  if (program == Program::nvidia_docker) return "nvidia-docker";
-  return program == Program::docker ? "docker" : "berth";
-}
-
-Result<Program> from_json_text(std::string_view text, std::type_identity<Program>) {
-  for (Program program : {Program::berth, Program::docker, Program::nvidia_docker}) {
-    if (to_json_text(program) == text) return program;
-  }
-  return make_error(Kind::usage,
-                    "expected 'berth', 'docker' or 'nvidia-docker', got " + quote(text));
-}
-
 Result<Choice> choose(const Sources& sources, const policy::Gpu& policy) {
   Choice choice = TRY(Chooser(sources, policy).run());
   choice.site = policy;

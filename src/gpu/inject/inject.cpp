@@ -328,10 +328,10 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
   using policy::DriverMode;
   // The one writes into the image's files, the other reads them.
   if (policy_.driver_mode == DriverMode::copy || policy_.driver_mode == DriverMode::image) {
-    return make_error(Kind::unsupported,
-                      "driver mode " + quote(policy::to_json_text(policy_.driver_mode)) +
-                          ": only berth run has it",
-                      "gpu.driver-mode of the policy: bind, volume or none");
+    return make_error(
+        Kind::unsupported,
+        "driver mode " + quote(enum_text(policy_.driver_mode)) + ": only berth run has it",
+        "gpu.driver-mode of the policy: bind, volume or none");
   }
   ImageFiles image = look_at_image(container_.rootfs, spec_, policy_.forward_compatibility);
   PlaceOptions place_options;

@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/result.hpp"
 
 namespace berth::gpu {
@@ -49,8 +50,9 @@ struct NodeLink {
 };
 
 enum class Vendor { nvidia, amd, intel };
-std::string to_json_text(Vendor vendor);  ///< "nvidia", "amd", "intel"
-Result<Vendor> from_json_text(std::string_view text, std::type_identity<Vendor>);
+constexpr EnumNames<Vendor, 3> names_of(std::type_identity<Vendor>) {
+  return {{{Vendor::nvidia, "nvidia"}, {Vendor::amd, "amd"}, {Vendor::intel, "intel"}}};
+}
 
 /// A GPU that programs see as one. Those that share a board are several.
 struct Gpu {

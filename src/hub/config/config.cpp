@@ -20,16 +20,6 @@ constexpr uint32_t kMostTransfers = 512;
 constexpr uint32_t kMostCacheMib = 1024;
 constexpr size_t kMostEntries = 10'000;
 
-/// The name of one of two values.
-template <class E>
-Result<E> one_of(std::string_view text, std::string_view first, E one, std::string_view second,
-                 E other) {
-  if (text == first) return one;
-  if (text == second) return other;
-  return make_error(Kind::corrupt,
-                    fmt::format("expected {} or {}, got {}", first, second, quote(text)));
-}
-
 Error refuse(std::string key, const std::string& what) {
   return make_error(Kind::usage, std::move(key) + ": " + what);
 }
@@ -124,19 +114,6 @@ Result<void> check_number(std::string_view key, uint32_t value, uint32_t least, 
 }
 
 }  // namespace
-
-std::string to_json_text(Blobs blobs) {
-  return blobs == Blobs::pass ? "pass" : "redirect";
-}
-Result<Blobs> from_json_text(std::string_view text, std::type_identity<Blobs>) {
-  return one_of(text, "pass", Blobs::pass, "redirect", Blobs::redirect);
-}
-std::string to_json_text(LogForm form) {
-  return form == LogForm::text ? "text" : "json";
-}
-Result<LogForm> from_json_text(std::string_view text, std::type_identity<LogForm>) {
-  return one_of(text, "text", LogForm::text, "json", LogForm::json);
-}
 
 Result<Config> read_config(std::string_view text, std::string_view document) {
   Config config;

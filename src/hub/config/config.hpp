@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/result.hpp"
 #include "match/run_record.hpp"
 
@@ -39,12 +40,14 @@ enum class Blobs {
   pass,      ///< through the hub
   redirect,  ///< from where the registry has them, where that needs no credentials
 };
-std::string to_json_text(Blobs blobs);
-Result<Blobs> from_json_text(std::string_view text, std::type_identity<Blobs>);
+constexpr EnumNames<Blobs, 2> names_of(std::type_identity<Blobs>) {
+  return {{{Blobs::pass, "pass"}, {Blobs::redirect, "redirect"}}};
+}
 
 enum class LogForm { text, json };
-std::string to_json_text(LogForm form);
-Result<LogForm> from_json_text(std::string_view text, std::type_identity<LogForm>);
+constexpr EnumNames<LogForm, 2> names_of(std::type_identity<LogForm>) {
+  return {{{LogForm::text, "text"}, {LogForm::json, "json"}}};
+}
 
 /// How registries are reached, as the flags of pull say it.
 struct Access {
