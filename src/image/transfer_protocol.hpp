@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/names.hpp"
 #include "base/result.hpp"
 #include "facts/facts.hpp"
 #include "image/published_facts.hpp"
@@ -29,19 +30,23 @@ namespace berth::image {
 /// Whom the files of an unpacked layer belong to.
 /// full: to the ids of the archive. single: to the caller, who has no other id to give them to.
 enum class Ownership { full, single };
-std::string_view ownership_name(Ownership ownership);  ///< "full", "single"
+constexpr EnumNames<Ownership, 2> names_of(std::type_identity<Ownership>) {
+  return {{{Ownership::full, "full"}, {Ownership::single, "single"}}};
+}
 
 /// Where an opaque directory is marked: trusted.overlay.* (real root) or user.overlay.* (inside a
 /// user namespace, mounted with userxattr).
 enum class OverlayXattr { trusted, user };
-std::string_view overlay_xattr_name(OverlayXattr xattr);  ///< "trusted", "user"
+constexpr EnumNames<OverlayXattr, 2> names_of(std::type_identity<OverlayXattr>) {
+  return {{{OverlayXattr::trusted, "trusted"}, {OverlayXattr::user, "user"}}};
+}
 
 /// What an unpacked layer lies in the store as: a directory with its files, or one read-only EROFS
 /// image, which root alone can mount.
 enum class LayerFormat { directory, erofs };
-std::string_view layer_format_name(LayerFormat format);  ///< "directory", "erofs"
-/// Errors: usage (with what there is).
-Result<LayerFormat> parse_layer_format(std::string_view text);
+constexpr EnumNames<LayerFormat, 2> names_of(std::type_identity<LayerFormat>) {
+  return {{{LayerFormat::directory, "directory"}, {LayerFormat::erofs, "erofs"}}};
+}
 
 /// Which facts published beside an image are believed.
 struct FactsTrust {
@@ -208,8 +213,14 @@ struct ArchiveRequest {
 
 /// Whom the files of an extracted tar belong to.
 enum class Owners { archive, root };
+constexpr EnumNames<Owners, 2> names_of(std::type_identity<Owners>) {
+  return {{{Owners::archive, "archive"}, {Owners::root, "root"}}};
+}
 /// What a container's files may be outside of it: set-id bits and devices stay behind.
 enum class Trust { inside, outside };
+constexpr EnumNames<Trust, 2> names_of(std::type_identity<Trust>) {
+  return {{{Trust::inside, "inside"}, {Trust::outside, "outside"}}};
+}
 
 /// Makes the members of a tar below a directory that somebody may change meanwhile.
 struct ExtractRequest {
@@ -313,7 +324,15 @@ std::string to_json(const TransferRequest& request);
 Result<TransferRequest> parse_request(std::string_view text);
 
 enum class LayerPhase { waiting, downloading, verifying, unpacking, uploading, done, exists };
-std::string_view layer_phase_name(LayerPhase phase);
+constexpr EnumNames<LayerPhase, 7> names_of(std::type_identity<LayerPhase>) {
+  return {{{LayerPhase::waiting, "waiting"},
+           {LayerPhase::downloading, "downloading"},
+           {LayerPhase::verifying, "verifying"},
+           {LayerPhase::unpacking, "unpacking"},
+           {LayerPhase::uploading, "uploading"},
+           {LayerPhase::done, "done"},
+           {LayerPhase::exists, "exists"}}};
+}
 
 /// Progress of one layer; at most 20 a second and layer, the first and the last of a phase always.
 struct LayerEvent {

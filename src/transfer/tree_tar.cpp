@@ -255,7 +255,7 @@ class TreeTar {
 
   /// The other kind's are an overlay's that was mounted inside of the container.
   std::string_view overlay_mark(std::string_view key) const {
-    std::string prefix = std::string(image::overlay_xattr_name(options_.overlay)) + ".overlay.";
+    std::string prefix = enum_text(options_.overlay) + ".overlay.";
     return key.starts_with(prefix) ? key.substr(prefix.size()) : std::string_view();
   }
 
