@@ -12,7 +12,8 @@ namespace berth::transfer {
 
 /// Shares processors and memory out to the layers that are inflated at once. Many threads are given
 /// to a layer only where it is large and enough processors are free: else they would take from
-/// those who hash and write.
+/// those who hash and write. What that gains a whole pull has not been seen on a machine with many
+/// processors; BERTH_INFLATE_THREADS=1 switches it off (docs/decisions/0151).
 class InflateThreads {
  public:
   static constexpr uint64_t kLargeBlob = uint64_t{64} << 20;

@@ -22,6 +22,8 @@ namespace berth::transfer {
 /// looks for the beginning of a block and decodes from there, without knowing what came before;
 /// the reader puts the pieces together where one ends just where the next begins, and decodes by
 /// itself where they do not. So what is found in a segment decides only how fast it goes.
+/// The gain of a whole pull has not been seen on a machine with many processors
+/// (docs/decisions/0151).
 /// Source: Kerbiriou and Chikhi 2019 (two passes), Knespel and Brunst 2023 (any content); RFC 1951
 /// and 1952.
 class ParallelGzip final : public Inflater {
