@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "image/transfer_protocol.hpp"
 
-#include <utility>
-
 #include "base/text.hpp"
 #include "image/request_json.hpp"
+#include "json/error_fields.hpp"
 #include "json/fields.hpp"
 
 namespace berth::image {
@@ -263,38 +262,12 @@ void fields(auto& v, TransferResult& r) {
 
 namespace {
 
-/// An Error as it travels: its kind by name, its place in our source left behind.
-struct ErrorEvent {
-  std::string kind;
-  int sys_errno = 0;
-  std::string what;
-  std::string hint;
-  std::vector<std::string> context;
-};
-
-void fields(auto& v, ErrorEvent& e) {
-  v.required("kind", e.kind);
-  v.optional("errno", e.sys_errno);
-  v.required("what", e.what);
-  v.optional("hint", e.hint);
-  v.optional("context", e.context);
-}
-
 struct EventName {
   std::string event;
 };
 
 void fields(auto& v, EventName& e) {
   v.optional("event", e.event);
-}
-
-template <class Event>
-json::Value event_value(const Event& e) {
-  return json::to_value(e);
-}
-json::Value event_value(const Error& e) {
-  return json::to_value(
-      ErrorEvent{std::string(kind_name(e.kind)), e.sys_errno, e.what, e.hint, e.context});
 }
 
 std::string_view event_name(const TransferEvent& event) {
@@ -329,7 +302,7 @@ Result<TransferRequest> parse_request(std::string_view text) {
 
 std::string to_json(const TransferEvent& event) {
   json::Object line{{"event", event_name(event)}};
-  json::Value members = std::visit([](const auto& e) { return event_value(e); }, event);
+  json::Value members = std::visit([](const auto& e) { return json::to_value(e); }, event);
   for (const auto& member : *members.object()) line.push_back(member);
   return json::dump(json::Value(std::move(line))) + "\n";
 }
@@ -342,9 +315,9 @@ Result<TransferEvent> parse_event(std::string_view line) {
   if (name == "warning") return read_event<WarningEvent>(value);
   if (name == "result") return read_event<TransferResult>(value);
   if (name == "error") {
-    ErrorEvent e = TRY(json::from_value<ErrorEvent>(value, "event"));
-    return TransferEvent(Error{kind_from_name(e.kind), e.sys_errno, std::move(e.what),
-                               std::move(e.hint), std::move(e.context)});
+    Error failure;
+    if (auto unread = json::fill(value, json::Path("event"), failure)) return std::move(*unread);
+    return TransferEvent(std::move(failure));
   }
   return make_error(Kind::corrupt, "read an event: unknown name " + quote(name));
 }
