@@ -32,7 +32,7 @@ std::vector<uint64_t> numbers_in(std::string_view name) {
 bool is_open_mpi(const Library& library) {
   // Open MPI needs libopen-pal since 1.3, and since 6 libopen_mpi. A build that links these in
   // statically defines ompi_mpi_comm_world itself.
-  bool needs = std::any_of(library.needed.begin(), library.needed.end(), [](std::string_view name) {
+  bool needs = std::ranges::any_of(library.needed, [](std::string_view name) {
     return name.starts_with("libopen-pal.so") || name.starts_with("libopen-rte.so") ||
            name.starts_with("libopen_mpi.so");
   });
@@ -90,17 +90,9 @@ Abi classify(const Library& library) {
 }
 
 std::string_view name_of(Family family) {
-  switch (family) {
-    case Family::mpich:
-      return "MPICH ABI";
-    case Family::openmpi:
-      return "Open MPI";
-    case Family::standard:
-      return "MPI 5 ABI";
-    case Family::unknown:
-      break;
-  }
-  return "unknown ABI";
+  static constexpr std::string_view kNames[] = {"unknown ABI", "MPICH ABI", "Open MPI",
+                                                "MPI 5 ABI"};
+  return kNames[static_cast<size_t>(family)];
 }
 
 std::string describe(const Abi& abi) {
