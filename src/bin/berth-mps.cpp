@@ -8,7 +8,6 @@
 //
 // Runs as: the caller of berth. What it executes is the driver's, never an image's.
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <vector>
 

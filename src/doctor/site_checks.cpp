@@ -2,7 +2,6 @@
 // What else on this machine gives GPUs to containers: CDI files, NVIDIA's toolkit, SELinux.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 #include "doctor/checks.hpp"

@@ -3,8 +3,6 @@
 
 #include <fcntl.h>
 
-#include <vector>
-
 #include "events/journal.hpp"
 #include "json/fields.hpp"
 #include "sys/file.hpp"

@@ -6,12 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "base/names.hpp"
-#include "base/result.hpp"
 
 namespace berth::facts {
 

@@ -2,8 +2,6 @@
 #include "facts/file_facts.hpp"
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "facts/fat_binary.hpp"
 #include "facts/isa.hpp"

@@ -2,12 +2,8 @@
 #include "facts/image_facts.hpp"
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <set>
-#include <string_view>
 #include <tuple>
-#include <utility>
 
 #include "base/text.hpp"
 #include "facts/file_facts.hpp"

@@ -2,7 +2,6 @@
 #include "facts/loaded_files.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/text.hpp"
 #include "scan/loader_paths.hpp"

@@ -4,8 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.hpp"
-
 namespace berth::facts {
 
 /// The first `wanted` bytes of what a block of LZ4 (without a frame) holds; fewer where it ends or

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include "facts/window.hpp"
 #include "scan/driver_files.hpp"

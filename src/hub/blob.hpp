@@ -2,7 +2,6 @@
 // A blob on its way through the hub, or round it.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "base/digest.hpp"

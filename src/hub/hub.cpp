@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hub/hub.hpp"
 
-#include <fmt/format.h>
-
-#include <variant>
-
 #include "base/text.hpp"
 #include "hub/blob.hpp"
 #include "hub/choice.hpp"

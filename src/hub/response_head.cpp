@@ -4,10 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/beast/http/status.hpp>
 #include <ctime>
-#include <string_view>
 
 namespace berth::hub {
 namespace {

@@ -3,10 +3,8 @@
 // Bounded: connections, what a head may be, how long a client may take, threads.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 

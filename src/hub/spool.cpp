@@ -2,7 +2,6 @@
 #include "hub/spool.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"

@@ -4,8 +4,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "base/text.hpp"
 #include "image/layout.hpp"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a check of the store asks, and what its repair does.
-#include <algorithm>
 
-#include "base/text.hpp"
 #include "image/layout.hpp"
 #include "image/records.hpp"
 #include "image/staging.hpp"

@@ -21,7 +21,6 @@
 
 #include <algorithm>
 #include <concepts>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>

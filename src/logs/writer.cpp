@@ -4,9 +4,7 @@
 #include <fcntl.h>
 
 #include <chrono>
-#include <string>
 
-#include "base/text.hpp"
 #include "logs/json_file.hpp"
 #include "sys/file.hpp"
 #include "sys/io_at.hpp"

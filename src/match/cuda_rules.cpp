@@ -2,7 +2,6 @@
 #include "match/cuda_rules.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/text.hpp"
 #include "scan/driver_files.hpp"

@@ -2,10 +2,7 @@
 #include "match/likeness.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <string_view>
 
-#include "base/text.hpp"
 #include "node/archspec.hpp"
 #include "scan/driver_files.hpp"
 

@@ -2,7 +2,6 @@
 #include "match/run_record.hpp"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 
 #include "base/text.hpp"

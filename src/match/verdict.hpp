@@ -4,12 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "base/names.hpp"
-#include "base/result.hpp"
 #include "facts/facts.hpp"
 #include "match/declared.hpp"
 #include "match/run_record.hpp"

@@ -2,7 +2,6 @@
 #include "monitor/oom.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/text.hpp"
 #include "sys/file.hpp"

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/names.hpp"
-#include "base/result.hpp"
 #include "mpi/libraries.hpp"
 
 namespace berth::mpi {

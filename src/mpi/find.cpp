@@ -2,9 +2,7 @@
 #include "mpi/find.hpp"
 
 #include <algorithm>
-#include <array>
 #include <deque>
-#include <set>
 
 #include "base/text.hpp"
 #include "scan/loader_paths.hpp"

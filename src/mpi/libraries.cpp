@@ -2,7 +2,6 @@
 #include "mpi/libraries.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/text.hpp"
 #include "scan/loader_cache.hpp"

@@ -3,9 +3,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
-#include <optional>
-#include <set>
 
 #include "base/text.hpp"
 #include "scan/loader_paths.hpp"

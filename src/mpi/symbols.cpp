@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <string_view>
 
 namespace berth::mpi {
 namespace {

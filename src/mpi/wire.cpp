@@ -2,7 +2,6 @@
 #include "mpi/wire.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 namespace berth::mpi {
 namespace {

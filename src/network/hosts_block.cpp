@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
 #include "network/ipv4.hpp"
 
 namespace berth::network {

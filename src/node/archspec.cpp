@@ -6,7 +6,6 @@
 #include <bit>
 #include <span>
 #include <tuple>
-#include <utility>
 
 #include "base/text.hpp"
 

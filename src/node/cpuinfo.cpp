@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string>
 
 #include "base/text.hpp"
 #include "node/archspec.hpp"

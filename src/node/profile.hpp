@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "base/result.hpp"
-
 namespace berth::node {
 
 /// Of saved profiles: one of a later version is refused.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/text.hpp"
 #include "json/fields.hpp"
 
 namespace berth::oci::cdi {

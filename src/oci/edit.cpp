@@ -2,7 +2,6 @@
 #include "oci/edit.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <iterator>
 #include <unordered_map>
 

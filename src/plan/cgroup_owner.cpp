@@ -2,7 +2,6 @@
 #include "plan/cgroup_owner.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 namespace berth::plan {
 namespace {

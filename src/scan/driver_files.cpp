@@ -5,7 +5,6 @@
 
 #include "base/text.hpp"
 #include "json/value.hpp"
-#include "scan/loader_cache.hpp"
 #include "scan/loader_paths.hpp"
 
 namespace berth::scan {

@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 #include <tuple>
-#include <utility>
 
 static_assert(std::endian::native == std::endian::little, "the cache has the machine's byte order");
 

@@ -5,9 +5,7 @@
 #include <yaml.h>
 
 #include <memory>
-#include <optional>
 #include <set>
-#include <vector>
 
 #include "base/text.hpp"
 #include "yaml/scalar.hpp"

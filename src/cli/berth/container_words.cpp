@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/container_words.hpp"
 
-#include <algorithm>
-#include <array>
 #include <ctime>
 #include <tuple>
 

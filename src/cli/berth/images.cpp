@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/container_words.hpp"
 #include "cli/berth/list_rows.hpp"

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
-#include <utility>
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"

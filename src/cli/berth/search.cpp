@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/flag_values.hpp"
 #include "cli/berth/work_display.hpp"

@@ -2,7 +2,7 @@
 #include "cli/berth/verbs.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <array>
 
 #include "base/text.hpp"
 #include "cli/berth/verbs_elsewhere.hpp"

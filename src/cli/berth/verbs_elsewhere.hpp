@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.hpp"
 #include "cli/berth/verb.hpp"
 
 /// What people type for other engines, and what to type here instead.

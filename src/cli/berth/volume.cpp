@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/list_rows.hpp"
 #include "engine/container/volume_query.hpp"

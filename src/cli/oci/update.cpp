@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
 #include "cli/oci/verb.hpp"
 #include "runtime/change_devices.hpp"
 

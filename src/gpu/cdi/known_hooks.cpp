@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
-#include <utility>
 
 #include "gpu/cdi_hook/arguments.hpp"
 

@@ -5,8 +5,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <set>
 
 #include "base/text.hpp"

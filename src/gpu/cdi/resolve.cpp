@@ -8,9 +8,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
-#include <optional>
-#include <utility>
 
 #include "base/text.hpp"
 #include "gpu/cdi/known_hooks.hpp"

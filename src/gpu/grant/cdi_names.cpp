@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "base/text.hpp"
 #include "gpu/grant/select.hpp"

@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "base/text.hpp"
 #include "gpu/grant/features.hpp"
 #include "gpu/grant/requirement.hpp"
-#include "gpu/grant/select.hpp"
 #include "gpu/grant/visible.hpp"
 
 namespace berth::gpu {

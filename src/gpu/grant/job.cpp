@@ -2,7 +2,6 @@
 #include "gpu/grant/job.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/text.hpp"
 

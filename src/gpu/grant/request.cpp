@@ -7,7 +7,6 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "gpu/grant/traits.hpp"
 #include "policy/policy.hpp"
 
 namespace berth::gpu {

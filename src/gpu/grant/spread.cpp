@@ -2,8 +2,6 @@
 #include "gpu/grant/spread.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
 
 namespace berth::gpu {
 namespace {

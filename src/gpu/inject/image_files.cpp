@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
-#include <string_view>
 
 #include "base/text.hpp"
 #include "sys/file.hpp"

@@ -7,10 +7,7 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <optional>
-#include <vector>
 
 #include "base/text.hpp"
 #include "gpu/cdi_index/index.hpp"

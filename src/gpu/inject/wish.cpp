@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <optional>
 
 #include "base/text.hpp"
 #include "gpu/grant/environment.hpp"

@@ -2,7 +2,6 @@
 #include "gpu/inventory/access.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "sys/device_access.hpp"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/inventory/inventory.hpp"
 
-#include <array>
-
 #include "base/text.hpp"
 
 namespace berth::gpu {

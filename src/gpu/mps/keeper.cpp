@@ -7,7 +7,6 @@
 #include <chrono>
 #include <csignal>
 #include <thread>
-#include <vector>
 
 #include "gpu/ledger/alive.hpp"
 #include "gpu/ledger/ledger.hpp"

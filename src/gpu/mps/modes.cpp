@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
 #include "gpu/probe/use.hpp"
 #include "sys/file.hpp"
 

@@ -5,9 +5,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <optional>
-#include <string_view>
-#include <utility>
 
 #include "gpu/place/requests.hpp"
 #include "sys/file.hpp"

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
 #include "base/text.hpp"
 #include "gpu/place/publish.hpp"

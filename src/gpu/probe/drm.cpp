@@ -4,12 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
-#include <string_view>
 #include <tuple>
-#include <vector>
 
 #include "base/text.hpp"
 #include "gpu/inventory/kfd.hpp"

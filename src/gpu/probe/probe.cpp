@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "gpu/inventory/driver_root.hpp"
 #include "gpu/inventory/kernel.hpp"

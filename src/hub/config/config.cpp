@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
-#include <utility>
 
 #include "base/text.hpp"
 #include "hub/config/address.hpp"

@@ -2,7 +2,6 @@
 // What the flags of `berth hub` say, which wins over the file's each time that is read. Pure.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

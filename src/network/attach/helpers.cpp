@@ -5,8 +5,6 @@
 #include <sys/mount.h>
 
 #include <array>
-#include <chrono>
-#include <utility>
 
 #include "base/rollback.hpp"
 #include "base/text.hpp"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "base/text.hpp"
 #include "json/fields.hpp"

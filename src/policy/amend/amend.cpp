@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
-#include <map>
 
 #include "base/text.hpp"
 #include "oci/edit.hpp"
