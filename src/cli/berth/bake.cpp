@@ -60,7 +60,7 @@ Result<engine::BakeRequest> request_of(const Session& session, const BakeOptions
   return request;
 }
 
-Result<int> run_bake(Session& session, const BakeOptions& o, std::vector<std::string> arguments) {
+Result<int> run_bake(Session& session, const BakeOptions& o, Arguments arguments) {
   engine::BakeRequest request = TRY(request_of(session, o, arguments[0]));
   bool json = o.format == "json";
   // What is only looked up is one table at the end.

@@ -191,7 +191,7 @@ Result<void> set_extras(Session& session, const BuildOptions& o, engine::BuildEx
   return {};
 }
 
-Result<int> run_build(Session& session, const BuildOptions& o, std::vector<std::string> arguments) {
+Result<int> run_build(Session& session, const BuildOptions& o, Arguments arguments) {
   engine::BuildRequest request = o.request;
   const std::string& here = session.working_directory;
   TRY(set_sources(session, o, arguments[0], request));

@@ -26,8 +26,7 @@ FlagTable cdi_generate_flags(CdiGenerateOptions& o) {
   };
 }
 
-Result<int> run_cdi_generate(Session& session, const CdiGenerateOptions& o,
-                             std::vector<std::string>) {
+Result<int> run_cdi_generate(Session& session, const CdiGenerateOptions& o, Arguments) {
   engine::CdiGenerateRequest request = o.request;
   if (o.output) {
     request.output = TRY(engine::absolute_path(*o.output, session.working_directory));

@@ -39,7 +39,7 @@ json::Value to_json(const gpu::cdi::Index& index) {
                       {"bad_files", to_json(index.bad_files, "file")}};
 }
 
-Result<int> run_cdi_list(Session& session, const CdiListOptions& o, std::vector<std::string>) {
+Result<int> run_cdi_list(Session& session, const CdiListOptions& o, Arguments) {
   gpu::cdi::Index index = TRY(engine::list_cdi(session.context));
   if (o.format == "json") {
     print_json(session, to_json(index));

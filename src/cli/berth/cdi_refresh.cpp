@@ -5,13 +5,7 @@
 namespace berth::cli {
 namespace {
 
-struct CdiRefreshOptions {};
-
-FlagTable cdi_refresh_flags(CdiRefreshOptions&) {
-  return {};
-}
-
-Result<int> run_cdi_refresh(Session& session, const CdiRefreshOptions&, std::vector<std::string>) {
+Result<int> run_cdi_refresh(Session& session, const NoOptions&, Arguments) {
   engine::RefreshedCdi refreshed = TRY(engine::refresh_cdi(session.context));
   for (const gpu::cdi::Fault& fault : refreshed.index.bad_files) {
     session.report.warn(fault.text + ", ignoring this file");
@@ -31,7 +25,7 @@ const Verb cdi_refresh_verb{
     .text = {.name = "cdi refresh",
              .summary = "Write the index of CDI devices that berth-runtime reads",
              .example = "berth cdi refresh"},
-    .command = [] { return make_command(cdi_refresh_flags, run_cdi_refresh); },
+    .command = [] { return make_command(no_flags, run_cdi_refresh); },
 };
 
 }  // namespace berth::cli

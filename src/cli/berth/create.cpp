@@ -15,8 +15,7 @@ FlagTable create_flags(RequestOptions& o) {
   return table;
 }
 
-Result<int> run_create(Session& session, const RequestOptions& given,
-                       std::vector<std::string> arguments) {
+Result<int> run_create(Session& session, const RequestOptions& given, Arguments arguments) {
   RequestOptions o = given;
   TRY(read_request(session, std::move(arguments), o));
   TransferDisplay display(session, Stream::err, Direction::pull, o.call.quiet);

@@ -51,8 +51,7 @@ Result<int> run_log(Session& session, const DoctorOptions& o) {
   return count_of(answers, doctor::Status::problem) > 0 ? 1 : 0;
 }
 
-Result<int> run_doctor(Session& session, const DoctorOptions& o,
-                       std::vector<std::string> arguments) {
+Result<int> run_doctor(Session& session, const DoctorOptions& o, Arguments arguments) {
   if (o.log && !arguments.empty()) {
     return make_error(Kind::usage, "'--log' looks at a log, not at " + quote(arguments[0]));
   }

@@ -64,7 +64,7 @@ std::string line(const events::Event& event) {
   return escape_controls(text);
 }
 
-Result<int> run_events(Session& session, const EventsOptions& o, std::vector<std::string>) {
+Result<int> run_events(Session& session, const EventsOptions& o, Arguments) {
   std::optional<DocumentFormat> format;
   // With docker's names of members, which the template's are not.
   bool json = o.format == "json" || o.format == "{{json .}}";

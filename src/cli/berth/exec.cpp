@@ -125,7 +125,7 @@ Result<void> check_container_name(std::string_view name) {
                     "berth run --rm IMAGE COMMAND");
 }
 
-Result<int> run_exec(Session& session, const ExecOptions& o, std::vector<std::string> arguments) {
+Result<int> run_exec(Session& session, const ExecOptions& o, Arguments arguments) {
   TRY(check_container_name(arguments[0]));
   engine::ExecRequest request = o.request;
   request.environment.clear();

@@ -27,8 +27,7 @@ void show(Session& session, const engine::Explained& explained, std::string_view
   print(session, explain_text(explained, columns));
 }
 
-Result<int> run_explain(Session& session, const ExplainOptions& o,
-                        std::vector<std::string> arguments) {
+Result<int> run_explain(Session& session, const ExplainOptions& o, Arguments arguments) {
   std::string name = arguments[0];
   if (o.slurm) name = TRY(engine::container_of_step(session.context, name));
   show(session, TRY(engine::explain_container(session.context, name)), o.format);

@@ -14,8 +14,7 @@ FlagTable export_flags(ExportOptions& o) {
   return {file_flag("output", 'o', "Write to FILE instead of stdout", &o.output)};
 }
 
-Result<int> run_export(Session& session, const ExportOptions& o,
-                       std::vector<std::string> arguments) {
+Result<int> run_export(Session& session, const ExportOptions& o, Arguments arguments) {
   if (is_image_file_name(o.output)) {
     return make_error(Kind::usage, "write " + quote(o.output) + ": export writes a tar",
                       "berth commit " + arguments[0] +

@@ -136,7 +136,7 @@ json::Value to_json(const engine::GpuTop& top) {
                       {"waiting", number(top.waiting)}};
 }
 
-Result<int> run_gpu_top(Session& session, const GpuTopOptions& o, std::vector<std::string>) {
+Result<int> run_gpu_top(Session& session, const GpuTopOptions& o, Arguments) {
   engine::UserNames users;
   while (true) {
     engine::GpuTop top = TRY(engine::gpu_top(session.context));

@@ -33,7 +33,7 @@ FlagTable hub_flags(HubOptions& o) {
   return table;
 }
 
-Result<int> run_hub(Session& session, const HubOptions& o, std::vector<std::string>) {
+Result<int> run_hub(Session& session, const HubOptions& o, Arguments) {
   return engine::become_hub(session.context, o.request);
 }
 

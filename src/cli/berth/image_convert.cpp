@@ -29,8 +29,7 @@ std::string text_of(const image::ConvertReport& report, const std::string& forma
          (report.present > 0 ? ", " + std::to_string(report.present) + " were so already\n" : "\n");
 }
 
-Result<int> run_image_convert(Session& session, const ImageConvertOptions& o,
-                              std::vector<std::string> arguments) {
+Result<int> run_image_convert(Session& session, const ImageConvertOptions& o, Arguments arguments) {
   if (o.to.empty()) {
     return make_error(Kind::usage, "--to FORMAT is missing: directory or erofs",
                       "berth image convert --to erofs " + arguments.front());

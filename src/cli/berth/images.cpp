@@ -45,8 +45,7 @@ constexpr ListKind kImagesWithDigests{
     .raw_quiet = "image_id: {{.ID}}",
 };
 
-Result<int> run_images(Session& session, const ImagesOptions& o,
-                       std::vector<std::string> arguments) {
+Result<int> run_images(Session& session, const ImagesOptions& o, Arguments arguments) {
   // -q shows ids, whatever the usual format is.
   const std::string format =
       o.quiet ? o.format : format_or_usual(session, o.format, "imagesFormat");

@@ -109,7 +109,7 @@ std::string text_of(const engine::Context& context, const engine::SystemInfo& in
          "\n Identity: " + std::string(engine::identity_name(context.identity)) + "\n";
 }
 
-Result<int> run_info(Session& session, const InfoOptions& o, std::vector<std::string>) {
+Result<int> run_info(Session& session, const InfoOptions& o, Arguments) {
   std::optional<DocumentFormat> format;
   if (!o.format.empty()) {
     auto made = DocumentFormat::make(o.format);

@@ -43,8 +43,7 @@ Result<std::string> inspect(Session& session, const InspectOptions& o, const std
                     "berth ps --all, berth images, berth network ls, berth volume ls");
 }
 
-Result<int> run_inspect(Session& session, const InspectOptions& o,
-                        std::vector<std::string> arguments) {
+Result<int> run_inspect(Session& session, const InspectOptions& o, Arguments arguments) {
   std::optional<DocumentFormat> format;
   if (!o.format.empty()) {
     auto made = DocumentFormat::make(o.format);

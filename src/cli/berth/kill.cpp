@@ -20,7 +20,7 @@ FlagTable kill_flags(KillOptions& o) {
   return {{"signal", 's', "SIGNAL", "Send this one instead of KILL", std::move(read_signal)}};
 }
 
-Result<int> run_kill(Session& session, const KillOptions& o, std::vector<std::string> arguments) {
+Result<int> run_kill(Session& session, const KillOptions& o, Arguments arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     TRY(engine::kill_container(session.context, name, o.signal));
     print(session, name + "\n");

@@ -20,7 +20,7 @@ FlagTable load_flags(LoadOptions& o) {
   };
 }
 
-Result<int> run_load(Session& session, const LoadOptions& o, std::vector<std::string>) {
+Result<int> run_load(Session& session, const LoadOptions& o, Arguments) {
   image::LoadRequest request = o.request;
   if (request.input.empty()) {
     if (session.terminal.input_is_terminal()) {

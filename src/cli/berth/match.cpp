@@ -39,8 +39,7 @@ Result<int> run_fleet(Session& session, MatchOptions o, const std::string& direc
   return status;
 }
 
-Result<int> run_match(Session& session, const MatchVerbOptions& o,
-                      std::vector<std::string> arguments) {
+Result<int> run_match(Session& session, const MatchVerbOptions& o, Arguments arguments) {
   if (o.fleet && o.match.request.node) {
     return make_error(Kind::usage, "--node and --fleet are two answers to one question",
                       "one of them");

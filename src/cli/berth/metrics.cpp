@@ -19,7 +19,7 @@ FlagTable metrics_flags(MetricsOptions& o) {
   };
 }
 
-Result<int> run_metrics(Session& session, const MetricsOptions& o, std::vector<std::string>) {
+Result<int> run_metrics(Session& session, const MetricsOptions& o, Arguments) {
   if (!o.output.empty() && !o.socket.empty())
     return make_error(Kind::usage, "--output and --socket cannot be used together");
   if (!o.socket.empty()) {

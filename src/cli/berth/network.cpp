@@ -31,8 +31,7 @@ FlagTable create_network_flags(NetworkOptions& o) {
   };
 }
 
-Result<int> create_network(Session& session, const NetworkOptions& o,
-                           std::vector<std::string> arguments) {
+Result<int> create_network(Session& session, const NetworkOptions& o, Arguments arguments) {
   // Of another driver than ours it is the driver that is missing.
   if (!o.options.empty() && (o.wish.driver.empty() || o.wish.driver == "bridge")) {
     return make_error(Kind::unsupported,
@@ -82,7 +81,7 @@ constexpr ListKind kNetworks{
     .labels = true,
 };
 
-Result<int> list_networks(Session& session, const NetworkListOptions& o, std::vector<std::string>) {
+Result<int> list_networks(Session& session, const NetworkListOptions& o, Arguments) {
   const std::string format =
       o.quiet ? o.format : format_or_usual(session, o.format, "networksFormat");
   Listing listing = TRY(Listing::make(kNetworks, {.text = format, .quiet = o.quiet}));
@@ -109,8 +108,7 @@ FlagTable remove_network_flags(NetworkRemoveOptions& o) {
   return {{"force", 'f', "", "A missing one is no error", &o.force}};
 }
 
-Result<int> remove_networks(Session& session, const NetworkRemoveOptions& o,
-                            std::vector<std::string> arguments) {
+Result<int> remove_networks(Session& session, const NetworkRemoveOptions& o, Arguments arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     auto removed = engine::remove_network(session.context, name);
     bool missing = !removed.ok() && removed.error().kind == Kind::not_found;
@@ -124,7 +122,7 @@ FlagTable prune_network_flags(PruneFlags& flags) {
   return prune_flags(flags);
 }
 
-Result<int> prune_unused_networks(Session& session, const PruneFlags& o, std::vector<std::string>) {
+Result<int> prune_unused_networks(Session& session, const PruneFlags& o, Arguments) {
   constexpr std::string_view kWarning =
       "WARNING! This will remove all custom networks not used by at least one container.\n"
       "Are you sure you want to continue?";
@@ -150,7 +148,7 @@ FlagTable connect_flags(ConnectOptions& o) {
           {"ip", 0, "ADDRESS", "Have this address", &o.joined.address}};
 }
 
-Result<int> connect(Session& session, const ConnectOptions& o, std::vector<std::string> arguments) {
+Result<int> connect(Session& session, const ConnectOptions& o, Arguments arguments) {
   engine::JoinedNetwork joined = o.joined;
   joined.name = arguments[0];
   TRY(engine::connect_network(session.context, joined, arguments[1]));
@@ -169,8 +167,7 @@ FlagTable disconnect_flags(DisconnectOptions& o) {
   return {{"force", 'f', "", "The same as without", &o.force}};
 }
 
-Result<int> disconnect(Session& session, const DisconnectOptions&,
-                       std::vector<std::string> arguments) {
+Result<int> disconnect(Session& session, const DisconnectOptions&, Arguments arguments) {
   TRY(engine::disconnect_network(session.context, arguments[0], arguments[1]));
   return 0;
 }

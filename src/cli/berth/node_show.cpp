@@ -99,7 +99,7 @@ std::string text_of(const node::Profile& profile) {
   return property_list(lines);
 }
 
-Result<int> run_node_show(Session& session, const NodeShowOptions& o, std::vector<std::string>) {
+Result<int> run_node_show(Session& session, const NodeShowOptions& o, Arguments) {
   std::optional<DocumentFormat> format;
   if (!o.format.empty()) format = TRY(DocumentFormat::make(o.format));
   node::Profile profile = TRY(engine::node_of(session.context, o.node));

@@ -5,14 +5,7 @@
 namespace berth::cli {
 namespace {
 
-struct PolicyApplyOptions {};
-
-FlagTable policy_apply_flags(PolicyApplyOptions&) {
-  return {};
-}
-
-Result<int> run_policy_apply(Session& session, const PolicyApplyOptions&,
-                             std::vector<std::string>) {
+Result<int> run_policy_apply(Session& session, const NoOptions&, Arguments) {
   print(session, TRY(engine::apply_policy(session.context)) + "\n");
   return 0;
 }
@@ -24,7 +17,7 @@ const Verb policy_apply_verb{
              .summary = "Put the site's policy.toml in force",
              .example = "berth policy apply"},
     .store = Store::none,
-    .command = [] { return make_command(policy_apply_flags, run_policy_apply); },
+    .command = [] { return make_command(no_flags, run_policy_apply); },
 };
 
 }  // namespace berth::cli

@@ -28,8 +28,7 @@ json::Value to_json(const engine::PolicyInForce& policy) {
                       {"rules", json::to_value(policy.compiled.rules)}};
 }
 
-Result<int> run_policy_show(Session& session, const PolicyShowOptions& o,
-                            std::vector<std::string>) {
+Result<int> run_policy_show(Session& session, const PolicyShowOptions& o, Arguments) {
   engine::PolicyInForce policy = TRY(engine::show_policy(session.context));
   if (o.format == "json") {
     print_json(session, to_json(policy));

@@ -60,8 +60,7 @@ std::string to_text(const engine::PolicyAnswer& answer) {
   return text;
 }
 
-Result<int> run_policy_test(Session& session, const PolicyTestOptions& o,
-                            std::vector<std::string> arguments) {
+Result<int> run_policy_test(Session& session, const PolicyTestOptions& o, Arguments arguments) {
   engine::PolicyTrial trial = o.trial;
   trial.image = arguments[0];
   trial.command.assign(arguments.begin() + 1, arguments.end());

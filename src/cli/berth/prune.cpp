@@ -72,7 +72,7 @@ constexpr Elsewhere kBuilderElsewhere[] = {
     {"keep-storage", "berth system prune --keep SIZE, for images", kWholeCache},
 };
 
-Result<int> prune_containers(Session& session, const PruneOptions& o, std::vector<std::string>) {
+Result<int> prune_containers(Session& session, const PruneOptions& o, Arguments) {
   if (!TRY(confirm(session, o.prune.force, kPrunedContainers))) return 0;
   auto pruned = TRY(engine::prune_containers(session.context, prune_options(o.prune)));
   print_pruned(session, "Deleted Containers:", pruned);
@@ -80,7 +80,7 @@ Result<int> prune_containers(Session& session, const PruneOptions& o, std::vecto
   return 0;
 }
 
-Result<int> prune_volumes(Session& session, const PruneOptions& o, std::vector<std::string>) {
+Result<int> prune_volumes(Session& session, const PruneOptions& o, Arguments) {
   if (!TRY(confirm(session, o.prune.force, kPrunedVolumes))) return 0;
   auto pruned = TRY(engine::prune_volumes(session.context, prune_options(o.prune)));
   print_pruned(session, "Deleted Volumes:", pruned);
@@ -88,7 +88,7 @@ Result<int> prune_volumes(Session& session, const PruneOptions& o, std::vector<s
   return 0;
 }
 
-Result<int> prune_images(Session& session, const PruneOptions& o, std::vector<std::string>) {
+Result<int> prune_images(Session& session, const PruneOptions& o, Arguments) {
   if (!TRY(confirm(session, o.prune.force, o.all ? kPrunedImages : kDangling))) return 0;
   engine::PruneOptions options = prune_options(o.prune);
   options.all_images = o.all;
@@ -98,7 +98,7 @@ Result<int> prune_images(Session& session, const PruneOptions& o, std::vector<st
   return 0;
 }
 
-Result<int> prune_builder(Session& session, const PruneOptions& o, std::vector<std::string>) {
+Result<int> prune_builder(Session& session, const PruneOptions& o, Arguments) {
   if (!TRY(confirm(session, o.prune.force, kBuildCache))) return 0;
   auto pruned = TRY(engine::prune_build_cache(session.context));
   print_pruned(session, kDeletedCache, pruned);
@@ -171,7 +171,7 @@ Result<int> shrink(Session& session, const PruneOptions& o) {
   return 0;
 }
 
-Result<int> prune_system(Session& session, const PruneOptions& o, std::vector<std::string>) {
+Result<int> prune_system(Session& session, const PruneOptions& o, Arguments) {
   if (o.keep) return shrink(session, o);
   if (o.dry_run || !o.format.empty()) {
     return make_error(Kind::usage, "--dry-run and --format go with --keep");

@@ -64,7 +64,7 @@ bool needs_details(const Listing& listing) {
   return false;
 }
 
-Result<int> run_ps(Session& session, const PsOptions& o, std::vector<std::string>) {
+Result<int> run_ps(Session& session, const PsOptions& o, Arguments) {
   // -q shows ids, whatever the usual format is.
   const std::string format = o.quiet ? o.format : format_or_usual(session, o.format, "psFormat");
   Listing listing = TRY(Listing::make(o.size ? kContainersWithSize : kContainers,

@@ -15,7 +15,7 @@ FlagTable rm_flags(RmOptions& o) {
       {"volumes", 'v', "", "Remove its anonymous volumes too", &o.volumes}};
 }
 
-Result<int> run_rm(Session& session, const RmOptions& o, std::vector<std::string> arguments) {
+Result<int> run_rm(Session& session, const RmOptions& o, Arguments arguments) {
   using engine::AnonymousVolumes;
   auto volumes = o.volumes ? AnonymousVolumes::remove : AnonymousVolumes::keep;
   return remove_containers(session, arguments, o.end, volumes);

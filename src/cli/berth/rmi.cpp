@@ -13,7 +13,7 @@ FlagTable rmi_flags(RmiOptions& o) {
   return {{"force", 'f', "", "Also when a stopped container uses it", &o.remove.force}};
 }
 
-Result<int> run_rmi(Session& session, const RmiOptions& o, std::vector<std::string> arguments) {
+Result<int> run_rmi(Session& session, const RmiOptions& o, Arguments arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     auto done = engine::remove_image(session.context, name, o.remove);
     bool missing = !done.ok() && done.error().kind == Kind::not_found;

@@ -33,8 +33,7 @@ FlagTable run_flags(RunOptions& o) {
   return table;
 }
 
-Result<int> run_container(Session& session, const RunOptions& given,
-                          std::vector<std::string> arguments) {
+Result<int> run_container(Session& session, const RunOptions& given, Arguments arguments) {
   RunOptions o = given;
   TRY(read_request(session, std::move(arguments), o));
   const engine::RunRequest& request = o.request;

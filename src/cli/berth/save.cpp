@@ -22,8 +22,7 @@ FlagTable save_flags(SaveOptions& o) {
   return table;
 }
 
-Result<int> save_squashfs(Session& session, const SaveOptions& o,
-                          const std::vector<std::string>& arguments) {
+Result<int> save_squashfs(Session& session, const SaveOptions& o, const Arguments& arguments) {
   if (o.output.empty()) {
     return make_error(Kind::usage, "a squashfs needs a name",
                       "berth save --format sqsh --output FILE IMAGE");
@@ -35,7 +34,7 @@ Result<int> save_squashfs(Session& session, const SaveOptions& o,
   return 0;
 }
 
-Result<int> run_save(Session& session, const SaveOptions& o, std::vector<std::string> arguments) {
+Result<int> run_save(Session& session, const SaveOptions& o, Arguments arguments) {
   if (o.format == "sqsh") return save_squashfs(session, o, arguments);
   image::SaveRequest request;
   request.references = std::move(arguments);

@@ -75,7 +75,7 @@ Result<int> show_rules(Session& session, const ScanOptions& o) {
   return 0;
 }
 
-Result<int> run_scan(Session& session, const ScanOptions& o, std::vector<std::string> arguments) {
+Result<int> run_scan(Session& session, const ScanOptions& o, Arguments arguments) {
   if (arguments.empty() != o.nfd.has_value()) {
     return make_error(Kind::usage, "expected an image, or --nfd FILE");
   }

@@ -84,8 +84,7 @@ Result<int> search_tags(Session& session, const engine::SearchWish& wish,
   return 0;
 }
 
-Result<int> run_search(Session& session, const SearchOptions& o,
-                       std::vector<std::string> arguments) {
+Result<int> run_search(Session& session, const SearchOptions& o, Arguments arguments) {
   engine::SearchWish wish = o.wish;
   wish.term = arguments[0];
   wish.filters = engine::Filters(o.filters);

@@ -16,8 +16,7 @@ FlagTable slurm_bundle_flags(SlurmBundleOptions& o) {
       {"remove", 0, "", "Remove config.json of an image's task, which Slurm does not", &o.remove}};
 }
 
-Result<int> run_slurm_bundle(Session& session, const SlurmBundleOptions& o,
-                             std::vector<std::string> arguments) {
+Result<int> run_slurm_bundle(Session& session, const SlurmBundleOptions& o, Arguments arguments) {
   TRY(engine::run_slurm_bundle(session.context, {arguments[0], arguments[1], o.job, o.remove}));
   return 0;  // this process is another program by now
 }

@@ -17,8 +17,7 @@ FlagTable slurm_epilog_flags(SlurmEpilogOptions& o) {
   };
 }
 
-Result<int> run_slurm_epilog(Session& session, const SlurmEpilogOptions& o,
-                             std::vector<std::string>) {
+Result<int> run_slurm_epilog(Session& session, const SlurmEpilogOptions& o, Arguments) {
   auto names = TRY(engine::containers_of_job(session.context, o.job, o.scope == "job"));
   return remove_containers(session, names, {.force = true}, engine::AnonymousVolumes::remove);
 }

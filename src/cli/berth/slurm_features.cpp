@@ -37,8 +37,7 @@ json::Value to_json(const engine::SlurmNode& node, bool devices_known) {
                       {"synthetic", node.synthetic}};
 }
 
-Result<int> run_slurm_features(Session& session, const SlurmFeaturesOptions& o,
-                               std::vector<std::string>) {
+Result<int> run_slurm_features(Session& session, const SlurmFeaturesOptions& o, Arguments) {
   engine::SlurmNode node = TRY(engine::slurm_node(session.context, o.request));
   if (o.format == "json") {
     print_json(session, to_json(node, o.request.devices));

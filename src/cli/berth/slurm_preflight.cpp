@@ -28,7 +28,7 @@ FlagTable slurm_preflight_flags(SlurmPreflightOptions& o) {
 }
 
 Result<int> run_slurm_preflight(Session& session, const SlurmPreflightOptions& o,
-                                std::vector<std::string> arguments) {
+                                Arguments arguments) {
   engine::PreflightRequest request = o.request;
   if (!arguments.empty()) request.image = arguments.front();
   request.match.look_up = o.local ? engine::LookUp::store : engine::LookUp::registry;

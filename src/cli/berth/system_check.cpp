@@ -55,8 +55,7 @@ std::string summary_of(const image::CheckReport& report) {
          (report.damaged == 0 ? "no damage" : std::to_string(report.damaged) + " damaged") + "\n";
 }
 
-Result<int> run_system_check(Session& session, const SystemCheckOptions& o,
-                             std::vector<std::string>) {
+Result<int> run_system_check(Session& session, const SystemCheckOptions& o, Arguments) {
   auto repair = o.repair ? engine::Repair::yes : engine::Repair::no;
   auto report = TRY(engine::check_store(session.context, repair));
   if (o.format == "json") {

@@ -46,8 +46,7 @@ std::string text_of(const image::DedupeReport& report, bool dry_run) {
          human_bytes(report.bytes) + (dry_run ? " to save\n" : " saved\n");
 }
 
-Result<int> run_system_dedupe(Session& session, const SystemDedupeOptions& o,
-                              std::vector<std::string>) {
+Result<int> run_system_dedupe(Session& session, const SystemDedupeOptions& o, Arguments) {
   WorkDisplay display(session, "Comparing", o.format == "json");
   auto trial = o.dry_run ? engine::Trial::yes : engine::Trial::no;
   auto report = TRY(engine::dedupe_layers(session.context, trial, display.progress()));

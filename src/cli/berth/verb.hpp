@@ -32,7 +32,7 @@ struct Session {
 /// The number that `run` gives is the exit status.
 struct Command {
   FlagTable flags;
-  std::function<Result<int>(Session&, std::vector<std::string>)> run;
+  std::function<Result<int>(Session&, Arguments)> run;
   /// After parsing: the running container whose namespaces flags name, or "". An ordinary user
   /// then works in the user namespace of that container, which owns them.
   std::function<std::string()> beside = {};
@@ -57,15 +57,15 @@ struct Verb {
   engine::Needs needs = engine::Needs::nothing;
   /// The container among the arguments that an ordinary user has to be beside, running or about to
   /// join another one; null: with Needs::container the first one, else none.
-  std::string (*container)(const std::vector<std::string>& arguments) = nullptr;
+  std::string (*container)(const Arguments& arguments) = nullptr;
   /// What the arguments are to networks with names; null: nothing.
-  engine::NetworkUse (*networks)(const std::vector<std::string>& arguments) = nullptr;
+  engine::NetworkUse (*networks)(const Arguments& arguments) = nullptr;
   Store store = Store::ready;
   FlagsEnd flags_end = FlagsEnd::at_double_dash;
   std::span<const Elsewhere> elsewhere = {};
   /// What to type here for arguments that mean something to another engine's verb of this name;
   /// asked before they are counted.
-  std::optional<Error> (*arguments_elsewhere)(const std::vector<std::string>& arguments) = nullptr;
+  std::optional<Error> (*arguments_elsewhere)(const Arguments& arguments) = nullptr;
   int error_status = 1;  ///< docker: 125 for run, 1 for all others
   bool hidden = false;   ///< called by our own programs alone
   /// A line below --help that depends on this machine; `config`: the site's directory.
@@ -74,18 +74,17 @@ struct Verb {
 };
 
 /// Makes a Command out of `FlagTable flags(Options&)` and
-/// `Result<int> run(Session&, const Options&, std::vector<std::string>)`. Only the verb that is
+/// `Result<int> run(Session&, const Options&, Arguments)`. Only the verb that is
 /// called pays for its table.
 template <class Options>
 Command make_command(FlagTable (*flags)(Options&),
-                     Result<int> (*run)(Session&, const Options&, std::vector<std::string>),
+                     Result<int> (*run)(Session&, const Options&, Arguments),
                      std::string (*beside)(const Options&) = nullptr,
                      Arity (*arity)(const Options&) = nullptr,
                      std::string (*replaced)(const Options&) = nullptr,
                      engine::NetworkUse (*networks)(const Options&) = nullptr) {
   auto options = std::make_shared<Options>();
-  Command command{flags(*options),
-                  [options, run](Session& session, std::vector<std::string> arguments) {
+  Command command{flags(*options), [options, run](Session& session, Arguments arguments) {
                     return run(session, *options, std::move(arguments));
                   }};
   if (beside != nullptr) command.beside = [options, beside] { return beside(*options); };

@@ -55,7 +55,7 @@ std::string text_of() {
          "\n  OS/Arch:          " + platform + "\n";
 }
 
-Result<int> run_version(Session& session, const VersionOptions& o, std::vector<std::string>) {
+Result<int> run_version(Session& session, const VersionOptions& o, Arguments) {
   if (o.format.empty()) {
     print(session, text_of());
     return 0;

@@ -33,7 +33,7 @@ std::map<std::string, std::string> pairs_of(const std::vector<std::string>& text
   return pairs;
 }
 
-Result<int> create(Session& session, const CreateOptions& o, std::vector<std::string> arguments) {
+Result<int> create(Session& session, const CreateOptions& o, Arguments arguments) {
   if (!arguments.empty() && !o.name.empty()) {
     return make_error(Kind::usage,
                       "conflicting options: either specify --name or provide "
@@ -72,7 +72,7 @@ constexpr ListKind kVolumes{
     .labels = true,
 };
 
-Result<int> list(Session& session, const ListOptions& o, std::vector<std::string>) {
+Result<int> list(Session& session, const ListOptions& o, Arguments) {
   // -q shows ids, whatever the usual format is.
   const std::string format =
       o.quiet ? o.format : format_or_usual(session, o.format, "volumesFormat");
@@ -96,7 +96,7 @@ FlagTable remove_flags(RemoveOptions& o) {
   return {{"force", 'f', "", "A missing one is no error", &o.force}};
 }
 
-Result<int> remove(Session& session, const RemoveOptions& o, std::vector<std::string> arguments) {
+Result<int> remove(Session& session, const RemoveOptions& o, Arguments arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     auto removed = engine::remove_volume(session.context, name);
     bool missing = !removed.ok() && removed.error().kind == Kind::not_found;

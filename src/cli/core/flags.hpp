@@ -65,6 +65,12 @@ inline Flag choice_flag(std::string_view name, std::string_view value, std::stri
 /// A flag and the options it fills live equally long: the table holds pointers into them.
 using FlagTable = std::vector<Flag>;
 
+/// Of a verb that has no flags of its own.
+struct NoOptions {};
+inline FlagTable no_flags(NoOptions&) {
+  return {};
+}
+
 /// A flag of another engine that people type, and what does the same here.
 struct Elsewhere {
   std::string_view name;      ///< without dashes: "nv", or a letter: "B"
@@ -82,9 +88,12 @@ struct Arity {
   size_t most = SIZE_MAX;
 };
 
+/// What is not a flag, in order.
+using Arguments = std::vector<std::string>;
+
 struct Parsed {
-  std::vector<std::string> arguments;  ///< what is not a flag, in order
-  bool help = false;                   ///< --help (or -h where the table has no such letter)
+  Arguments arguments;
+  bool help = false;  ///< --help (or -h where the table has no such letter)
 };
 
 /// Reads `words` (without the program's and the verb's name) as docker does: --name=v, --name v,

@@ -27,7 +27,7 @@ FlagTable checkpoint_flags(CheckpointOptions& o) {
 }
 
 Result<int> run_checkpoint(Session& session, const CheckpointOptions& options,
-                           const std::vector<std::string>& arguments) {
+                           const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::CheckpointRequest request = options.request;
   request.id = arguments[0];

@@ -16,8 +16,7 @@ FlagTable events_flags(EventsOptions& o) {
           {"stats", 0, "", "Only print the stats of now", &o.stats}};
 }
 
-Result<int> run_events(Session& session, const EventsOptions& options,
-                       const std::vector<std::string>& arguments) {
+Result<int> run_events(Session& session, const EventsOptions& options, const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   auto interval = TRY_CTX(runtime::read_duration(options.interval), "cannot use --interval");
   std::string context = "cannot watch container '" + arguments[0] + "'";

@@ -79,8 +79,7 @@ FlagTable exec_flags(ExecOptions& o) {
       {"ignore-paused", 0, "", "Also in a paused container", &r.ignore_paused}};
 }
 
-Result<int> run_exec(Session& session, const ExecOptions& options,
-                     const std::vector<std::string>& arguments) {
+Result<int> run_exec(Session& session, const ExecOptions& options, const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::ExecRequest request = options.request;
   request.id = arguments[0];

@@ -41,8 +41,7 @@ std::string as_table(const std::vector<runtime::Listed>& listed) {
   return table.text();
 }
 
-Result<int> run_list(Session& session, const ListOptions& options,
-                     const std::vector<std::string>&) {
+Result<int> run_list(Session& session, const ListOptions& options, const Arguments&) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   std::vector<runtime::Listed> listed = TRY(runtime::list(store));
   if (options.quiet) {

@@ -25,8 +25,7 @@ json::Value as_json(const plan::Description& step) {
   return object;
 }
 
-Result<int> run_plan(Session& session, const PlanOptions& options,
-                     const std::vector<std::string>& arguments) {
+Result<int> run_plan(Session& session, const PlanOptions& options, const Arguments& arguments) {
   runtime::LaunchRequest request = TRY(to_request(session, options.launch, arguments[0]));
   plan::Plan plan = TRY(runtime::plan_bundle(request));
   for (const auto& warning : plan.warnings) session.log.warn(warning);

@@ -32,7 +32,7 @@ FlagTable restore_flags(RestoreOptions& o) {
 }
 
 Result<int> run_restore(Session& session, const RestoreOptions& options,
-                        const std::vector<std::string>& arguments) {
+                        const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::RestoreRequest request = options.request;
   request.launch = TRY(to_request(session, options.launch, arguments[0]));

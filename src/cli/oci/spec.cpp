@@ -15,7 +15,7 @@ FlagTable spec_flags(SpecOptions& o) {
           {"rootless", 0, "", "For an ordinary user, who is root inside", &o.rootless}};
 }
 
-Result<int> run_spec(Session&, const SpecOptions& options, const std::vector<std::string>&) {
+Result<int> run_spec(Session&, const SpecOptions& options, const Arguments&) {
   auto kind = options.rootless ? runtime::SpecKind::rootless : runtime::SpecKind::root;
   TRY_CTX(runtime::write_default_spec(options.bundle, kind), "cannot write the configuration");
   return 0;

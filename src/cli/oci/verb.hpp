@@ -52,7 +52,7 @@ struct Session {
 /// A verb ready to parse: `flags` points into options that `run` keeps alive.
 struct Command {
   FlagTable flags;
-  std::function<Result<int>(Session&, const std::vector<std::string>&)> run;
+  std::function<Result<int>(Session&, const Arguments&)> run;
 };
 
 struct Verb {
@@ -67,11 +67,9 @@ struct Verb {
 
 template <class Options>
 Command make_command(FlagTable (*flags)(Options&),
-                     Result<int> (*run)(Session&, const Options&,
-                                        const std::vector<std::string>&)) {
+                     Result<int> (*run)(Session&, const Options&, const Arguments&)) {
   auto options = std::make_shared<Options>();
-  return {flags(*options),
-          [options, run](Session& session, const std::vector<std::string>& arguments) {
+  return {flags(*options), [options, run](Session& session, const Arguments& arguments) {
             return run(session, *options, arguments);
           }};
 }
