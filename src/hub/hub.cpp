@@ -31,8 +31,7 @@ class Permit {
    public:
     explicit Pause(Permit& permit) : permit_(permit) { permit_.slots_.release(); }
     ~Pause() { permit_.slots_.acquire(); }
-    Pause(const Pause&) = delete;
-    Pause& operator=(const Pause&) = delete;
+    Pause(Pause&&) = delete;
 
    private:
     Permit& permit_;
@@ -40,8 +39,7 @@ class Permit {
 
   explicit Permit(std::counting_semaphore<2>& slots) : slots_(slots) { slots_.acquire(); }
   ~Permit() { slots_.release(); }
-  Permit(const Permit&) = delete;
-  Permit& operator=(const Permit&) = delete;
+  Permit(Permit&&) = delete;
 
  private:
   std::counting_semaphore<2>& slots_;

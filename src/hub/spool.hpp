@@ -62,8 +62,7 @@ class Spool {
   Spool(const image::Store& store, Fetch fetch, const transfer::Cancel& cancel);
   /// After `cancel` was requested; waits for what is on its way.
   ~Spool();
-  Spool(const Spool&) = delete;
-  Spool& operator=(const Spool&) = delete;
+  Spool(Spool&&) = delete;
 
   /// The blob, which may be on its way still. One that failed is begun anew.
   /// Errors: io (no room for a file), busy (no thread).

@@ -64,8 +64,7 @@ class Health {
   Health(HealthCheck check, Runtime runtime, const sys::Fd& state);
   /// Ends a check that runs.
   ~Health();
-  Health(const Health&) = delete;
-  Health& operator=(const Health&) = delete;
+  Health(Health&&) = delete;
 
   /// How long until something is to be done.
   std::chrono::milliseconds patience() const;

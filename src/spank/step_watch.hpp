@@ -15,8 +15,7 @@ class StepWatch {
   /// Where no process can be made it finds out nothing.
   StepWatch();
   ~StepWatch();
-  StepWatch(const StepWatch&) = delete;
-  StepWatch& operator=(const StepWatch&) = delete;
+  StepWatch(StepWatch&&) = delete;
 
   /// Readable when Slurm has killed it; -1: there is none.
   int handle() const { return handle_; }

@@ -36,8 +36,7 @@ class BlobFetcher {
 
   BlobFetcher(Limits limits, const Cancel& cancel);
   ~BlobFetcher();  ///< after all of its streams
-  BlobFetcher(const BlobFetcher&) = delete;
-  BlobFetcher& operator=(const BlobFetcher&) = delete;
+  BlobFetcher(BlobFetcher&&) = delete;
 
  private:
   friend class BlobStream;
@@ -76,8 +75,7 @@ class BlobStream {
              Options options);
   /// Stops what is on its way.
   ~BlobStream();
-  BlobStream(const BlobStream&) = delete;
-  BlobStream& operator=(const BlobStream&) = delete;
+  BlobStream(BlobStream&&) = delete;
 
   /// The next bytes, none at the end; those before are no longer valid. One thread reads.
   /// Errors: those of the fetch; corrupt (the digest); io (of the copy); interrupted.

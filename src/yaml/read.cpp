@@ -28,8 +28,7 @@ class Source {
   ~Source() {
     if (ready_) yaml_parser_delete(&parser_);
   }
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
+  Source(Source&&) = delete;
 
   bool next(yaml_event_t& event) { return ready_ && yaml_parser_parse(&parser_, &event) == 1; }
   const yaml_parser_t& parser() const { return parser_; }
@@ -47,8 +46,7 @@ struct Event {
   ~Event() {
     if (filled) yaml_event_delete(&raw);
   }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
+  Event(Event&&) = delete;
 };
 
 std::string_view view(const yaml_char_t* text) {

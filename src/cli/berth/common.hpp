@@ -57,8 +57,7 @@ class TransferDisplay {
  public:
   TransferDisplay(Session& session, Stream stream, Direction direction, bool quiet);
   ~TransferDisplay();
-  TransferDisplay(const TransferDisplay&) = delete;
-  TransferDisplay& operator=(const TransferDisplay&) = delete;
+  TransferDisplay(TransferDisplay&&) = delete;
 
   engine::Progress progress();
   /// What follows is printed below the bars.

@@ -76,8 +76,7 @@ class ProgressPrinter {
   enum class Mode { bars, lines, quiet };
 
   ProgressPrinter(Terminal& terminal, Stream stream, Direction direction, Mode mode);
-  ProgressPrinter(const ProgressPrinter&) = delete;
-  ProgressPrinter& operator=(const ProgressPrinter&) = delete;
+  ProgressPrinter(ProgressPrinter&&) = delete;
   ~ProgressPrinter() { finish(); }
 
   void layer(const LayerUpdate& update, Clock::time_point now = Clock::now());

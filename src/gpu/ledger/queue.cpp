@@ -30,8 +30,7 @@ constexpr uint64_t kMostTries = 512;
 class Place {
  public:
   Place() = default;
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
+  Place(Place&&) = delete;
   ~Place() {
     if (file_) ignore(sys::remove_entry(*directory_, name_));
   }
