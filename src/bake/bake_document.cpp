@@ -68,7 +68,7 @@ bool has_key(std::string_view name) {
   T table;
   Names names;
   fields(names, table);
-  return std::find(names.all.begin(), names.all.end(), name) != names.all.end();
+  return std::ranges::find(names.all, name) != names.all.end();
 }
 
 // "cell[2].name" → 2
@@ -112,7 +112,7 @@ std::optional<std::string> misplaced_key(const TomlEntry& entry) {
     bool is_word = entry.path.size() == 2 && entry.value.string() != nullptr;
     bool is_text_table = table == "args" || table == "labels" || table == "annotations";
     auto axes = axis_names();
-    bool is_axis = std::find(axes.begin(), axes.end(), key) != axes.end();
+    bool is_axis = std::ranges::find(axes, key) != axes.end();
     bool is_odd = (table == "axes" && !is_axis) || (is_text_table && !is_word);
     if (is_odd && has_key<Document>(key)) return table + "." + key;
     return std::nullopt;
@@ -146,8 +146,7 @@ Result<void> check_places(const Lines& lines) {
 json::Value& member_of(json::Value& value, const std::string& name) {
   if (value.object() == nullptr) value = json::Object{};
   json::Object& members = *value.get_if<json::Object>();
-  auto at = std::find_if(members.begin(), members.end(),
-                         [&](const auto& member) { return member.first == name; });
+  auto at = std::ranges::find_if(members, [&](const auto& one) { return one.first == name; });
   return at != members.end() ? at->second : members.emplace_back(name, nullptr).second;
 }
 

@@ -103,7 +103,7 @@ Result<void> add_blobs(const sys::Fd& root, const std::string& layer,
   auto file = TRY(json::read<LayerFile>(*text, path));
   bool changed = false;
   for (const Digest& blob : blobs) {
-    bool known = std::find(file.blobs.begin(), file.blobs.end(), blob) != file.blobs.end();
+    bool known = std::ranges::find(file.blobs, blob) != file.blobs.end();
     if (known || file.blobs.size() >= kMostBlobs) continue;
     file.blobs.push_back(blob);
     changed = true;
@@ -294,7 +294,7 @@ Result<void> Delivery::note_origin(const Digest& blob, const Reference& reposito
   // The first of them has given the blob. Those that came when it was here have named it in a
   // manifest, which is their word alone, and take no other's place.
   std::string own = repository.registry() + "/" + repository.repository();
-  if (std::find(lines.begin(), lines.end(), own) == lines.end()) lines.push_back(std::move(own));
+  if (std::ranges::find(lines, own) == lines.end()) lines.push_back(std::move(own));
   if (lines.size() > kMost) lines.resize(kMost);
   std::string text = join(lines, "\n") + "\n";
   auto same = sys::read_file_if_exists(store_->dir_, origin_file(blob), kMaxOrigins);

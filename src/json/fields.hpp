@@ -132,7 +132,7 @@ class Reader {
     return nullptr;
   }
   bool is_known(std::string_view key) const {
-    return std::find(known_.begin(), known_.end(), key) != known_.end();
+    return std::ranges::find(known_, key) != known_.end();
   }
   template <class T>
   void read_member(std::string_view name, const Value& value, T& member) {

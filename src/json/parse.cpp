@@ -134,7 +134,7 @@ class Builder {
 std::string place(std::string_view text, size_t position) {
   position = std::min(position, text.size());
   std::string_view before = text.substr(0, position);
-  auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  auto line = 1 + std::ranges::count(before, '\n');
   size_t start = before.rfind('\n');
   size_t column = start == std::string_view::npos ? position : position - start - 1;
   return "line " + std::to_string(line) + ", column " + std::to_string(std::max<size_t>(column, 1));

@@ -47,7 +47,7 @@ std::span<const std::string_view> versions() {
 
 int compare_versions(std::string_view left, std::string_view right) {
   auto place = [](std::string_view version) {
-    return std::find(kVersions.begin(), kVersions.end(), version) - kVersions.begin();
+    return std::ranges::find(kVersions, version) - kVersions.begin();
   };
   return static_cast<int>(place(left) - place(right));
 }

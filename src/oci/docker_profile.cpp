@@ -86,7 +86,7 @@ void fields(auto& v, Profile& p) {
 }
 
 bool contains(const Strings& many, std::string_view one) {
-  return std::find(many.begin(), many.end(), one) != many.end();
+  return std::ranges::find(many, one) != many.end();
 }
 
 std::string_view go_name(Machine machine) {

@@ -123,7 +123,7 @@ Result<Platform> parse_platform(std::string_view text) {
                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                "._-") == std::string_view::npos;
   };
-  if (parts.size() > 3 || !std::all_of(parts.begin(), parts.end(), valid)) {
+  if (parts.size() > 3 || !std::ranges::all_of(parts, valid)) {
     return make_error(Kind::usage, "read platform " + quote(text.substr(0, 100)) +
                                        ": expected OS/ARCH or OS/ARCH/VARIANT, as linux/arm64");
   }
@@ -267,7 +267,7 @@ Result<std::vector<Descriptor>> matching_entries(const Index& index, const Platf
   // A lone entry without a platform is what tools write for an image of one architecture; the
   // config tells the truth about it.
   if (images == 1 && unlabelled != nullptr) return std::vector<Descriptor>{*unlabelled};
-  std::sort(others.begin(), others.end());
+  std::ranges::sort(others);
   others.erase(std::unique(others.begin(), others.end()), others.end());
   std::string there =
       attestations ? "unknown/unknown alone, as attestations have" : "none with a platform";

@@ -66,8 +66,8 @@ Error invalid(std::string_view member, const std::string& text) {
 template <class Value, size_t N>
 Result<Value> find_word(const std::array<NamedValue<Value>, N>& words, std::string_view name,
                         std::string_view member) {
-  auto found = std::find_if(words.begin(), words.end(),
-                            [&](const NamedValue<Value>& word) { return word.name == name; });
+  auto found =
+      std::ranges::find_if(words, [&](const NamedValue<Value>& word) { return word.name == name; });
   if (found == words.end()) return invalid(member, "unknown value " + quote(name));
   return found->value;
 }

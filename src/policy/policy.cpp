@@ -18,7 +18,7 @@ Error refuse(std::string_view key, const std::string& what, std::string hint = {
 Result<void> check_capabilities(std::string_view key, const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     const auto& known = capability_names();
-    if (word == "all" || std::find(known.begin(), known.end(), word) != known.end()) continue;
+    if (word == "all" || std::ranges::find(known, word) != known.end()) continue;
     auto near = nearest(word, known);
     return refuse(key, fmt::format("unknown capability {}", quote(word)),
                   near ? fmt::format("did you mean '{}'?", *near) : "");

@@ -62,7 +62,7 @@ oci::Process changed(oci::Process process, const ExecRequest& request) {
     process.capabilities->effective.push_back(name);
     process.capabilities->permitted.push_back(name);
     const auto& inheritable = process.capabilities->inheritable;
-    bool lasts = std::find(inheritable.begin(), inheritable.end(), name) != inheritable.end();
+    bool lasts = std::ranges::find(inheritable, name) != inheritable.end();
     if (lasts) process.capabilities->ambient.push_back(name);
   }
   if (!changes.apparmor_profile.empty()) process.apparmor_profile = changes.apparmor_profile;
@@ -86,7 +86,7 @@ oci::Process completed(oci::Process process, const oci::Process& container) {
 void add_groups(const State& state, oci::Process& process) {
   auto& gids = process.user.additional_gids;
   for (uint32_t gid : state.added_gids) {
-    if (std::find(gids.begin(), gids.end(), gid) == gids.end()) gids.push_back(gid);
+    if (std::ranges::find(gids, gid) == gids.end()) gids.push_back(gid);
   }
 }
 
@@ -111,8 +111,9 @@ Result<oci::Spec> read_spec(const State& state, const ExecRequest& request) {
 
 /// Whether its root is that of its mount namespace.
 bool has_own_root(const oci::Spec& spec) {
-  return std::any_of(spec.linux_.namespaces.begin(), spec.linux_.namespaces.end(),
-                     [](const auto& space) { return space.type == "mount" && space.path.empty(); });
+  return std::ranges::any_of(spec.linux_.namespaces, [](const auto& space) {
+    return space.type == "mount" && space.path.empty();
+  });
 }
 
 /// CLONE_NEW* of the namespaces of `pid` that are not ours already.

@@ -139,8 +139,8 @@ Result<void> list_under_tag(Registry& registry, const Digest& subject, const Emb
   for (int attempt = 0; attempt < kTagAttempts; ++attempt) {
     auto present = TRY(index_under_tag(registry, subject));
     ReferrerIndex index = present ? *std::move(present) : ReferrerIndex();
-    bool listed = std::any_of(index.manifests.begin(), index.manifests.end(),
-                              [&](const Embedded& e) { return e.digest == entry.digest; });
+    bool listed = std::ranges::any_of(index.manifests,
+                                      [&](const Embedded& e) { return e.digest == entry.digest; });
     if (listed && attempt > 0) return {};
     std::erase_if(index.manifests,
                   [&](const Embedded& e) { return e.artifact_type == entry.artifact_type; });

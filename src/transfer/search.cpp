@@ -148,8 +148,8 @@ class Findings {
 
   static bool holds(const std::string& name, const std::string& text) {
     std::vector<std::string_view> words = split_blank(text);
-    return std::all_of(words.begin(), words.end(),
-                       [&](std::string_view word) { return name.find(word) != name.npos; });
+    return std::ranges::all_of(words,
+                               [&](std::string_view word) { return name.find(word) != name.npos; });
   }
 
   bool fits(const FoundRepository& repository) const {
@@ -333,8 +333,8 @@ Result<image::TransferResult> search(const SearchRequest& request, const EventSi
   findings.finish();
   image::TransferResult result;
   result.found = std::move(findings.found());
-  std::stable_sort(result.found.begin(), result.found.end(),
-                   [](const auto& a, const auto& b) { return a.stars > b.stars; });
+  std::ranges::stable_sort(result.found,
+                           [](const auto& a, const auto& b) { return a.stars > b.stars; });
   if (result.found.size() > request.limit) result.found.resize(request.limit);
   return result;
 }

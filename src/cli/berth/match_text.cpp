@@ -39,7 +39,7 @@ bool is_best(const match::Ranking& ranking, size_t index) {
 
 json::Value entry_json(const match::Ranking& ranking, size_t index) {
   const Judged& entry = ranking.entries[index];
-  auto place = std::find(ranking.order.begin(), ranking.order.end(), index);
+  auto place = std::ranges::find(ranking.order, index);
   json::Array clauses;
   for (const Clause& clause : entry.verdict.clauses) clauses.push_back(json::to_value(clause));
   json::Value rank;  // null: it is not taken at all

@@ -38,7 +38,7 @@ Result<std::string> check_hooks(std::string_view path) {
 ReadValue read_word(std::string& target, std::vector<std::string_view> words,
                     const char* expected) {
   return [&target, words = std::move(words), expected](std::string_view text) -> Result<void> {
-    if (std::find(words.begin(), words.end(), text) == words.end()) {
+    if (std::ranges::find(words, text) == words.end()) {
       return make_error(Kind::usage, expected);
     }
     target = text;
@@ -409,8 +409,7 @@ std::string replaced_container(const RequestOptions& o) {
 }
 
 void sort_flags(FlagTable& table) {
-  std::stable_sort(table.begin(), table.end(),
-                   [](const Flag& a, const Flag& b) { return a.name < b.name; });
+  std::ranges::stable_sort(table, [](const Flag& a, const Flag& b) { return a.name < b.name; });
 }
 
 void add_request_flags(FlagTable& table, RequestOptions& o) {

@@ -45,7 +45,7 @@ std::string code_text(const facts::GpuCodeSet& set) {
   std::string text;
   const GpuCode* before = nullptr;
   std::vector<GpuCode> sorted = set.code;
-  std::sort(sorted.begin(), sorted.end(), comes_before);
+  std::ranges::sort(sorted, comes_before);
   for (const GpuCode& code : sorted) {
     bool same = before != nullptr && before->kind == code.kind;
     if (!same) text += (text.empty() ? "" : ", ") + enum_text(code.kind);

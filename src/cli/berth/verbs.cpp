@@ -191,8 +191,7 @@ constexpr Alias kAliases[] = {
 
 /// Null where `name` is none.
 const Alias* alias_named(std::string_view name) {
-  auto found = std::find_if(std::begin(kAliases), std::end(kAliases),
-                            [&](const Alias& alias) { return alias.name == name; });
+  auto found = std::ranges::find(kAliases, name, &Alias::name);
   return found == std::end(kAliases) ? nullptr : found;
 }
 

@@ -70,8 +70,8 @@ Error no_such_device(const Index& index, const std::string& name) {
                         index.bad_files.size() == 1 ? "" : "s");
   }
   std::string kind = name.substr(0, name.find('=') + 1);
-  bool known = std::any_of(names.begin(), names.end(),
-                           [&](std::string_view other) { return other.starts_with(kind); });
+  bool known =
+      std::ranges::any_of(names, [&](std::string_view other) { return other.starts_with(kind); });
   bool ours = kind == "nvidia.com/gpu=" || kind == "amd.com/gpu=" || kind == "intel.com/gpu=";
   if (known || !ours || index.directories.empty()) {
     return make_error(Kind::not_found, text, "berth cdi list");
@@ -119,8 +119,7 @@ Result<oci::ContainerEdits> edits_of(const Index& index, const std::vector<std::
   for (const std::string& name : names) {
     TRY(oci::cdi::parse_name(name));
     if (!given.insert(name).second) continue;
-    auto device = std::find_if(index.devices.begin(), index.devices.end(),
-                               [&](const IndexDevice& one) { return one.name == name; });
+    auto device = std::ranges::find(index.devices, name, &IndexDevice::name);
     if (device == index.devices.end()) return no_such_device(index, name);
     if (files.insert(device->file).second) {
       oci::append(edits, index.files.at(device->file).edits);

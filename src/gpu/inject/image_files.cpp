@@ -67,7 +67,7 @@ std::string_view library_path_of(const oci::Spec& spec) {
 
 // What lies in a mount is not the image's, and is left to whoever mounted it.
 bool in_mount(const std::string& path, const oci::Spec& spec) {
-  return std::any_of(spec.mounts.begin(), spec.mounts.end(), [&](const oci::Mount& mount) {
+  return std::ranges::any_of(spec.mounts, [&](const oci::Mount& mount) {
     return mount.destination != "/" && is_below(path, mount.destination);
   });
 }

@@ -65,7 +65,7 @@ class Place {
 };
 
 bool contains(const std::vector<std::string>& many, const std::string& one) {
-  return std::find(many.begin(), many.end(), one) != many.end();
+  return std::ranges::find(many, one) != many.end();
 }
 
 /// What `ticket` could take now, and of it no more than it needs, those that `wanted` has not

@@ -27,10 +27,9 @@ bool is_name(std::string_view text) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyz0123456789";
   constexpr std::string_view kJoints = "._-";
   auto parts = split(text, '/');
-  return std::all_of(parts.begin(), parts.end(), [&](std::string_view part) {
+  return std::ranges::all_of(parts, [&](std::string_view part) {
     return !part.empty() && kPlain.find(part.front()) != kPlain.npos &&
-           kPlain.find(part.back()) != kPlain.npos &&
-           std::all_of(part.begin(), part.end(), [&](char c) {
+           kPlain.find(part.back()) != kPlain.npos && std::ranges::all_of(part, [&](char c) {
              return kPlain.find(c) != kPlain.npos || kJoints.find(c) != kJoints.npos;
            });
   });
@@ -146,13 +145,12 @@ uint32_t connections_per_address(const Limits& limits) {
 }
 
 bool serves(const Upstream& upstream, std::string_view repository) {
-  return std::any_of(upstream.repositories.begin(), upstream.repositories.end(),
-                     [&](const std::string& pattern) {
-                       if (pattern == "*" || pattern == repository) return true;
-                       if (!pattern.ends_with("/*")) return false;
-                       std::string_view folder(pattern.data(), pattern.size() - 1);
-                       return repository.size() > folder.size() && repository.starts_with(folder);
-                     });
+  return std::ranges::any_of(upstream.repositories, [&](const std::string& pattern) {
+    if (pattern == "*" || pattern == repository) return true;
+    if (!pattern.ends_with("/*")) return false;
+    std::string_view folder(pattern.data(), pattern.size() - 1);
+    return repository.size() > folder.size() && repository.starts_with(folder);
+  });
 }
 
 }  // namespace berth::hub

@@ -69,14 +69,14 @@ Result<void> forward_by_slirp(const std::string& socket_path,
   std::vector<Forward> there = std::move(list.entries);
   there.insert(there.end(), list.wrapped.entries.begin(), list.wrapped.entries.end());
   for (const Forward& one : there) {
-    bool stays = std::any_of(wanted.begin(), wanted.end(),
-                             [&](const Published& port) { return is_same(one, port); });
+    bool stays =
+        std::ranges::any_of(wanted, [&](const Published& port) { return is_same(one, port); });
     if (!stays) TRY(ask_slirp(socket_path, json::write(RemoveCall{.arguments = {one.id}})));
   }
   Result<void> all;
   for (const Published& port : wanted) {
-    bool is_there = std::any_of(there.begin(), there.end(),
-                                [&](const Forward& one) { return is_same(one, port); });
+    bool is_there =
+        std::ranges::any_of(there, [&](const Forward& one) { return is_same(one, port); });
     if (is_there) continue;
     auto done = publish_by_slirp(socket_path, port, port.inner_port);
     if (!done.ok() && all.ok()) all = std::move(done);
