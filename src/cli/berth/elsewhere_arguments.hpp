@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.hpp"
+
 /// Arguments that other engines' verbs of the same names take, and what to type here instead. Each
 /// gives nothing for what people type after docker's. Pure.
 namespace berth::cli {
