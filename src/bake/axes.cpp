@@ -40,8 +40,7 @@ constexpr Axis kAxes[] = {
 };
 
 const Axis* axis_named(std::string_view name) {
-  auto found = std::find_if(std::begin(kAxes), std::end(kAxes),
-                            [&](const Axis& axis) { return axis.name == name; });
+  auto found = std::ranges::find(kAxes, name, &Axis::name);
   return found == std::end(kAxes) ? nullptr : found;
 }
 
@@ -98,7 +97,7 @@ bool names_as_much(const std::string& strict, const std::string& loose) {
   auto wanted = node::known_microarchitecture(loose), said = node::known_microarchitecture(strict);
   if (!wanted || !said) return false;
   auto above = node::ancestors_of(*said);
-  return *said == *wanted || std::find(above.begin(), above.end(), *wanted) != above.end();
+  return *said == *wanted || std::ranges::find(above, *wanted) != above.end();
 }
 
 bool has_all(const std::vector<std::string>& strict, const std::vector<std::string>& loose) {
@@ -131,9 +130,9 @@ bool is_within(const match::VersionNeed& strict, const match::VersionNeed& loose
 
 bool within_all(const std::vector<match::VersionNeed>& strict,
                 const std::vector<match::VersionNeed>& loose) {
-  return std::all_of(loose.begin(), loose.end(), [&](const match::VersionNeed& one) {
-    return std::any_of(strict.begin(), strict.end(),
-                       [&](const match::VersionNeed& own) { return is_within(own, one); });
+  return std::ranges::all_of(loose, [&](const match::VersionNeed& one) {
+    return std::ranges::any_of(strict,
+                               [&](const match::VersionNeed& own) { return is_within(own, one); });
   });
 }
 
@@ -152,9 +151,8 @@ bool runs_no_wider(const std::vector<facts::GpuCode>& strict,
     return comparable && w.size() == n.size() && w.size() > 1 &&
            w.substr(0, w.size() - 1) == n.substr(0, n.size() - 1) && n.back() >= w.back();
   };
-  return !strict.empty() && std::all_of(strict.begin(), strict.end(), [&](const auto& own) {
-    return std::any_of(loose.begin(), loose.end(),
-                       [&](const auto& one) { return covers(one, own); });
+  return !strict.empty() && std::ranges::all_of(strict, [&](const auto& own) {
+    return std::ranges::any_of(loose, [&](const auto& one) { return covers(one, own); });
   });
 }
 

@@ -12,8 +12,7 @@ namespace berth::bake {
 
 using policy::TomlEntry;
 
-template <class V>
-void recipe_fields(V& v, Recipe& r) {
+void recipe_fields(auto& v, Recipe& r) {
   v.optional("adopt", r.adopt);
   v.optional("context", r.context);
   v.optional("file", r.file);
@@ -26,16 +25,14 @@ void recipe_fields(V& v, Recipe& r) {
   v.optional("nfd-tag", r.nfd_tag);
 }
 
-template <class V>
-void fields(V& v, CellDocument& c) {
+void fields(auto& v, CellDocument& c) {
   v.optional("name", c.name);
   recipe_fields(v, c.recipe);
   for (std::string_view axis : axis_names()) v.optional(axis, c.axes[std::string(axis)]);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Document& d) {
+void fields(auto& v, Document& d) {
   // A missing key is reported after a misspelt one.
   v.optional("image", d.image);
   v.optional("version", d.version);
@@ -71,7 +68,7 @@ bool has_key(std::string_view name) {
   T table;
   Names names;
   fields(names, table);
-  return std::find(names.all.begin(), names.all.end(), name) != names.all.end();
+  return std::ranges::find(names.all, name) != names.all.end();
 }
 
 // "cell[2].name" → 2
@@ -115,7 +112,7 @@ std::optional<std::string> misplaced_key(const TomlEntry& entry) {
     bool is_word = entry.path.size() == 2 && entry.value.string() != nullptr;
     bool is_text_table = table == "args" || table == "labels" || table == "annotations";
     auto axes = axis_names();
-    bool is_axis = std::find(axes.begin(), axes.end(), key) != axes.end();
+    bool is_axis = std::ranges::find(axes, key) != axes.end();
     bool is_odd = (table == "axes" && !is_axis) || (is_text_table && !is_word);
     if (is_odd && has_key<Document>(key)) return table + "." + key;
     return std::nullopt;
@@ -149,8 +146,7 @@ Result<void> check_places(const Lines& lines) {
 json::Value& member_of(json::Value& value, const std::string& name) {
   if (value.object() == nullptr) value = json::Object{};
   json::Object& members = *value.get_if<json::Object>();
-  auto at = std::find_if(members.begin(), members.end(),
-                         [&](const auto& member) { return member.first == name; });
+  auto at = std::ranges::find_if(members, [&](const auto& one) { return one.first == name; });
   return at != members.end() ? at->second : members.emplace_back(name, nullptr).second;
 }
 

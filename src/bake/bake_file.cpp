@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "bake/bake_document.hpp"
@@ -20,20 +19,19 @@ constexpr size_t kMaxCellName = 64;
 constexpr std::string_view kNotHere = "{out}";  // a word that the engine knows later
 
 bool fits(const AxisValues& cell, const AxisValues& wish) {
-  return std::all_of(wish.begin(), wish.end(), [&](const auto& one) {
+  return std::ranges::all_of(wish, [&](const auto& one) {
     auto value = cell.find(one.first);
     return value != cell.end() && value->second == one.second;
   });
 }
 
 bool fits_any(const AxisValues& cell, const std::vector<AxisValues>& wishes) {
-  return std::any_of(wishes.begin(), wishes.end(),
-                     [&](const AxisValues& wish) { return fits(cell, wish); });
+  return std::ranges::any_of(wishes, [&](const AxisValues& wish) { return fits(cell, wish); });
 }
 
 bool is_cell_name(std::string_view name) {
   bool begins = !name.empty() && name[0] != '-' && name[0] != '.';
-  return begins && name.size() <= kMaxCellName && std::all_of(name.begin(), name.end(), [](char c) {
+  return begins && name.size() <= kMaxCellName && std::ranges::all_of(name, [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                   c == '_' || c == '.' || c == '-';
          });
@@ -120,7 +118,7 @@ class Maker {
                                           near ? fmt::format("; did you mean '{}'?", *near) : ""));
         }
         const std::vector<std::string>& values = known->second;
-        if (std::find(values.begin(), values.end(), value) != values.end()) continue;
+        if (std::ranges::find(values, value) != values.end()) continue;
         auto near = nearest(value, {values.begin(), values.end()});
         return lines_.fault(
             place, fmt::format("axis '{}' has no value {}{}", axis, quote(value),
@@ -354,7 +352,7 @@ class Maker {
   // Clients without support for variants take the first entry.
   void sort() {
     auto is_generic = [&](const Cell& cell) { return cell.name == document_.generic; };
-    std::stable_sort(file_.cells.begin(), file_.cells.end(), [&](const Cell& a, const Cell& b) {
+    std::ranges::stable_sort(file_.cells, [&](const Cell& a, const Cell& b) {
       if (is_generic(a) != is_generic(b)) return is_generic(a);
       return demand_of(a.axes) < demand_of(b.axes);
     });

@@ -56,7 +56,7 @@ class Comparison {
       remark("glibc", fmt::format("{} needs {}, which the image does not have",
                                   escape_controls(unmet.path), escape_controls(unmet.version)));
     }
-    std::stable_sort(findings_.begin(), findings_.end(), [](const Finding& a, const Finding& b) {
+    std::ranges::stable_sort(findings_, [](const Finding& a, const Finding& b) {
       return a.kind == Finding::Kind::lie && b.kind != Finding::Kind::lie;
     });
     return std::move(findings_);
@@ -108,13 +108,13 @@ class Comparison {
       }
       return;
     }
-    bool has_main = std::any_of(found_.gpu_code.begin(), found_.gpu_code.end(),
-                                [](const facts::GpuCodeSet& set) { return set.main; });
+    bool has_main =
+        std::ranges::any_of(found_.gpu_code, [](const facts::GpuCodeSet& set) { return set.main; });
     std::vector<GpuCode> code;
     for (const facts::GpuCodeSet& set : found_.gpu_code) {
       if (!has_main || set.main) code.insert(code.end(), set.code.begin(), set.code.end());
     }
-    std::sort(code.begin(), code.end());
+    std::ranges::sort(code);
     code.erase(std::unique(code.begin(), code.end()), code.end());
     for (const GpuCode& promised : declared_.gpu) compare_code(promised, code);
   }
@@ -151,8 +151,8 @@ class Comparison {
 
   void compare_mpi() {
     if (declared_.mpi.empty() || found_.mpi.empty()) return;
-    bool has = std::any_of(found_.mpi.begin(), found_.mpi.end(),
-                           [&](const auto& library) { return library.family == declared_.mpi; });
+    bool has = std::ranges::any_of(
+        found_.mpi, [&](const auto& library) { return library.family == declared_.mpi; });
     if (!has) {
       lie("mpi", fmt::format("declares {}; it has {} ({})", declared_.mpi,
                              found_.mpi.front().family, escape_controls(found_.mpi.front().path)));

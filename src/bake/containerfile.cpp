@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "base/fnv.hpp"
@@ -182,11 +181,10 @@ class Reader {
   }
 
   void add(const std::string& name, std::string_view spelled) {
-    bool number =
-        std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+    bool number = std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; });
     if (name == "scratch" || number || names_.contains(to_lower(name))) return;
     BaseImage base{name, std::string(spelled)};
-    if (std::find(bases_.begin(), bases_.end(), base) == bases_.end()) {
+    if (std::ranges::find(bases_, base) == bases_.end()) {
       bases_.push_back(std::move(base));
     }
   }

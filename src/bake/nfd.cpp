@@ -264,7 +264,7 @@ class Converter {
   bool has_level(uint32_t level) const {
     static const auto kBase = features_of_level(1);
     auto needed = node::features_of(microarchitecture_of(level));
-    return std::all_of(needed.begin(), needed.end(), [&](std::string_view one) {
+    return std::ranges::all_of(needed, [&](std::string_view one) {
       return kBase.contains(one) || features_.contains(one);
     });
   }
@@ -356,7 +356,7 @@ class Converter {
     if (!prefix.empty()) words.push_back("=" + prefix);
     std::vector<std::string> once;
     for (std::string& word : words) {
-      if (std::find(once.begin(), once.end(), word) == once.end()) once.push_back(std::move(word));
+      if (std::ranges::find(once, word) == once.end()) once.push_back(std::move(word));
     }
     if (!once.empty()) rules_.words[axis] = join(once, " ");
     return {};

@@ -43,14 +43,12 @@ Result<NfdRules> read_nfd(std::string_view text, std::string_view document,
 /// A line for each fact worth knowing: which of several sets was used, and demands without an axis.
 std::vector<std::string> remarks_of(const NfdRules& rules, std::string_view document);
 
-template <class V>
-void fields(V& v, NfdLeft& l) {
+void fields(auto& v, NfdLeft& l) {
   v.required("place", l.place);
   v.required("text", l.text);
 }
 
-template <class V>
-void fields(V& v, NfdRules& r) {
+void fields(auto& v, NfdRules& r) {
   v.always("words", r.words);
   v.always("left", r.left);
   v.always("index", r.index);

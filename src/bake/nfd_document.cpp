@@ -84,8 +84,7 @@ bool compares(Op op) {
 }
 
 Result<const Operator*> operator_named(std::string_view name) {
-  auto found = std::find_if(std::begin(kOperators), std::end(kOperators),
-                            [&](const Operator& one) { return one.name == name; });
+  auto found = std::ranges::find(kOperators, name, &Operator::name);
   if (found != std::end(kOperators)) return &*found;
   std::vector<std::string_view> names;
   for (const Operator& one : kOperators) names.push_back(one.name);
@@ -119,7 +118,7 @@ Result<std::vector<std::string>> texts_of(const json::Value& value) {
 
 bool is_number(std::string_view text) {
   return !text.empty() && text.size() <= kMaxDigits &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 /// "v5.10.0-rc1" → "5.10.0": the part of a version that NFD compares.
@@ -128,7 +127,7 @@ Result<std::string> version_of(std::string_view text) {
   if (plain.starts_with('v')) plain.remove_prefix(1);
   plain = plain.substr(0, plain.find_first_of("-+"));
   auto parts = split(plain, '.');
-  bool good = parts.size() <= 3 && std::all_of(parts.begin(), parts.end(), is_number);
+  bool good = parts.size() <= 3 && std::ranges::all_of(parts, is_number);
   if (good) return std::string(plain);
   return make_error(Kind::usage, fmt::format("value: expected a version as '5.10' or '5.10.1', "
                                              "got {}",
@@ -186,7 +185,7 @@ Result<Asked> check(const Expression& expression) {
 
 Result<void> check_feature(std::string_view feature) {
   std::vector<std::string_view> names(std::begin(kFeatures), std::end(kFeatures));
-  if (std::find(names.begin(), names.end(), feature) != names.end()) return {};
+  if (std::ranges::find(names, feature) != names.end()) return {};
   return make_error(Kind::usage, fmt::format("feature: NFD has no feature {}{}", quote(feature),
                                              did_you_mean(feature, names)));
 }

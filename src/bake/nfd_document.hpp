@@ -40,8 +40,7 @@ struct Expression {
   std::string op, type;
   json::Value value;
 };
-template <class V>
-void fields(V& v, Expression& e) {
+void fields(auto& v, Expression& e) {
   v.optional("op", e.op);
   v.optional("value", e.value);
   v.optional("type", e.type);
@@ -53,8 +52,7 @@ struct Term {
   std::map<std::string, Expression> expressions;
   std::optional<Expression> name;
 };
-template <class V>
-void fields(V& v, Term& t) {
+void fields(auto& v, Term& t) {
   v.required("feature", t.feature);
   v.optional("matchExpressions", t.expressions);
   v.optional("matchName", t.name);
@@ -64,8 +62,7 @@ void fields(V& v, Term& t) {
 struct Alternative {
   std::vector<Term> terms;
 };
-template <class V>
-void fields(V& v, Alternative& a) {
+void fields(auto& v, Alternative& a) {
   v.optional("matchFeatures", a.terms);
   v.strict();
 }
@@ -77,8 +74,7 @@ struct Rule {
   std::vector<Term> terms;
   std::vector<Alternative> any;
 };
-template <class V>
-void fields(V& v, Rule& r) {
+void fields(auto& v, Rule& r) {
   v.optional("name", r.name);
   v.optional("vars", r.vars);
   v.optional("varsTemplate", r.vars_template);
@@ -92,8 +88,7 @@ struct Compatibility {
   int64_t weight = 0;
   std::string tag, description;
 };
-template <class V>
-void fields(V& v, Compatibility& c) {
+void fields(auto& v, Compatibility& c) {
   v.required("rules", c.rules);
   v.optional("weight", c.weight);
   v.optional("tag", c.tag);
@@ -105,8 +100,7 @@ struct Spec {
   std::string version;
   std::vector<Compatibility> sets;
 };
-template <class V>
-void fields(V& v, Spec& s) {
+void fields(auto& v, Spec& s) {
   v.required("version", s.version);
   v.required("compatibilities", s.sets);
   v.strict();

@@ -16,12 +16,13 @@ constexpr uint64_t kMostNumbers = 65536;
 
 std::optional<Numbers> parse_numbers(std::string_view text) {
   Numbers numbers;
-  for (std::string_view part : split(trim(text), ',')) {
+  for (std::string_view one : split(trim(text), ',')) {
+    std::string_view part = trim(one);
     size_t dash = std::min(part.find('-'), part.size());
     auto first = parse_u64(part.substr(0, dash));
     auto last = dash == part.size() ? first : parse_u64(part.substr(dash + 1));
     if (!first || !last || *first > *last || *last >= kMostNumbers) return std::nullopt;
-    for (uint64_t one = *first; one <= *last; ++one) numbers.insert(static_cast<unsigned>(one));
+    for (uint64_t n = *first; n <= *last; ++n) numbers.insert(static_cast<unsigned>(n));
   }
   return numbers;
 }

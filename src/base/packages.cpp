@@ -51,8 +51,8 @@ std::string install_command(std::string_view package, std::string_view os_releas
   }
   auto family = family_of(ids + " " + alike);
   if (!family) return "install the package " + std::string(package);
-  auto other = std::find_if(kOtherNames.begin(), kOtherNames.end(),
-                            [&](const auto& names) { return names.front() == package; });
+  auto other = std::ranges::find_if(kOtherNames,
+                                    [&](const auto& names) { return names.front() == package; });
   std::string name(other == kOtherNames.end() ? package : (*other)[*family]);
   return std::string(kFamilies[*family].command) + name;
 }

@@ -13,8 +13,7 @@ namespace berth {
 class Rollback {
  public:
   Rollback() = default;
-  Rollback(const Rollback&) = delete;
-  Rollback& operator=(const Rollback&) = delete;
+  Rollback(Rollback&&) = delete;
   ~Rollback() {
     while (!steps_.empty()) {
       steps_.back()();

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <limits>
 #include <numeric>
 
 namespace berth {
@@ -177,7 +176,7 @@ bool is_control(std::string_view sequence) {
 }  // namespace
 
 std::string escape_controls(std::string_view text, Lines lines) {
-  bool plain = std::none_of(text.begin(), text.end(), [](char c) {
+  bool plain = std::ranges::none_of(text, [](char c) {
     auto byte = static_cast<unsigned char>(c);
     return byte < 0x20 || byte >= 0x7F;
   });

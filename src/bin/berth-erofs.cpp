@@ -5,7 +5,6 @@
 #include <fcntl.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <string>
 #include <string_view>

@@ -245,7 +245,7 @@ ProcessUse process_of(const ProcessInfo& info) {
 using Processes = std::optional<std::vector<ProcessUse>>;
 
 void add_once(const ProcessUse& one, std::vector<ProcessUse>& many) {
-  bool known = std::any_of(many.begin(), many.end(), [&](const ProcessUse& other) {
+  bool known = std::ranges::any_of(many, [&](const ProcessUse& other) {
     return other.pid == one.pid && other.gpu_instance == one.gpu_instance &&
            other.compute_instance == one.compute_instance;
   });
@@ -366,14 +366,13 @@ NvmlFacts read_facts(const Nvml& nvml) {
 }
 
 Result<void> change_mode(const Nvml& nvml, std::string_view gpus, std::string_view mode) {
-  auto known = std::find_if(std::begin(kComputeModes), std::end(kComputeModes),
-                            [&](const auto& one) { return one.first == mode; });
+  auto known =
+      std::ranges::find_if(kComputeModes, [&](const auto& one) { return one.first == mode; });
   if (known == std::end(kComputeModes)) return make_error(Kind::usage, "no such compute mode");
   std::vector<Device> devices = devices_of(nvml);
   for (std::string_view gpu : split(gpus, ',')) {
-    auto device = std::find_if(devices.begin(), devices.end(), [&](Device one) {
-      return nvml.text("nvmlDeviceGetUUID", one) == gpu;
-    });
+    auto device = std::ranges::find_if(
+        devices, [&](Device one) { return nvml.text("nvmlDeviceGetUUID", one) == gpu; });
     if (device == devices.end()) return make_error(Kind::not_found, "NVML knows no such GPU");
     int code = nvml.call("nvmlDeviceSetComputeMode", *device, known->second);
     if (code == 0) continue;

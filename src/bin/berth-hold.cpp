@@ -15,6 +15,7 @@ namespace berth::slurm {
 namespace {
 
 using holder::call;
+using holder::end;
 
 constexpr long kReadOnly = 0x80000;             // O_RDONLY | O_CLOEXEC
 constexpr long kPathOnly = 0x80000 | 0x200000;  // O_PATH | O_CLOEXEC
@@ -49,10 +50,6 @@ struct alignas(8) Control {
   int fds[kHandles + 1];
 };
 constexpr unsigned long kControlHead = 16;
-
-[[noreturn]] void end(int status) {
-  while (true) call(__NR_exit_group, static_cast<long>(status));
-}
 
 void close(long fd) {
   if (fd >= 0) call(__NR_close, fd);
@@ -142,16 +139,4 @@ extern "C" [[noreturn]] void berth_hold_main() {
 
 }  // namespace berth::slurm
 
-#if defined(__x86_64__)
-asm(".globl _start\n"
-    "_start:\n"
-    "  xor %ebp, %ebp\n"
-    "  and $-16, %rsp\n"
-    "  call berth_hold_main\n");
-#elif defined(__aarch64__)
-asm(".globl _start\n"
-    "_start:\n"
-    "  mov x29, #0\n"
-    "  mov x30, #0\n"
-    "  bl berth_hold_main\n");
-#endif
+BERTH_BEGIN_AT(berth_hold_main);

@@ -17,10 +17,8 @@
 namespace berth::holder {
 namespace {
 
-constexpr long kSetChildSubreaper = 36;  // PR_SET_CHILD_SUBREAPER
-constexpr long kSigChild = 17;           // SIGCHLD
-constexpr long kDoNotWait = 0x40;        // MSG_DONTWAIT
-constexpr long kNoSignal = 0x4000;       // MSG_NOSIGNAL
+constexpr long kDoNotWait = 0x40;   // MSG_DONTWAIT
+constexpr long kNoSignal = 0x4000;  // MSG_NOSIGNAL
 constexpr int kMaxArguments = 64;
 /// A monitor that dies repeatedly has a fault of its own.
 constexpr int kMaxDeaths = 1000;
@@ -42,25 +40,13 @@ int number(const char* text) {
   return value;
 }
 
-/// Signals are for the monitor: none that can be blocked ends this process.
-unsigned long block_signals(unsigned long mask) {
-  unsigned long before = 0;
-  call(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&mask),
-       reinterpret_cast<long>(&before), sizeof mask);
-  return before;
-}
-
 int start(const char* program, char** argv, char** envp, unsigned long mask) {
   long pid = call(__NR_clone, kSigChild);
   if (pid != 0) return static_cast<int>(pid);
-  block_signals(mask);
+  set_signal_mask(mask);
   call(__NR_execve, program, reinterpret_cast<long>(argv), reinterpret_cast<long>(envp));
   call(__NR_exit_group, 127L);
   return -1;
-}
-
-[[noreturn]] void end(int status) {
-  while (true) call(__NR_exit_group, static_cast<long>(status));
 }
 
 }  // namespace
@@ -81,7 +67,8 @@ extern "C" [[noreturn]] void berth_holder_main(long* stack) {
   words[count] = nullptr;
 
   call(__NR_prctl, kSetChildSubreaper, 1);
-  unsigned long mask = block_signals(~0UL);
+  // Signals are for the monitor: none that can be blocked ends this process.
+  unsigned long mask = set_signal_mask(~0UL);
   int monitor = start(program, words, envp, mask);
   for (int i = 1; i <= 3; ++i) {
     if (int fd = number(argv[i]); fd > 2) call(__NR_close, static_cast<long>(fd));
@@ -110,18 +97,4 @@ extern "C" [[noreturn]] void berth_holder_main(long* stack) {
 
 }  // namespace berth::holder
 
-#if defined(__x86_64__)
-asm(".globl _start\n"
-    "_start:\n"
-    "  xor %ebp, %ebp\n"
-    "  mov %rsp, %rdi\n"
-    "  and $-16, %rsp\n"
-    "  call berth_holder_main\n");
-#elif defined(__aarch64__)
-asm(".globl _start\n"
-    "_start:\n"
-    "  mov x29, #0\n"
-    "  mov x30, #0\n"
-    "  mov x0, sp\n"
-    "  bl berth_holder_main\n");
-#endif
+BERTH_BEGIN_AT(berth_holder_main);

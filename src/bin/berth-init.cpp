@@ -14,8 +14,6 @@
 namespace berth::holder {
 namespace {
 
-constexpr long kSetChildSubreaper = 36;  // PR_SET_CHILD_SUBREAPER
-constexpr long kSigChild = 17;           // SIGCHLD
 constexpr long kSetForeground = 0x5410;  // TIOCSPGRP
 constexpr long kNoHang = 1;              // WNOHANG
 constexpr long kNotFound = -2;           // ENOENT
@@ -50,17 +48,6 @@ bool has_slash(const char* text) {
     if (*text == '/') return true;
   }
   return false;
-}
-
-unsigned long set_mask(unsigned long mask) {
-  unsigned long before = 0;
-  call(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&mask),
-       reinterpret_cast<long>(&before), sizeof mask);
-  return before;
-}
-
-[[noreturn]] void end(int status) {
-  while (true) call(__NR_exit_group, static_cast<long>(status));
 }
 
 long execute(const char* path, char** argv, char** envp) {
@@ -105,7 +92,7 @@ int start(char** argv, char** envp, unsigned long mask) {
   long pid = call(__NR_clone, kSigChild);
   if (pid != 0) return static_cast<int>(pid);
   take_terminal();
-  set_mask(mask);
+  set_signal_mask(mask);
   long why = search(argv, envp);
   say("berth-init: cannot run '");
   say(argv[0]);
@@ -141,7 +128,7 @@ extern "C" [[noreturn]] void berth_init_main(long* stack) {
   call(__NR_prctl, kSetChildSubreaper, 1);
   // Blocked signals are queued for us, even those that an init may ignore.
   const unsigned long passed = ~kNotPassed;
-  unsigned long mask = set_mask(passed);
+  unsigned long mask = set_signal_mask(passed);
   int child = start(argv + first, envp, mask);
   if (child < 0) end(125);
   while (true) {
@@ -154,18 +141,4 @@ extern "C" [[noreturn]] void berth_init_main(long* stack) {
 
 }  // namespace berth::holder
 
-#if defined(__x86_64__)
-asm(".globl _start\n"
-    "_start:\n"
-    "  xor %ebp, %ebp\n"
-    "  mov %rsp, %rdi\n"
-    "  and $-16, %rsp\n"
-    "  call berth_init_main\n");
-#elif defined(__aarch64__)
-asm(".globl _start\n"
-    "_start:\n"
-    "  mov x29, #0\n"
-    "  mov x30, #0\n"
-    "  mov x0, sp\n"
-    "  bl berth_init_main\n");
-#endif
+BERTH_BEGIN_AT(berth_init_main);

@@ -8,7 +8,6 @@
 //
 // Runs as: the caller of berth. It executes the driver's programs, never an image's.
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <vector>
 

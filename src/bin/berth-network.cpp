@@ -17,7 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "base/text.hpp"
 #include "json/fields.hpp"
 #include "network/attach/holder.hpp"
 #include "network/attach/serve.hpp"

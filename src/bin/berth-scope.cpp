@@ -47,8 +47,7 @@ Result<void> check(int code, const std::string& what) {
 struct BusError {
   sd_bus_error value = SD_BUS_ERROR_NULL;
   BusError() = default;
-  BusError(const BusError&) = delete;
-  BusError& operator=(const BusError&) = delete;
+  BusError(BusError&&) = delete;
   ~BusError() { sd_bus_error_free(&value); }
 
   bool is(const char* name) const { return sd_bus_error_has_name(&value, name) != 0; }

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/text.hpp"
 #include "doctor/finding.hpp"
 
 namespace berth::doctor {

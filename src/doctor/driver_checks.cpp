@@ -89,7 +89,7 @@ Finding version_mismatch(const Facts& facts) {
 
 bool has_library(const Facts& facts, std::string_view name, bool elf32) {
   const auto& files = facts.gpu.inventory.files;
-  return std::any_of(files.begin(), files.end(), [&](const gpu::DriverFile& file) {
+  return std::ranges::any_of(files, [&](const gpu::DriverFile& file) {
     return file.elf32 == elf32 && file.name.starts_with(name);
   });
 }
@@ -135,8 +135,8 @@ Finding graphics(const Facts& facts) {
 
 Finding kfd(const Facts& facts) {
   const auto& gpus = facts.gpu.inventory.gpus;
-  bool any = std::any_of(gpus.begin(), gpus.end(),
-                         [](const gpu::Gpu& gpu) { return gpu.vendor == gpu::Vendor::amd; });
+  bool any =
+      std::ranges::any_of(gpus, [](const gpu::Gpu& gpu) { return gpu.vendor == gpu::Vendor::amd; });
   if (!any) return not_applicable("this machine has no AMD GPU");
   if (!facts.gpu.inventory.amd_control_nodes.empty()) return ok("/dev/kfd exists");
   return problem("there is no '/dev/kfd': ROCm does not start", "modprobe amdgpu");

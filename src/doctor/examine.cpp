@@ -7,17 +7,8 @@
 namespace berth::doctor {
 
 std::string_view status_name(Status status) {
-  switch (status) {
-    case Status::ok:
-      return "ok";
-    case Status::warning:
-      return "warning";
-    case Status::problem:
-      return "problem";
-    case Status::not_applicable:
-      return "not applicable";
-  }
-  return "";
+  static constexpr std::string_view kNames[] = {"ok", "warning", "problem", "not applicable"};
+  return kNames[static_cast<size_t>(status)];
 }
 
 std::string counted(size_t count, std::string_view one, std::string_view many) {
@@ -26,8 +17,8 @@ std::string counted(size_t count, std::string_view one, std::string_view many) {
 
 bool has_nvidia(const Facts& facts) {
   const GpuFacts& gpu = facts.gpu;
-  bool on_bus = std::any_of(gpu.pci.begin(), gpu.pci.end(),
-                            [](const PciGpu& found) { return found.vendor == "10de"; });
+  bool on_bus =
+      std::ranges::any_of(gpu.pci, [](const PciGpu& found) { return found.vendor == "10de"; });
   const gpu::Driver& driver = gpu.inventory.driver;
   return on_bus || gpu.listed || !driver.module_version.empty() || !driver.library_version.empty();
 }
@@ -37,7 +28,7 @@ std::span<const Check> all_checks() {
     std::vector<Check> all;
     for (auto part :
          {host_checks(), storage_checks(), driver_checks(), node_checks(), site_checks()}) {
-      std::copy(part.begin(), part.end(), std::back_inserter(all));
+      std::ranges::copy(part, std::back_inserter(all));
     }
     return all;
   }();

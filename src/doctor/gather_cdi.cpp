@@ -27,7 +27,7 @@ Result<oci::cdi::Spec> read_spec(const std::string& text, const std::string& pat
 }
 
 void add(std::string text, std::vector<std::string>& list) {
-  bool known = std::find(list.begin(), list.end(), text) != list.end();
+  bool known = std::ranges::find(list, text) != list.end();
   if (!known && list.size() < kMost) list.push_back(std::move(text));
 }
 

@@ -63,7 +63,7 @@ void gather_pci(const gpu::DriverRoot& root, GpuFacts& facts) {
     if (gpu.vendor.starts_with("0x")) gpu.vendor.erase(0, 2);
     if (gpu.vendor != "10de" && gpu.vendor != "1002") continue;  // others are no compute GPUs
     gpu.driver = kernel_driver_of(root, address);
-    gpu.listed = std::find(listed.begin(), listed.end(), address) != listed.end();
+    gpu.listed = std::ranges::find(listed, address) != listed.end();
     facts.pci.push_back(std::move(gpu));
   }
 }

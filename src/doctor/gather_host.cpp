@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <iterator>
 
 #include "base/text.hpp"
@@ -179,9 +178,8 @@ HostFacts gather_host(const Inputs& inputs) {
   }
   host.program_directory = inputs.libexec;
   auto missing = [&](const char* name) { return !usable(inputs.libexec + "/" + name, X_OK); };
-  std::copy_if(kPrograms.begin(), kPrograms.end(), std::back_inserter(host.missing_programs),
-               missing);
-  std::copy_if(kParts.begin(), kParts.end(), std::back_inserter(host.missing_parts), missing);
+  std::ranges::copy_if(kPrograms, std::back_inserter(host.missing_programs), missing);
+  std::ranges::copy_if(kParts, std::back_inserter(host.missing_parts), missing);
   for (const char* name : kWithLibraries) {
     if (!host.unfit_program.empty()) break;
     host.unfit_program = sys::loader_complaint(inputs.libexec + "/" + name);

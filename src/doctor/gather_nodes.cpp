@@ -103,7 +103,7 @@ void Nodes::add_gpu(const gpu::Gpu& gpu) {
 
 void Nodes::add(const gpu::Node& node, std::string owner, bool optional) {
   auto same = [&](const NodeFacts& known) { return known.expected.path == node.path; };
-  if (node.path.empty() || std::any_of(out_.begin(), out_.end(), same)) return;
+  if (node.path.empty() || std::ranges::any_of(out_, same)) return;
   NodeFacts facts;
   facts.expected = node;
   facts.owner = std::move(owner);

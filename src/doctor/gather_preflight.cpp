@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include "base/text.hpp"
 #include "doctor/preflight.hpp"
 #include "gpu/inventory/driver_root.hpp"
 #include "sys/file/file.hpp"

@@ -148,7 +148,7 @@ Finding cgroups(const Facts& facts) {
   std::vector<std::string> missing;
   for (const char* name : {"cpu", "memory", "pids"}) {
     const auto& have = cgroups.controllers;
-    if (std::find(have.begin(), have.end(), name) == have.end()) missing.emplace_back(name);
+    if (std::ranges::find(have, name) == have.end()) missing.emplace_back(name);
   }
   if (missing.empty() && !cgroups.writable) {
     return ok("this user's systemd makes them, with cpu, memory and pids");

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "base/result.hpp"
 #include "doctor/finding.hpp"
 
 namespace berth::doctor {

@@ -14,8 +14,8 @@ constexpr uint64_t kUnlimited = ~uint64_t{0};
 constexpr uint64_t kEnoughShm = uint64_t{1} << 30;
 
 bool has_fabric(const PreflightFacts& facts, std::initializer_list<std::string_view> names) {
-  return std::any_of(names.begin(), names.end(), [&](std::string_view name) {
-    return std::find(facts.fabric.begin(), facts.fabric.end(), name) != facts.fabric.end();
+  return std::ranges::any_of(names, [&](std::string_view name) {
+    return std::ranges::find(facts.fabric, name) != facts.fabric.end();
   });
 }
 

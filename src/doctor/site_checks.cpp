@@ -2,7 +2,6 @@
 // Other sources of GPUs for containers on this machine: CDI files, NVIDIA's toolkit, SELinux.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 #include "doctor/checks.hpp"

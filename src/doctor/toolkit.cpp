@@ -41,8 +41,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kDefault
 // Strings are compared by their text, others by their JSON, which is TOML too.
 bool is_default(const std::string& key, const json::Value& value) {
   std::string text = value.string() != nullptr ? *value.string() : json::write(value);
-  return std::any_of(kDefaults.begin(), kDefaults.end(),
-                     [&](const auto& known) { return known.first == key && known.second == text; });
+  return std::ranges::any_of(
+      kDefaults, [&](const auto& known) { return known.first == key && known.second == text; });
 }
 
 }  // namespace

@@ -14,8 +14,7 @@ using policy::TomlEntry;
 
 /// A table in the place of a key; its entries are parsed one by one.
 struct Table {};
-template <class V>
-void fields(V&, Table&) {}
+void fields(auto&, Table&) {}
 
 struct Keys {
   std::vector<std::string> base_environment;
@@ -28,8 +27,7 @@ struct Keys {
   Table env;
   Table annotations;
 };
-template <class V>
-void fields(V& v, Keys& k) {
+void fields(auto& v, Keys& k) {
   v.optional("base_environment", k.base_environment);
   v.optional("image", k.image);
   v.optional("workdir", k.workdir);

@@ -16,9 +16,8 @@ bool starts_name(char c) {
 }
 
 bool is_name(std::string_view text) {
-  return !text.empty() && starts_name(text[0]) && std::all_of(text.begin(), text.end(), [](char c) {
-    return starts_name(c) || (c >= '0' && c <= '9');
-  });
+  return !text.empty() && starts_name(text[0]) &&
+         std::ranges::all_of(text, [](char c) { return starts_name(c) || (c >= '0' && c <= '9'); });
 }
 
 Error not_readable(std::string_view text) {

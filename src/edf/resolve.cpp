@@ -52,7 +52,7 @@ class Resolver {
 };
 
 Result<void> Resolver::check_chain(const std::string& next) const {
-  auto again = std::find(chain_.begin(), chain_.end(), next);
+  auto again = std::ranges::find(chain_, next);
   if (again != chain_.end()) {
     return make_error(Kind::usage, "base_environment is a loop: " +
                                        join({again, chain_.end()}, " -> ") + " -> " + next);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "erofs/attributes.hpp"
 
-#include <optional>
-#include <utility>
-
 #include "base/text.hpp"
 #include "erofs/bytes.hpp"
 #include "erofs/format.hpp"

@@ -3,8 +3,6 @@
 
 #include <fcntl.h>
 
-#include <vector>
-
 #include "events/journal.hpp"
 #include "json/fields.hpp"
 #include "sys/file/file.hpp"
@@ -12,8 +10,7 @@
 
 namespace berth::events {
 
-template <class V>
-void fields(V& v, Event& e) {
+void fields(auto& v, Event& e) {
   v.required("time", e.time_ns);
   v.required("type", e.type);
   v.required("action", e.action);

@@ -6,11 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
-#include "base/result.hpp"
+#include "base/names.hpp"
 
 namespace berth::facts {
 
@@ -27,8 +26,12 @@ struct GpuCode {
   std::string isa;   ///< ptx: version of its language, "8.7"; else empty
   auto operator<=>(const GpuCode&) const = default;
 };
-std::string to_json_text(GpuCode::Kind kind);  ///< "sass", "ptx", "ir", "gfx"
-Result<GpuCode::Kind> from_json_text(std::string_view text, std::type_identity<GpuCode::Kind>);
+constexpr EnumNames<GpuCode::Kind, 4> names_of(std::type_identity<GpuCode::Kind>) {
+  return {{{GpuCode::Kind::sass, "sass"},
+           {GpuCode::Kind::ptx, "ptx"},
+           {GpuCode::Kind::ir, "ir"},
+           {GpuCode::Kind::gfx, "gfx"}}};
+}
 
 /// The evidence for an x86-64 level (x86-64 psABI): 1 baseline, 2 … 4; 0: unknown.
 struct IsaNeed {
@@ -118,21 +121,18 @@ struct ImageFacts {
   std::vector<MpiLibrary> mpi;
 };
 
-template <class V>
-void fields(V& v, GpuCode& c) {
+void fields(auto& v, GpuCode& c) {
   v.required("kind", c.kind);
   v.required("arch", c.arch);
   v.optional("isa", c.isa);
 }
 
-template <class V>
-void fields(V& v, IsaNeed& n) {
+void fields(auto& v, IsaNeed& n) {
   v.required("level", n.level);
   v.optional("source", n.source);
 }
 
-template <class V>
-void fields(V& v, FileFacts& f) {
+void fields(auto& v, FileFacts& f) {
   v.required("path", f.path);
   v.required("machine", f.machine);
   v.optional("program", f.program);
@@ -148,16 +148,14 @@ void fields(V& v, FileFacts& f) {
   v.optional("zstd_code", f.zstd_code);
 }
 
-template <class V>
-void fields(V& v, LayerFacts& l) {
+void fields(auto& v, LayerFacts& l) {
   v.required("version", l.version);
   v.required("files", l.files);
   v.optional("unread", l.unread);
   v.optional("files_left_out", l.files_left_out);
 }
 
-template <class V>
-void fields(V& v, GpuCodeSet& s) {
+void fields(auto& v, GpuCodeSet& s) {
   v.required("code", s.code);
   v.optional("zstd", s.zstd);
   v.required("files", s.files);
@@ -165,30 +163,26 @@ void fields(V& v, GpuCodeSet& s) {
   v.optional("main", s.main);
 }
 
-template <class V>
-void fields(V& v, CpuNeed& n) {
+void fields(auto& v, CpuNeed& n) {
   v.required("isa", n.isa);
   v.required("files", n.files);
   v.required("example", n.example);
   v.optional("main", n.main);
 }
 
-template <class V>
-void fields(V& v, Unmet& u) {
+void fields(auto& v, Unmet& u) {
   v.required("path", u.path);
   v.required("version", u.version);
   v.optional("main", u.main);
 }
 
-template <class V>
-void fields(V& v, MpiLibrary& m) {
+void fields(auto& v, MpiLibrary& m) {
   v.required("path", m.path);
   v.required("family", m.family);
   v.required("soname", m.soname);
 }
 
-template <class V>
-void fields(V& v, ImageFacts& i) {
+void fields(auto& v, ImageFacts& i) {
   v.required("version", i.version);
   v.always("architecture", i.architecture);
   v.always("program", i.program);

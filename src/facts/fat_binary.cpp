@@ -2,10 +2,7 @@
 #include "facts/fat_binary.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <string>
 
-#include "base/text.hpp"
 #include "facts/unpack_prefix.hpp"
 #include "facts/window.hpp"
 

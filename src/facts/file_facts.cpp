@@ -2,8 +2,6 @@
 #include "facts/file_facts.hpp"
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "facts/fat_binary.hpp"
 #include "facts/isa.hpp"
@@ -52,8 +50,8 @@ Result<void> read_gpu_code(const scan::ElfFile& elf, const scan::ReadAt& read_at
       sections.push_back(&section);
     }
   }
-  std::sort(sections.begin(), sections.end(),
-            [](const auto* left, const auto* right) { return left->offset < right->offset; });
+  std::ranges::sort(
+      sections, [](const auto* left, const auto* right) { return left->offset < right->offset; });
   FoundCode found;
   uint64_t end = 0;
   for (const scan::ElfSection* section : sections) {

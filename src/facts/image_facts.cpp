@@ -2,12 +2,8 @@
 #include "facts/image_facts.hpp"
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <set>
-#include <string_view>
 #include <tuple>
-#include <utility>
 
 #include "base/text.hpp"
 #include "facts/file_facts.hpp"
@@ -153,8 +149,8 @@ Result<void> Drawing::load_program() {
 
 Result<void> Drawing::add_libc() {
   auto offered = [&](const std::string& name, const std::string& family) -> Result<std::string> {
-    auto loaded = std::find_if(loaded_.begin(), loaded_.end(),
-                               [&](const FileFacts* file) { return file->soname == name; });
+    auto loaded =
+        std::ranges::find_if(loaded_, [&](const FileFacts* file) { return file->soname == name; });
     const FileFacts* library = loaded != loaded_.end() ? *loaded : nullptr;
     if (library == nullptr) library = TRY(loader_->find_library(name, machine()));
     if (library == nullptr || !library->offers.contains(family)) return std::string();
@@ -282,10 +278,9 @@ Result<void> Drawing::add_cuda() {
     if (!version.empty() && versions.size() < kMaxLibraries) versions.insert(std::move(version));
   }
   facts_.cuda_runtimes.assign(versions.begin(), versions.end());
-  std::sort(facts_.cuda_runtimes.begin(), facts_.cuda_runtimes.end(),
-            [](const std::string& left, const std::string& right) {
-              return scan::compare_versions(left, right) < 0;
-            });
+  std::ranges::sort(facts_.cuda_runtimes, [](const std::string& left, const std::string& right) {
+    return scan::compare_versions(left, right) < 0;
+  });
   return {};
 }
 

@@ -2,7 +2,6 @@
 #include "facts/layer_scan.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "json/fields.hpp"
 

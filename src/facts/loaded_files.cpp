@@ -2,7 +2,6 @@
 #include "facts/loaded_files.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/text.hpp"
 #include "scan/loader_paths.hpp"
@@ -110,7 +109,7 @@ Result<std::vector<const FileFacts*>> Loader::load(const FileFacts& program) con
       const FileFacts* found = TRY(find(search));
       if (found == nullptr) continue;
       asked[name] = true;
-      if (std::find(loaded.begin(), loaded.end(), found) != loaded.end()) continue;
+      if (std::ranges::find(loaded, found) != loaded.end()) continue;
       if (loaded.size() >= kMaxLoaded) return loaded;
       loaded.push_back(found);
       rpaths.push_back(rpaths[i]);

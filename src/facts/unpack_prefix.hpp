@@ -4,8 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.hpp"
-
 namespace berth::facts {
 
 /// The first `wanted` decompressed bytes of an LZ4 block (without a frame); fewer if it ends or is

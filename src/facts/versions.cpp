@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include "facts/window.hpp"
 #include "scan/driver_files.hpp"
@@ -26,7 +25,7 @@ void add(std::map<std::string, std::string>& highest, std::string_view name) {
   size_t line = name.rfind('_');
   if (line == std::string_view::npos) return;
   std::string_view family = name.substr(0, line), version = name.substr(line + 1);
-  if (std::find(kFamilies.begin(), kFamilies.end(), family) == kFamilies.end()) return;
+  if (std::ranges::find(kFamilies, family) == kFamilies.end()) return;
   if (version.empty() || version.find_first_not_of("0123456789.") != version.npos) return;
   std::string& known = highest[std::string(family)];
   if (known.empty() || scan::compare_versions(known, version) < 0) known = version;

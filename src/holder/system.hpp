@@ -44,4 +44,38 @@ inline long call(long number, const void* a, long b = 0, long c = 0) {
   return call(number, reinterpret_cast<long>(a), b, c);
 }
 
+constexpr long kSetChildSubreaper = 36;  // PR_SET_CHILD_SUBREAPER
+constexpr long kSigChild = 17;           // SIGCHLD
+
+/// Returns the previous mask.
+inline unsigned long set_signal_mask(unsigned long mask) {
+  unsigned long before = 0;
+  call(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, reinterpret_cast<long>(&mask),
+       reinterpret_cast<long>(&before), sizeof mask);
+  return before;
+}
+
+[[noreturn]] inline void end(int status) {
+  while (true) call(__NR_exit_group, static_cast<long>(status));
+}
+
 }  // namespace berth::holder
+
+/// Defines _start, which calls `function` with the initial stack.
+#if defined(__x86_64__)
+#define BERTH_BEGIN_AT(function) \
+  asm(".globl _start\n"          \
+      "_start:\n"                \
+      "  xor %ebp, %ebp\n"       \
+      "  mov %rsp, %rdi\n"       \
+      "  and $-16, %rsp\n"       \
+      "  call " #function "\n")
+#elif defined(__aarch64__)
+#define BERTH_BEGIN_AT(function) \
+  asm(".globl _start\n"          \
+      "_start:\n"                \
+      "  mov x29, #0\n"          \
+      "  mov x30, #0\n"          \
+      "  mov x0, sp\n"           \
+      "  bl " #function "\n")
+#endif

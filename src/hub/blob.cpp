@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hub/blob.hpp"
 
-#include <fmt/format.h>
-
-#include <optional>
-
 #include "base/text.hpp"
 #include "transfer/registry/url.hpp"
 

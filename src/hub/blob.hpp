@@ -2,7 +2,6 @@
 // A blob's transfer through the hub, or past it.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "base/digest.hpp"

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kMostShown = 100;
 
 bool is_text(std::string_view text) {
-  return std::none_of(text.begin(), text.end(), [](char c) {
+  return std::ranges::none_of(text, [](char c) {
     auto byte = static_cast<unsigned char>(c);
     return byte < 0x20 || byte == 0x7f;
   });
@@ -69,8 +69,9 @@ Result<Nodes> Nodes::make(const Config& config, std::vector<node::Profile> fleet
     Node node = TRY(nodes.named(one.profile, "address"));
     nodes.ranges_.push_back({TRY_CTX(parse_network(one.network), "address"), std::move(node)});
   }
-  std::stable_sort(nodes.ranges_.begin(), nodes.ranges_.end(),
-                   [](const Range& a, const Range& b) { return a.network.bits > b.network.bits; });
+  std::ranges::stable_sort(nodes.ranges_, [](const Range& a, const Range& b) {
+    return a.network.bits > b.network.bits;
+  });
   return nodes;
 }
 
@@ -80,8 +81,8 @@ Result<Node> Nodes::node_of(const Caller& caller) const {
     Node node = TRY(of_login(caller));
     if (node) return node;
   }
-  auto range = std::find_if(ranges_.begin(), ranges_.end(),
-                            [&](const Range& one) { return one.network.contains(caller.address); });
+  auto range = std::ranges::find_if(
+      ranges_, [&](const Range& one) { return one.network.contains(caller.address); });
   return range != ranges_.end() ? range->node : usual_;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hub/choice.hpp"
 
-#include <variant>
-
 #include "match/verdict.hpp"
 
 namespace berth::hub {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hub/hub.hpp"
 
-#include <fmt/format.h>
-
-#include <variant>
-
 #include "base/text.hpp"
 #include "hub/blob.hpp"
 #include "hub/choice.hpp"
@@ -23,8 +19,7 @@ struct TagList {
   std::string name;
   std::vector<std::string> tags;
 };
-template <class V>
-void fields(V& v, TagList& t) {
+void fields(auto& v, TagList& t) {
   v.required("name", t.name);
   v.always("tags", t.tags);
 }
@@ -36,8 +31,7 @@ class Permit {
    public:
     explicit Pause(Permit& permit) : permit_(permit) { permit_.slots_.release(); }
     ~Pause() { permit_.slots_.acquire(); }
-    Pause(const Pause&) = delete;
-    Pause& operator=(const Pause&) = delete;
+    Pause(Pause&&) = delete;
 
    private:
     Permit& permit_;
@@ -45,8 +39,7 @@ class Permit {
 
   explicit Permit(std::counting_semaphore<2>& slots) : slots_(slots) { slots_.acquire(); }
   ~Permit() { slots_.release(); }
-  Permit(const Permit&) = delete;
-  Permit& operator=(const Permit&) = delete;
+  Permit(Permit&&) = delete;
 
  private:
   std::counting_semaphore<2>& slots_;

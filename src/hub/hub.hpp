@@ -5,8 +5,6 @@
 #include <memory>
 #include <optional>
 #include <semaphore>
-#include <string>
-#include <vector>
 
 #include "base/log.hpp"
 #include "base/result.hpp"

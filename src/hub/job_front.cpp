@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hub/job_front.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <variant>
-
 #include "transfer/registry/access.hpp"
 #include "transfer/work/sha256.hpp"
 

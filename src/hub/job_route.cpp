@@ -2,7 +2,6 @@
 #include "hub/job_route.hpp"
 
 #include <algorithm>
-#include <variant>
 
 #include "base/text.hpp"
 

@@ -28,8 +28,7 @@ struct Line {
   std::string digest;
   std::string error;
 };
-template <class V>
-void fields(V& v, Line& l) {
+void fields(auto& v, Line& l) {
   v.always("time", l.time);
   v.always("address", l.address);
   v.always("user", l.user);

@@ -4,10 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/beast/http/status.hpp>
 #include <ctime>
-#include <string_view>
 
 namespace berth::hub {
 namespace {
@@ -25,7 +23,7 @@ std::string http_date() {
 }
 
 bool is_clean(std::string_view value) {
-  return std::none_of(value.begin(), value.end(), [](char c) {
+  return std::ranges::none_of(value, [](char c) {
     auto byte = static_cast<unsigned char>(c);
     return (byte < 0x20 && c != '\t') || byte == 0x7f;
   });

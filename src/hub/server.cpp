@@ -16,10 +16,8 @@
 #include <csignal>
 #include <exception>
 #include <mutex>
-#include <optional>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 #include "hub/session.hpp"
 #include "hub/tls.hpp"

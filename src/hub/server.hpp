@@ -3,10 +3,8 @@
 // the size of headers, a client's time, threads.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -370,7 +370,7 @@ Address address_of(const asio::ip::address& address) {
                                  : address.to_v6();
   Address out;
   auto bytes = six.to_bytes();
-  std::copy(bytes.begin(), bytes.end(), out.bytes.begin());
+  std::ranges::copy(bytes, out.bytes.begin());
   return out;
 }
 

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hub/sources.hpp"
 
-#include <fmt/format.h>
-
-#include <variant>
-
 #include "transfer/registry/credentials.hpp"
 #include "transfer/registry/variants.hpp"
 

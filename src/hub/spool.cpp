@@ -2,7 +2,6 @@
 #include "hub/spool.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 
 #include "sys/file/file.hpp"
 #include "sys/file/io_at.hpp"

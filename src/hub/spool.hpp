@@ -61,8 +61,7 @@ class Spool {
   Spool(const image::Store& store, Fetch fetch, const transfer::Cancel& cancel);
   /// Call after `cancel` was requested; waits for running fetches.
   ~Spool();
-  Spool(const Spool&) = delete;
-  Spool& operator=(const Spool&) = delete;
+  Spool(Spool&&) = delete;
 
   /// The blob, which may still be arriving. A failed one is started again.
   /// Errors: io (no room for a file), busy (no thread).

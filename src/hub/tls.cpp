@@ -2,7 +2,6 @@
 #include "hub/tls.hpp"
 
 #include <boost/asio/buffer.hpp>
-#include <string>
 
 #include "transfer/registry/shared_key.hpp"
 

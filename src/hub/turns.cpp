@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hub/turns.hpp"
 
-#include <utility>
-
 namespace berth::hub {
 
 void Turns::add(const Address& address, Task task) {

@@ -28,19 +28,16 @@ constexpr auto kClaimPoll = std::chrono::milliseconds(20);
 /// The layer.json beside a layer's tree.
 struct LayerFile {
   Digest diff_id;
-  std::string ownership;
-  std::string overlay_xattr;
-  std::string format;  ///< empty: "directory"
+  LayerFlavor flavor;
   uint64_t entries = 0;
   uint64_t bytes = 0;
   std::vector<Digest> blobs;
 };
-template <class V>
-void fields(V& v, LayerFile& l) {
+void fields(auto& v, LayerFile& l) {
   v.required("diff_id", l.diff_id);
-  v.required("ownership", l.ownership);
-  v.required("overlay_xattr", l.overlay_xattr);
-  v.optional("format", l.format);
+  v.required("ownership", l.flavor.ownership);
+  v.required("overlay_xattr", l.flavor.overlay_xattr);
+  v.optional("format", l.flavor.format);
   v.required("entries", l.entries);
   v.required("bytes", l.bytes);
   v.optional("blobs", l.blobs);
@@ -53,7 +50,7 @@ Result<LayerRecord> parse_layer_record(std::string_view text, const std::string&
   auto file = TRY(json::read<LayerFile>(text, name + "/layer.json"));
   LayerRecord record;
   record.diff_id = file.diff_id;
-  if (!file.format.empty()) record.flavor.format = TRY(parse_layer_format(file.format));
+  record.flavor = file.flavor;
   record.entries = file.entries;
   record.bytes = file.bytes;
   record.blobs = std::move(file.blobs);
@@ -91,13 +88,7 @@ Result<void> open_to_readers(const sys::Fd& layer, LayerFormat format, const sys
 
 /// Writes layer.json beside the tree.
 Result<void> describe_layer(const Staged& directory, const LayerRecord& record) {
-  LayerFile file{record.diff_id,
-                 std::string(ownership_name(record.flavor.ownership)),
-                 std::string(overlay_xattr_name(record.flavor.overlay_xattr)),
-                 std::string(layer_format_name(record.flavor.format)),
-                 record.entries,
-                 record.bytes,
-                 record.blobs};
+  LayerFile file{record.diff_id, record.flavor, record.entries, record.bytes, record.blobs};
   return sys::write_file(directory.fd(), "layer.json", json::write(file) + "\n", 0600);
 }
 
@@ -112,7 +103,7 @@ Result<void> add_blobs(const sys::Fd& root, const std::string& layer,
   auto file = TRY(json::read<LayerFile>(*text, path));
   bool changed = false;
   for (const Digest& blob : blobs) {
-    bool known = std::find(file.blobs.begin(), file.blobs.end(), blob) != file.blobs.end();
+    bool known = std::ranges::find(file.blobs, blob) != file.blobs.end();
     if (known || file.blobs.size() >= kMostBlobs) continue;
     file.blobs.push_back(blob);
     changed = true;
@@ -304,7 +295,7 @@ Result<void> Delivery::note_origin(const Digest& blob, const Reference& reposito
   // The first of them delivered the blob. Repositories that were added when it was stored only
   // named it in a manifest, which proves nothing, and displace no other.
   std::string own = repository.registry() + "/" + repository.repository();
-  if (std::find(lines.begin(), lines.end(), own) == lines.end()) lines.push_back(std::move(own));
+  if (std::ranges::find(lines, own) == lines.end()) lines.push_back(std::move(own));
   if (lines.size() > kMost) lines.resize(kMost);
   std::string text = join(lines, "\n") + "\n";
   auto same = sys::read_file_if_exists(store_->dir_, origin_file(blob), kMaxOrigins);

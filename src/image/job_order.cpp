@@ -5,8 +5,7 @@
 
 namespace berth::image {
 
-template <class V>
-void fields(V& v, JobOrder& o) {
+void fields(auto& v, JobOrder& o) {
   v.required("root", o.root);
   v.required("reference", o.reference);
   v.required("key", o.key);

@@ -1,93 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "image/layer_work.hpp"
 
-#include "base/text.hpp"
+#include "image/request_json.hpp"
 #include "json/fields.hpp"
 
 namespace berth::image {
-namespace {
 
-/// The names of a layer's flavour, as in transfer_protocol.hpp.
-struct Flavor {
-  std::string ownership;
-  std::string overlay_xattr;
-  std::string layer_format;
-};
-
-template <class Request>
-Flavor flavor_of(const Request& request) {
-  return {std::string(ownership_name(request.ownership)),
-          std::string(overlay_xattr_name(request.overlay_xattr)),
-          std::string(layer_format_name(request.layer_format))};
+void fields(auto& v, DedupeRequest& r) {
+  v.required("root", r.root);
+  v.optional("dry_run", r.dry_run);
+  v.optional("mounted", r.mounted);
+  v.required("ownership", r.ownership);
+  v.required("overlay_xattr", r.overlay_xattr);
+  v.required("layer_format", r.layer_format);
 }
 
-template <class Request>
-Result<void> set_flavor(const Flavor& names, Request& request) {
-  auto unknown = [](const std::string& name) {
-    return make_error(Kind::usage, "request: " + quote(name) + " is unknown");
-  };
-  if (names.ownership == ownership_name(Ownership::single)) {
-    request.ownership = Ownership::single;
-  } else if (names.ownership != ownership_name(Ownership::full)) {
-    return unknown(names.ownership);
-  }
-  if (names.overlay_xattr == overlay_xattr_name(OverlayXattr::user)) {
-    request.overlay_xattr = OverlayXattr::user;
-  } else if (names.overlay_xattr != overlay_xattr_name(OverlayXattr::trusted)) {
-    return unknown(names.overlay_xattr);
-  }
-  request.layer_format = TRY(parse_layer_format(names.layer_format));
-  return {};
+void fields(auto& v, ConvertRequest& r) {
+  v.required("root", r.root);
+  v.optional("images", r.images);
+  v.required("ownership", r.ownership);
+  v.required("overlay_xattr", r.overlay_xattr);
+  v.required("layer_format", r.layer_format);
 }
 
-/// Both requests: members that one lacks are unchanged.
-struct Message {
-  std::string verb;
-  std::string root;
-  bool dry_run = false;
-  std::vector<Digest> mounted;
-  std::vector<std::string> images;
-  Flavor flavor;
-};
-
-template <class V>
-void fields(V& v, Message& m) {
-  v.required("verb", m.verb);
-  v.required("root", m.root);
-  v.optional("dry_run", m.dry_run);
-  v.optional("mounted", m.mounted);
-  v.optional("images", m.images);
-  v.required("ownership", m.flavor.ownership);
-  v.required("overlay_xattr", m.flavor.overlay_xattr);
-  v.required("layer_format", m.flavor.layer_format);
-  v.strict();
-}
-
-Message message_of(const DedupeRequest& r) {
-  return {r.verb, r.root, r.dry_run, r.mounted, {}, flavor_of(r)};
-}
-Message message_of(const ConvertRequest& r) {
-  return {r.verb, r.root, false, {}, r.images, flavor_of(r)};
-}
-
-struct Verb {
-  std::string verb;
-};
-template <class V>
-void fields(V& v, Verb& e) {
-  v.optional("verb", e.verb);
-}
-
-Result<Message> read_message(std::string_view text) {
-  auto message = json::read<Message>(text, "request");
-  if (!message.ok()) message.error().kind = Kind::usage;
-  return message;
-}
-
-}  // namespace
-
-template <class V>
-void fields(V& v, DedupeReport& r) {
+void fields(auto& v, DedupeReport& r) {
   v.required("layers", r.layers);
   v.required("files", r.files);
   v.required("identical", r.identical);
@@ -97,35 +33,22 @@ void fields(V& v, DedupeReport& r) {
   v.optional("way", r.way);
 }
 
-template <class V>
-void fields(V& v, ConvertReport& r) {
+void fields(auto& v, ConvertReport& r) {
   v.optional("layers", r.layers);
   v.optional("present", r.present);
   v.optional("shared", r.shared);
 }
 
 std::string to_json(const LayerWork& request) {
-  return json::write(std::visit([](const auto& r) { return message_of(r); }, request)) + "\n";
+  return write_request(request);
 }
 
 Result<std::optional<LayerWork>> parse_layer_work(std::string_view text) {
-  auto verb = json::read<Verb>(text, "request");
-  bool known = verb.ok() && (verb->verb == "dedupe" || verb->verb == "convert");
-  if (!known) return std::optional<LayerWork>();
-  Message message = TRY(read_message(text));
-  if (message.verb == "dedupe") {
-    DedupeRequest request;
-    request.root = std::move(message.root);
-    request.dry_run = message.dry_run;
-    request.mounted = std::move(message.mounted);
-    TRY(set_flavor(message.flavor, request));
-    return std::optional<LayerWork>(std::move(request));
-  }
-  ConvertRequest request;
-  request.root = std::move(message.root);
-  request.images = std::move(message.images);
-  TRY(set_flavor(message.flavor, request));
-  return std::optional<LayerWork>(std::move(request));
+  auto value = json::parse(text, "request");
+  if (!value.ok()) return std::optional<LayerWork>();
+  auto named = json::from_value<RequestVerb>(*value, "request");
+  if (!named.ok()) return std::optional<LayerWork>();
+  return read_request<LayerWork>(*value, named->verb);
 }
 
 std::string to_json(const DedupeReport& report) {

@@ -51,7 +51,7 @@ bool several_machines_mount(long type) {
                              kBeegfs,
                              kPanfs,
                              kCifs};
-  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
+  return std::ranges::find(kTypes, type) != std::end(kTypes);
 }
 
 /// For tests: nothing else needs another expiry time.
@@ -112,7 +112,7 @@ bool uses_leases(const sys::Fd& root) {
 
 bool lacks_locks(const Error& error) {
   constexpr int kReasons[] = {ENOSYS, ENOLCK, EOPNOTSUPP, EINVAL};
-  return std::find(std::begin(kReasons), std::end(kReasons), error.sys_errno) != std::end(kReasons);
+  return std::ranges::find(kReasons, error.sys_errno) != std::end(kReasons);
 }
 
 std::string lease_line() {

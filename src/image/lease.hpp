@@ -47,8 +47,7 @@ class Lease {
   };
   /// Makes the file `name` in tmp/, which exists, a lease.
   static Result<std::shared_ptr<Lease>> begin(const sys::Fd& root, std::string name, Beat beat);
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
+  Lease(Lease&&) = delete;
   ~Lease();
 
   const std::string& name() const { return name_; }

@@ -22,25 +22,23 @@ Error not_such(std::string what) {
 
 /// Whether a text is safe to show to people, in sentences, and to compare with local facts.
 bool is_plain(std::string_view text) {
-  return text.size() <= kMaxText && std::none_of(text.begin(), text.end(), [](unsigned char c) {
-           return c < ' ' || c == 0x7f;
-         });
+  return text.size() <= kMaxText &&
+         std::ranges::none_of(text, [](unsigned char c) { return c < ' ' || c == 0x7f; });
 }
 
 bool has_plain_texts(const json::Value& value) {
   if (const std::string* text = value.string()) return is_plain(*text);
   if (const json::Array* array = value.array()) {
-    return std::all_of(array->begin(), array->end(), has_plain_texts);
+    return std::ranges::all_of(*array, has_plain_texts);
   }
   const json::Object* object = value.object();
-  return object == nullptr || std::all_of(object->begin(), object->end(), [](const auto& member) {
+  return object == nullptr || std::ranges::all_of(*object, [](const auto& member) {
            return is_plain(member.first) && has_plain_texts(member.second);
          });
 }
 
 bool is_version(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+  return std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
 }
 
 bool is_code(const facts::GpuCode& code) {
@@ -85,8 +83,7 @@ Result<void> check_runs(std::vector<match::RunRecord>& runs) {
 }  // namespace
 
 const PublishedImage* PublishedFacts::of(const Digest& image) const {
-  auto found = std::find_if(images.begin(), images.end(),
-                            [&](const PublishedImage& one) { return one.image == image; });
+  auto found = std::ranges::find(images, image, &PublishedImage::image);
   return found == images.end() ? nullptr : &*found;
 }
 

@@ -54,8 +54,7 @@ oci::ContainerDefaults declaring_part(const oci::ContainerDefaults& config);
 Result<PublishedFacts> parse_published_facts(std::string_view text);
 std::string to_json(const PublishedFacts& facts);
 
-template <class V>
-void fields(V& v, PublishedImage& p) {
+void fields(auto& v, PublishedImage& p) {
   v.required("image", p.image);
   v.required("platform", p.platform);
   v.optional("config", p.config);
@@ -63,8 +62,7 @@ void fields(V& v, PublishedImage& p) {
   v.optional("runs", p.runs);
 }
 
-template <class V>
-void fields(V& v, PublishedFacts& p) {
+void fields(auto& v, PublishedFacts& p) {
   v.required("version", p.version);
   v.required("subject", p.subject);
   v.required("images", p.images);

@@ -21,8 +21,7 @@ std::string to_json_text(const Reference& reference) {
 Result<Reference> from_json_text(std::string_view text, std::type_identity<Reference>) {
   return Reference::parse(text);
 }
-template <class V>
-void fields(V& v, ImageRecord& r) {
+void fields(auto& v, ImageRecord& r) {
   v.always("reference", r.reference);
   v.required("digest", r.target);
   v.required("manifest", r.manifest);
@@ -71,7 +70,7 @@ Result<void> write_record(const sys::Fd& root, const ImageRecord& record) {
 
 void add_sources(const std::vector<Reference>& more, std::vector<Reference>& sources) {
   for (const Reference& source : more) {
-    bool known = std::find(sources.begin(), sources.end(), source) != sources.end();
+    bool known = std::ranges::find(sources, source) != sources.end();
     if (!known) sources.push_back(source);
   }
 }
@@ -112,7 +111,7 @@ Result<void> put_record(const sys::Fd& root, const ImageRecord& record) {
   std::vector<std::string> damaged;
   auto records = TRY(read_records(root, damaged));
   auto named = [&](const Digest& manifest) {
-    return std::any_of(records.begin(), records.end(), [&](const ImageRecord& other) {
+    return std::ranges::any_of(records, [&](const ImageRecord& other) {
       return other.reference && other.manifest == manifest && !same_record(other, record);
     });
   };

@@ -27,7 +27,7 @@ bool is_alnum(char c) {
 }
 
 bool has_upper(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), is_upper);
+  return std::ranges::any_of(text, is_upper);
 }
 
 bool is_docker_hub(std::string_view registry) {
@@ -69,7 +69,7 @@ bool valid_registry(std::string_view text) {
   if (colon != std::string_view::npos && !valid_port(text.substr(colon + 1))) return false;
   for (std::string_view label : split(text.substr(0, colon), '.')) {
     if (label.empty() || !is_alnum(label.front()) || !is_alnum(label.back())) return false;
-    if (!std::all_of(label.begin(), label.end(), [](char c) { return is_alnum(c) || c == '-'; })) {
+    if (!std::ranges::all_of(label, [](char c) { return is_alnum(c) || c == '-'; })) {
       return false;
     }
   }
@@ -131,8 +131,8 @@ std::string take_registry(std::string_view& name) {
 bool is_tag(std::string_view text) {
   if (text.empty() || text.size() > kMaxTag) return false;
   if (!is_alnum(text.front()) && text.front() != '_') return false;
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return is_alnum(c) || c == '_' || c == '.' || c == '-'; });
+  return std::ranges::all_of(
+      text, [](char c) { return is_alnum(c) || c == '_' || c == '.' || c == '-'; });
 }
 
 Result<Reference> Reference::parse(std::string_view given) {

@@ -62,23 +62,20 @@ const RegistryRule* rule_of(const std::vector<RegistryRule>& rules, std::string_
 /// `name` with the rule's prefix replaced by `location`.
 std::string relocated(std::string_view name, const RegistryRule& rule, std::string_view location);
 
-template <class V>
-void fields(V& v, RegistryMirror& m) {
+void fields(auto& v, RegistryMirror& m) {
   v.required("location", m.location);
   v.optional("insecure", m.insecure);
   v.optional("pull-from-mirror", m.pull_from_mirror);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, JobPeers& p) {
+void fields(auto& v, JobPeers& p) {
   v.required("reference", p.reference);
   v.required("addresses", p.addresses);
   v.required("key", p.key);
 }
 
-template <class V>
-void fields(V& v, RegistryRule& r) {
+void fields(auto& v, RegistryRule& r) {
   v.optional("prefix", r.prefix);
   v.optional("location", r.location);
   v.optional("insecure", r.insecure);
@@ -93,8 +90,7 @@ void fields(V& v, RegistryRule& r) {
 }
 
 /// Inlines the members of `access` into the object that contains it.
-template <class V>
-void access_fields(V& v, RegistryAccess& a) {
+void access_fields(auto& v, RegistryAccess& a) {
   v.optional("tls_ca", a.tls_ca);
   v.optional("insecure_registries", a.insecure_registries);
   v.optional("auth_files", a.auth_files);

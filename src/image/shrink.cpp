@@ -58,8 +58,8 @@ Result<std::vector<Candidate>> find_candidates(const sys::Fd& root, const Sizes&
   }
   std::vector<Candidate> candidates;
   for (auto& [manifest, candidate] : by_manifest) candidates.push_back(std::move(candidate));
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const auto& a, const auto& b) { return a.is_older_than(b); });
+  std::ranges::stable_sort(candidates,
+                           [](const auto& a, const auto& b) { return a.is_older_than(b); });
   return candidates;
 }
 

@@ -2,7 +2,6 @@
 #include "image/staging.hpp"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <cerrno>
 #include <ctime>

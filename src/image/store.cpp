@@ -4,8 +4,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "base/text.hpp"
 #include "image/layout.hpp"
@@ -101,7 +99,7 @@ Removal describe(const RemovalPlan& plan) {
 }  // namespace
 
 bool Image::unpacked() const {
-  return std::all_of(layers.begin(), layers.end(), [](const Layer& l) { return l.unpacked; });
+  return std::ranges::all_of(layers, [](const Layer& l) { return l.unpacked; });
 }
 
 std::vector<std::string> Image::layer_directories() const {
@@ -192,9 +190,8 @@ Result<bool> Store::owns_blob(const Digest& digest) const {
 
 Result<bool> Store::has_blob(const Digest& digest) const {
   if (TRY(owns_blob(digest))) return true;
-  return std::any_of(additional_.begin(), additional_.end(), [&](const AdditionalStore& store) {
-    return store.has_file(blob_file(digest));
-  });
+  return std::ranges::any_of(
+      additional_, [&](const AdditionalStore& store) { return store.has_file(blob_file(digest)); });
 }
 
 std::vector<Reference> Store::origins(const Digest& digest) const {
@@ -217,18 +214,18 @@ Result<bool> Store::has_layer(const Digest& diff_id) const {
   std::string own = "layers/" + layer_names(diff_id, flavor_).front();
   if (TRY(sys::stat_entry(dir_, own))) return true;
   if (TRY(find_layer_record(dir_, diff_id, flavor_))) return true;
-  return std::any_of(additional_.begin(), additional_.end(), [&](const AdditionalStore& store) {
+  return std::ranges::any_of(additional_, [&](const AdditionalStore& store) {
     return store.find_layer(diff_id, flavor_).has_value();
   });
 }
 
 Result<bool> Store::has_layer_of(const Digest& diff_id, const Digest& blob) const {
   auto holds = [&](const LayerRecord& record) {
-    return std::find(record.blobs.begin(), record.blobs.end(), blob) != record.blobs.end();
+    return std::ranges::find(record.blobs, blob) != record.blobs.end();
   };
   auto own = TRY(find_layer_record(dir_, diff_id, flavor_));
   if (own && holds(*own)) return true;
-  return std::any_of(additional_.begin(), additional_.end(), [&](const AdditionalStore& store) {
+  return std::ranges::any_of(additional_, [&](const AdditionalStore& store) {
     auto found = store.find_layer(diff_id, flavor_);
     return found && holds(found->record);
   });
@@ -284,7 +281,7 @@ Result<Image> Store::load_image(const ImageRecord& record,
     }
     if (other.manifest == record.manifest) add_sources(other.sources, image.sources);
   }
-  std::sort(image.references.begin(), image.references.end());
+  std::ranges::sort(image.references);
 
   std::string text = TRY(read_document(record.manifest));
   auto document = TRY(oci::parse_manifest(text, {}, record.manifest.text()));
@@ -454,9 +451,8 @@ Result<std::vector<Image>> Store::list(std::vector<std::string>* damaged) const 
   if (damaged != nullptr) *damaged = std::move(unreadable);
   std::vector<Image> images;
   for (auto& [key, image] : known) images.push_back(std::move(image));
-  std::stable_sort(images.begin(), images.end(), [](const Image& a, const Image& b) {
-    return a.config.created > b.config.created;
-  });
+  std::ranges::stable_sort(
+      images, [](const Image& a, const Image& b) { return a.config.created > b.config.created; });
   return images;
 }
 
@@ -525,8 +521,8 @@ Result<Removal> Store::remove(std::string_view name, RemoveOptions options) {
                         "berth images");
     }
     for (const auto& record : records) {
-      bool doomed = std::any_of(plan.doomed.begin(), plan.doomed.end(),
-                                [&](const auto& other) { return same_record(record, other); });
+      bool doomed = std::ranges::any_of(
+          plan.doomed, [&](const auto& other) { return same_record(record, other); });
       if (!doomed) plan.still_named.insert(record.manifest);
     }
     plan.users = TRY(container_uses(dir_));

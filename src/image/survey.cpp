@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The input of a check of the store, and the actions of its repair.
-#include <algorithm>
 
-#include "base/text.hpp"
 #include "image/layout.hpp"
 #include "image/records.hpp"
 #include "image/staging.hpp"

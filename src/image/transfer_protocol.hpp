@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/names.hpp"
 #include "base/result.hpp"
 #include "facts/facts.hpp"
 #include "image/published_facts.hpp"
@@ -29,19 +30,23 @@ namespace berth::image {
 /// The owners of an unpacked layer's files. full: the ids of the archive. single: the caller, which
 /// has no other ids.
 enum class Ownership { full, single };
-std::string_view ownership_name(Ownership ownership);  ///< "full", "single"
+constexpr EnumNames<Ownership, 2> names_of(std::type_identity<Ownership>) {
+  return {{{Ownership::full, "full"}, {Ownership::single, "single"}}};
+}
 
 /// The xattr that marks an opaque directory: trusted.overlay.* (real root) or user.overlay.*
 /// (inside a user namespace, mounted with userxattr).
 enum class OverlayXattr { trusted, user };
-std::string_view overlay_xattr_name(OverlayXattr xattr);  ///< "trusted", "user"
+constexpr EnumNames<OverlayXattr, 2> names_of(std::type_identity<OverlayXattr>) {
+  return {{{OverlayXattr::trusted, "trusted"}, {OverlayXattr::user, "user"}}};
+}
 
 /// The form of an unpacked layer: a directory with its files, or one read-only EROFS image, which
 /// only root can mount.
 enum class LayerFormat { directory, erofs };
-std::string_view layer_format_name(LayerFormat format);  ///< "directory", "erofs"
-/// Errors: usage (with the known names).
-Result<LayerFormat> parse_layer_format(std::string_view text);
+constexpr EnumNames<LayerFormat, 2> names_of(std::type_identity<LayerFormat>) {
+  return {{{LayerFormat::directory, "directory"}, {LayerFormat::erofs, "erofs"}}};
+}
 
 /// Which facts published beside an image are trusted.
 struct FactsTrust {
@@ -209,8 +214,14 @@ struct ArchiveRequest {
 
 /// The owners of the files of an extracted tar.
 enum class Owners { archive, root };
+constexpr EnumNames<Owners, 2> names_of(std::type_identity<Owners>) {
+  return {{{Owners::archive, "archive"}, {Owners::root, "root"}}};
+}
 /// Whether a container's set-id bits and devices may be kept: not outside of it.
 enum class Trust { inside, outside };
+constexpr EnumNames<Trust, 2> names_of(std::type_identity<Trust>) {
+  return {{{Trust::inside, "inside"}, {Trust::outside, "outside"}}};
+}
 
 /// Makes the members of a tar below a directory that others may change meanwhile.
 struct ExtractRequest {
@@ -315,7 +326,15 @@ std::string to_json(const TransferRequest& request);
 Result<TransferRequest> parse_request(std::string_view text);
 
 enum class LayerPhase { waiting, downloading, verifying, unpacking, uploading, done, exists };
-std::string_view layer_phase_name(LayerPhase phase);
+constexpr EnumNames<LayerPhase, 7> names_of(std::type_identity<LayerPhase>) {
+  return {{{LayerPhase::waiting, "waiting"},
+           {LayerPhase::downloading, "downloading"},
+           {LayerPhase::verifying, "verifying"},
+           {LayerPhase::unpacking, "unpacking"},
+           {LayerPhase::uploading, "uploading"},
+           {LayerPhase::done, "done"},
+           {LayerPhase::exists, "exists"}}};
+}
 
 /// Progress of one layer; at most 20 a second and layer, the first and the last of a phase always.
 struct LayerEvent {

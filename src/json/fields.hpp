@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One table per struct drives reading and writing:
 //
-//   template <class V> void fields(V& v, Mount& m) {   // found by argument-dependent look-up
+//   void fields(auto& v, Mount& m) {                    // found by argument-dependent look-up
 //     v.required("destination", m.destination);
 //     v.optional("source", m.source);
 //     v.rest(m.rest);                                   // keeps unknown members (OCI, CDI)
@@ -10,7 +10,8 @@
 //   std::string text = json::write(*mount);
 //
 // Member types: bool, integers, double, std::string, Value, std::optional<T>, std::vector<T>,
-// std::map<std::string, T>, structs with a table of their own, and scalars with a textual form:
+// std::map<std::string, T>, structs with a table of their own, enums with names (base/names.hpp),
+// and scalars with a textual form:
 //   Result<T> from_json_text(std::string_view text, std::type_identity<T>);
 //   std::string to_json_text(const T& value);
 // Errors name the place: "config.json: mounts[3].destination: expected a string, got a number".
@@ -20,18 +21,16 @@
 
 #include <algorithm>
 #include <concepts>
-#include <limits>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/digest.hpp"
+#include "base/names.hpp"
 #include "base/text.hpp"
-#include "json/document.hpp"
 #include "json/path.hpp"
 #include "json/text.hpp"
 #include "json/value.hpp"
@@ -59,8 +58,7 @@ concept HasText = requires(const T& value, std::string_view text) {
 class Reader {
  public:
   /// The arguments have to outlive the reader.
-  Reader(const Document& document, const Node& object, const Path& path)
-      : document_(document), members_(document.values(object)), path_(path) {
+  Reader(const Object& members, const Path& path) : members_(members), path_(path) {
     known_.reserve(kMembers);
   }
 
@@ -68,7 +66,7 @@ class Reader {
   void required(std::string_view name, T& member) {
     known_.push_back(name);
     if (error_) return;
-    const Node* value = find(name);
+    const Value* value = find(name);
     if (value == nullptr) {
       fail(name, "missing");
       return;
@@ -81,7 +79,7 @@ class Reader {
   void optional(std::string_view name, T& member) {
     known_.push_back(name);
     if (error_) return;
-    const Node* value = find(name);
+    const Value* value = find(name);
     if (value != nullptr && !value->is_null()) read_member(name, *value, member);
   }
 
@@ -93,17 +91,17 @@ class Reader {
 
   void rest(Rest& rest) {
     if (error_) return;
-    for (const Node& one : members_) {
-      if (!is_known(one.member)) rest.emplace_back(one.member, document_.to_value(one));
+    for (const auto& member : members_) {
+      if (!is_known(member.first)) rest.push_back(member);
     }
   }
 
   void strict() {
     if (error_) return;
-    for (const Node& one : members_) {
-      if (is_known(one.member)) continue;
-      auto near = nearest(one.member, known_);
-      fail(one.member,
+    for (const auto& [name, value] : members_) {
+      if (is_known(name)) continue;
+      auto near = nearest(name, known_);
+      fail(name,
            near ? "unknown member; did you mean '" + std::string(*near) + "'?" : "unknown member");
       return;
     }
@@ -120,32 +118,30 @@ class Reader {
   std::optional<Error>& error() { return error_; }
 
   template <class T>
-  static std::optional<Error> read_value(const Document& document, const Node& value,
-                                         const Path& path, T& out);
+  static std::optional<Error> read_value(const Value& value, const Path& path, T& out);
 
  private:
   // Starts after the last one found: members are mostly in the order of their table.
-  const Node* find(std::string_view name) {
+  const Value* find(std::string_view name) {
     for (size_t i = 0; i < members_.size(); ++i) {
       size_t at = next_ + i < members_.size() ? next_ + i : next_ + i - members_.size();
-      if (members_[at].member != name) continue;
+      if (members_[at].first != name) continue;
       next_ = at + 1;
-      return &members_[at];
+      return &members_[at].second;
     }
     return nullptr;
   }
   bool is_known(std::string_view key) const {
-    return std::find(known_.begin(), known_.end(), key) != known_.end();
+    return std::ranges::find(known_, key) != known_.end();
   }
   template <class T>
-  void read_member(std::string_view name, const Node& value, T& member) {
-    error_ = read_value(document_, value, path_.member(name), member);
+  void read_member(std::string_view name, const Value& value, T& member) {
+    error_ = read_value(value, path_.member(name), member);
   }
 
   static constexpr size_t kMembers = 32;  // enough for most tables
 
-  const Document& document_;
-  std::span<const Node> members_;
+  const Object& members_;
   const Path& path_;
   size_t next_ = 0;
   std::vector<std::string_view> known_;
@@ -154,7 +150,7 @@ class Reader {
 
 namespace detail {
 
-inline Error type_error(const Path& path, std::string_view wanted, const Node& got) {
+inline Error type_error(const Path& path, std::string_view wanted, const Value& got) {
   return make_error(Kind::corrupt, path.text() + ": expected " + std::string(wanted) + ", got " +
                                        std::string(got.type_name()));
 }
@@ -163,14 +159,14 @@ inline Error range_error(const Path& path, const std::string& number) {
 }
 
 template <class T>
-std::optional<Error> read_integer(const Node& value, const Path& path, T& out) {
+std::optional<Error> read_integer(const Value& value, const Path& path, T& out) {
   auto assign = [&](auto number) -> std::optional<Error> {
     if (!std::in_range<T>(number)) return range_error(path, std::to_string(number));
     out = static_cast<T>(number);
     return std::nullopt;
   };
-  if (value.kind == Node::Kind::integer) return assign(value.integer);
-  if (value.kind == Node::Kind::natural) return assign(value.natural);
+  if (const auto* integer = value.get_if<int64_t>()) return assign(*integer);
+  if (const auto* natural = value.get_if<uint64_t>()) return assign(*natural);
   return type_error(path, "an integer", value);
 }
 
@@ -190,38 +186,40 @@ struct IsStringMap<std::map<std::string, T>> : std::true_type {};
 }  // namespace detail
 
 template <class T>
-std::optional<Error> Reader::read_value(const Document& document, const Node& value,
-                                        const Path& path, T& out) {
+std::optional<Error> Reader::read_value(const Value& value, const Path& path, T& out) {
   using detail::type_error;
   if constexpr (std::is_same_v<T, Value>) {
-    out = document.to_value(value);
+    out = value;
     return std::nullopt;
   } else if constexpr (std::is_same_v<T, bool>) {
-    if (value.kind != Node::Kind::boolean) return type_error(path, "true or false", value);
-    out = value.boolean;
+    const bool* boolean = value.get_if<bool>();
+    if (boolean == nullptr) return type_error(path, "true or false", value);
+    out = *boolean;
     return std::nullopt;
   } else if constexpr (std::integral<T>) {
     return detail::read_integer(value, path, out);
   } else if constexpr (std::floating_point<T>) {
-    if (value.kind == Node::Kind::real) {
-      out = static_cast<T>(value.real);
-    } else if (value.kind == Node::Kind::integer) {
-      out = static_cast<T>(value.integer);
+    if (const auto* real = value.get_if<double>()) {
+      out = static_cast<T>(*real);
+    } else if (const auto* integer = value.get_if<int64_t>()) {
+      out = static_cast<T>(*integer);
     } else {
       return type_error(path, "a number", value);
     }
     return std::nullopt;
   } else if constexpr (std::is_same_v<T, std::string>) {
-    if (value.kind != Node::Kind::string) return type_error(path, "a string", value);
-    out = value.text;
+    if (value.string() == nullptr) return type_error(path, "a string", value);
+    out = *value.string();
     return std::nullopt;
-  } else if constexpr (std::is_same_v<T, Digest> || HasText<T>) {
-    if (value.kind != Node::Kind::string) return type_error(path, "a string", value);
+  } else if constexpr (std::is_same_v<T, Digest> || HasNames<T> || HasText<T>) {
+    if (value.string() == nullptr) return type_error(path, "a string", value);
     auto parsed = [&]() -> Result<T> {
       if constexpr (std::is_same_v<T, Digest>) {
-        return Digest::parse(value.text);
+        return Digest::parse(*value.string());
+      } else if constexpr (HasNames<T>) {
+        return parse_enum<T>(*value.string());
       } else {
-        return from_json_text(value.text, std::type_identity<T>{});
+        return from_json_text(*value.string(), std::type_identity<T>{});
       }
     }();
     if (!parsed.ok()) {
@@ -236,31 +234,31 @@ std::optional<Error> Reader::read_value(const Document& document, const Node& va
       out.reset();
       return std::nullopt;
     }
-    return read_value(document, value, path, out.emplace());
+    return read_value(value, path, out.emplace());
   } else if constexpr (detail::IsVector<T>::value) {
-    if (value.kind != Node::Kind::array) return type_error(path, "an array", value);
+    if (value.array() == nullptr) return type_error(path, "an array", value);
     out.clear();
-    out.reserve(value.count);
+    out.reserve(value.array()->size());
     size_t i = 0;
-    for (const Node& one : document.values(value)) {
+    for (const Value& one : *value.array()) {
       typename T::value_type element{};
-      auto error = read_value(document, one, path.element(i++), element);
+      auto error = read_value(one, path.element(i++), element);
       if (error) return error;
       out.push_back(std::move(element));
     }
     return std::nullopt;
   } else if constexpr (detail::IsStringMap<T>::value) {
-    if (value.kind != Node::Kind::object) return type_error(path, "an object", value);
+    if (value.object() == nullptr) return type_error(path, "an object", value);
     out.clear();
-    for (const Node& one : document.values(value)) {
-      auto error = read_value(document, one, path.entry(one.member), out[std::string(one.member)]);
+    for (const auto& [key, one] : *value.object()) {
+      auto error = read_value(one, path.entry(key), out[key]);
       if (error) return error;
     }
     return std::nullopt;
   } else {
     static_assert(HasFields<T>, "a type without a field table or a textual form");
-    if (value.kind != Node::Kind::object) return type_error(path, "an object", value);
-    Reader reader(document, value, path);
+    if (value.object() == nullptr) return type_error(path, "an object", value);
+    Reader reader(*value.object(), path);
     fields(reader, out);
     return std::move(reader.error());
   }
@@ -316,6 +314,8 @@ class Writer {
       } else {
         append_string(out, member.text());
       }
+    } else if constexpr (HasNames<T>) {
+      append_string(out, enum_text(member));
     } else if constexpr (HasText<T>) {
       append_string(out, to_json_text(member));
     } else if constexpr (detail::IsOptional<T>::value) {
@@ -382,34 +382,26 @@ class Writer {
   bool empty_ = true;
 };
 
-/// Fills a T; `name` is the document's in errors.
-template <class T>
-Result<T> from_document(const Document& document, std::string_view name) {
-  T out{};
-  auto error = Reader::read_value(document, document.root(), Path(name), out);
-  if (error) return std::move(*error);
-  return out;
-}
-
 /// Fills `out` from the members of `value`; others are unchanged.
 template <class T>
 std::optional<Error> fill(const Value& value, const Path& path, T& out) {
-  Document document = Document::of(value);
-  return Reader::read_value(document, document.root(), path, out);
+  return Reader::read_value(value, path, out);
 }
 
 /// Fills a T from a parsed value; `document` names it in errors.
 template <class T>
 Result<T> from_value(const Value& value, std::string_view document) {
-  return from_document<T>(Document::of(value), document);
+  T out{};
+  if (auto error = fill(value, Path(document), out)) return std::move(*error);
+  return out;
 }
 
 /// Parses and fills. Errors: corrupt, with the JSON path.
 template <class T>
 Result<T> read(std::string_view text, std::string_view document, const Limits& limits = {}) {
-  auto parsed = parse_document(text, document, limits);
+  auto parsed = parse(text, document, limits);
   if (!parsed.ok()) return std::move(parsed).error();
-  return from_document<T>(*parsed, document);
+  return from_value<T>(*parsed, document);
 }
 
 /// Compact for indent 0, else one member per line.

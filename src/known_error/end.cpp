@@ -52,14 +52,14 @@ bool is_own_failure(const End& end) {
   if (end.status == 0 || end.stopped || end.oom_killed) return false;
   int signal = end.status - kSignal;
   if (signal <= 0 || signal > kLastSignal) return true;
-  return std::find(kOwnSignals.begin(), kOwnSignals.end(), signal) != kOwnSignals.end();
+  return std::ranges::find(kOwnSignals, signal) != kOwnSignals.end();
 }
 
 std::optional<Found> reason_of(const End& end, std::string_view log, const Circumstances& known) {
   if (!is_own_failure(end)) return std::nullopt;
   std::vector<Found> all = find(log);
   if (end.status == kIllegalInstruction) {
-    auto more = std::find_if(all.begin(), all.end(), is_of_processor);
+    auto more = std::ranges::find_if(all, is_of_processor);
     return more != all.end() ? *more : illegal_instruction(known);
   }
   if (all.empty() || all.front().level == Level::sign) return std::nullopt;

@@ -35,7 +35,7 @@ bool is_mild(const Line& line) {
                            [](char c) { return c >= '0' && c <= '9'; });
   return noted || line.lower.starts_with("w tensorflow/") ||
          line.lower.starts_with("i tensorflow/") ||
-         std::any_of(kMarks.begin(), kMarks.end(), [&](std::string_view mark) {
+         std::ranges::any_of(kMarks, [&](std::string_view mark) {
            return line.lower.find(mark) != std::string::npos;
          });
 }
@@ -153,9 +153,7 @@ std::vector<bool> candidates(const Lines& all) {
     std::string_view wanted = anchor(pattern);
     size_t at = 0;
     while ((at = all.lower.find(wanted, at)) != std::string::npos) {
-      auto next = std::upper_bound(
-          all.places.begin(), all.places.end(), at,
-          [](size_t where, const Lines::Place& place) { return where < place.begin; });
+      auto next = std::ranges::upper_bound(all.places, at, {}, &Lines::Place::begin);
       marked[static_cast<size_t>(next - all.places.begin()) - 1] = true;
       if (next == all.places.end()) break;
       at = next->begin;
@@ -190,7 +188,7 @@ class Collection {
   std::vector<Found> take() {
     std::vector<Found> all;
     for (auto& [id, known] : known_) all.push_back(std::move(known.found));
-    std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) {
+    std::ranges::stable_sort(all, [](const Found& a, const Found& b) {
       return a.level != b.level ? a.level < b.level : a.line > b.line;
     });
     return all;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 
 #include "json/text.hpp"
 #include "json/value.hpp"

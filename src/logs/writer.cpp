@@ -4,9 +4,7 @@
 #include <fcntl.h>
 
 #include <chrono>
-#include <string>
 
-#include "base/text.hpp"
 #include "logs/json_file.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/io_at.hpp"

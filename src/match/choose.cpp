@@ -15,16 +15,15 @@ namespace {
 size_t place_of(const Clause& clause) {
   static constexpr std::string_view kOrder[] = {"platform", "cpu",   "kernel",
                                                 "driver",   "glibc", "gpu"};
-  auto found = std::find(std::begin(kOrder), std::end(kOrder), clause.about);
+  auto found = std::ranges::find(kOrder, clause.about);
   return static_cast<size_t>(found - std::begin(kOrder));
 }
 
 /// Among those that are as good for the GPUs: GPUs matter more than the processor.
 const Judged& closest_to_processor(const Ranking& ranking) {
-  return ranking.entries[*std::min_element(
-      ranking.order.begin(), ranking.order.end(), [&](size_t a, size_t b) {
-        return ranking.entries[a].verdict.rank.cpu < ranking.entries[b].verdict.rank.cpu;
-      })];
+  return ranking.entries[*std::ranges::min_element(ranking.order, [&](size_t a, size_t b) {
+    return ranking.entries[a].verdict.rank.cpu < ranking.entries[b].verdict.rank.cpu;
+  })];
 }
 
 std::string closer_text(const Judged& entry, const Judged& closest, const node::Profile& node) {
@@ -52,8 +51,8 @@ void add_closer_entries(Ranking& ranking, const node::Profile& node, Explain exp
 }  // namespace
 
 Job usual_job(const std::vector<Candidate>& candidates, const node::Profile& node, Job job) {
-  bool has_variants = std::any_of(candidates.begin(), candidates.end(),
-                                  [](const Candidate& one) { return one.declared.any; });
+  bool has_variants =
+      std::ranges::any_of(candidates, [](const Candidate& one) { return one.declared.any; });
   job.needs_gpus = job.needs_gpus || (has_variants && !node.gpus.empty());
   return job;
 }
@@ -69,7 +68,7 @@ Ranking rank(std::vector<Candidate> candidates, const node::Profile& node, const
     if (verdict.outcome != Outcome::fail) ranking.order.push_back(ranking.entries.size());
     ranking.entries.push_back({std::move(candidate), std::move(verdict)});
   }
-  std::stable_sort(ranking.order.begin(), ranking.order.end(), [&](size_t a, size_t b) {
+  std::ranges::stable_sort(ranking.order, [&](size_t a, size_t b) {
     return ranking.entries[a].verdict.rank < ranking.entries[b].verdict.rank;
   });
   if (words == Words::none) {

@@ -135,8 +135,8 @@ class Court {
   Outcome lost_driver() const { return job_.needs_gpus ? Outcome::fail : Outcome::runs_but; }
   bool compat_fits() const;
   bool has_gpus(std::string_view vendor) const {
-    return std::any_of(node_.gpus.begin(), node_.gpus.end(),
-                       [&](const node::NodeGpu& gpu) { return gpu.vendor == vendor; });
+    return std::ranges::any_of(node_.gpus,
+                               [&](const node::NodeGpu& gpu) { return gpu.vendor == vendor; });
   }
   bool wants_cuda() const;
   std::string_view cuda() const;

@@ -2,7 +2,6 @@
 #include "match/cuda_rules.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/text.hpp"
 #include "scan/driver_files.hpp"
@@ -135,7 +134,7 @@ constexpr std::array<Row, 14> kPtxCuda = {{{"4.3", "7.5"},
                                            {"9.1", "13.1"}}};
 
 std::string_view find_row(const auto& rows, std::string_view key) {
-  auto row = std::find_if(rows.begin(), rows.end(), [&](const Row& r) { return r.first == key; });
+  auto row = std::ranges::find(rows, key, &Row::first);
   return row == rows.end() ? std::string_view() : row->second;
 }
 

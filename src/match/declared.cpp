@@ -18,13 +18,12 @@ constexpr size_t kMaxPuzzles = 8;
 constexpr size_t kMaxValue = 4096;
 
 bool is_digits(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 /// "avx512_vnni", "sse4.2": as /proc/cpuinfo writes them.
 bool is_feature(std::string_view text) {
-  return text.size() <= 32 && std::all_of(text.begin(), text.end(), [](char c) {
+  return text.size() <= 32 && std::ranges::all_of(text, [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
          });
 }
@@ -90,12 +89,10 @@ class Reader {
     std::string name(trim(value));
     bool level = name.starts_with("x86-64") || name.starts_with("x86_64");
     // archspec's names have underscores; compilers write hyphens.
-    std::replace(name.begin(), name.end(), level ? '_' : '-', level ? '-' : '_');
-    bool usual =
-        !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
-          return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-                 c == '.';
-        });
+    std::ranges::replace(name, level ? '_' : '-', level ? '-' : '_');
+    bool usual = !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    });
     if (usual) declared_.cpu = level ? name.replace(0, 6, "x86-64") : name;
     return usual;
   }
@@ -103,10 +100,10 @@ class Reader {
   bool take_cpu_features(std::string_view value) {
     auto words = list_words(value);
     if (words.empty() || words.size() > kMaxWords) return false;
-    if (!std::all_of(words.begin(), words.end(), is_feature)) return false;
+    if (!std::ranges::all_of(words, is_feature)) return false;
     std::vector<std::string> features = declared_.cpu_features;
     features.insert(features.end(), words.begin(), words.end());
-    std::sort(features.begin(), features.end());
+    std::ranges::sort(features);
     features.erase(std::unique(features.begin(), features.end()), features.end());
     declared_.cpu_features = std::move(features);
     return true;
@@ -124,7 +121,7 @@ class Reader {
       }
     }
     code.insert(code.end(), declared_.gpu.begin(), declared_.gpu.end());
-    std::sort(code.begin(), code.end());
+    std::ranges::sort(code);
     code.erase(std::unique(code.begin(), code.end()), code.end());
     declared_.gpu = std::move(code);
     declared_.gpu_said = true;
@@ -208,7 +205,7 @@ void read_features(Reader& reader, const std::vector<std::string>& features) {
 
 bool is_true(std::string_view text) {
   static constexpr std::string_view kWords[] = {"1", "t", "T", "true", "TRUE", "True"};
-  return std::find(std::begin(kWords), std::end(kWords), text) != std::end(kWords);
+  return std::ranges::find(kWords, text) != std::end(kWords);
 }
 
 void take_if_said(std::string& to, const std::string& from) {
@@ -248,8 +245,7 @@ Declared read_declared(const oci::ContainerDefaults& config) {
 }
 
 bool declares(std::string_view name) {
-  bool other = std::any_of(std::begin(kOthers), std::end(kOthers),
-                           [&](const auto& one) { return one.first == name; });
+  bool other = std::ranges::any_of(kOthers, [&](const auto& one) { return one.first == name; });
   return other || name.starts_with(kPrefix) || name.starts_with(kRequire) || name == kDisable;
 }
 

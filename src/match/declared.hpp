@@ -5,13 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/result.hpp"
 #include "facts/facts.hpp"
 #include "oci/image_spec.hpp"
 

@@ -289,12 +289,12 @@ void Court::look_at_mpi() {
     family = found_->mpi.front().family;
   }
   if (!family.empty() && !node_.mpi.empty()) {
-    bool same = std::any_of(node_.mpi.begin(), node_.mpi.end(),
-                            [&](const node::Mpi& mpi) { return mpi.family == family; });
+    bool same =
+        std::ranges::any_of(node_.mpi, [&](const node::Mpi& mpi) { return mpi.family == family; });
     if (!same) ++verdict_.rank.libraries;
   }
   for (const std::string& fabric : declared_.fabric) {
-    bool here = std::find(node_.fabric.begin(), node_.fabric.end(), fabric) != node_.fabric.end();
+    bool here = std::ranges::find(node_.fabric, fabric) != node_.fabric.end();
     if (!here) ++verdict_.rank.libraries;
   }
 }

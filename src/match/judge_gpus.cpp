@@ -55,16 +55,15 @@ std::string where_text(const CodePlace& place) {
 
 bool Court::wants_cuda() const {
   auto is_nvidia = [](const GpuCode& code) { return code.kind != GpuCode::Kind::gfx; };
-  if (std::any_of(declared_.gpu.begin(), declared_.gpu.end(), is_nvidia)) return true;
+  if (std::ranges::any_of(declared_.gpu, is_nvidia)) return true;
   if (!declared_.cuda.empty() || !declared_.user_driver.empty() || !declared_.driver.empty() ||
       !declared_.require.empty()) {
     return true;
   }
   if (found_ == nullptr) return false;
   if (!found_->cuda_runtimes.empty()) return true;
-  return std::any_of(found_->gpu_code.begin(), found_->gpu_code.end(), [&](const auto& set) {
-    return std::any_of(set.code.begin(), set.code.end(), is_nvidia);
-  });
+  return std::ranges::any_of(
+      found_->gpu_code, [&](const auto& set) { return std::ranges::any_of(set.code, is_nvidia); });
 }
 
 /// The newest runtime of the image.
@@ -285,7 +284,7 @@ void Court::look_at_code() {
   for (const NodeGpu& gpu : node_.gpus) {
     std::string name = gpu_name(gpu);
     // Equal GPUs are judged once.
-    if (std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
+    if (std::ranges::find(seen, name) != seen.end()) continue;
     seen.push_back(name);
     verdict_.rank.code = 0;
     look_at_code_of(gpu);
@@ -308,9 +307,8 @@ std::vector<CodePlace> Court::places_of_code() const {
 CodeSearch Court::search(const std::vector<CodePlace>& places, const NodeGpu& gpu) const {
   CodeSearch found;
   // If the libraries of the main program are known, other files do not count.
-  bool has_main = std::any_of(places.begin(), places.end(), [](const CodePlace& place) {
-    return place.main && place.found != nullptr;
-  });
+  bool has_main = std::ranges::any_of(
+      places, [](const CodePlace& place) { return place.main && place.found != nullptr; });
   for (const CodePlace& place : places) {
     if (has_main && !place.main) continue;
     CodeFit fit = best_fit(*place.code, gpu, node_.driver.cuda_version);
@@ -337,8 +335,8 @@ std::string Court::why_unused(const CodeSearch& found) const {
     return fmt::format("packed with zstd, which needs driver {}; this node has {}",
                        kOldestDriverForZstd, node_.driver.module_version);
   }
-  bool has_ptx = std::any_of(lost.code->begin(), lost.code->end(),
-                             [](const GpuCode& code) { return code.kind == GpuCode::Kind::ptx; });
+  bool has_ptx = std::ranges::any_of(
+      *lost.code, [](const GpuCode& code) { return code.kind == GpuCode::Kind::ptx; });
   std::string ptx = has_ptx ? ", no PTX for it" : ", no PTX";
   if (found.lost_fit.newer_ptx) {
     ptx = fmt::format(", PTX newer than CUDA {} of the driver", node_.driver.cuda_version);

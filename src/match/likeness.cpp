@@ -2,10 +2,7 @@
 #include "match/likeness.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <string_view>
 
-#include "base/text.hpp"
 #include "node/archspec.hpp"
 #include "scan/driver_files.hpp"
 
@@ -41,8 +38,7 @@ bool is_alike(const NodeGpu& gpu, const RunGpu& theirs, Allows allows) {
 bool is_driver_alike(const node::Profile& node, const RunRecord& record, UserLand user_land,
                      Allows allows) {
   auto has = [&](std::string_view vendor) {
-    return std::any_of(node.gpus.begin(), node.gpus.end(),
-                       [&](const NodeGpu& gpu) { return gpu.vendor == vendor; });
+    return std::ranges::any_of(node.gpus, [&](const NodeGpu& gpu) { return gpu.vendor == vendor; });
   };
   auto compare = [&](std::string_view kind, const std::string& version) -> std::optional<int> {
     if (!record.driver || record.driver->kind != kind || version.empty()) return std::nullopt;
@@ -66,9 +62,9 @@ bool are_gpus_alike(const node::Profile& node, const RunRecord& record, UserLand
   if (node.gpus.empty() != record.gpus.empty()) return false;
   if (node.gpus.empty()) return true;
   if (node.synthetic != record.synthetic) return false;
-  bool all = std::all_of(node.gpus.begin(), node.gpus.end(), [&](const NodeGpu& gpu) {
-    return std::any_of(record.gpus.begin(), record.gpus.end(),
-                       [&](const RunGpu& theirs) { return is_alike(gpu, theirs, allows); });
+  bool all = std::ranges::all_of(node.gpus, [&](const NodeGpu& gpu) {
+    return std::ranges::any_of(record.gpus,
+                               [&](const RunGpu& theirs) { return is_alike(gpu, theirs, allows); });
   });
   return all && record.user_land == user_land && is_driver_alike(node, record, user_land, allows);
 }
@@ -94,9 +90,8 @@ bool is_within(const node::Profile& node, const RunRecord& record, UserLand user
   if (node.architecture != record.architecture || node.cpu.level > record.cpu.level) return false;
   const std::string& theirs = record.cpu.microarchitecture;
   auto ancestors = node::ancestors_of(theirs);
-  bool within =
-      node.cpu.microarchitecture == theirs ||
-      std::find(ancestors.begin(), ancestors.end(), node.cpu.microarchitecture) != ancestors.end();
+  bool within = node.cpu.microarchitecture == theirs ||
+                std::ranges::find(ancestors, node.cpu.microarchitecture) != ancestors.end();
   return within && (!alike.gpus || are_gpus_alike(node, record, user_land, is_at_most)) &&
          (!alike.kernel || compare_kernels(node, record).value_or(0) <= 0);
 }

@@ -2,7 +2,6 @@
 #include "match/run_record.hpp"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 
 #include "base/text.hpp"
@@ -24,7 +23,7 @@ bool is_digit(char c) {
 
 /// Characters of names in records: "neoverse_v2", "gfx90a:xnack-", "0.1.0+git1".
 bool is_name(std::string_view text, std::string_view more) {
-  return text.size() <= kMaxName && std::all_of(text.begin(), text.end(), [&](char c) {
+  return text.size() <= kMaxName && std::ranges::all_of(text, [&](char c) {
            return is_digit(c) || (c >= 'a' && c <= 'z') || more.find(c) != std::string_view::npos;
          });
 }
@@ -33,7 +32,7 @@ bool is_name(std::string_view text, std::string_view more) {
 bool is_driver_version(std::string_view text) {
   if (text.empty() || text.size() > kMaxVersion) return false;
   for (std::string_view part : split(text, '.')) {
-    bool digits = !part.empty() && std::all_of(part.begin(), part.end(), is_digit);
+    bool digits = !part.empty() && std::ranges::all_of(part, is_digit);
     if (!digits || part.size() > 9) return false;
   }
   return true;
@@ -63,14 +62,13 @@ bool is_capability(std::string_view text) {
 }
 
 bool is_plain(std::string_view text) {
-  return text.size() <= kMaxModel && std::none_of(text.begin(), text.end(), [](unsigned char c) {
-           return c < ' ' || c == 0x7f;
-         });
+  return text.size() <= kMaxModel &&
+         std::ranges::none_of(text, [](unsigned char c) { return c < ' ' || c == 0x7f; });
 }
 
 Result<void> check(const RunGpu& gpu) {
   static constexpr std::array<std::string_view, 3> kVendors = {"nvidia", "amd", "intel"};
-  if (std::find(kVendors.begin(), kVendors.end(), gpu.vendor) == kVendors.end()) {
+  if (std::ranges::find(kVendors, gpu.vendor) == kVendors.end()) {
     return not_such("vendor of a GPU", gpu.vendor);
   }
   if (!is_plain(gpu.model)) return not_such("model of a GPU", gpu.model.substr(0, kMaxModel));
@@ -88,17 +86,6 @@ auto subject_of(const RunRecord& r) {
 }
 
 }  // namespace
-
-std::string to_json_text(UserLand user_land) {
-  return user_land == UserLand::image ? "image" : "host";
-}
-
-Result<UserLand> from_json_text(std::string_view text, std::type_identity<UserLand>) {
-  for (UserLand one : {UserLand::host, UserLand::image}) {
-    if (text == to_json_text(one)) return one;
-  }
-  return make_error(Kind::corrupt, "expected host or image, got " + quote(text));
-}
 
 Result<void> check(const RunRecord& record) {
   if (!is_time(record.time)) return not_such("time", record.time);
@@ -126,16 +113,15 @@ Result<void> check(const RunRecord& record) {
 }
 
 void add_run(std::vector<RunRecord>& runs, RunRecord record) {
-  auto same = std::find_if(runs.begin(), runs.end(), [&](const RunRecord& one) {
-    return subject_of(one) == subject_of(record);
-  });
+  auto same = std::ranges::find_if(
+      runs, [&](const RunRecord& one) { return subject_of(one) == subject_of(record); });
   if (same == runs.end()) {
     runs.push_back(std::move(record));
   } else if (same->time < record.time) {
     *same = std::move(record);
   }
   // At equal times by all members, so that the original order does not matter.
-  std::sort(runs.begin(), runs.end(), [](const RunRecord& left, const RunRecord& right) {
+  std::ranges::sort(runs, [](const RunRecord& left, const RunRecord& right) {
     return left.time != right.time ? left.time < right.time : subject_of(left) < subject_of(right);
   });
   if (runs.size() > kMaxRuns) {

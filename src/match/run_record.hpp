@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/result.hpp"
 
 namespace berth::match {
@@ -21,9 +22,9 @@ enum class UserLand {
   host,   ///< driver modes bind, volume and copy
   image,  ///< driver modes image and none
 };
-
-std::string to_json_text(UserLand user_land);  ///< "host", "image"
-Result<UserLand> from_json_text(std::string_view text, std::type_identity<UserLand>);
+constexpr EnumNames<UserLand, 2> names_of(std::type_identity<UserLand>) {
+  return {{{UserLand::host, "host"}, {UserLand::image, "image"}}};
+}
 
 /// A kind of GPU that the container had, without duplicates. Empty: unknown.
 struct RunGpu {
@@ -74,28 +75,24 @@ void add_run(std::vector<RunRecord>& runs, RunRecord record);
 /// The leading dotted numbers of a kernel's release: "6.18.5-1-amd64" → "6.18.5".
 std::string_view plain_release(std::string_view release);
 
-template <class V>
-void fields(V& v, RunGpu& g) {
+void fields(auto& v, RunGpu& g) {
   v.required("vendor", g.vendor);
   v.optional("model", g.model);
   v.optional("compute_capability", g.compute_capability);
   v.optional("architecture", g.architecture);
 }
 
-template <class V>
-void fields(V& v, RunCpu& c) {
+void fields(auto& v, RunCpu& c) {
   v.required("microarchitecture", c.microarchitecture);
   v.optional("level", c.level);
 }
 
-template <class V>
-void fields(V& v, RunDriver& d) {
+void fields(auto& v, RunDriver& d) {
   v.required("kind", d.kind);
   v.optional("version", d.version);
 }
 
-template <class V>
-void fields(V& v, RunRecord& r) {
+void fields(auto& v, RunRecord& r) {
   v.required("time", r.time);
   v.required("exit", r.exit);
   v.required("own_command", r.own_command);

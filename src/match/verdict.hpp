@@ -4,11 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
-#include "base/result.hpp"
+#include "base/names.hpp"
 #include "facts/facts.hpp"
 #include "match/declared.hpp"
 #include "match/run_record.hpp"
@@ -19,8 +18,12 @@ namespace berth::match {
 
 /// Better ones first.
 enum class Outcome { pass, runs_but, unknown, fail };
-std::string to_json_text(Outcome outcome);  ///< "pass", "runs-but", "unknown", "fail"
-Result<Outcome> from_json_text(std::string_view text, std::type_identity<Outcome>);
+constexpr EnumNames<Outcome, 4> names_of(std::type_identity<Outcome>) {
+  return {{{Outcome::pass, "pass"},
+           {Outcome::runs_but, "runs-but"},
+           {Outcome::unknown, "unknown"},
+           {Outcome::fail, "fail"}}};
+}
 
 /// The basis of a clause.
 enum class Tier {
@@ -28,8 +31,9 @@ enum class Tier {
   found,     ///< in the files of the image
   verified,  ///< by a trusted record of a run
 };
-std::string to_json_text(Tier tier);  ///< "declared", "found", "verified"
-Result<Tier> from_json_text(std::string_view text, std::type_identity<Tier>);
+constexpr EnumNames<Tier, 3> names_of(std::type_identity<Tier>) {
+  return {{{Tier::declared, "declared"}, {Tier::found, "found"}, {Tier::verified, "verified"}}};
+}
 
 /// What runs, besides the image.
 struct Job {
@@ -94,16 +98,14 @@ struct Candidate {
 /// Whether clauses get words, or only their outcome.
 enum class Words { none, all };
 
-template <class V>
-void fields(V& v, Job& j) {
+void fields(auto& v, Job& j) {
   v.optional("user_land", j.user_land);
   v.optional("needs_gpus", j.needs_gpus);
   v.always("requirements", j.requirements);
   v.optional("other_command", j.other_command);
 }
 
-template <class V>
-void fields(V& v, Clause& c) {
+void fields(auto& v, Clause& c) {
   v.required("about", c.about);
   v.required("outcome", c.outcome);
   v.required("reason", c.reason);

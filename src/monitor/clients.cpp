@@ -96,7 +96,7 @@ void Clients::receive(Client& client, ClientWishes& wishes) {
 }
 
 bool Clients::are_ready() const {
-  return std::all_of(clients_.begin(), clients_.end(), [](const Client& client) {
+  return std::ranges::all_of(clients_, [](const Client& client) {
     return (client.hello & kMustSeeAll) == 0 || client.pending.empty();
   });
 }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "base/text.hpp"
 #include "json/value.hpp"
@@ -70,15 +69,8 @@ void HealthState::add(HealthResult result, const HealthCheck& check, nanoseconds
 }
 
 std::string_view HealthState::status_name() const {
-  switch (status) {
-    case Status::starting:
-      return "starting";
-    case Status::healthy:
-      return "healthy";
-    case Status::unhealthy:
-      return "unhealthy";
-  }
-  return "starting";
+  static constexpr std::string_view kNames[] = {"starting", "healthy", "unhealthy"};
+  return kNames[static_cast<size_t>(status)];
 }
 
 std::string HealthState::text() const {

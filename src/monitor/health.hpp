@@ -64,8 +64,7 @@ class Health {
   Health(HealthCheck check, Runtime runtime, const sys::Fd& state);
   /// Ends a running check.
   ~Health();
-  Health(const Health&) = delete;
-  Health& operator=(const Health&) = delete;
+  Health(Health&&) = delete;
 
   /// The time until serve() has work.
   std::chrono::milliseconds patience() const;

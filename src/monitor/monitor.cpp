@@ -6,19 +6,15 @@
 #include <fcntl.h>
 #include <signal.h>
 
-#include <array>
 #include <chrono>
 #include <cstring>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <thread>
-#include <vector>
 
-#include "base/text.hpp"
 #include "events/journal.hpp"
 #include "json/value.hpp"
-#include "logs/writer.hpp"
 #include "monitor/clients.hpp"
 #include "monitor/health.hpp"
 #include "monitor/oom.hpp"

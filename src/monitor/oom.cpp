@@ -2,7 +2,6 @@
 #include "monitor/oom.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/text.hpp"
 #include "sys/fd/notify.hpp"
@@ -46,7 +45,7 @@ void ScopeMemory::look() {
     return;
   }
   auto lines = split(*text, '\n');
-  was_short_ = was_short_ || std::any_of(lines.begin(), lines.end(), [](std::string_view line) {
+  was_short_ = was_short_ || std::ranges::any_of(lines, [](std::string_view line) {
                  return line.starts_with("oom_kill ") && line != "oom_kill 0";
                });
 }

@@ -3,8 +3,6 @@
 
 #include <fcntl.h>
 
-#include <utility>
-
 #include "json/fields.hpp"
 #include "record/record.hpp"
 #include "sys/file/file.hpp"

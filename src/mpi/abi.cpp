@@ -32,7 +32,7 @@ std::vector<uint64_t> numbers_in(std::string_view name) {
 bool is_open_mpi(const Library& library) {
   // Open MPI needs libopen-pal since 1.3, and since 6 libopen_mpi. A build with static versions of
   // these defines ompi_mpi_comm_world itself.
-  bool needs = std::any_of(library.needed.begin(), library.needed.end(), [](std::string_view name) {
+  bool needs = std::ranges::any_of(library.needed, [](std::string_view name) {
     return name.starts_with("libopen-pal.so") || name.starts_with("libopen-rte.so") ||
            name.starts_with("libopen_mpi.so");
   });
@@ -90,17 +90,9 @@ Abi classify(const Library& library) {
 }
 
 std::string_view name_of(Family family) {
-  switch (family) {
-    case Family::mpich:
-      return "MPICH ABI";
-    case Family::openmpi:
-      return "Open MPI";
-    case Family::standard:
-      return "MPI 5 ABI";
-    case Family::unknown:
-      break;
-  }
-  return "unknown ABI";
+  static constexpr std::string_view kNames[] = {"unknown ABI", "MPICH ABI", "Open MPI",
+                                                "MPI 5 ABI"};
+  return kNames[static_cast<size_t>(family)];
 }
 
 std::string describe(const Abi& abi) {
@@ -111,25 +103,6 @@ std::string describe(const Abi& abi) {
   std::vector<std::string> numbers;
   for (uint64_t number : abi.numbers) numbers.push_back(std::to_string(number));
   return text + " (" + join(numbers, ".") + ")";
-}
-
-std::string to_json_text(Rule rule) {
-  switch (rule) {
-    case Rule::full:
-      return "full";
-    case Rule::strict:
-      return "strict";
-    case Rule::major:
-      break;
-  }
-  return "major";
-}
-
-Result<Rule> from_json_text(std::string_view text, std::type_identity<Rule>) {
-  for (Rule rule : {Rule::major, Rule::full, Rule::strict}) {
-    if (to_json_text(rule) == text) return rule;
-  }
-  return make_error(Kind::usage, "expected 'major', 'full' or 'strict', got " + quote(text));
 }
 
 Verdict compare(const Abi& image, const Abi& host, Rule rule) {

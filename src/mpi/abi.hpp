@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/result.hpp"
+#include "base/names.hpp"
 #include "mpi/libraries.hpp"
 
 namespace berth::mpi {
@@ -47,8 +47,9 @@ enum class Rule {
   full,    ///< the same; a warning if the host's second number is lower
   strict,  ///< equal first and second numbers
 };
-std::string to_json_text(Rule rule);  ///< "major", "full", "strict"
-Result<Rule> from_json_text(std::string_view text, std::type_identity<Rule>);
+constexpr EnumNames<Rule, 3> names_of(std::type_identity<Rule>) {
+  return {{{Rule::major, "major"}, {Rule::full, "full"}, {Rule::strict, "strict"}}};
+}
 
 struct Verdict {
   bool fits = false;

@@ -2,9 +2,7 @@
 #include "mpi/find.hpp"
 
 #include <algorithm>
-#include <array>
 #include <deque>
-#include <set>
 
 #include "base/text.hpp"
 #include "scan/loader_paths.hpp"
@@ -55,7 +53,7 @@ Result<std::vector<std::string>> usual_directories(const scan::Tree& tree) {
   std::vector<std::string> out(kUsual.begin(), kUsual.end());
   for (const auto& [parent, below] : kVersioned) {
     std::vector<std::string> names = TRY(tree.list(parent));
-    std::sort(names.begin(), names.end(), std::greater<>());  // the newest first
+    std::ranges::sort(names, std::greater<>());  // the newest first
     if (names.size() > kMaxBelow) names.resize(kMaxBelow);
     for (const std::string& name : names) {
       out.push_back(std::string(parent) + "/" + name + below);
@@ -66,8 +64,8 @@ Result<std::vector<std::string>> usual_directories(const scan::Tree& tree) {
 
 void add(const Library* library, std::vector<Installation>& found) {
   if (library == nullptr || found.size() >= kMaxFound) return;
-  bool known = std::any_of(found.begin(), found.end(),
-                           [&](const Installation& one) { return one.core == library; });
+  bool known =
+      std::ranges::any_of(found, [&](const Installation& one) { return one.core == library; });
   if (!known) found.push_back({classify(*library), library, scan::parent_of(library->path)});
 }
 
@@ -77,8 +75,8 @@ bool is_core_name(std::string_view name) {
 }
 
 bool begins_with_one_of(std::string_view soname, const auto& prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(),
-                     [&](std::string_view prefix) { return soname.starts_with(prefix); });
+  return std::ranges::any_of(prefixes,
+                             [&](std::string_view prefix) { return soname.starts_with(prefix); });
 }
 
 /// Whether a directory has an entry that begins with one of `prefixes`.
@@ -187,8 +185,7 @@ Result<std::vector<Installation>> find_mpi_of(Libraries& libraries, const Librar
     for (const std::string& name : queue.front()->needed) {
       const Library* one = is_of_libc(name) ? nullptr : TRY(resolve(*queue.front(), name));
       if (one == nullptr || !seen.insert(one).second) continue;
-      bool is_core =
-          is_core_name(name) || std::find(kCores.begin(), kCores.end(), name) != kCores.end();
+      bool is_core = is_core_name(name) || std::ranges::find(kCores, name) != kCores.end();
       // A library that an MPI is linked with is no second MPI.
       if (is_core) {
         add(one, found);
@@ -202,8 +199,8 @@ Result<std::vector<Installation>> find_mpi_of(Libraries& libraries, const Librar
 
 bool calls_mpi(const Library& program) {
   // Fortran's and C++'s libraries are beside the core: libmpi_mpifh, libmpifort.
-  return std::any_of(program.needed.begin(), program.needed.end(),
-                     [](const std::string& name) { return name.starts_with("libmpi"); });
+  return std::ranges::any_of(program.needed,
+                             [](const std::string& name) { return name.starts_with("libmpi"); });
 }
 
 std::vector<std::vector<std::string>> companions(const Abi& abi) {
@@ -253,7 +250,7 @@ Result<std::vector<std::string>> directories_of(const scan::Tree& tree, const Li
   for (const Beside& beside : all_beside()) {
     if (!std::string_view(library.soname).starts_with(beside.soname)) continue;
     std::string place = place_of(beside, library);
-    if (place.empty() || std::find(out.begin(), out.end(), place) != out.end()) continue;
+    if (place.empty() || std::ranges::find(out, place) != out.end()) continue;
     bool there = beside.entries.empty() ? !TRY(tree.list(place)).empty()
                                         : TRY(holds(tree, place, beside.entries));
     if (there) out.push_back(std::move(place));

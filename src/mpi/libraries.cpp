@@ -2,7 +2,6 @@
 #include "mpi/libraries.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/text.hpp"
 #include "scan/loader_cache.hpp"
@@ -44,9 +43,8 @@ class Pieces {
 
 bool is_plain(std::string_view name) {
   constexpr size_t kMaxName = 255;
-  bool plain = std::none_of(name.begin(), name.end(), [](char c) {
-    return c == '/' || static_cast<unsigned char>(c) < ' ' || c == '\177';
-  });
+  bool plain = std::ranges::none_of(
+      name, [](char c) { return c == '/' || static_cast<unsigned char>(c) < ' ' || c == '\177'; });
   return plain && !name.empty() && name != "." && name != ".." && name.size() <= kMaxName;
 }
 
@@ -131,7 +129,7 @@ Result<std::vector<const Library*>> Libraries::find_all(const std::string& name)
   add_directories(scan::kDefaultDirectories);
   for (const std::string& path : paths) {
     const Library* one = TRY(at(path));
-    bool known = one == nullptr || std::find(found.begin(), found.end(), one) != found.end();
+    bool known = one == nullptr || std::ranges::find(found, one) != found.end();
     if (!known) found.push_back(one);
   }
   return found;

@@ -3,9 +3,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
-#include <optional>
-#include <set>
 
 #include "base/text.hpp"
 #include "scan/loader_paths.hpp"
@@ -31,7 +28,7 @@ std::string missing_in(const Library& other, const Library& needer, const Librar
 }
 
 void add_once(std::string text, std::vector<std::string>& out) {
-  if (std::find(out.begin(), out.end(), text) == out.end()) out.push_back(std::move(text));
+  if (std::ranges::find(out, text) == out.end()) out.push_back(std::move(text));
 }
 
 /// Replaces one MPI of the image by one of the host.
@@ -207,7 +204,7 @@ Result<Refusal> Swap::resolve(const Library& needer, const std::string& name) {
 /// Queues the plugins of a library; their needs are checked later.
 Result<void> Swap::look_beside(const Library& library) {
   for (std::string& directory : TRY(directories_of(host_.tree(), library))) {
-    if (std::find(directories_.begin(), directories_.end(), directory) != directories_.end()) {
+    if (std::ranges::find(directories_, directory) != directories_.end()) {
       continue;
     }
     for (const std::string& name : TRY(host_.tree().list(directory))) {
@@ -236,15 +233,15 @@ Result<Refusal> Swap::follow() {
 /// A symbol that the program takes from the image's MPI and would miss.
 Refusal Swap::missing_of_program(const Library& program) const {
   for (const std::string& name : program.needed) {
-    bool is_companion = std::any_of(kept_companions_.begin(), kept_companions_.end(),
-                                    [&](const Library* own) { return own->soname == name; });
+    bool is_companion = std::ranges::any_of(
+        kept_companions_, [&](const Library* own) { return own->soname == name; });
     if (!is_of_one_piece(name) || is_companion || brought_.contains(name)) continue;
     return program.path + " needs " + name + ", which the host's " + describe(theirs_.abi) +
            " does not have";
   }
   for (const std::string& name : program.symbols.undefined) {
     if (!ours_.core->symbols.defined.contains(name)) continue;
-    bool there = std::any_of(items_.begin(), items_.end(), [&](const auto& one) {
+    bool there = std::ranges::any_of(items_, [&](const auto& one) {
       return one.second.library->symbols.defined.contains(name);
     });
     if (!there) {
@@ -273,9 +270,9 @@ Result<std::vector<std::string>> Swap::places_in_image(const Item& item, const s
 
 Result<void> Swap::write(Decision& out) {
   for (auto& [path, item] : items_) {
-    auto known = std::find_if(
-        out.libraries.begin(), out.libraries.end(),
-        [&, &host_path = path](const Brought& one) { return one.host_path == host_path; });
+    auto known = std::ranges::find_if(out.libraries, [&, &host_path = path](const Brought& one) {
+      return one.host_path == host_path;
+    });
     if (known == out.libraries.end()) {
       out.notes.push_back({item.library->soname, true, item.why, path});
       out.libraries.push_back({path, {}, {}, item.why});
@@ -334,11 +331,9 @@ Result<Refusal> Swap::run(const Library* program, Decision& out) {
   // Each name has one place.
   for (const auto& [path, item] : items_) {
     for (const std::string& name : item.names) {
-      bool taken = std::any_of(
-          out.libraries.begin(), out.libraries.end(), [&, &own = path](const Brought& one) {
-            return one.host_path != own &&
-                   std::find(one.names.begin(), one.names.end(), name) != one.names.end();
-          });
+      bool taken = std::ranges::any_of(out.libraries, [&, &own = path](const Brought& one) {
+        return one.host_path != own && std::ranges::find(one.names, name) != one.names.end();
+      });
       if (taken) return "its " + name + " is not that of the other MPI that is exchanged";
     }
   }
@@ -404,8 +399,8 @@ Result<Decision> decide(Libraries& image, Libraries& host, const Question& quest
   std::string refused;
   for (const Installation& one : ours) {
     // An MPI that the program is not linked with does not affect it.
-    bool is_its_own = std::any_of(own.begin(), own.end(),
-                                  [&](const Installation& used) { return used.core == one.core; });
+    bool is_its_own =
+        std::ranges::any_of(own, [&](const Installation& used) { return used.core == one.core; });
     std::string why =
         TRY(swap_one(image, host, one, theirs, question, is_its_own ? program : nullptr, out));
     if (why.empty()) continue;

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <string_view>
 
 namespace berth::mpi {
 namespace {
@@ -188,7 +186,7 @@ Result<void> Tables::read_mpi_version(uint64_t address) {
   if (!at) return {};
   std::string text = TRY(read_at_(*at, kMaxVersionText));
   text.resize(std::min(text.size(), text.find('\0')));
-  bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+  bool plain = !text.empty() && std::ranges::all_of(text, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
            c == '-' || c == '+';
   });

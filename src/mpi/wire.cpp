@@ -2,14 +2,13 @@
 #include "mpi/wire.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 namespace berth::mpi {
 namespace {
 
 bool needs(const Library& library, std::string_view stem) {
-  return std::any_of(library.needed.begin(), library.needed.end(),
-                     [&](const std::string& name) { return name.starts_with(stem); });
+  return std::ranges::any_of(library.needed,
+                             [&](const std::string& name) { return name.starts_with(stem); });
 }
 
 /// Of an Open MPI.

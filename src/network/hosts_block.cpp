@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
 #include "network/ipv4.hpp"
 
 namespace berth::network {
@@ -13,8 +12,8 @@ constexpr std::string_view kBegin = "# those in the container's networks, by ber
 constexpr std::string_view kEnd = "# end of those";
 
 bool is_host_word(std::string_view name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(),
-                                      [](char c) { return c > ' ' && c < 127 && c != '#'; });
+  return !name.empty() &&
+         std::ranges::all_of(name, [](char c) { return c > ' ' && c < 127 && c != '#'; });
 }
 
 }  // namespace
@@ -35,7 +34,7 @@ std::string peer_lines(const Lease& lease, const std::vector<Lease>& leases) {
         if (!names.empty()) lines.emplace_back(*address, one.address + names + "\n");
       }
     }
-    std::sort(lines.begin(), lines.end());
+    std::ranges::sort(lines);
     for (const auto& [address, line] : lines) text += line;
   }
   return text;

@@ -15,9 +15,8 @@ constexpr Ipv4 address(unsigned a, unsigned b, unsigned c, unsigned d) {
 }
 
 bool is_free(const Subnet& subnet, const std::vector<Subnet>& taken) {
-  return std::none_of(taken.begin(), taken.end(), [&](const Subnet& one) {
-    return one.prefix_length != 0 && one.overlaps(subnet);
-  });
+  return std::ranges::none_of(
+      taken, [&](const Subnet& one) { return one.prefix_length != 0 && one.overlaps(subnet); });
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ std::optional<Prefix> choose_prefix(const std::vector<Prefix>& taken) {
     Prefix prefix{std::string(kSize, '\0'), kPrivateLength};
     prefix.base[0] = '\xfd';
     prefix.base[7] = static_cast<char>(number);
-    bool is_free = std::none_of(taken.begin(), taken.end(), [&](const Prefix& one) {
+    bool is_free = std::ranges::none_of(taken, [&](const Prefix& one) {
       return one.length != 0 && (one.contains(prefix.base) || prefix.contains(one.base));
     });
     if (is_free) return prefix;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
 
 #include "base/text.hpp"
 
@@ -53,7 +52,7 @@ Result<std::string> parse_mac(std::string_view text) {
                                        "02:42:ac:11:00:09");
   }
   bool is_group = (static_cast<unsigned char>(bytes->front()) & 1U) != 0;
-  bool is_zero = std::all_of(bytes->begin(), bytes->end(), [](char c) { return c == 0; });
+  bool is_zero = std::ranges::all_of(*bytes, [](char c) { return c == 0; });
   if (!is_group && !is_zero) return std::move(*bytes);
   return make_error(Kind::usage,
                     quote(text) + " is not a valid mac address of an interface: it is " +

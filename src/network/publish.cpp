@@ -152,7 +152,7 @@ std::vector<Publish> all_ports(std::vector<Publish> publish, const std::vector<E
                                PublishAll all) {
   if (all == PublishAll::no) return publish;
   auto is_named = [](const std::vector<Publish>& list, unsigned port, const std::string& protocol) {
-    return std::any_of(list.begin(), list.end(), [&](const Publish& one) {
+    return std::ranges::any_of(list, [&](const Publish& one) {
       return one.protocol == protocol && port >= one.container_first &&
              port < one.container_first + unsigned{one.count};
     });

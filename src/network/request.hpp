@@ -24,8 +24,7 @@ struct Publish {
   std::string protocol = "tcp";  ///< tcp or udp
   bool operator==(const Publish&) const = default;
 };
-template <class V>
-void fields(V& v, Publish& p) {
+void fields(auto& v, Publish& p) {
   v.optional("host_address", p.host_address);
   v.optional("host_first", p.host_first);
   v.optional("host_last", p.host_last);
@@ -44,8 +43,7 @@ struct Published {
   uint16_t inner_port = 0;  ///< of the namespace of a user's networks, which leads on; 0: none
   bool operator==(const Published&) const = default;
 };
-template <class V>
-void fields(V& v, Published& p) {
+void fields(auto& v, Published& p) {
   v.required("host_address", p.host_address);
   v.required("host_port", p.host_port);
   v.required("container_port", p.container_port);
@@ -71,8 +69,7 @@ struct Attachment {
   std::string mac;        ///< likewise
   std::vector<std::string> names;  ///< the container's names in it
 };
-template <class V>
-void fields(V& v, Attachment& a) {
+void fields(auto& v, Attachment& a) {
   v.optional("network", a.network);
   v.optional("name", a.name);
   v.optional("subnet", a.subnet);
@@ -101,8 +98,7 @@ struct Request {
   /// The caller's user namespace was made by others, so its processes do not count.
   bool foreign_space = false;
 };
-template <class V>
-void fields(V& v, Request& r) {
+void fields(auto& v, Request& r) {
   v.required("mode", r.mode);
   v.optional("program", r.program);
   v.optional("ports", r.ports);
@@ -121,8 +117,7 @@ struct ProcessName {
   uint64_t start_time = 0;  ///< clock ticks since boot
   bool operator==(const ProcessName&) const = default;
 };
-template <class V>
-void fields(V& v, ProcessName& p) {
+void fields(auto& v, ProcessName& p) {
   v.required("pid", p.pid);
   v.required("start_time", p.start_time);
 }
@@ -140,8 +135,7 @@ struct Endpoint {
   std::string inside;     ///< the container's: "eth0"
   std::vector<std::string> names;
 };
-template <class V>
-void fields(V& v, Endpoint& e) {
+void fields(auto& v, Endpoint& e) {
   v.optional("network", e.network);
   v.optional("name", e.name);
   v.required("subnet", e.subnet);
@@ -180,8 +174,7 @@ struct Lease {
   std::vector<Endpoint> endpoints;
   std::string outside;  ///< of the request: its bridges are in the holder's namespace
 };
-template <class V>
-void fields(V& v, Lease& l) {
+void fields(auto& v, Lease& l) {
   v.required("id", l.id);
   v.required("mode", l.mode);
   v.required("boot_id", l.boot_id);
@@ -215,8 +208,7 @@ struct Holder {
   std::string host;                   ///< an address of the host's; empty: none
   std::optional<ProcessName> helper;  ///< pasta, which does not end by itself
 };
-template <class V>
-void fields(V& v, Holder& h) {
+void fields(auto& v, Holder& h) {
   v.required("boot_id", h.boot_id);
   v.required("process", h.process);
   v.required("space", h.space);

@@ -11,7 +11,7 @@ namespace {
 constexpr const char* kDefaultDirectory = "/run/berth/network";
 
 bool is_word(std::string_view text, std::string_view others) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+  return !text.empty() && std::ranges::all_of(text, [&](char c) {
     bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     return plain || others.find(c) != others.npos;
   });
@@ -58,9 +58,9 @@ To whom_to(const Published& port) {
 }
 
 bool has_outside_ports(const RuleInputs& inputs) {
-  return std::any_of(inputs.leases.begin(), inputs.leases.end(), [](const Lease& lease) {
-    return std::any_of(lease.ports.begin(), lease.ports.end(),
-                       [](const Published& port) { return whom_to(port) == To::outside; });
+  return std::ranges::any_of(inputs.leases, [](const Lease& lease) {
+    return std::ranges::any_of(lease.ports,
+                               [](const Published& port) { return whom_to(port) == To::outside; });
   });
 }
 

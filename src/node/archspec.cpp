@@ -6,7 +6,6 @@
 #include <bit>
 #include <span>
 #include <tuple>
-#include <utility>
 
 #include "base/text.hpp"
 
@@ -39,21 +38,20 @@ struct ArmVendor {
 #include "node/archspec_table.inc"
 
 static_assert(kFeatureWords == std::tuple_size_v<FeatureSet>);
-static_assert(std::is_sorted(kFeatureNames.begin(), kFeatureNames.end()));
+static_assert(std::ranges::is_sorted(kFeatureNames));
 
 constexpr std::string_view kGeneric = "generic";
 constexpr uint32_t kFeatureLimit = 256;  // no entry has as many: for closeness()
 
 const Entry* find(std::string_view name) {
-  auto at = std::lower_bound(kEntries.begin(), kEntries.end(), name,
-                             [](const Entry& entry, std::string_view n) { return entry.name < n; });
+  auto at = std::ranges::lower_bound(kEntries, name, {}, &Entry::name);
   return at != kEntries.end() && at->name == name ? &*at : nullptr;
 }
 
 const Entry* find_written(std::string_view text) {
   if (const Entry* exact = find(text)) return exact;
   std::string name = to_lower(text);
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::ranges::replace(name, '-', '_');
   return find(name);
 }
 
@@ -64,7 +62,7 @@ std::span<const uint16_t> ancestors(const Entry& entry) {
 bool descends(const Entry& entry, const Entry& from) {
   auto above = ancestors(entry);
   auto index = static_cast<uint16_t>(&from - kEntries.data());
-  return std::find(above.begin(), above.end(), index) != above.end();
+  return std::ranges::find(above, index) != above.end();
 }
 
 bool is_or_descends(const Entry& entry, const Entry& from) {
@@ -93,7 +91,7 @@ bool each_feature(const Entry& entry, Visit visit) {
 }
 
 bool entry_has(const Entry& entry, std::string_view feature) {
-  auto at = std::lower_bound(kFeatureNames.begin(), kFeatureNames.end(), feature);
+  auto at = std::ranges::lower_bound(kFeatureNames, feature);
   return at != kFeatureNames.end() && *at == feature &&
          has(entry, static_cast<size_t>(at - kFeatureNames.begin()));
 }
@@ -139,14 +137,14 @@ class Features {
 
  private:
   bool has_by_alias(std::string_view feature) const {
-    return std::any_of(kAliases.begin(), kAliases.end(), [&](const Alias& alias) {
+    return std::ranges::any_of(kAliases, [&](const Alias& alias) {
       if (alias.name != feature) return false;
       return alias.family.empty() ? listed(alias.feature) : alias.family == family_;
     });
   }
   bool listed(std::string_view feature) const {
     if (entry_ != nullptr) return entry_has(*entry_, feature);
-    return std::binary_search(cpu_.features.begin(), cpu_.features.end(), feature);
+    return std::ranges::binary_search(cpu_.features, feature);
   }
 
   const Cpu& cpu_;
@@ -194,7 +192,7 @@ std::pair<uint16_t, uint16_t> rank_of(const Entry& entry) {
 }
 
 const Entry* best_of(const std::vector<const Entry*>& entries) {
-  auto best = std::max_element(entries.begin(), entries.end(), [&](const Entry* a, const Entry* b) {
+  auto best = std::ranges::max_element(entries, [&](const Entry* a, const Entry* b) {
     return rank_of(*a) < rank_of(*b) || (rank_of(*a) == rank_of(*b) && a->name > b->name);
   });
   return best == entries.end() ? nullptr : *best;
@@ -208,23 +206,22 @@ std::string_view other_name(std::string_view feature) {
 
 /// Whether archspec has a name for it.
 bool is_named(std::string_view feature) {
-  return std::binary_search(kFeatureNames.begin(), kFeatureNames.end(), feature) ||
-         std::any_of(kAliases.begin(), kAliases.end(),
-                     [&](const Alias& alias) { return alias.name == feature; });
+  return std::ranges::binary_search(kFeatureNames, feature) ||
+         std::ranges::any_of(kAliases, [&](const Alias& alias) { return alias.name == feature; });
 }
 
 /// Whether the features are exactly those that complete() fills in for the entry.
 bool has_just(const std::vector<std::string>& features, const Entry& entry) {
   return features.size() == entry.feature_count &&
-         std::all_of(features.begin(), features.end(),
-                     [&](const std::string& feature) { return entry_has(entry, feature); });
+         std::ranges::all_of(features,
+                             [&](const std::string& feature) { return entry_has(entry, feature); });
 }
 
 bool entry_has_all(const Entry& entry, const std::vector<std::string>& features) {
   Cpu cpu;
   cpu.microarchitecture = entry.name;
   Features all(cpu, family(entry));
-  return std::all_of(features.begin(), features.end(), [&](const std::string& one) {
+  return std::ranges::all_of(features, [&](const std::string& one) {
     return all.contains(one) || all.contains(other_name(one));
   });
 }
@@ -238,7 +235,7 @@ std::optional<std::string_view> known_microarchitecture(std::string_view text) {
 
 std::optional<std::string_view> nearest_microarchitecture(std::string_view text) {
   std::string name = to_lower(text);
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::ranges::replace(name, '-', '_');
   return nearest(name, microarchitectures());
 }
 
@@ -351,7 +348,7 @@ Fit fit(const Cpu& host, std::string_view microarchitecture) {
   };
   // The profile may come from a later version, and know more names.
   if (is_wanted(host.microarchitecture) && !microarchitecture.empty()) return Fit::runs;
-  if (std::any_of(host.ancestors.begin(), host.ancestors.end(), is_wanted)) return Fit::runs;
+  if (std::ranges::any_of(host.ancestors, is_wanted)) return Fit::runs;
   const Entry* own = find_written(host.microarchitecture);
   if (wanted == nullptr || own == nullptr) return Fit::unknown;
   if (is_or_descends(*own, *wanted)) return Fit::runs;
@@ -376,7 +373,7 @@ std::optional<uint32_t> closeness(const Cpu& host, std::string_view microarchite
   if (microarchitecture == host.microarchitecture) {
     return static_cast<uint32_t>(host.ancestors.size()) * kFeatureLimit;
   }
-  auto at = std::find(host.ancestors.begin(), host.ancestors.end(), microarchitecture);
+  auto at = std::ranges::find(host.ancestors, microarchitecture);
   return static_cast<uint32_t>(host.ancestors.end() - at - 1) * kFeatureLimit;
 }
 
@@ -418,7 +415,7 @@ std::string detect(std::string_view family, const Cpu& cpu) {
 }
 
 void complete(std::string_view family, Cpu& cpu) {
-  std::sort(cpu.features.begin(), cpu.features.end());
+  std::ranges::sort(cpu.features);
   cpu.features.erase(std::unique(cpu.features.begin(), cpu.features.end()), cpu.features.end());
   if (cpu.microarchitecture.empty()) cpu.microarchitecture = detect(family, cpu);
   const Entry* entry = find_written(cpu.microarchitecture);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "base/text.hpp"
 #include "node/archspec.hpp"
@@ -46,12 +45,11 @@ const std::vector<std::string_view> kFabrics = {"efa", "infiniband", "iwarp",
                                                 "opa", "roce",       "slingshot"};
 
 bool all_digits(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 void sort_words(std::vector<std::string>& words) {
-  std::sort(words.begin(), words.end());
+  std::ranges::sort(words);
   words.erase(std::unique(words.begin(), words.end()), words.end());
 }
 
@@ -82,7 +80,7 @@ Error expected(std::string_view document, std::string_view member, std::string_v
 // A later Berth may have more words, so only a likely misspelling of a known one is refused.
 Result<void> check_word(std::string_view document, std::string_view member, std::string_view what,
                         std::string_view word, const std::vector<std::string_view>& known) {
-  if (std::find(known.begin(), known.end(), word) != known.end()) return {};
+  if (std::ranges::find(known, word) != known.end()) return {};
   auto near = nearest(word, known);
   if (!near) return {};
   return at(document, member, unknown_name(what, word, near));
@@ -142,8 +140,7 @@ Result<void> check_gpu(NodeGpu& gpu, std::string_view document, const std::strin
         fmt::format("{}: {}.vendor: missing, and no other member implies it", document, member));
   }
   static const std::vector<std::string_view> kVendors = {"nvidia", "amd", "intel"};
-  if (!gpu.vendor.empty() &&
-      std::find(kVendors.begin(), kVendors.end(), gpu.vendor) == kVendors.end()) {
+  if (!gpu.vendor.empty() && std::ranges::find(kVendors, gpu.vendor) == kVendors.end()) {
     return at(document, member + ".vendor",
               unknown_name("GPU vendor", gpu.vendor, nearest(gpu.vendor, kVendors)));
   }
@@ -197,7 +194,7 @@ void fill_cpu(Profile& profile) {
 bool is_version(std::string_view text) {
   if (text.size() > kMaxVersion) return false;
   std::vector<std::string_view> parts = split(text, '.');
-  return std::all_of(parts.begin(), parts.end(), all_digits);
+  return std::ranges::all_of(parts, all_digits);
 }
 
 bool is_kernel_release(std::string_view text) {
@@ -207,14 +204,14 @@ bool is_kernel_release(std::string_view text) {
 }
 
 bool is_fabric(std::string_view text) {
-  return std::find(kFabrics.begin(), kFabrics.end(), text) != kFabrics.end();
+  return std::ranges::find(kFabrics, text) != kFabrics.end();
 }
 
 std::optional<std::string> compute_capability(std::string_view text) {
   constexpr size_t kMaxDigits = 3;  // "120"
   if (text.starts_with("sm_")) text.remove_prefix(3);
   std::vector<std::string_view> parts = split(text, '.');
-  if (!std::all_of(parts.begin(), parts.end(), all_digits)) return std::nullopt;
+  if (!std::ranges::all_of(parts, all_digits)) return std::nullopt;
   if (text.size() > kMaxDigits + parts.size() - 1 || text.starts_with('0')) return std::nullopt;
   if (parts.size() == 2) {
     bool one_digit = parts[1].size() == 1;
@@ -270,7 +267,7 @@ Result<std::string> architecture_named(std::string_view text) {
   if (text == "aarch64") return std::string("arm64");
   static const std::vector<std::string_view> kNames = {
       "386", "amd64", "arm", "arm64", "loong64", "ppc64", "ppc64le", "riscv64", "s390x"};
-  if (std::find(kNames.begin(), kNames.end(), text) != kNames.end()) return std::string(text);
+  if (std::ranges::find(kNames, text) != kNames.end()) return std::string(text);
   return unknown_name("architecture", text, nearest(text, kNames));
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string>
 
 #include "base/text.hpp"
 #include "node/archspec.hpp"
@@ -36,7 +35,7 @@ Labels first_block(std::string_view text) {
 }
 
 bool is_printable(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+  return std::ranges::all_of(text, [](char c) { return c >= 0x20 && c < 0x7f; });
 }
 
 std::string value_of(const Labels& labels, std::string_view name) {

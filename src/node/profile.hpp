@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "base/result.hpp"
-
 namespace berth::node {
 
 /// Of saved profiles: a later version is refused.
@@ -77,8 +75,7 @@ struct Profile {
   bool synthetic = false;  ///< its GPUs were read from a tree made for tests
 };
 
-template <class V>
-void fields(V& v, Cpu& c) {
+void fields(auto& v, Cpu& c) {
   v.always("vendor", c.vendor);
   v.always("model", c.model);
   v.always("microarchitecture", c.microarchitecture);
@@ -88,8 +85,7 @@ void fields(V& v, Cpu& c) {
   v.always("part", c.part);
 }
 
-template <class V>
-void fields(V& v, NodeGpu& g) {
+void fields(auto& v, NodeGpu& g) {
   v.always("vendor", g.vendor);  // a handwritten one may leave it to the architecture
   v.always("model", g.model);
   v.always("uuid", g.uuid);
@@ -101,29 +97,25 @@ void fields(V& v, NodeGpu& g) {
   v.always("mig_profiles", g.mig_profiles);
 }
 
-template <class V>
-void fields(V& v, NodeDriver& d) {
+void fields(auto& v, NodeDriver& d) {
   v.always("module_version", d.module_version);
   v.always("library_version", d.library_version);
   v.always("cuda_version", d.cuda_version);
   v.always("glibc_needed", d.glibc_needed);
 }
 
-template <class V>
-void fields(V& v, Kernel& k) {
+void fields(auto& v, Kernel& k) {
   v.always("release", k.release);
   v.always("abilities", k.abilities);
 }
 
-template <class V>
-void fields(V& v, Mpi& m) {
+void fields(auto& v, Mpi& m) {
   v.always("family", m.family);
   v.always("soname", m.soname);
   v.always("path", m.path);
 }
 
-template <class V>
-void fields(V& v, Profile& p) {
+void fields(auto& v, Profile& p) {
   v.optional("version", p.version);
   v.always("name", p.name);
   v.required("architecture", p.architecture);

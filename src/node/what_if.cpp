@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "base/text.hpp"
 #include "node/archspec.hpp"
@@ -107,7 +106,7 @@ Result<void> set_fabric(Profile& profile, std::string_view value) {
     }
     profile.fabric.emplace_back(one);
   }
-  std::sort(profile.fabric.begin(), profile.fabric.end());
+  std::ranges::sort(profile.fabric);
   return {};
 }
 
@@ -150,8 +149,7 @@ Result<Profile> with(Profile profile, std::string_view words) {
   for (std::string_view word : split_blank(words)) {
     size_t equals = word.find('=');
     std::string_view name = word.substr(0, equals);
-    auto key =
-        std::find_if(kKeys.begin(), kKeys.end(), [&](const Key& one) { return one.name == name; });
+    auto key = std::ranges::find(kKeys, name, &Key::name);
     if (key == kKeys.end()) return no_key(name);
     std::string_view value =
         equals == std::string_view::npos ? std::string_view() : word.substr(equals + 1);

@@ -32,7 +32,7 @@ constexpr std::array<std::string_view, 14> kDefaults{
 }  // namespace
 
 std::optional<unsigned> capability_number(std::string_view name) {
-  auto found = std::find(kNames.begin(), kNames.end(), name);
+  auto found = std::ranges::find(kNames, name);
   if (found == kNames.end()) return std::nullopt;
   return static_cast<unsigned>(found - kNames.begin());
 }

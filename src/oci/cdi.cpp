@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/text.hpp"
 #include "json/fields.hpp"
 
 namespace berth::oci::cdi {
@@ -48,7 +47,7 @@ std::span<const std::string_view> versions() {
 
 int compare_versions(std::string_view left, std::string_view right) {
   auto place = [](std::string_view version) {
-    return std::find(kVersions.begin(), kVersions.end(), version) - kVersions.begin();
+    return std::ranges::find(kVersions, version) - kVersions.begin();
   };
   return static_cast<int>(place(left) - place(right));
 }
@@ -76,8 +75,7 @@ std::string_view needed_version(const Spec& spec) {
 
 // The field tables. They are strict: an unknown member may be a restriction.
 
-template <class V>
-void fields(V& v, DeviceNode& node) {
+void fields(auto& v, DeviceNode& node) {
   v.required("path", node.path);
   v.optional("hostPath", node.host_path);
   v.optional("type", node.type);
@@ -90,8 +88,7 @@ void fields(V& v, DeviceNode& node) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Mount& mount) {
+void fields(auto& v, Mount& mount) {
   v.required("hostPath", mount.host_path);
   v.required("containerPath", mount.container_path);
   v.optional("options", mount.options);
@@ -99,8 +96,7 @@ void fields(V& v, Mount& mount) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Hook& hook) {
+void fields(auto& v, Hook& hook) {
   v.required("hookName", hook.hook_name);
   v.required("path", hook.path);
   v.optional("args", hook.args);
@@ -109,15 +105,13 @@ void fields(V& v, Hook& hook) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, NetDevice& device) {
+void fields(auto& v, NetDevice& device) {
   v.required("hostInterfaceName", device.host_interface_name);
   v.required("name", device.name);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, IntelRdt& rdt) {
+void fields(auto& v, IntelRdt& rdt) {
   v.optional("closID", rdt.clos_id);
   v.optional("l3CacheSchema", rdt.l3_cache_schema);
   v.optional("memBwSchema", rdt.mem_bw_schema);
@@ -128,8 +122,7 @@ void fields(V& v, IntelRdt& rdt) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Edits& edits) {
+void fields(auto& v, Edits& edits) {
   v.optional("env", edits.env);
   v.optional("deviceNodes", edits.device_nodes);
   v.optional("netDevices", edits.net_devices);
@@ -140,16 +133,14 @@ void fields(V& v, Edits& edits) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Device& device) {
+void fields(auto& v, Device& device) {
   v.required("name", device.name);
   v.optional("annotations", device.annotations);
   v.required("containerEdits", device.edits);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Spec& spec) {
+void fields(auto& v, Spec& spec) {
   v.required("cdiVersion", spec.version);
   v.required("kind", spec.kind);
   v.optional("annotations", spec.annotations);

@@ -26,9 +26,8 @@ bool is_alnum(char c) {
 /// Letters and digits, and between the first and the last also those of `inner`.
 bool is_word(std::string_view text, std::string_view inner) {
   return !text.empty() && is_alnum(text.front()) && is_alnum(text.back()) &&
-         std::all_of(text.begin(), text.end(), [&](char c) {
-           return is_alnum(c) || inner.find(c) != std::string_view::npos;
-         });
+         std::ranges::all_of(
+             text, [&](char c) { return is_alnum(c) || inner.find(c) != std::string_view::npos; });
 }
 
 bool is_kind_part(std::string_view text) {
@@ -91,7 +90,7 @@ class Validator {
 
   Result<void> check_head(const Path& root) const {
     auto known = versions();
-    if (std::find(known.begin(), known.end(), spec_.version) == known.end()) {
+    if (std::ranges::find(known, spec_.version) == known.end()) {
       return fault(
           root.member("cdiVersion"),
           quote(spec_.version) + " is none of the versions up to " + std::string(known.back()));
@@ -209,7 +208,7 @@ class Validator {
 
   static Result<void> check_hook(const Path& place, const Hook& hook) {
     auto names = hook_names();
-    if (std::find(names.begin(), names.end(), hook.hook_name) == names.end()) {
+    if (std::ranges::find(names, hook.hook_name) == names.end()) {
       return fault(place.member("hookName"), quote(hook.hook_name) + " is not a stage of hooks");
     }
     if (!is_path(hook.path)) {

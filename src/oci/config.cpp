@@ -10,21 +10,18 @@
 
 namespace berth::oci {
 
-template <class V>
-void fields(V& v, Root& root) {
+void fields(auto& v, Root& root) {
   v.required("path", root.path);
   v.optional("readonly", root.readonly);
   v.rest(root.rest);
 }
 
-template <class V>
-void fields(V& v, ConsoleSize& size) {
+void fields(auto& v, ConsoleSize& size) {
   v.required("height", size.height);
   v.required("width", size.width);
 }
 
-template <class V>
-void fields(V& v, User& user) {
+void fields(auto& v, User& user) {
   v.always("uid", user.uid);
   v.always("gid", user.gid);
   v.optional("umask", user.umask);
@@ -32,8 +29,7 @@ void fields(V& v, User& user) {
   v.rest(user.rest);
 }
 
-template <class V>
-void fields(V& v, Capabilities& capabilities) {
+void fields(auto& v, Capabilities& capabilities) {
   v.optional("bounding", capabilities.bounding);
   v.optional("effective", capabilities.effective);
   v.optional("inheritable", capabilities.inheritable);
@@ -41,15 +37,13 @@ void fields(V& v, Capabilities& capabilities) {
   v.optional("ambient", capabilities.ambient);
 }
 
-template <class V>
-void fields(V& v, Rlimit& limit) {
+void fields(auto& v, Rlimit& limit) {
   v.required("type", limit.type);
   v.required("soft", limit.soft);
   v.required("hard", limit.hard);
 }
 
-template <class V>
-void fields(V& v, Scheduler& scheduler) {
+void fields(auto& v, Scheduler& scheduler) {
   v.required("policy", scheduler.policy);
   v.optional("nice", scheduler.nice);
   v.optional("priority", scheduler.priority);
@@ -59,20 +53,17 @@ void fields(V& v, Scheduler& scheduler) {
   v.optional("period", scheduler.period);
 }
 
-template <class V>
-void fields(V& v, IoPriority& priority) {
+void fields(auto& v, IoPriority& priority) {
   v.required("class", priority.class_);
   v.optional("priority", priority.priority);
 }
 
-template <class V>
-void fields(V& v, ExecCpuAffinity& affinity) {
+void fields(auto& v, ExecCpuAffinity& affinity) {
   v.optional("initial", affinity.initial);
   v.optional("final", affinity.final_);
 }
 
-template <class V>
-void fields(V& v, Process& process) {
+void fields(auto& v, Process& process) {
   v.optional("terminal", process.terminal);
   v.optional("consoleSize", process.console_size);
   v.optional("user", process.user);
@@ -91,14 +82,12 @@ void fields(V& v, Process& process) {
   v.rest(process.rest);
 }
 
-template <class V>
-void fields(V& v, Namespace& space) {
+void fields(auto& v, Namespace& space) {
   v.required("type", space.type);
   v.optional("path", space.path);
 }
 
-template <class V>
-void fields(V& v, Device& device) {
+void fields(auto& v, Device& device) {
   v.required("type", device.type);
   v.required("path", device.path);
   v.optional("major", device.major);
@@ -108,8 +97,7 @@ void fields(V& v, Device& device) {
   v.optional("gid", device.gid);
 }
 
-template <class V>
-void fields(V& v, Memory& memory) {
+void fields(auto& v, Memory& memory) {
   v.optional("limit", memory.limit);
   v.optional("reservation", memory.reservation);
   v.optional("swap", memory.swap);
@@ -119,8 +107,7 @@ void fields(V& v, Memory& memory) {
   v.rest(memory.rest);
 }
 
-template <class V>
-void fields(V& v, Cpu& cpu) {
+void fields(auto& v, Cpu& cpu) {
   v.optional("shares", cpu.shares);
   v.optional("quota", cpu.quota);
   v.optional("burst", cpu.burst);
@@ -133,28 +120,24 @@ void fields(V& v, Cpu& cpu) {
   v.rest(cpu.rest);
 }
 
-template <class V>
-void fields(V& v, Pids& pids) {
+void fields(auto& v, Pids& pids) {
   v.required("limit", pids.limit);
 }
 
-template <class V>
-void fields(V& v, DeviceWeight& device) {
+void fields(auto& v, DeviceWeight& device) {
   v.required("major", device.major);
   v.required("minor", device.minor);
   v.optional("weight", device.weight);
   v.optional("leafWeight", device.leaf_weight);
 }
 
-template <class V>
-void fields(V& v, DeviceRate& device) {
+void fields(auto& v, DeviceRate& device) {
   v.required("major", device.major);
   v.required("minor", device.minor);
   v.required("rate", device.rate);
 }
 
-template <class V>
-void fields(V& v, BlockIo& block_io) {
+void fields(auto& v, BlockIo& block_io) {
   v.optional("weight", block_io.weight);
   v.optional("leafWeight", block_io.leaf_weight);
   v.optional("weightDevice", block_io.weight_device);
@@ -165,32 +148,27 @@ void fields(V& v, BlockIo& block_io) {
   v.rest(block_io.rest);
 }
 
-template <class V>
-void fields(V& v, HugepageLimit& limit) {
+void fields(auto& v, HugepageLimit& limit) {
   v.required("pageSize", limit.page_size);
   v.required("limit", limit.limit);
 }
 
-template <class V>
-void fields(V& v, InterfacePriority& priority) {
+void fields(auto& v, InterfacePriority& priority) {
   v.required("name", priority.name);
   v.required("priority", priority.priority);
 }
 
-template <class V>
-void fields(V& v, NetworkResources& network) {
+void fields(auto& v, NetworkResources& network) {
   v.optional("classID", network.class_id);
   v.optional("priorities", network.priorities);
 }
 
-template <class V>
-void fields(V& v, Rdma& rdma) {
+void fields(auto& v, Rdma& rdma) {
   v.optional("hcaHandles", rdma.hca_handles);
   v.optional("hcaObjects", rdma.hca_objects);
 }
 
-template <class V>
-void fields(V& v, Resources& resources) {
+void fields(auto& v, Resources& resources) {
   v.optional("devices", resources.devices);
   v.optional("memory", resources.memory);
   v.optional("cpu", resources.cpu);
@@ -203,24 +181,21 @@ void fields(V& v, Resources& resources) {
   v.rest(resources.rest);
 }
 
-template <class V>
-void fields(V& v, SeccompArg& arg) {
+void fields(auto& v, SeccompArg& arg) {
   v.required("index", arg.index);
   v.required("value", arg.value);
   v.optional("valueTwo", arg.value_two);
   v.required("op", arg.op);
 }
 
-template <class V>
-void fields(V& v, SeccompSyscall& syscall) {
+void fields(auto& v, SeccompSyscall& syscall) {
   v.required("names", syscall.names);
   v.required("action", syscall.action);
   v.optional("errnoRet", syscall.errno_ret);
   v.optional("args", syscall.args);
 }
 
-template <class V>
-void fields(V& v, Seccomp& seccomp) {
+void fields(auto& v, Seccomp& seccomp) {
   v.required("defaultAction", seccomp.default_action);
   v.optional("defaultErrnoRet", seccomp.default_errno_ret);
   v.optional("architectures", seccomp.architectures);
@@ -230,32 +205,27 @@ void fields(V& v, Seccomp& seccomp) {
   v.optional("syscalls", seccomp.syscalls);
 }
 
-template <class V>
-void fields(V& v, TimeOffset& offset) {
+void fields(auto& v, TimeOffset& offset) {
   v.optional("secs", offset.secs);
   v.optional("nanosecs", offset.nanosecs);
 }
 
-template <class V>
-void fields(V& v, NetDevice& device) {
+void fields(auto& v, NetDevice& device) {
   v.optional("name", device.name);
 }
 
-template <class V>
-void fields(V& v, MemoryPolicy& policy) {
+void fields(auto& v, MemoryPolicy& policy) {
   v.required("mode", policy.mode);
   v.optional("nodes", policy.nodes);
   v.optional("flags", policy.flags);
 }
 
-template <class V>
-void fields(V& v, Personality& personality) {
+void fields(auto& v, Personality& personality) {
   v.required("domain", personality.domain);
   v.optional("flags", personality.flags);
 }
 
-template <class V>
-void fields(V& v, Linux& on_linux) {
+void fields(auto& v, Linux& on_linux) {
   v.optional("namespaces", on_linux.namespaces);
   v.optional("uidMappings", on_linux.uid_mappings);
   v.optional("gidMappings", on_linux.gid_mappings);
@@ -276,8 +246,7 @@ void fields(V& v, Linux& on_linux) {
   v.rest(on_linux.rest);
 }
 
-template <class V>
-void fields(V& v, Spec& spec) {
+void fields(auto& v, Spec& spec) {
   v.required("ociVersion", spec.oci_version);
   v.optional("root", spec.root);
   v.optional("mounts", spec.mounts);

@@ -181,11 +181,10 @@ std::vector<std::string> allowed_names(const std::vector<std::string>& capabilit
   if (machine == Machine::x86_64) others.assign(kX86Only.begin(), kX86Only.end());
   if (machine == Machine::aarch64) others.assign(kArmOnly.begin(), kArmOnly.end());
   for (const auto& gated : kGated) {
-    bool held =
-        std::find(capabilities.begin(), capabilities.end(), gated.capability) != capabilities.end();
+    bool held = std::ranges::find(capabilities, gated.capability) != capabilities.end();
     if (held) others.push_back(gated.name);
   }
-  std::sort(others.begin(), others.end());
+  std::ranges::sort(others);
   // Some calls are freed by either of two capabilities.
   others.erase(std::unique(others.begin(), others.end()), others.end());
 
@@ -225,8 +224,7 @@ Seccomp default_seccomp(const std::vector<std::string>& capabilities, Machine ma
     rules.push_back(allow("socket", {0, mask, families, "SCMP_CMP_MASKED_EQ"}));
   }
 
-  bool may_unshare =
-      std::find(capabilities.begin(), capabilities.end(), "CAP_SYS_ADMIN") != capabilities.end();
+  bool may_unshare = std::ranges::find(capabilities, "CAP_SYS_ADMIN") != capabilities.end();
   if (!may_unshare) {
     rules.push_back(allow("clone", {0, kCloneNamespaces, 0, "SCMP_CMP_MASKED_EQ"}));
     rules.push_back({{"clone3"}, "SCMP_ACT_ERRNO", ENOSYS, {}});

@@ -15,8 +15,7 @@ struct Architecture {
   std::string architecture;
   Strings sub_architectures;
 };
-template <class V>
-void fields(V& v, Architecture& a) {
+void fields(auto& v, Architecture& a) {
   v.required("architecture", a.architecture);
   v.optional("subArchitectures", a.sub_architectures);
 }
@@ -27,8 +26,7 @@ struct Filter {
   Strings arches;  ///< "amd64"
   std::string min_kernel;
 };
-template <class V>
-void fields(V& v, Filter& f) {
+void fields(auto& v, Filter& f) {
   v.optional("caps", f.caps);
   v.optional("arches", f.arches);
   v.optional("minKernel", f.min_kernel);
@@ -40,8 +38,7 @@ struct Argument {
   uint64_t value_two = 0;
   std::string op;
 };
-template <class V>
-void fields(V& v, Argument& a) {
+void fields(auto& v, Argument& a) {
   v.required("index", a.index);
   v.optional("value", a.value);
   v.optional("valueTwo", a.value_two);
@@ -57,8 +54,7 @@ struct Rule {
   Filter includes;
   Filter excludes;
 };
-template <class V>
-void fields(V& v, Rule& r) {
+void fields(auto& v, Rule& r) {
   v.optional("name", r.name);
   v.optional("names", r.names);
   v.required("action", r.action);
@@ -78,8 +74,7 @@ struct Profile {
   std::string listener_metadata;
   std::vector<Rule> syscalls;
 };
-template <class V>
-void fields(V& v, Profile& p) {
+void fields(auto& v, Profile& p) {
   v.required("defaultAction", p.default_action);
   v.optional("defaultErrnoRet", p.default_errno_ret);
   v.optional("architectures", p.architectures);
@@ -91,7 +86,7 @@ void fields(V& v, Profile& p) {
 }
 
 bool contains(const Strings& many, std::string_view one) {
-  return std::find(many.begin(), many.end(), one) != many.end();
+  return std::ranges::find(many, one) != many.end();
 }
 
 std::string_view go_name(Machine machine) {

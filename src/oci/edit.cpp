@@ -2,7 +2,6 @@
 #include "oci/edit.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <iterator>
 #include <unordered_map>
 
@@ -81,7 +80,7 @@ void add_mounts(const std::vector<Mount>& mounts, Spec& spec) {
   last.reserve(mounts.size());
   for (const Mount& mount : mounts) {
     AddedMount& one = added.emplace_back(AddedMount{plain(mount.destination), 0, &mount});
-    one.depth = std::count(one.destination.begin(), one.destination.end(), '/');
+    one.depth = std::ranges::count(one.destination, '/');
     last[one.destination] = added.size() - 1;
   }
   // The root is the container's own file system: it is never replaced.
@@ -95,8 +94,8 @@ void add_mounts(const std::vector<Mount>& mounts, Spec& spec) {
     const AddedMount& one = added[i];
     if (one.destination == "/" || last[one.destination] == i) order.push_back(&one);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto* left, const auto* right) { return left->depth < right->depth; });
+  std::ranges::stable_sort(
+      order, [](const auto* left, const auto* right) { return left->depth < right->depth; });
   spec.mounts.reserve(spec.mounts.size() + order.size());
   for (const AddedMount* one : order) spec.mounts.push_back(*one->mount);
 }
@@ -115,14 +114,14 @@ void add_loader_entries(const std::vector<LoaderLine>& added, Spec& spec) {
 }
 
 bool has_control(std::string_view text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  return std::ranges::any_of(
+      text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
 }  // namespace
 
 bool may_be_images(const std::map<std::string, std::string>& annotations) {
-  return std::any_of(annotations.begin(), annotations.end(), [](const auto& one) {
+  return std::ranges::any_of(annotations, [](const auto& one) {
     return one.first == "io.container.manager" ||
            one.first.starts_with("org.opencontainers.image.");
   });
@@ -143,8 +142,8 @@ void append_hook(std::string_view stage, Hook hook, Hooks& hooks) {
 
 void set_env(std::vector<std::string>& env, std::string assignment) {
   std::string prefix = assignment.substr(0, assignment.find('=')) + "=";
-  auto same = std::find_if(env.begin(), env.end(),
-                           [&](const std::string& old) { return old.starts_with(prefix); });
+  auto same =
+      std::ranges::find_if(env, [&](const std::string& old) { return old.starts_with(prefix); });
   if (same == env.end()) {
     env.push_back(std::move(assignment));
   } else {
@@ -161,7 +160,7 @@ void apply(const ContainerEdits& edits, Spec& spec) {
   add_mounts(edits.mounts, spec);
   for (uint32_t gid : edits.additional_gids) {
     auto& gids = spec.process->user.additional_gids;
-    if (std::find(gids.begin(), gids.end(), gid) == gids.end()) gids.push_back(gid);
+    if (std::ranges::find(gids, gid) == gids.end()) gids.push_back(gid);
   }
   append_hooks(spec.hooks, edits.hooks);
   for (const auto& device : edits.net_devices) {
@@ -225,7 +224,7 @@ std::optional<CompatRequest> compat_request_of(std::string_view annotation) {
   constexpr size_t kLongest = 4096;
   auto parts = split(annotation, '\t');
   if (annotation.size() > kLongest || parts.size() != 4 || !parts[0].starts_with('/')) return {};
-  if (std::any_of(parts.begin(), parts.end(), has_control)) return {};
+  if (std::ranges::any_of(parts, has_control)) return {};
   CompatRequest request{std::string(parts[1]), std::string(parts[2]), std::string(parts[0]), {}};
   for (std::string_view brand : split(parts[3], ',')) {
     if (!brand.empty()) request.brands.emplace_back(brand);

@@ -9,8 +9,7 @@ namespace berth::oci {
 
 // The form of edits between our own programs (the index of CDI devices); not CDI's.
 
-template <class V>
-void fields(V& v, DeviceNode& node) {
+void fields(auto& v, DeviceNode& node) {
   v.required("path", node.path);
   v.optional("host_path", node.host_path);
   v.required("type", node.type);
@@ -23,34 +22,29 @@ void fields(V& v, DeviceNode& node) {
   v.optional("owned_by_process", node.owned_by_process);
 }
 
-template <class V>
-void fields(V& v, Link& link) {
+void fields(auto& v, Link& link) {
   v.required("path", link.path);
   v.required("target", link.target);
 }
 
-template <class V>
-void fields(V& v, LoaderLine& line) {
+void fields(auto& v, LoaderLine& line) {
   v.required("soname", line.soname);
   v.required("path", line.path);
   v.required("flags", line.flags);
 }
 
-template <class V>
-void fields(V& v, NetDeviceEdit& device) {
+void fields(auto& v, NetDeviceEdit& device) {
   v.required("host_name", device.host_name);
   v.required("name", device.name);
 }
 
-template <class V>
-void fields(V& v, CompatRequest& request) {
+void fields(auto& v, CompatRequest& request) {
   v.optional("host_driver_version", request.host_driver_version);
   v.optional("host_cuda_version", request.host_cuda_version);
   v.required("container_root", request.container_root);
 }
 
-template <class V>
-void fields(V& v, ContainerEdits& edits) {
+void fields(auto& v, ContainerEdits& edits) {
   v.optional("env", edits.env);
   v.optional("device_nodes", edits.device_nodes);
   v.optional("mounts", edits.mounts);

@@ -7,16 +7,14 @@ namespace berth::oci {
 
 // The tables of "hooks", which are part of config.json and of the state that outlives it.
 
-template <class V>
-void fields(V& v, Hook& hook) {
+void fields(auto& v, Hook& hook) {
   v.required("path", hook.path);
   v.optional("args", hook.args);
   v.optional("env", hook.env);
   v.optional("timeout", hook.timeout);
 }
 
-template <class V>
-void fields(V& v, Hooks& hooks) {
+void fields(auto& v, Hooks& hooks) {
   v.optional("prestart", hooks.prestart);
   v.optional("createRuntime", hooks.create_runtime);
   v.optional("createContainer", hooks.create_container);

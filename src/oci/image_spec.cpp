@@ -123,7 +123,7 @@ Result<Platform> parse_platform(std::string_view text) {
                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                "._-") == std::string_view::npos;
   };
-  if (parts.size() > 3 || !std::all_of(parts.begin(), parts.end(), valid)) {
+  if (parts.size() > 3 || !std::ranges::all_of(parts, valid)) {
     return make_error(Kind::usage, "read platform " + quote(text.substr(0, 100)) +
                                        ": expected OS/ARCH or OS/ARCH/VARIANT, as linux/arm64");
   }
@@ -266,7 +266,7 @@ Result<std::vector<Descriptor>> matching_entries(const Index& index, const Platf
   // Tools write a single entry without a platform for an image of one architecture; the config has
   // the true one.
   if (images == 1 && unlabelled != nullptr) return std::vector<Descriptor>{*unlabelled};
-  std::sort(others.begin(), others.end());
+  std::ranges::sort(others);
   others.erase(std::unique(others.begin(), others.end()), others.end());
   std::string there =
       attestations ? "only unknown/unknown, as attestations have" : "none with a platform";

@@ -68,8 +68,7 @@ struct Platform {
   std::string variant;
   bool operator==(const Platform&) const = default;
 };
-template <class V>
-void fields(V& v, Platform& p) {
+void fields(auto& v, Platform& p) {
   v.required("architecture", p.architecture);
   v.required("os", p.os);
   v.optional("os.version", p.os_version);
@@ -95,8 +94,7 @@ struct Descriptor {
   std::string artifact_type;
   bool operator==(const Descriptor&) const = default;
 };
-template <class V>
-void fields(V& v, Descriptor& d) {
+void fields(auto& v, Descriptor& d) {
   v.required("mediaType", d.media_type);
   v.required("digest", d.digest);
   v.required("size", d.size);
@@ -111,8 +109,7 @@ struct Index {
   std::vector<Descriptor> manifests;
   std::map<std::string, std::string> annotations;
 };
-template <class V>
-void fields(V& v, Index& i) {
+void fields(auto& v, Index& i) {
   v.required("schemaVersion", i.schema_version);
   v.optional("mediaType", i.media_type);
   v.required("manifests", i.manifests);
@@ -127,8 +124,7 @@ struct Manifest {
   std::vector<Descriptor> layers;  ///< lowest first
   std::map<std::string, std::string> annotations;
 };
-template <class V>
-void fields(V& v, Manifest& m) {
+void fields(auto& v, Manifest& m) {
   v.required("schemaVersion", m.schema_version);
   v.optional("mediaType", m.media_type);
   v.optional("artifactType", m.artifact_type);
@@ -141,8 +137,7 @@ void fields(V& v, Manifest& m) {
 struct Empty {
   bool operator==(const Empty&) const = default;
 };
-template <class V>
-void fields(V&, Empty&) {}
+void fields(auto&, Empty&) {}
 
 /// Docker's extension of the config; times in nanoseconds.
 struct Healthcheck {
@@ -152,8 +147,7 @@ struct Healthcheck {
   int64_t start_period = 0;
   int64_t retries = 0;
 };
-template <class V>
-void fields(V& v, Healthcheck& h) {
+void fields(auto& v, Healthcheck& h) {
   v.optional("Test", h.test);
   v.optional("Interval", h.interval);
   v.optional("Timeout", h.timeout);
@@ -176,8 +170,7 @@ struct ContainerDefaults {
   std::vector<std::string> on_build;
   std::optional<Healthcheck> healthcheck;
 };
-template <class V>
-void fields(V& v, ContainerDefaults& c) {
+void fields(auto& v, ContainerDefaults& c) {
   v.optional("User", c.user);
   v.optional("ExposedPorts", c.exposed_ports);
   v.optional("Env", c.env);
@@ -196,8 +189,7 @@ struct RootFs {
   std::string type = "layers";
   std::vector<Digest> diff_ids;  ///< of the unpacked tars, lowest first
 };
-template <class V>
-void fields(V& v, RootFs& r) {
+void fields(auto& v, RootFs& r) {
   v.required("type", r.type);
   v.required("diff_ids", r.diff_ids);
 }
@@ -209,8 +201,7 @@ struct History {
   std::string comment;
   bool empty_layer = false;
 };
-template <class V>
-void fields(V& v, History& h) {
+void fields(auto& v, History& h) {
   v.optional("created", h.created);
   v.optional("created_by", h.created_by);
   v.optional("author", h.author);
@@ -228,8 +219,7 @@ struct ImageConfig {
   RootFs rootfs;
   std::vector<History> history;
 };
-template <class V>
-void fields(V& v, ImageConfig& c) {
+void fields(auto& v, ImageConfig& c) {
   v.optional("created", c.created);
   v.optional("author", c.author);
   v.required("architecture", c.architecture);

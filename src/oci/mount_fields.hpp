@@ -7,15 +7,13 @@ namespace berth::oci {
 
 // Tables that config.json, the edits of one (oci/edit_fields.hpp) and the state share.
 
-template <class V>
-void fields(V& v, IdMapping& mapping) {
+void fields(auto& v, IdMapping& mapping) {
   v.required("containerID", mapping.container_id);
   v.required("hostID", mapping.host_id);
   v.required("size", mapping.size);
 }
 
-template <class V>
-void fields(V& v, Mount& mount) {
+void fields(auto& v, Mount& mount) {
   v.required("destination", mount.destination);
   v.optional("type", mount.type);
   v.optional("source", mount.source);
@@ -25,8 +23,7 @@ void fields(V& v, Mount& mount) {
   v.rest(mount.rest);
 }
 
-template <class V>
-void fields(V& v, DeviceRule& rule) {
+void fields(auto& v, DeviceRule& rule) {
   v.required("allow", rule.allow);
   v.optional("type", rule.type);
   v.optional("major", rule.major);
@@ -34,8 +31,7 @@ void fields(V& v, DeviceRule& rule) {
   v.optional("access", rule.access);
 }
 
-template <class V>
-void fields(V& v, IntelRdt& rdt) {
+void fields(auto& v, IntelRdt& rdt) {
   v.optional("closID", rdt.clos_id);
   v.optional("schemata", rdt.schemata);
   v.optional("l3CacheSchema", rdt.l3_cache_schema);

@@ -23,7 +23,7 @@ void add_capability(const std::string& name, Capabilities& capabilities) {
   capabilities.effective.push_back(name);
   capabilities.permitted.push_back(name);
   const auto& inheritable = capabilities.inheritable;
-  bool lasts = std::find(inheritable.begin(), inheritable.end(), name) != inheritable.end();
+  bool lasts = std::ranges::find(inheritable, name) != inheritable.end();
   if (lasts) capabilities.ambient.push_back(name);
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include "base/text.hpp"
 
@@ -13,8 +12,7 @@ namespace {
 constexpr uint64_t kMaxId = (uint64_t{1} << 31) - 1;
 
 bool is_number(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 std::optional<uint32_t> parse_id(std::string_view text) {
@@ -70,7 +68,7 @@ std::vector<uint32_t> groups_of(std::string_view name, std::string_view group) {
     if (!fields) continue;
     auto members = split((*fields)[3], ',');
     auto gid = parse_id((*fields)[2]);
-    if (gid && std::find(members.begin(), members.end(), name) != members.end()) {
+    if (gid && std::ranges::find(members, name) != members.end()) {
       gids.push_back(*gid);
     }
   }
@@ -145,7 +143,7 @@ Result<void> add_groups(const std::vector<std::string>& wishes, std::string_view
     }
     if (!gid) return make_error(Kind::not_found, "Unable to find group " + escape_controls(wish));
     auto& gids = user.additional_gids;
-    if (std::find(gids.begin(), gids.end(), *gid) == gids.end()) gids.push_back(*gid);
+    if (std::ranges::find(gids, *gid) == gids.end()) gids.push_back(*gid);
   }
   return {};
 }

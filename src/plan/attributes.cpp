@@ -7,15 +7,13 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
-#include <set>
 
+#include "base/numbers.hpp"
 #include "base/text.hpp"
 
 namespace berth::plan {
 namespace {
 
-constexpr unsigned kMostNumbers = 8192;
 constexpr int kSchedIso = 4;            // linux/sched.h reserves the number
 constexpr int kWeightedInterleave = 6;  // linux/mempolicy.h, Linux 6.9
 
@@ -68,8 +66,8 @@ Error invalid(std::string_view member, const std::string& text) {
 template <class Value, size_t N>
 Result<Value> find_word(const std::array<NamedValue<Value>, N>& words, std::string_view name,
                         std::string_view member) {
-  auto found = std::find_if(words.begin(), words.end(),
-                            [&](const NamedValue<Value>& word) { return word.name == name; });
+  auto found =
+      std::ranges::find_if(words, [&](const NamedValue<Value>& word) { return word.name == name; });
   if (found == words.end()) return invalid(member, "unknown value " + quote(name));
   return found->value;
 }
@@ -80,19 +78,6 @@ Result<Value> find_all(const std::array<NamedValue<Value>, N>& words,
   Value bits{};
   for (const auto& name : names) bits |= TRY(find_word(words, name, member));
   return bits;
-}
-
-struct Range {
-  uint64_t first = 0;
-  uint64_t last = 0;
-};
-
-std::optional<Range> parse_range(std::string_view text) {
-  size_t dash = text.find('-');
-  auto first = parse_u64(text.substr(0, dash));
-  auto last = dash == std::string_view::npos ? first : parse_u64(text.substr(dash + 1));
-  if (!first || !last || *first > *last || *last >= kMostNumbers) return std::nullopt;
-  return Range{*first, *last};
 }
 
 template <class Value, size_t N>
@@ -113,16 +98,10 @@ std::vector<std::string> memory_policy_flags() {
 }
 
 Result<std::vector<unsigned>> parse_cpu_list(std::string_view text, std::string_view member) {
-  std::set<unsigned> numbers;
   if (trim(text).empty()) return std::vector<unsigned>();
-  for (std::string_view part : split(text, ',')) {
-    auto range = parse_range(trim(part));
-    if (!range) return invalid(member, "expected a list such as '0-3,7', got " + quote(text));
-    for (uint64_t number = range->first; number <= range->last; ++number) {
-      numbers.insert(static_cast<unsigned>(number));
-    }
-  }
-  return std::vector<unsigned>(numbers.begin(), numbers.end());
+  auto numbers = parse_numbers(text);
+  if (!numbers) return invalid(member, "expected a list such as '0-3,7', got " + quote(text));
+  return std::vector<unsigned>(numbers->begin(), numbers->end());
 }
 
 namespace {

@@ -26,8 +26,8 @@ Result<JoinResctrl> resctrl_step(const oci::IntelRdt& rdt, const std::string& co
 std::vector<std::string> memory_policy_modes();
 std::vector<std::string> memory_policy_flags();
 
-/// "0-3,7" → {0, 1, 2, 3, 7}; the empty text is an empty list. `member` is for errors. At most 8192
-/// numbers, each below 8192. Source: cpuset(7) "List format".
+/// "0-3,7" → {0, 1, 2, 3, 7}; the empty text is an empty list. `member` is for errors. Each
+/// number is below 65536. Source: cpuset(7) "List format".
 Result<std::vector<unsigned>> parse_cpu_list(std::string_view text, std::string_view member);
 
 }  // namespace berth::plan

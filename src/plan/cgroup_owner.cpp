@@ -2,21 +2,20 @@
 #include "plan/cgroup_owner.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 namespace berth::plan {
 namespace {
 
 bool is_new(const oci::Spec& spec, std::string_view type) {
   const auto& spaces = spec.linux_.namespaces;
-  return std::any_of(spaces.begin(), spaces.end(), [&](const oci::Namespace& space) {
+  return std::ranges::any_of(spaces, [&](const oci::Namespace& space) {
     return space.type == type && space.path.empty();
   });
 }
 
 bool is_writable_cgroup(const oci::Mount& mount) {
   auto has = [&](std::string_view option) {
-    return std::find(mount.options.begin(), mount.options.end(), option) != mount.options.end();
+    return std::ranges::find(mount.options, option) != mount.options.end();
   };
   return (mount.type == "cgroup" || mount.type == "cgroup2") &&
          mount.destination == "/sys/fs/cgroup" && !has("ro") && !has("rro");
@@ -25,7 +24,7 @@ bool is_writable_cgroup(const oci::Mount& mount) {
 }  // namespace
 
 std::optional<uint32_t> cgroup_owner(const oci::Spec& spec) {
-  bool is_writable = std::any_of(spec.mounts.begin(), spec.mounts.end(), is_writable_cgroup);
+  bool is_writable = std::ranges::any_of(spec.mounts, is_writable_cgroup);
   if (!is_writable || !spec.process || !is_new(spec, "cgroup") || !is_new(spec, "user")) {
     return std::nullopt;
   }

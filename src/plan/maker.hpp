@@ -98,8 +98,8 @@ class Maker {
     return false;
   }
   bool has_namespace(std::string_view type) const {
-    return std::any_of(spec_.linux_.namespaces.begin(), spec_.linux_.namespaces.end(),
-                       [&](const oci::Namespace& space) { return space.type == type; });
+    return std::ranges::any_of(spec_.linux_.namespaces,
+                               [&](const oci::Namespace& space) { return space.type == type; });
   }
   bool in_user_namespace() const { return facts_.user_namespace || has_namespace("user"); }
   Result<void> mount(size_t index);

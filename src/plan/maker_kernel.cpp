@@ -16,7 +16,7 @@ std::string_view namespace_of_sysctl(std::string_view key) {
   static constexpr std::array<std::string_view, 8> kIpc = {
       "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem",
       "kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced"};
-  if (std::find(kIpc.begin(), kIpc.end(), key) != kIpc.end()) return "ipc";
+  if (std::ranges::find(kIpc, key) != kIpc.end()) return "ipc";
   if (key.starts_with("fs.mqueue.")) return "ipc";
   if (key.starts_with("net.")) return "network";
   return key == "kernel.domainname" ? "uts" : "";
@@ -26,8 +26,8 @@ std::string_view namespace_of_sysctl(std::string_view key) {
 bool is_interface_name(std::string_view name) {
   constexpr size_t kMost = 15;
   return !name.empty() && name.size() <= kMost && name != "." && name != ".." &&
-         std::none_of(name.begin(), name.end(),
-                      [](char c) { return c == '/' || c == ':' || c <= ' ' || c == 0x7f; });
+         std::ranges::none_of(name,
+                              [](char c) { return c == '/' || c == ':' || c <= ' ' || c == 0x7f; });
 }
 
 bool is_interface_pattern(std::string_view name) {
@@ -123,7 +123,7 @@ Result<void> Maker::kernel_settings() {
   if (!spec_.domainname.empty()) add(SetDomainname{spec_.domainname});
   for (const auto& [name, value] : spec_.linux_.sysctl) {
     std::string key = name;
-    if (key.find('.') == std::string::npos) std::replace(key.begin(), key.end(), '/', '.');
+    if (key.find('.') == std::string::npos) std::ranges::replace(key, '/', '.');
     std::string space(namespace_of_sysctl(key));
     if (key.find("..") != std::string::npos || key.find('/') != std::string::npos ||
         !has_namespace(space)) {

@@ -23,8 +23,7 @@ bool may_cover_proc(std::string_view path) {
       "/proc/swaps",   "/proc/uptime",
       "/proc/loadavg", "/proc/slabinfo",
       "/proc/net/dev", "/proc/sys/kernel/ns_last_pid"};
-  return std::find(kAllowed.begin(), kAllowed.end(), path) != kAllowed.end() ||
-         is_below(path, "/proc/driver");
+  return std::ranges::find(kAllowed, path) != kAllowed.end() || is_below(path, "/proc/driver");
 }
 
 std::string member(size_t mount, const char* name) {
@@ -209,8 +208,8 @@ Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options)
     // A mount of systemd's own hierarchy indicates a systemd of version 1, which would use the half
     // of version 2 and fail, since it may not write there.
     const std::string own = target + "/systemd";
-    bool has_systemd = std::any_of(spec_.mounts.begin(), spec_.mounts.end(),
-                                   [&](const auto& m) { return tidy(m.destination) == own; });
+    bool has_systemd = std::ranges::any_of(
+        spec_.mounts, [&](const auto& m) { return tidy(m.destination) == own; });
     add(MountCgroups{std::move(target), mount.type == "cgroup2", options.attributes, has_systemd});
     return {};
   }
@@ -259,10 +258,10 @@ void Maker::close_filled() {
 }
 
 bool Maker::host_owns_dev() const {
-  return std::any_of(spec_.mounts.begin(), spec_.mounts.end(), [](const oci::Mount& mount) {
-    bool bind = mount.type == "bind" ||
-                std::any_of(mount.options.begin(), mount.options.end(),
-                            [](const auto& word) { return word == "bind" || word == "rbind"; });
+  return std::ranges::any_of(spec_.mounts, [](const oci::Mount& mount) {
+    bool bind = mount.type == "bind" || std::ranges::any_of(mount.options, [](const auto& word) {
+                  return word == "bind" || word == "rbind";
+                });
     return bind && tidy(mount.destination) == "/dev";
   });
 }
@@ -296,9 +295,8 @@ Result<void> Maker::devices() {
       oci::Device{"c", "/dev/tty", 5, 0, 0666, 0, 0}};
   const auto& asked = spec_.linux_.devices;
   for (const auto& one : kDefaults) {
-    bool replaced = std::any_of(asked.begin(), asked.end(), [&](const oci::Device& other) {
-      return tidy(other.path) == one.path;
-    });
+    bool replaced = std::ranges::any_of(
+        asked, [&](const oci::Device& other) { return tidy(other.path) == one.path; });
     if (!replaced) device(one);
   }
   for (oci::Device one : asked) {
@@ -327,7 +325,7 @@ Result<void> Maker::devices() {
 
 void Maker::masks() {
   auto tidied = [](std::vector<std::string> paths) {
-    std::transform(paths.begin(), paths.end(), paths.begin(), tidy);
+    std::ranges::transform(paths, paths.begin(), tidy);
     // Once is enough.
     std::set<std::string> seen;
     std::erase_if(paths, [&](const std::string& path) { return !seen.insert(path).second; });

@@ -30,7 +30,7 @@ std::vector<std::string> without_repeats(const std::vector<std::string>& env) {
     std::string_view name = std::string_view(*entry).substr(0, entry->find('='));
     if (seen.insert(name).second) kept.push_back(*entry);
   }
-  std::reverse(kept.begin(), kept.end());
+  std::ranges::reverse(kept);
   return kept;
 }
 
@@ -38,8 +38,8 @@ std::vector<std::string> without_repeats(const std::vector<std::string>& env) {
 bool notifies(const oci::Seccomp& profile) {
   constexpr std::string_view kNotify = "SCMP_ACT_NOTIFY";
   return !profile.listener_path.empty() || profile.default_action == kNotify ||
-         std::any_of(profile.syscalls.begin(), profile.syscalls.end(),
-                     [&](const auto& rule) { return rule.action == kNotify; });
+         std::ranges::any_of(profile.syscalls,
+                             [&](const auto& rule) { return rule.action == kNotify; });
 }
 
 }  // namespace
@@ -156,8 +156,7 @@ Result<void> Maker::limits() {
                                         Name{"RLIMIT_STACK", RLIMIT_STACK}};
   std::set<std::string> seen;
   for (const auto& limit : process_.rlimits) {
-    auto found = std::find_if(kNames.begin(), kNames.end(),
-                              [&](const Name& name) { return name.name == limit.type; });
+    auto found = std::ranges::find(kNames, limit.type, &Name::name);
     if (found == kNames.end()) {
       return usage("process.rlimits: unknown type " + quote(limit.type));
     }
@@ -221,9 +220,8 @@ void Maker::find_program() {
   if (!spec_.process) return;
   add(FindProgram{process_.args[0], search_path(process_.env)});
   const auto env = without_repeats(process_.env);
-  bool has_home = std::any_of(env.begin(), env.end(), [](const auto& entry) {
-    return entry.starts_with("HOME=") && entry != "HOME=";
-  });
+  bool has_home = std::ranges::any_of(
+      env, [](const auto& entry) { return entry.starts_with("HOME=") && entry != "HOME="; });
   if (!has_home) add(FindHome{process_.user.uid});
 }
 

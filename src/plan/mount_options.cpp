@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include "base/text.hpp"
 
@@ -49,12 +48,11 @@ constexpr std::array<std::string_view, 4> kSuperBlock = {"sync", "dirsync", "laz
 
 template <size_t N>
 bool contains(const std::array<std::string_view, N>& words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+  return std::ranges::find(words, word) != words.end();
 }
 
 const Word* find_word(std::string_view name) {
-  auto found = std::find_if(kWords.begin(), kWords.end(),
-                            [&](const Word& word) { return word.name == name; });
+  auto found = std::ranges::find(kWords, name, &Word::name);
   return found == kWords.end() ? nullptr : &*found;
 }
 
@@ -141,7 +139,7 @@ std::vector<std::string> mount_option_names() {
   }
   names.insert(names.end(), kNoEffect.begin(), kNoEffect.end());
   names.insert(names.end(), kSuperBlock.begin(), kSuperBlock.end());
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/result.hpp"
-
 namespace berth::plan {
 
 enum class Propagation { shared, slave, private_, unbindable };

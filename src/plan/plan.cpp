@@ -62,7 +62,7 @@ Result<void> Maker::check() {
   }
   std::set<std::string> seen;
   for (const auto& space : spec_.linux_.namespaces) {
-    if (std::find(kNamespaces.begin(), kNamespaces.end(), space.type) == kNamespaces.end()) {
+    if (std::ranges::find(kNamespaces, space.type) == kNamespaces.end()) {
       return usage("linux.namespaces: unknown type " + quote(space.type));
     }
     if (!seen.insert(space.type).second) {

@@ -18,8 +18,7 @@ bool is_unit_name(std::string_view name) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view(":-_.\\").find(c) != std::string_view::npos;
   };
-  return !name.empty() && name.size() <= kLongestName &&
-         std::all_of(name.begin(), name.end(), allowed);
+  return !name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, allowed);
 }
 
 // systemd.slice(5): the dashes are the levels, "a-b.slice" lies in "a.slice"; "-.slice" is the
@@ -29,7 +28,7 @@ bool is_slice(std::string_view name) {
   std::string_view levels = name.substr(0, name.size() - kSlice.size());
   if (levels == "-") return true;
   auto parts = split(levels, '-');
-  return std::none_of(parts.begin(), parts.end(), [](auto part) { return part.empty(); });
+  return std::ranges::none_of(parts, [](auto part) { return part.empty(); });
 }
 
 std::string own_slice(SystemdManager manager) {

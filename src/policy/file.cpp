@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/file.hpp"
 
-#include "base/text.hpp"
 #include "sys/user/trusted_file.hpp"
 
 namespace berth::policy {

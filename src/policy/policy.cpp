@@ -4,51 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
 
 namespace berth::policy {
 namespace {
-
-template <class E, size_t N>
-using Spellings = std::array<std::pair<std::string_view, E>, N>;
-
-constexpr Spellings<GpuEnvironment, 3> kEnvironments = {{{"ignore", GpuEnvironment::ignore},
-                                                         {"privileged", GpuEnvironment::privileged},
-                                                         {"grant", GpuEnvironment::grant}}};
-constexpr Spellings<Scheduler, 3> kSchedulers = {
-    {{"ignore", Scheduler::ignore}, {"limit", Scheduler::limit}, {"grant", Scheduler::grant}}};
-constexpr Spellings<DriverMode, 5> kModes = {{{"bind", DriverMode::bind},
-                                              {"volume", DriverMode::volume},
-                                              {"copy", DriverMode::copy},
-                                              {"image", DriverMode::image},
-                                              {"none", DriverMode::none}}};
-
-constexpr Spellings<PublishedFacts, 3> kFacts = {{{"any", PublishedFacts::any},
-                                                  {"signed", PublishedFacts::only_signed},
-                                                  {"none", PublishedFacts::none}}};
-
-template <class E, size_t N>
-std::string spelling_of(E value, const Spellings<E, N>& spellings) {
-  for (const auto& [text, one] : spellings) {
-    if (one == value) return std::string(text);
-  }
-  BERTH_ASSERT(false);
-}
-
-template <class E, size_t N>
-Result<E> value_of(std::string_view text, const Spellings<E, N>& spellings) {
-  std::vector<std::string> words;
-  for (const auto& [word, value] : spellings) {
-    if (word == text) return value;
-    words.emplace_back(word);
-  }
-  return make_error(Kind::corrupt,
-                    fmt::format("expected one of {}, got {}", join(words, ", "), quote(text)));
-}
 
 Error refuse(std::string_view key, const std::string& what, std::string hint = {}) {
   return make_error(Kind::usage, fmt::format("{}: {}", key, what), std::move(hint));
@@ -57,7 +18,7 @@ Error refuse(std::string_view key, const std::string& what, std::string hint = {
 Result<void> check_capabilities(std::string_view key, const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     const auto& known = capability_names();
-    if (word == "all" || std::find(known.begin(), known.end(), word) != known.end()) continue;
+    if (word == "all" || std::ranges::find(known, word) != known.end()) continue;
     auto near = nearest(word, known);
     return refuse(key, fmt::format("unknown capability {}", quote(word)),
                   near ? fmt::format("did you mean '{}'?", *near) : "");
@@ -111,32 +72,6 @@ const std::vector<std::string>& variables_of_a_machine() {
       // Certificates.
       "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"};
   return kNames;
-}
-
-std::string to_json_text(const GpuEnvironment& value) {
-  return spelling_of(value, kEnvironments);
-}
-Result<GpuEnvironment> from_json_text(std::string_view text, std::type_identity<GpuEnvironment>) {
-  return value_of(text, kEnvironments);
-}
-std::string to_json_text(const Scheduler& value) {
-  return spelling_of(value, kSchedulers);
-}
-Result<Scheduler> from_json_text(std::string_view text, std::type_identity<Scheduler>) {
-  return value_of(text, kSchedulers);
-}
-std::string to_json_text(const DriverMode& value) {
-  return spelling_of(value, kModes);
-}
-Result<DriverMode> from_json_text(std::string_view text, std::type_identity<DriverMode>) {
-  return value_of(text, kModes);
-}
-
-std::string to_json_text(const PublishedFacts& value) {
-  return spelling_of(value, kFacts);
-}
-Result<PublishedFacts> from_json_text(std::string_view text, std::type_identity<PublishedFacts>) {
-  return value_of(text, kFacts);
 }
 
 Result<void> check(const Policy& policy) {

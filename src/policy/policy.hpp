@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/result.hpp"
 #include "policy/rules.hpp"
 
@@ -23,6 +24,11 @@ enum class GpuEnvironment {
   privileged,  ///< those of a container with CAP_SYS_ADMIN in its bounding set
   grant,       ///< those of every container, the image's own among them
 };
+constexpr EnumNames<GpuEnvironment, 3> names_of(std::type_identity<GpuEnvironment>) {
+  return {{{GpuEnvironment::ignore, "ignore"},
+           {GpuEnvironment::privileged, "privileged"},
+           {GpuEnvironment::grant, "grant"}}};
+}
 
 /// The effect of GPUs that a batch system granted to the caller's job.
 enum class Scheduler {
@@ -30,9 +36,20 @@ enum class Scheduler {
   limit,   ///< its containers get no others
   grant,   ///< also, they get these if nothing is requested
 };
+constexpr EnumNames<Scheduler, 3> names_of(std::type_identity<Scheduler>) {
+  return {
+      {{Scheduler::ignore, "ignore"}, {Scheduler::limit, "limit"}, {Scheduler::grant, "grant"}}};
+}
 
 /// How the driver's files appear in a container; --gpu-driver overrides it.
 enum class DriverMode { bind, volume, copy, image, none };
+constexpr EnumNames<DriverMode, 5> names_of(std::type_identity<DriverMode>) {
+  return {{{DriverMode::bind, "bind"},
+           {DriverMode::volume, "volume"},
+           {DriverMode::copy, "copy"},
+           {DriverMode::image, "image"},
+           {DriverMode::none, "none"}}};
+}
 
 struct Gpu {
   GpuEnvironment environment = GpuEnvironment::ignore;
@@ -72,6 +89,11 @@ struct Gpu {
 
 /// Which facts published beside images are trusted.
 enum class PublishedFacts { any, only_signed, none };
+constexpr EnumNames<PublishedFacts, 3> names_of(std::type_identity<PublishedFacts>) {
+  return {{{PublishedFacts::any, "any"},
+           {PublishedFacts::only_signed, "signed"},
+           {PublishedFacts::none, "none"}}};
+}
 
 struct Match {
   PublishedFacts facts = PublishedFacts::any;
@@ -130,17 +152,7 @@ Result<void> check(const Policy& policy);
 /// member, a value that check() refuses), unsupported (written by another version of Berth).
 Result<Compiled> parse_compiled(std::string_view text, std::string_view document);
 
-std::string to_json_text(const GpuEnvironment& value);
-Result<GpuEnvironment> from_json_text(std::string_view text, std::type_identity<GpuEnvironment>);
-std::string to_json_text(const Scheduler& value);
-Result<Scheduler> from_json_text(std::string_view text, std::type_identity<Scheduler>);
-std::string to_json_text(const DriverMode& value);
-Result<DriverMode> from_json_text(std::string_view text, std::type_identity<DriverMode>);
-std::string to_json_text(const PublishedFacts& value);
-Result<PublishedFacts> from_json_text(std::string_view text, std::type_identity<PublishedFacts>);
-
-template <class V>
-void fields(V& v, Gpu& g) {
+void fields(auto& v, Gpu& g) {
   v.always("environment", g.environment);
   v.always("devices-by-volume", g.devices_by_volume);
   v.always("always", g.always);
@@ -168,27 +180,23 @@ void fields(V& v, Gpu& g) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Match& m) {
+void fields(auto& v, Match& m) {
   v.always("facts", m.facts);
   v.always("keys", m.keys);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Network& n) {
+void fields(auto& v, Network& n) {
   v.always("default", n.default_mode);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Slurm& s) {
+void fields(auto& v, Slurm& s) {
   v.always("node-variables", s.node_variables);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Policy& p) {
+void fields(auto& v, Policy& p) {
   v.always("gpu", p.gpu);
   v.always("match", p.match);
   v.always("network", p.network);
@@ -196,8 +204,7 @@ void fields(V& v, Policy& p) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Compiled& c) {
+void fields(auto& v, Compiled& c) {
   v.required("format", c.format);
   v.always("source", c.source);
   v.always("lines", c.lines);

@@ -29,9 +29,8 @@ std::string quoted_list(const Strings& words) {
 }
 
 bool any_matches(const Strings& globs, const Strings& words) {
-  return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
-    return std::any_of(words.begin(), words.end(),
-                       [&](const std::string& word) { return matches(glob, word); });
+  return std::ranges::any_of(globs, [&](const std::string& glob) {
+    return std::ranges::any_of(words, [&](const std::string& word) { return matches(glob, word); });
   });
 }
 
@@ -68,9 +67,9 @@ Why unlike(std::string_view what, std::string_view none, const Strings& globs,
 
 Why lacking(std::string_view what, const Strings& conditions,
             const std::map<std::string, std::string>& values) {
-  bool good =
-      conditions.empty() || std::any_of(conditions.begin(), conditions.end(),
-                                        [&](const std::string& one) { return holds(one, values); });
+  bool good = conditions.empty() || std::ranges::any_of(conditions, [&](const std::string& one) {
+                return holds(one, values);
+              });
   if (good) return std::nullopt;
   return fmt::format("{} has no {}", what, quoted_list(conditions));
 }
@@ -183,18 +182,16 @@ void replace_all(std::string& text, std::string_view word, std::string_view with
 
 /// A user name that could be more than one path component is not substituted into a path.
 bool is_plain(std::string_view name) {
-  return !name.empty() && name != "." && name != ".." &&
-         std::all_of(name.begin(), name.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '.' || c == '_' || c == '-' || c == '@';
-         });
+  return !name.empty() && name != "." && name != ".." && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-' || c == '@';
+  });
 }
 
 /// Whether a home is safe in a mount: an empty one would turn "{home}/" into the machine's root.
 bool is_home(std::string_view home) {
-  bool odd = std::any_of(home.begin(), home.end(), [](char c) {
-    return c == ':' || c == ',' || static_cast<unsigned char>(c) < ' ';
-  });
+  bool odd = std::ranges::any_of(
+      home, [](char c) { return c == ':' || c == ',' || static_cast<unsigned char>(c) < ' '; });
   return home.size() > 1 && home.starts_with('/') && !odd &&
          (std::string(home) + "/").find("/../") == std::string::npos;
 }
@@ -299,7 +296,7 @@ std::string Adder::run() {
 bool is_hook_stage(std::string_view text) {
   constexpr std::array<std::string_view, 6> kStages = {
       "prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"};
-  return std::find(kStages.begin(), kStages.end(), text) != kStages.end();
+  return std::ranges::find(kStages, text) != kStages.end();
 }
 
 /// Collects the faults of one rule.
@@ -375,7 +372,7 @@ std::vector<RuleFault> Checker::run() {
   }
   const auto& known = capability_names();
   for (const std::string& word : rule_.gpu_capabilities) {
-    if (word == "all" || std::find(known.begin(), known.end(), word) != known.end()) continue;
+    if (word == "all" || std::ranges::find(known, word) != known.end()) continue;
     auto near = nearest(word, known);
     wrong("gpu-capabilities", "unknown capability " + quote(word),
           near ? fmt::format("did you mean '{}'?", *near) : "");
@@ -431,8 +428,7 @@ bool matches(std::string_view glob, std::string_view text) {
 Needs needs_of(const std::vector<PlacedRule>& rules) {
   Needs out;
   auto names_one = [](const Strings& globs) {
-    return std::any_of(globs.begin(), globs.end(),
-                       [](const std::string& glob) { return !parse_u64(glob); });
+    return std::ranges::any_of(globs, [](const std::string& glob) { return !parse_u64(glob); });
   };
   auto look = [&](const When& when) {
     out.user = out.user || names_one(when.user);
@@ -460,8 +456,7 @@ Needs needs_of(const std::vector<PlacedRule>& rules) {
 
 bool asks_image(const Rule& rule) {
   auto asks = [](const When& when) { return asks_image(when); };
-  return std::any_of(rule.when.begin(), rule.when.end(), asks) ||
-         std::any_of(rule.unless.begin(), rule.unless.end(), asks);
+  return std::ranges::any_of(rule.when, asks) || std::ranges::any_of(rule.unless, asks);
 }
 
 bool is_variable_name(std::string_view text) {

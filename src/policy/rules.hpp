@@ -199,8 +199,7 @@ struct EffectLine {
 };
 std::vector<EffectLine> lines_of(const Effects& effects);
 
-template <class V>
-void fields(V& v, Verdict& d) {
+void fields(auto& v, Verdict& d) {
   v.required("rule", d.rule);
   v.required("place", d.place);
   v.required("applied", d.applied);
@@ -208,8 +207,7 @@ void fields(V& v, Verdict& d) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, When& w) {
+void fields(auto& v, When& w) {
   v.optional("user", w.user);
   v.optional("group", w.group);
   v.optional("image", w.image);
@@ -227,8 +225,7 @@ void fields(V& v, When& w) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, SiteHook& h) {
+void fields(auto& v, SiteHook& h) {
   v.required("stage", h.stage);
   v.required("path", h.path);
   v.optional("args", h.args);
@@ -237,8 +234,7 @@ void fields(V& v, SiteHook& h) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Rule& r) {
+void fields(auto& v, Rule& r) {
   v.optional("name", r.name);
   v.optional("when", r.when);
   v.optional("unless", r.unless);
@@ -270,8 +266,7 @@ void fields(V& v, Rule& r) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, PlacedRule& p) {
+void fields(auto& v, PlacedRule& p) {
   v.required("place", p.place);
   v.required("rule", p.rule);
   v.strict();

@@ -3,9 +3,6 @@
 
 #include <fcntl.h>
 
-#include <string_view>
-#include <utility>
-
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "sys/file/file.hpp"

@@ -31,8 +31,7 @@ struct Container {
   int stop_signal = 15;                      ///< the first signal of `stop`
   std::optional<int64_t> stop_timeout = {};  ///< seconds until it kills; -1: never; none: ten
 };
-template <class V>
-void fields(V& v, Container& r) {
+void fields(auto& v, Container& r) {
   v.required("id", r.id);
   v.required("name", r.name);
   v.required("image", r.image);
@@ -56,8 +55,7 @@ struct Start {
   std::string boot_id;       ///< of the machine's boot: after another boot nothing of it runs
   int restarts = 0;          ///< by the restart policy, since the user started it
 };
-template <class V>
-void fields(V& v, Start& r) {
+void fields(auto& v, Start& r) {
   v.required("started_ns", r.started_ns);
   v.required("pid", r.pid);
   v.required("start_ticks", r.start_ticks);
@@ -76,8 +74,7 @@ struct Exit {
   std::string error = {};  ///< why it could not be started
   bool stopped = false;    ///< the user has ended it
 };
-template <class V>
-void fields(V& v, Exit& r) {
+void fields(auto& v, Exit& r) {
   v.always("exit_code", r.exit_code);
   v.required("finished_ns", r.finished_ns);
   v.optional("restarting", r.restarting);
@@ -90,8 +87,7 @@ void fields(V& v, Exit& r) {
 struct Name {
   std::string name;
 };
-template <class V>
-void fields(V& v, Name& r) {
+void fields(auto& v, Name& r) {
   v.required("name", r.name);
 }
 
@@ -99,8 +95,7 @@ void fields(V& v, Name& r) {
 struct Pause {
   bool paused = false;
 };
-template <class V>
-void fields(V& v, Pause& r) {
+void fields(auto& v, Pause& r) {
   v.always("paused", r.paused);
 }
 

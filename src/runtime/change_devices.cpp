@@ -33,8 +33,7 @@ bool is_same(const oci::Device& a, const oci::Device& b) {
 }
 
 bool contains(const Devices& many, const oci::Device& one) {
-  return std::any_of(many.begin(), many.end(),
-                     [&](const oci::Device& other) { return is_same(one, other); });
+  return std::ranges::any_of(many, [&](const oci::Device& other) { return is_same(one, other); });
 }
 
 dev_t number_of(const oci::Device& device) {
@@ -162,11 +161,11 @@ Result<void> check_unused(const Found& found, const Devices& devices) {
   std::vector<pid_t> before;
   while (true) {
     std::vector<pid_t> now = TRY(processes_of(found));
-    std::sort(now.begin(), now.end());
+    std::ranges::sort(now);
     for (pid_t pid : now) {
       auto open = TRY(sys::find_open_device(pid, numbers));
       if (!open) continue;
-      auto at = std::find(numbers.begin(), numbers.end(), *open) - numbers.begin();
+      auto at = std::ranges::find(numbers, *open) - numbers.begin();
       return make_error(Kind::busy,
                         "take away " + quote(devices[static_cast<size_t>(at)].path) + ": process " +
                             std::to_string(pid) + " has it open",
@@ -194,7 +193,7 @@ std::vector<oci::DeviceRule> rules_of(const oci::Spec& spec) {
 /// `rules` without those that allow only one of `devices`.
 std::vector<oci::DeviceRule> without(std::vector<oci::DeviceRule> rules, const Devices& devices) {
   std::erase_if(rules, [&](const oci::DeviceRule& rule) {
-    return rule.allow && std::any_of(devices.begin(), devices.end(), [&](const oci::Device& one) {
+    return rule.allow && std::ranges::any_of(devices, [&](const oci::Device& one) {
              return rule.major == one.major && rule.minor == one.minor;
            });
   });
@@ -204,9 +203,8 @@ std::vector<oci::DeviceRule> without(std::vector<oci::DeviceRule> rules, const D
 /// AMD's driver lets a process that has closed a GPU's own node continue to compute through the
 /// common one.
 Devices with_common_nodes(Devices removed, const Devices& before) {
-  bool of_drm = std::any_of(removed.begin(), removed.end(), [](const oci::Device& one) {
-    return one.path.starts_with("/dev/dri/");
-  });
+  bool of_drm = std::ranges::any_of(
+      removed, [](const oci::Device& one) { return one.path.starts_with("/dev/dri/"); });
   for (const oci::Device& one : before) {
     bool common = of_drm && one.path == "/dev/kfd" && !contains(removed, one);
     if (common) removed.push_back(one);
@@ -259,8 +257,8 @@ Result<void> Changing::undo(const oci::Spec& before, const DeviceChange& change)
 }
 
 Result<void> check_changeable(const oci::Spec& spec, const DeviceChange& change) {
-  bool mapped = std::any_of(spec.linux_.namespaces.begin(), spec.linux_.namespaces.end(),
-                            [](const auto& space) { return space.type == "user"; });
+  bool mapped = std::ranges::any_of(spec.linux_.namespaces,
+                                    [](const auto& space) { return space.type == "user"; });
   if (mapped) {
     return make_error(Kind::unsupported, "change devices: it is in a user namespace");
   }
@@ -307,10 +305,10 @@ Result<sys::Fd> take_turn(const Entry& entry) {
 
 DeviceChange compare_devices(const Devices& before, const Devices& after) {
   DeviceChange change;
-  std::copy_if(after.begin(), after.end(), std::back_inserter(change.added),
-               [&](const oci::Device& one) { return !contains(before, one); });
-  std::copy_if(before.begin(), before.end(), std::back_inserter(change.removed),
-               [&](const oci::Device& one) { return !contains(after, one); });
+  std::ranges::copy_if(after, std::back_inserter(change.added),
+                       [&](const oci::Device& one) { return !contains(before, one); });
+  std::ranges::copy_if(before, std::back_inserter(change.removed),
+                       [&](const oci::Device& one) { return !contains(after, one); });
   return change;
 }
 

@@ -47,10 +47,10 @@ bool may_ask_own_manager() {
 Result<std::vector<std::string>> asked_limits(const oci::Resources& resources) {
   std::vector<std::string> names;
   for (const auto& write : TRY(v2_writes(resources))) {
-    bool is_known = std::find(names.begin(), names.end(), write.limit) != names.end();
+    bool is_known = std::ranges::find(names, write.limit) != names.end();
     if (!is_known && !lifts_limit(write)) names.push_back(write.limit);
   }
-  bool has_memory = std::find(names.begin(), names.end(), "memory.limit") != names.end();
+  bool has_memory = std::ranges::find(names, "memory.limit") != names.end();
   if (has_memory) std::erase(names, "memory.swap");
   return names;
 }

@@ -144,8 +144,8 @@ Result<milliseconds> read_duration(std::string_view text) {
     size_t unit = std::min(rest.find_first_of("0123456789.", number), rest.size());
     auto value = parse_decimal(rest.substr(0, number));
     std::string_view name = rest.substr(number, unit - number);
-    const auto* known = std::find_if(std::begin(kUnits), std::end(kUnits),
-                                     [&](const auto& one) { return one.first == name; });
+    const auto* known =
+        std::ranges::find_if(kUnits, [&](const auto& one) { return one.first == name; });
     if (!value || known == std::end(kUnits)) return wrong();
     sum += *value * known->second;
     rest.remove_prefix(unit);

@@ -44,7 +44,7 @@ oci::Process completed(oci::Process process, const oci::Process& container) {
 void add_groups(const State& state, oci::Process& process) {
   auto& gids = process.user.additional_gids;
   for (uint32_t gid : state.added_gids) {
-    if (std::find(gids.begin(), gids.end(), gid) == gids.end()) gids.push_back(gid);
+    if (std::ranges::find(gids, gid) == gids.end()) gids.push_back(gid);
   }
 }
 
@@ -69,8 +69,9 @@ Result<oci::Spec> read_spec(const State& state, const ExecRequest& request) {
 
 /// Whether its root is the root of its mount namespace.
 bool has_own_root(const oci::Spec& spec) {
-  return std::any_of(spec.linux_.namespaces.begin(), spec.linux_.namespaces.end(),
-                     [](const auto& space) { return space.type == "mount" && space.path.empty(); });
+  return std::ranges::any_of(spec.linux_.namespaces, [](const auto& space) {
+    return space.type == "mount" && space.path.empty();
+  });
 }
 
 /// CLONE_NEW* of the namespaces of `pid` that are not ours already.
@@ -283,16 +284,7 @@ Result<void> Executor::attend() {
 
 Result<void> Executor::publish() {
   child_.first_born = sys::Process();
-  if (console_ && !request_.console_socket.empty()) {
-    TRY(hand_over(request_.console_socket, console_, kConsoleName));
-    console_.reset();
-  }
-  if (!request_.pidfd_socket.empty()) {
-    TRY(hand_over(request_.pidfd_socket, child_.process.pidfd(), kPidfdName));
-  }
-  if (request_.pid_file.empty()) return {};
-  return sys::replace_file(sys::cwd(), request_.pid_file, std::to_string(child_.process.pid()),
-                           0644);
+  return give_process(request_, child_.process, console_);
 }
 
 }  // namespace

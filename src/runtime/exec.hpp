@@ -19,13 +19,10 @@
 namespace berth::runtime {
 
 /// What is asked for with exec.
-struct ExecRequest {
+struct ExecRequest : ProcessTakers {
   std::string id;
   std::string process_file;  ///< a process document; empty: the config's process with `changes`
   oci::ProcessChanges changes;
-  std::string pid_file;
-  std::string console_socket;
-  std::string pidfd_socket;
   std::string cgroup;    ///< below the container's own: "path" or "controller:path"
   int preserve_fds = 0;  ///< besides those of `activation`
   Activation activation{};

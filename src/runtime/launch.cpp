@@ -470,17 +470,7 @@ Result<void> Launcher::attend() {
 }
 
 Result<void> Launcher::publish() {
-  if (launched_.console && !request_.console_socket.empty()) {
-    TRY(hand_over(request_.console_socket, launched_.console, kConsoleName));
-    launched_.console.reset();
-  }
-  if (!request_.pidfd_socket.empty()) {
-    TRY(hand_over(request_.pidfd_socket, child_.process.pidfd(), kPidfdName));
-  }
-  if (!request_.pid_file.empty()) {
-    TRY(sys::replace_file(sys::cwd(), request_.pid_file, std::to_string(child_.process.pid()),
-                          0644));
-  }
+  TRY(give_process(request_, child_.process, launched_.console));
   if (!request_.await_start) {
     TRY(run_hooks("poststart", launched_.state.hooks.poststart,
                   public_state(launched_.state, "running"), place_on_host(launched_.state)));
@@ -508,6 +498,20 @@ plan::HostFacts host_facts(const oci::Spec& spec) {
   facts.tty_group_mapped = !facts.user_namespace || sys::is_group_mapped(5);
   facts.has_cgroups = sys::has_cgroups();
   return facts;
+}
+
+Result<void> give_process(const ProcessTakers& takers, const sys::Process& process,
+                          sys::Fd& console) {
+  // The name that accompanies a passed descriptor, as in runc.
+  if (console && !takers.console_socket.empty()) {
+    TRY(hand_over(takers.console_socket, console, "/dev/ptmx"));
+    console.reset();
+  }
+  if (!takers.pidfd_socket.empty()) {
+    TRY(hand_over(takers.pidfd_socket, process.pidfd(), "pidfd"));
+  }
+  if (takers.pid_file.empty()) return {};
+  return sys::replace_file(sys::cwd(), takers.pid_file, std::to_string(process.pid()), 0644);
 }
 
 Result<void> check_console(bool terminal, Detach detach, const std::string& socket) {

@@ -29,15 +29,22 @@ enum class Detach { no, yes };
 /// caller).
 enum class CgroupManager { cgroupfs, systemd, disabled };
 
-/// The arguments of create and run.
-struct LaunchRequest {
-  std::string id;
-  std::string bundle = ".";
-  std::string config{kConfigFile};  ///< as read_bundle() takes it
+/// Where the caller receives the pid and the descriptors of a new process; empty: nowhere.
+struct ProcessTakers {
   std::string pid_file;
   std::string console_socket;
   std::string pidfd_socket;
-  int preserve_fds = 0;  ///< besides those of `activation`
+};
+/// Sends them there; `console`, the pseudo-TTY's master, is closed if it was sent.
+Result<void> give_process(const ProcessTakers& takers, const sys::Process& process,
+                          sys::Fd& console);
+
+/// The arguments of create and run.
+struct LaunchRequest : ProcessTakers {
+  std::string id;
+  std::string bundle = ".";
+  std::string config{kConfigFile};  ///< as read_bundle() takes it
+  int preserve_fds = 0;             ///< besides those of `activation`
   Activation activation{};
   bool no_pivot = false;
   CgroupManager cgroup_manager = CgroupManager::cgroupfs;

@@ -5,7 +5,6 @@
 
 #include "base/text.hpp"
 #include "json/value.hpp"
-#include "scan/loader_cache.hpp"
 #include "scan/loader_paths.hpp"
 
 namespace berth::scan {
@@ -90,7 +89,7 @@ Result<void> Finder::try_path(const std::string& path, const std::string& why, b
   auto file = TRY(tree_.find_file(path));
   if (!file) return {};
   auto known = [&](const ImageLibrary& other) { return other.real_path == file->path; };
-  if (std::any_of(found_.libraries.begin(), found_.libraries.end(), known)) return {};
+  if (std::ranges::any_of(found_.libraries, known)) return {};
   auto elf = read_elf_at(tree_, *file);
   if (!elf.ok() || elf->machine != settings_.machine) return {};
   ImageLibrary library{path, file->path, version_in(base_of(file->path)), why, before_cache};
@@ -140,7 +139,7 @@ Result<void> Finder::find_musl() {
   auto file = TRY(tree_.find_file("/etc/ld-musl-" + arch + ".path"));
   if (!file || file->size > kMaxNames) return {};
   std::string text = TRY(tree_.read(*file, 0, static_cast<size_t>(file->size)));
-  std::replace(text.begin(), text.end(), '\n', ':');
+  std::ranges::replace(text, '\n', ':');
   return search(text, "musl's list of directories", false);
 }
 
@@ -212,7 +211,7 @@ Result<CompatLook> find_compat(const Tree& tree, const std::string& directory, u
     return CompatLook{{}, directory + " has no library for this machine"};
   }
   compat.version = version_in(base_of(files[0].path));
-  std::sort(compat.libraries.begin(), compat.libraries.end());
+  std::ranges::sort(compat.libraries);
   read_note(*elf, compat);
   return CompatLook{std::move(compat), {}};
 }
@@ -232,7 +231,7 @@ void put_first(const CompatPackage& compat, uint16_t machine, std::vector<Loader
     // A program that loads it without a number gets the same library.
     std::string plain = without_number(name);
     auto is_plain = [&](const LoaderEntry& entry) { return entry.soname == plain; };
-    if (std::any_of(entries.begin(), entries.end(), is_plain)) put(plain, name);
+    if (std::ranges::any_of(entries, is_plain)) put(plain, name);
   }
   entries.insert(entries.begin(), first.begin(), first.end());
 }
@@ -271,7 +270,7 @@ CompatVerdict judge_compat(const CompatPackage& compat, const std::string& modul
   std::string module = "kernel module " + module_version;
   if (compat.has_note) {
     if (branch != 0 && !compat.version.empty()) {
-      if (std::find(compat.drivers.begin(), compat.drivers.end(), branch) == compat.drivers.end()) {
+      if (std::ranges::find(compat.drivers, branch) == compat.drivers.end()) {
         return {false, name + ": not made for branch " + std::to_string(branch)};
       }
       if (compare_versions(compat.version, module_version) <= 0) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,8 +71,7 @@ struct LoaderSettings {
 #endif
 };
 
-template <class V>
-void fields(V& v, ImageLibrary& l) {
+void fields(auto& v, ImageLibrary& l) {
   v.required("path", l.path);
   v.required("real_path", l.real_path);
   v.always("version", l.version);
@@ -81,8 +79,7 @@ void fields(V& v, ImageLibrary& l) {
   v.required("before_cache", l.before_cache);
 }
 
-template <class V>
-void fields(V& v, CompatPackage& c) {
+void fields(auto& v, CompatPackage& c) {
   v.required("directory", c.directory);
   v.required("version", c.version);
   v.required("has_note", c.has_note);
@@ -91,8 +88,7 @@ void fields(V& v, CompatPackage& c) {
   v.always("libraries", c.libraries);
 }
 
-template <class V>
-void fields(V& v, DriverFiles& f) {
+void fields(auto& v, DriverFiles& f) {
   v.required("libraries", f.libraries);
   v.optional("compat", f.compat);
   v.always("no_compat_why", f.no_compat_why);

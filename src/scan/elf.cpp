@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <optional>
 
 namespace berth::scan {
 namespace {
@@ -133,8 +131,7 @@ Result<std::string> File::string_at(uint64_t table, uint64_t table_size, uint64_
 }
 
 Result<void> File::read_dynamic() {
-  auto dynamic = std::find_if(elf_.segments.begin(), elf_.segments.end(),
-                              [](const ElfSegment& s) { return s.type == kSegmentDynamic; });
+  auto dynamic = std::ranges::find(elf_.segments, kSegmentDynamic, &ElfSegment::type);
   if (dynamic == elf_.segments.end()) return {};  // a static program
   size_t entry = wide() ? 16 : 8;
   if (dynamic->size / entry > kMaxDynamic) return corrupt("dynamic section too long");

@@ -8,7 +8,6 @@
 #include <map>
 #include <set>
 #include <tuple>
-#include <utility>
 
 static_assert(std::endian::native == std::endian::little, "the cache has the machine's byte order");
 
@@ -186,8 +185,8 @@ bool goes_before(const EntryView& left, const EntryView& right) {
 
 void sort_entries(std::vector<EntryView>& entries) {
   // ldconfig and our own code have sorted them already.
-  if (std::is_sorted(entries.begin(), entries.end(), goes_before)) return;
-  std::stable_sort(entries.begin(), entries.end(), goes_before);
+  if (std::ranges::is_sorted(entries, goes_before)) return;
+  std::ranges::stable_sort(entries, goes_before);
 }
 
 std::string write_view(const CacheView& cache) {
@@ -303,7 +302,7 @@ std::vector<LoaderEntry> entries_of(std::string_view bytes) {
 }  // namespace
 
 bool is_in_driver_place(std::string_view path) {
-  return std::any_of(std::begin(kDriverPlaces), std::end(kDriverPlaces), [&](auto place) {
+  return std::ranges::any_of(kDriverPlaces, [&](auto place) {
     return path.starts_with(place) && path.substr(place.size()).starts_with('/');
   });
 }
@@ -415,15 +414,15 @@ bool is_same_but_for(std::string_view own, std::string_view image,
   std::vector<LoaderEntry> right = entries_of(image);
   drop_added(left, added);
   drop_added(right, added);
-  std::sort(left.begin(), left.end(), order);
-  std::sort(right.begin(), right.end(), order);
+  std::ranges::sort(left, order);
+  std::ranges::sort(right, order);
   if (!std::includes(right.begin(), right.end(), left.begin(), left.end(), order)) return false;
   std::vector<LoaderEntry> missing;
   std::set_difference(right.begin(), right.end(), left.begin(), left.end(),
                       std::back_inserter(missing), order);
   // An added library has replaced the image's.
-  return std::all_of(missing.begin(), missing.end(),
-                     [&](const LoaderEntry& entry) { return names.contains(entry.soname); });
+  return std::ranges::all_of(
+      missing, [&](const LoaderEntry& entry) { return names.contains(entry.soname); });
 }
 
 std::string without_number(const std::string& soname) {

@@ -45,13 +45,11 @@ struct Answer {
   std::string what{};                 ///< of the failure
 };
 
-template <class V>
-void fields(V& v, Device& device) {
+void fields(auto& v, Device& device) {
   v.required("node", device.node);
   v.required("access", device.access);
 }
-template <class V>
-void fields(V& v, Property& property) {
+void fields(auto& v, Property& property) {
   v.required("name", property.name);
   v.optional("number", property.number);
   v.optional("flag", property.flag);
@@ -59,8 +57,7 @@ void fields(V& v, Property& property) {
   v.optional("bits", property.bits);
   v.optional("devices", property.devices);
 }
-template <class V>
-void fields(V& v, Request& request) {
+void fields(auto& v, Request& request) {
   v.required("verb", request.verb);
   v.required("user", request.user);
   v.optional("runtimeDirectory", request.runtime_directory);
@@ -68,8 +65,7 @@ void fields(V& v, Request& request) {
   v.optional("pid", request.pid);
   v.optional("properties", request.properties);
 }
-template <class V>
-void fields(V& v, Answer& answer) {
+void fields(auto& v, Answer& answer) {
   v.optional("controlGroup", answer.control_group);
   v.optional("kind", answer.kind);
   v.optional("what", answer.what);

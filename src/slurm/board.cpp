@@ -148,9 +148,8 @@ std::vector<Board::Answer> Board::answers(Time now) {
 }
 
 std::optional<int> Board::oldest() const {
-  auto first = std::min_element(waiting_.begin(), waiting_.end(), [](auto& one, auto& other) {
-    return one.second.since < other.second.since;
-  });
+  auto first = std::ranges::min_element(
+      waiting_, [](auto& one, auto& other) { return one.second.since < other.second.since; });
   if (first == waiting_.end()) return std::nullopt;
   return first->first;
 }

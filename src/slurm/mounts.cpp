@@ -20,7 +20,7 @@ Error invalid(std::string_view entry, std::string why) {
 /// Whether a part of `path` is "..": the destination would differ from its text.
 bool climbs(std::string_view path) {
   auto parts = split(path, '/');
-  return std::find(parts.begin(), parts.end(), "..") != parts.end();
+  return std::ranges::find(parts, "..") != parts.end();
 }
 
 Result<void> take_flag(std::string_view flag, std::string_view entry, Mount& mount) {
@@ -31,7 +31,7 @@ Result<void> take_flag(std::string_view flag, std::string_view entry, Mount& mou
     mount.read_only = flag == "ro";
   } else if (flag == "bind" || flag == "rbind") {
     mount.recursive = flag == "rbind";
-  } else if (std::find(kPropagation.begin(), kPropagation.end(), flag) != kPropagation.end()) {
+  } else if (std::ranges::find(kPropagation, flag) != kPropagation.end()) {
     mount.propagation = flag;
   } else {
     return invalid(entry, "unknown flag " + quote(flag));

@@ -37,7 +37,7 @@ constexpr std::array<Option, kOptions> kTable = {{
 }};
 
 const Option& option(Key key) {
-  return *std::find_if(kTable.begin(), kTable.end(), [&](const Option& o) { return o.key == key; });
+  return *std::ranges::find(kTable, key, &Option::key);
 }
 
 std::string typed(Key key) {
@@ -45,26 +45,15 @@ std::string typed(Key key) {
 }
 
 std::optional<Key> opposite_of(Key key) {
-  switch (key) {
-    case Key::mount_home:
-      return Key::no_mount_home;
-    case Key::no_mount_home:
-      return Key::mount_home;
-    case Key::remap_root:
-      return Key::no_remap_root;
-    case Key::no_remap_root:
-      return Key::remap_root;
-    case Key::entrypoint:
-      return Key::no_entrypoint;
-    case Key::no_entrypoint:
-      return Key::entrypoint;
-    case Key::writable:
-      return Key::readonly;
-    case Key::readonly:
-      return Key::writable;
-    default:
-      return std::nullopt;
+  constexpr std::pair<Key, Key> kOpposites[] = {{Key::mount_home, Key::no_mount_home},
+                                                {Key::remap_root, Key::no_remap_root},
+                                                {Key::entrypoint, Key::no_entrypoint},
+                                                {Key::writable, Key::readonly}};
+  for (const auto& [one, other] : kOpposites) {
+    if (key == one) return other;
+    if (key == other) return one;
   }
+  return std::nullopt;
 }
 
 Result<void> check_value(Key key, std::string_view text) {
@@ -197,7 +186,7 @@ Result<Name> parse_name(std::string_view text) {
   size_t colon = text.find(':');
   out.name = text.substr(0, colon);
   if (out.name.empty()) return make_error(Kind::usage, "--container-name: empty name");
-  bool legal = std::all_of(out.name.begin(), out.name.end(), [](char c) {
+  bool legal = std::ranges::all_of(out.name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '.' || c == '-';
   });

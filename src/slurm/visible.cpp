@@ -15,7 +15,7 @@ std::optional<std::string> of_task(std::string_view step, std::string_view conta
   if (of_step.size() != inside.size()) return std::nullopt;
   std::string out;
   for (std::string_view one : split(task, ',')) {
-    auto found = std::find(of_step.begin(), of_step.end(), one);
+    auto found = std::ranges::find(of_step, one);
     if (found == of_step.end()) return std::nullopt;
     if (!out.empty()) out += ',';
     out += inside[static_cast<size_t>(found - of_step.begin())];

@@ -17,7 +17,6 @@
 #include <map>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 #include "base/text.hpp"
 #include "slurm/board.hpp"

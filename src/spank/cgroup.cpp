@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <fstream>
-#include <string_view>
 
 #include "base/text.hpp"
 

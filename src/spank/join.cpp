@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
@@ -15,8 +14,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
-#include <vector>
 
 #include "base/text.hpp"
 #include "spank/message.hpp"

@@ -171,7 +171,7 @@ Result<std::vector<std::string>> words_of_step(spank_t spank) {
 /// Variables that berth needs, if the job lacks them (--export=NONE).
 void complete_environment(uid_t user, std::vector<std::string>& environment) {
   auto has = [&](std::string_view name) {
-    return std::any_of(environment.begin(), environment.end(), [&](const std::string& entry) {
+    return std::ranges::any_of(environment, [&](const std::string& entry) {
       return entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=';
     });
   };
@@ -197,7 +197,7 @@ Result<std::vector<std::string>> environment_of_node(spank_t spank) {
   for (char** entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
     std::string_view text = *entry;
     std::string_view name = text.substr(0, text.find('='));
-    if (std::find(slurm::kVisible.begin(), slurm::kVisible.end(), name) == slurm::kVisible.end()) {
+    if (std::ranges::find(slurm::kVisible, name) == slurm::kVisible.end()) {
       out.emplace_back(text);
     }
   }
@@ -304,9 +304,7 @@ Result<void> set_variables(spank_t spank, const Handles& handles) {
     std::erase(kept, name);
     spank_unsetenv(spank, name.c_str());
   }
-  auto is_kept = [&](std::string_view name) {
-    return std::find(kept.begin(), kept.end(), name) != kept.end();
-  };
+  auto is_kept = [&](std::string_view name) { return std::ranges::find(kept, name) != kept.end(); };
   // Locales of the node that the image may lack.
   for (const char* name : {"LANG", "LANGUAGE", "LC_ALL"}) {
     if (!is_kept(name)) spank_unsetenv(spank, name);

@@ -310,8 +310,7 @@ std::set<pid_t> children() {
 class Orphans {
  public:
   Orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
-  Orphans(const Orphans&) = delete;
-  Orphans& operator=(const Orphans&) = delete;
+  Orphans(Orphans&&) = delete;
   ~Orphans() {
     constexpr int kRounds = 200;
     constexpr int kPause = 10;  // ms

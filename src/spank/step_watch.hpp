@@ -16,8 +16,7 @@ class StepWatch {
   /// Without a process it notices nothing.
   StepWatch();
   ~StepWatch();
-  StepWatch(const StepWatch&) = delete;
-  StepWatch& operator=(const StepWatch&) = delete;
+  StepWatch(StepWatch&&) = delete;
 
   /// Readable when Slurm has killed it; -1: there is none.
   int handle() const { return handle_; }

@@ -278,7 +278,7 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
   if (same && TRY(is_complete(*present, store, request))) {
     // It may have been loaded before, and is now known to be at that registry.
     const auto& known = present->sources;
-    bool told = std::find(known.begin(), known.end(), reference) != known.end();
+    bool told = std::ranges::find(known, reference) != known.end();
     if (!told) TRY(publish(delivery, reference, documents));
     store.note_used(present->manifest_digest);
     result.status = "up_to_date";

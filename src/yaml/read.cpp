@@ -5,9 +5,7 @@
 #include <yaml.h>
 
 #include <memory>
-#include <optional>
 #include <set>
-#include <vector>
 
 #include "base/text.hpp"
 #include "yaml/scalar.hpp"
@@ -30,8 +28,7 @@ class Source {
   ~Source() {
     if (ready_) yaml_parser_delete(&parser_);
   }
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
+  Source(Source&&) = delete;
 
   bool next(yaml_event_t& event) { return ready_ && yaml_parser_parse(&parser_, &event) == 1; }
   const yaml_parser_t& parser() const { return parser_; }
@@ -49,8 +46,7 @@ struct Event {
   ~Event() {
     if (filled) yaml_event_delete(&raw);
   }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
+  Event(Event&&) = delete;
 };
 
 std::string_view view(const yaml_char_t* text) {

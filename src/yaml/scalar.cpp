@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "yaml/scalar.hpp"
 
-#include <algorithm>
 #include <charconv>
-#include <cstdint>
-#include <string>
-
-#include "base/text.hpp"
 
 namespace berth::yaml {
 namespace {

@@ -11,11 +11,11 @@ bool is_plain_key(std::string_view key) {
   // A word, but none that YAML 1.1 takes for a boolean or null.
   static constexpr std::string_view kOther[] = {"y",   "n",    "yes",   "no",  "on",
                                                 "off", "true", "false", "null"};
-  if (key.empty() || std::find(std::begin(kOther), std::end(kOther), key) != std::end(kOther)) {
+  if (key.empty() || std::ranges::find(kOther, key) != std::end(kOther)) {
     return false;
   }
-  return std::all_of(key.begin(), key.end(),
-                     [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
+  return std::ranges::all_of(
+      key, [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); });
 }
 
 /// JSON's text with what YAML does not take unescaped: DEL and C1 controls, line and paragraph
@@ -33,7 +33,7 @@ std::string double_quote(const std::string& text) {
       i += byte == 0x7f ? 0 : 1;
       continue;
     }
-    const auto* special = std::find(std::begin(kThree), std::end(kThree), json.substr(i, 3));
+    const auto* special = std::ranges::find(kThree, json.substr(i, 3));
     if (special != std::end(kThree)) {
       out += kNames[special - std::begin(kThree)];
       i += 2;

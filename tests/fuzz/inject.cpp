@@ -32,7 +32,7 @@ void inject(oci::Spec& spec, const policy::Gpu& policy, const gpu::Inventory& in
   if (!choice.ok() || !choice->grants()) return;
   BERTH_ASSERT(asked || policy.environment != policy::GpuEnvironment::ignore ||
                policy.devices_by_volume || !policy.always.empty());
-  gpu::take_plain_gpus(choice->cdi_names, {}, choice->request);
+  gpu::take_plain_gpus(choice->cdi_names, {}, "an annotation", choice->request);
   choice->request.never = gpu::keys_of(policy.never, inventory);
   if (spec.process) gpu::keep_last(spec.process->env);
   (void)gpu::make_grant(choice->request, inventory).ok();

@@ -7,20 +7,13 @@
 namespace berth::cli {
 namespace {
 
-struct AdoptOptions {};
-
-FlagTable adopt_flags(AdoptOptions&) {
-  return {};
-}
-
-Result<int> run_adopt(Session& session, const AdoptOptions&, std::vector<std::string> arguments) {
+Result<int> run_adopt(Session& session, const NoOptions&, Arguments arguments) {
   TRY(engine::adopt_container(session.context, arguments[0]));
   return 0;
 }
 
 }  // namespace
 
-extern const Verb adopt_verb;
 const Verb adopt_verb{
     .text = {.name = "adopt",
              .arguments = "CONTAINER",
@@ -29,7 +22,7 @@ const Verb adopt_verb{
     .arity = {1, 1},
     .needs = engine::Needs::container,
     .hidden = true,
-    .command = [] { return make_command(adopt_flags, run_adopt); },
+    .command = [] { return make_command(no_flags, run_adopt); },
 };
 
 }  // namespace berth::cli

@@ -20,8 +20,7 @@ FlagTable attach_flags(AttachOptions& o) {
   };
 }
 
-Result<int> run_attach(Session& session, const AttachOptions& o,
-                       std::vector<std::string> arguments) {
+Result<int> run_attach(Session& session, const AttachOptions& o, Arguments arguments) {
   engine::AttachRequest request{!o.no_stdin, o.signal_proxy, o.detach_keys};
   engine::RunOutcome outcome =
       TRY(engine::attach_container(session.context, arguments[0], request));
@@ -33,7 +32,6 @@ Result<int> run_attach(Session& session, const AttachOptions& o,
 
 }  // namespace
 
-extern const Verb attach_verb;
 const Verb attach_verb{
     .text = {.name = "attach",
              .arguments = "CONTAINER",

@@ -31,21 +31,10 @@ FlagTable bake_flags(BakeOptions& o) {
       {"merge", 0, "", "Build nothing; publish the index of cells built with --cell",
        &o.request.merge},
       {"dry-run", 0, "", "Show the cells and which of them would be built", &o.request.dry_run},
-      {"fleet",
-       0,
-       "DIR",
-       "Show which cell each saved profile in DIR would get",
-       &o.fleet,
-       {},
-       Complete::directory},
+      directory_flag("fleet", 0, "Show which cell each saved profile in DIR would get", &o.fleet),
       {"jobs", 'j', "N", "Number of builds to run in parallel (1)", read_jobs(o.jobs)},
-      {"sign-key",
-       0,
-       "FILE",
-       "Sign the index and images, as cosign does, with this PEM key",
-       &o.request.sign_key,
-       {},
-       Complete::file},
+      file_flag("sign-key", 0, "Sign the index and images, as cosign does, with this PEM key",
+                &o.request.sign_key),
       {"no-publish", 0, "", "Leave the images in the store; do not push to a registry",
        &o.no_publish},
       {"no-cache", 0, "", "Do not use the build cache", &o.request.rebuild},
@@ -71,7 +60,7 @@ Result<engine::BakeRequest> request_of(const Session& session, const BakeOptions
   return request;
 }
 
-Result<int> run_bake(Session& session, const BakeOptions& o, std::vector<std::string> arguments) {
+Result<int> run_bake(Session& session, const BakeOptions& o, Arguments arguments) {
   engine::BakeRequest request = TRY(request_of(session, o, arguments[0]));
   bool json = o.format == "json";
   // A look-up alone is one table at the end.
@@ -90,7 +79,6 @@ Result<int> run_bake(Session& session, const BakeOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb bake_verb;
 const Verb bake_verb{
     .text = {.name = "bake",
              .arguments = "FILE",

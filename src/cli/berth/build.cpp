@@ -60,13 +60,8 @@ ReadValue read_attestation(bool& target) {
 FlagTable build_flags(BuildOptions& o) {
   FlagTable table{
       {"tag", 't', "NAME", "Name of the image (repeatable)", &o.request.tags, {}, Complete::image},
-      {"file",
-       'f',
-       "FILE",
-       "Path of the Containerfile (DIR/Containerfile or Dockerfile)",
-       &o.file,
-       {},
-       Complete::file},
+      file_flag("file", 'f', "Path of the Containerfile (DIR/Containerfile or Dockerfile)",
+                &o.file),
       {"build-arg", 0, "K=V", "Set a build argument; K alone copies the variable's value",
        read_arguments(o.args)},
       {"label", 0, "K=V", "Set a label on the image", read_label(o.request.labels)},
@@ -77,27 +72,19 @@ FlagTable build_flags(BuildOptions& o) {
        &o.request.pull},
       {"no-cache", 0, "", "Do not use the build cache", &o.request.no_cache},
       {"quiet", 'q', "", "Print only the image's id", &o.request.quiet},
-      {"iidfile", 0, "FILE", "Write the image's id to FILE", &o.id_file, {}, Complete::file},
+      file_flag("iidfile", 0, "Write the image's id to FILE", &o.id_file),
       {"secret", 0, "id=NAME,src=FILE",
        "Secret for RUN --mount=type=secret: a file, or env=VARIABLE", &o.secrets},
       {"ssh", 0, "ID[=SOCKET|KEY]", "SSH agent or keys for RUN --mount=type=ssh", &o.ssh},
-      {"network",
-       0,
-       "MODE",
-       "Network of RUN: the host's, or none",
-       &o.network,
-       {"host", "default", "none"}},
+      choice_flag("network", "MODE", "Network of RUN: the host's, or none", &o.network,
+                  {"host", "default", "none"}),
       {"add-host", 0, "NAME:ADDRESS", "Add a line to /etc/hosts during RUN",
        read_hosts(o.request.extras.hosts)},
       {"ulimit", 0, "TYPE=SOFT[:HARD]", "Set a ulimit for RUN, such as nofile=1024:2048",
        read_ulimits(o.request.extras.ulimits)},
       {"squash", 0, "", "Squash all new layers into one", &o.request.extras.squash},
-      {"progress",
-       0,
-       "HOW",
-       "auto, plain and tty have no effect; quiet is --quiet",
-       &o.progress,
-       {"auto", "plain", "tty", "quiet", "rawjson"}},
+      choice_flag("progress", "HOW", "auto, plain and tty have no effect; quiet is --quiet",
+                  &o.progress, {"auto", "plain", "tty", "quiet", "rawjson"}),
       {"rm", 0, "", "No effect: no intermediate containers are left", &o.rm},
       {"force-rm", 0, "", "No effect: no intermediate containers are left", &o.force_rm},
       {"layers", 0, "", "No effect: steps are cached unless --no-cache is given", &o.layers},
@@ -115,12 +102,8 @@ FlagTable build_flags(BuildOptions& o) {
       {"cache-to", 0, "PLACE", "No effect: the build cache is in the store", &o.cache_to},
       {"shm-size", 0, "SIZE", "No effect: RUN has this machine's /dev/shm",
        read_bytes(o.shm_bytes)},
-      {"format",
-       0,
-       "FORMAT",
-       "json: print JSON; oci or docker: media types of the image",
-       &o.format,
-       {"table", "json", "oci", "docker"}},
+      choice_flag("format", "FORMAT", "json: print JSON; oci or docker: media types of the image",
+                  &o.format, {"table", "json", "oci", "docker"}),
   };
   add_registry_flags(table, o.request.access);
   return table;
@@ -209,7 +192,7 @@ Result<void> set_extras(Session& session, const BuildOptions& o, engine::BuildEx
   return {};
 }
 
-Result<int> run_build(Session& session, const BuildOptions& o, std::vector<std::string> arguments) {
+Result<int> run_build(Session& session, const BuildOptions& o, Arguments arguments) {
   engine::BuildRequest request = o.request;
   const std::string& here = session.working_directory;
   TRY(set_sources(session, o, arguments[0], request));
@@ -376,7 +359,6 @@ constexpr Elsewhere kBuildElsewhere[] = {
 
 }  // namespace
 
-extern const Verb build_verb;
 const Verb build_verb{
     .text = {.name = "build",
              .arguments = "DIR",

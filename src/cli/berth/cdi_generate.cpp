@@ -14,25 +14,11 @@ struct CdiGenerateOptions {
 
 FlagTable cdi_generate_flags(CdiGenerateOptions& o) {
   return {
-      {"vendor",
-       0,
-       "VENDOR",
-       "GPU vendor: nvidia, amd or intel",
-       &o.request.vendor,
-       {"nvidia", "amd", "intel"}},
-      {"output",
-       'o',
-       "FILE",
-       "Write to FILE, such as /etc/cdi/nvidia.yaml",
-       &o.output,
-       {},
-       Complete::file},
-      {"format",
-       0,
-       "FORMAT",
-       "json or yaml (by the ending of FILE, else yaml)",
-       &o.format,
-       {"json", "yaml"}},
+      choice_flag("vendor", "VENDOR", "GPU vendor: nvidia, amd or intel", &o.request.vendor,
+                  {"nvidia", "amd", "intel"}),
+      file_flag("output", 'o', "Write to FILE, such as /etc/cdi/nvidia.yaml", &o.output),
+      choice_flag("format", "FORMAT", "json or yaml (by the ending of FILE, else yaml)", &o.format,
+                  {"json", "yaml"}),
       {"cdi-version", 0, "VERSION", "CDI version to declare (the lowest that the content needs)",
        &o.request.version},
       {"device-name-strategy", 0, "STRATEGY",
@@ -41,8 +27,7 @@ FlagTable cdi_generate_flags(CdiGenerateOptions& o) {
   };
 }
 
-Result<int> run_cdi_generate(Session& session, const CdiGenerateOptions& o,
-                             std::vector<std::string>) {
+Result<int> run_cdi_generate(Session& session, const CdiGenerateOptions& o, Arguments) {
   engine::CdiGenerateRequest request = o.request;
   if (o.output) {
     request.output = TRY(engine::absolute_path(*o.output, session.working_directory));
@@ -56,13 +41,10 @@ Result<int> run_cdi_generate(Session& session, const CdiGenerateOptions& o,
 
 }  // namespace
 
-extern const Verb cdi_generate_verb;
 const Verb cdi_generate_verb{
     .text = {.name = "cdi generate",
-             .arguments = "",
              .summary = "Generate a CDI file of this machine's GPUs for other engines",
              .example = "berth cdi generate --output /etc/cdi/nvidia.yaml"},
-    .arity = {0, 0},
     .command = [] { return make_command(cdi_generate_flags, run_cdi_generate); },
 };
 

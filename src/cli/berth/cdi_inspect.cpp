@@ -5,21 +5,13 @@
 namespace berth::cli {
 namespace {
 
-struct CdiInspectOptions {};
-
-FlagTable cdi_inspect_flags(CdiInspectOptions&) {
-  return {};
-}
-
-Result<int> run_cdi_inspect(Session& session, const CdiInspectOptions&,
-                            std::vector<std::string> arguments) {
+Result<int> run_cdi_inspect(Session& session, const NoOptions&, Arguments arguments) {
   print_json(session, TRY(engine::inspect_cdi(session.context, arguments[0])));
   return 0;
 }
 
 }  // namespace
 
-extern const Verb cdi_inspect_verb;
 const Verb cdi_inspect_verb{
     .text = {.name = "cdi inspect",
              .arguments = "NAME",
@@ -27,7 +19,7 @@ const Verb cdi_inspect_verb{
              .example = "berth cdi inspect nvidia.com/gpu=0"},
     .arity = {1, 1},
     .store = Store::none,
-    .command = [] { return make_command(cdi_inspect_flags, run_cdi_inspect); },
+    .command = [] { return make_command(no_flags, run_cdi_inspect); },
 };
 
 }  // namespace berth::cli

@@ -39,7 +39,7 @@ json::Value to_json(const gpu::cdi::Index& index) {
                       {"bad_files", to_json(index.bad_files, "file")}};
 }
 
-Result<int> run_cdi_list(Session& session, const CdiListOptions& o, std::vector<std::string>) {
+Result<int> run_cdi_list(Session& session, const CdiListOptions& o, Arguments) {
   gpu::cdi::Index index = TRY(engine::list_cdi(session.context));
   if (o.format == "json") {
     print_json(session, to_json(index));
@@ -66,13 +66,10 @@ Result<int> run_cdi_list(Session& session, const CdiListOptions& o, std::vector<
 
 }  // namespace
 
-extern const Verb cdi_list_verb;
 const Verb cdi_list_verb{
     .text = {.name = "cdi list",
-             .arguments = "",
              .summary = "List the devices in this machine's CDI files",
              .example = "berth cdi list --quiet"},
-    .arity = {0, 0},
     .store = Store::none,
     .command = [] { return make_command(cdi_list_flags, run_cdi_list); },
 };

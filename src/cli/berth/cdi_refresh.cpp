@@ -5,13 +5,7 @@
 namespace berth::cli {
 namespace {
 
-struct CdiRefreshOptions {};
-
-FlagTable cdi_refresh_flags(CdiRefreshOptions&) {
-  return {};
-}
-
-Result<int> run_cdi_refresh(Session& session, const CdiRefreshOptions&, std::vector<std::string>) {
+Result<int> run_cdi_refresh(Session& session, const NoOptions&, Arguments) {
   engine::RefreshedCdi refreshed = TRY(engine::refresh_cdi(session.context));
   for (const gpu::cdi::Fault& fault : refreshed.index.bad_files) {
     session.report.warn(fault.text + ", ignoring this file");
@@ -27,14 +21,11 @@ Result<int> run_cdi_refresh(Session& session, const CdiRefreshOptions&, std::vec
 
 }  // namespace
 
-extern const Verb cdi_refresh_verb;
 const Verb cdi_refresh_verb{
     .text = {.name = "cdi refresh",
-             .arguments = "",
              .summary = "Update the index of CDI devices that berth-runtime reads",
              .example = "berth cdi refresh"},
-    .arity = {0, 0},
-    .command = [] { return make_command(cdi_refresh_flags, run_cdi_refresh); },
+    .command = [] { return make_command(no_flags, run_cdi_refresh); },
 };
 
 }  // namespace berth::cli

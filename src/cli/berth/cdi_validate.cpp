@@ -5,14 +5,7 @@
 namespace berth::cli {
 namespace {
 
-struct CdiValidateOptions {};
-
-FlagTable cdi_validate_flags(CdiValidateOptions&) {
-  return {};
-}
-
-Result<int> run_cdi_validate(Session& session, const CdiValidateOptions&,
-                             std::vector<std::string> arguments) {
+Result<int> run_cdi_validate(Session& session, const NoOptions&, Arguments arguments) {
   return for_each_argument(session, arguments, [&](const std::string& path) -> Result<void> {
     engine::CdiFileFacts facts = TRY(engine::check_cdi_file(session.context, path));
     std::string needs = facts.version == facts.needed_version
@@ -32,7 +25,6 @@ Result<int> run_cdi_validate(Session& session, const CdiValidateOptions&,
 
 }  // namespace
 
-extern const Verb cdi_validate_verb;
 const Verb cdi_validate_verb{
     .text = {.name = "cdi validate",
              .arguments = "FILE...",
@@ -41,7 +33,7 @@ const Verb cdi_validate_verb{
              .complete = Complete::file},
     .arity = {1},
     .store = Store::none,
-    .command = [] { return make_command(cdi_validate_flags, run_cdi_validate); },
+    .command = [] { return make_command(no_flags, run_cdi_validate); },
 };
 
 }  // namespace berth::cli

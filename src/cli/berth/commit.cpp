@@ -20,8 +20,7 @@ FlagTable commit_flags(CommitOptions& o) {
   };
 }
 
-Result<int> run_commit(Session& session, const CommitOptions& o,
-                       std::vector<std::string> arguments) {
+Result<int> run_commit(Session& session, const CommitOptions& o, Arguments arguments) {
   engine::CommitOptions options = o.commit;
   if (arguments.size() > 1) options.reference = arguments[1];
   print(session, TRY(engine::commit_container(session.context, arguments[0], options)) + "\n");
@@ -30,7 +29,6 @@ Result<int> run_commit(Session& session, const CommitOptions& o,
 
 }  // namespace
 
-extern const Verb commit_verb;
 const Verb commit_verb{
     .text = {.name = "commit",
              .arguments = "CONTAINER [NAME[:TAG]]",

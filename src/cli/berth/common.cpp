@@ -33,7 +33,8 @@ Phase phase_of(image::LayerPhase phase) {
 }  // namespace
 
 Flag format_flag(std::string& target) {
-  return {"format", 0, "FORMAT", "Output format: table or json", &target, {"table", "json"}};
+  return choice_flag("format", "FORMAT", "Output format: table or json", &target,
+                     {"table", "json"});
 }
 
 Flag template_flag(std::string& target) {
@@ -99,13 +100,8 @@ void print_reason(Session& session, const engine::RunOutcome& outcome) {
 }
 
 void add_registry_flags(FlagTable& flags, image::RegistryAccess& access) {
-  flags.push_back({"tls-ca",
-                   0,
-                   "FILE",
-                   "Use the CA certificates in FILE, not the system's",
-                   &access.tls_ca,
-                   {},
-                   Complete::file});
+  flags.push_back(
+      file_flag("tls-ca", 0, "Use the CA certificates in FILE, not the system's", &access.tls_ca));
   flags.push_back({"insecure-registry", 0, "HOST[:PORT]",
                    "Allow HTTP or an unverified certificate for this registry",
                    &access.insecure_registries});

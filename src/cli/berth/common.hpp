@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
@@ -58,8 +57,7 @@ class TransferDisplay {
  public:
   TransferDisplay(Session& session, Stream stream, Direction direction, bool quiet);
   ~TransferDisplay();
-  TransferDisplay(const TransferDisplay&) = delete;
-  TransferDisplay& operator=(const TransferDisplay&) = delete;
+  TransferDisplay(TransferDisplay&&) = delete;
 
   engine::Progress progress();
   /// Further output is printed below the bars.

@@ -5,14 +5,7 @@
 namespace berth::cli {
 namespace {
 
-struct CompletionOptions {};
-
-FlagTable completion_flags(CompletionOptions&) {
-  return {};
-}
-
-Result<int> run_completion(Session& session, const CompletionOptions&,
-                           std::vector<std::string> arguments) {
+Result<int> run_completion(Session& session, const NoOptions&, Arguments arguments) {
   GlobalOptions globals;
   CompletionInput input = completion_input(globals);
   const std::string& shell = arguments[0];
@@ -30,7 +23,6 @@ Result<int> run_completion(Session& session, const CompletionOptions&,
 
 }  // namespace
 
-extern const Verb completion_verb;
 const Verb completion_verb{
     .text = {.name = "completion",
              .arguments = "bash|zsh|fish",
@@ -39,7 +31,7 @@ const Verb completion_verb{
              .words = "bash zsh fish"},
     .arity = {1, 1},
     .store = Store::none,
-    .command = [] { return make_command(completion_flags, run_completion); },
+    .command = [] { return make_command(no_flags, run_completion); },
 };
 
 }  // namespace berth::cli

@@ -18,7 +18,7 @@ FlagTable cp_flags(CpOptions& o) {
   };
 }
 
-Result<int> run_cp(Session& session, const CpOptions& o, std::vector<std::string> arguments) {
+Result<int> run_cp(Session& session, const CpOptions& o, Arguments arguments) {
   engine::CopySide from = engine::parse_copy_side(arguments[0]);
   engine::CopySide to = engine::parse_copy_side(arguments[1]);
   if (to.container.empty() && to.path == "-" && session.terminal.is_terminal(Stream::out)) {
@@ -45,7 +45,6 @@ std::string container_of(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-extern const Verb cp_verb;
 const Verb cp_verb{
     .text = {.name = "cp",
              .arguments = "CONTAINER:SOURCE|SOURCE|- DESTINATION|CONTAINER:DESTINATION|-",

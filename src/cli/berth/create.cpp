@@ -15,8 +15,7 @@ FlagTable create_flags(RequestOptions& o) {
   return table;
 }
 
-Result<int> run_create(Session& session, const RequestOptions& o,
-                       std::vector<std::string> arguments) {
+Result<int> run_create(Session& session, const RequestOptions& o, Arguments arguments) {
   engine::Asked asked = TRY(read_request(session, o, std::move(arguments)));
   TransferDisplay display(session, Stream::err, Direction::pull, o.call.quiet);
   std::string id =
@@ -31,7 +30,6 @@ std::string beside_create(const RequestOptions& o) {
 
 }  // namespace
 
-extern const Verb create_verb;
 const Verb create_verb{
     .text = {.name = "create",
              .arguments = "IMAGE [COMMAND [ARG...]]",

@@ -6,13 +6,7 @@
 namespace berth::cli {
 namespace {
 
-struct DiffOptions {};
-
-FlagTable diff_flags(DiffOptions&) {
-  return {};
-}
-
-Result<int> run_diff(Session& session, const DiffOptions&, std::vector<std::string> arguments) {
+Result<int> run_diff(Session& session, const NoOptions&, Arguments arguments) {
   std::string text;
   for (const auto& change : TRY(engine::container_changes(session.context, arguments[0]))) {
     text += std::string(1, change.kind) + " " + escape_controls(change.path) + "\n";
@@ -23,7 +17,6 @@ Result<int> run_diff(Session& session, const DiffOptions&, std::vector<std::stri
 
 }  // namespace
 
-extern const Verb diff_verb;
 const Verb diff_verb{
     .text = {.name = "diff",
              .arguments = "CONTAINER",
@@ -32,7 +25,7 @@ const Verb diff_verb{
              .complete = Complete::container},
     .arity = {1, 1},
     .needs = engine::Needs::container,
-    .command = [] { return make_command(diff_flags, run_diff); },
+    .command = [] { return make_command(no_flags, run_diff); },
 };
 
 }  // namespace berth::cli

@@ -19,14 +19,8 @@ struct DoctorOptions {
 FlagTable doctor_flags(DoctorOptions& o) {
   return {
       {"quiet", 'q', "", "Show only problems and warnings", &o.quiet},
-      {"format", 0, "FORMAT", "Output format: text or json", &o.format, {"text", "json"}},
-      {"log",
-       0,
-       "FILE",
-       "Diagnose a program's output, from any engine; '-' for stdin",
-       &o.log,
-       {},
-       Complete::file},
+      choice_flag("format", "FORMAT", "Output format: text or json", &o.format, {"text", "json"}),
+      file_flag("log", 0, "Diagnose a program's output, from any engine; '-' for stdin", &o.log),
   };
 }
 
@@ -56,8 +50,7 @@ Result<int> run_log(Session& session, const DoctorOptions& o) {
   return count_of(answers, doctor::Status::problem) > 0 ? 1 : 0;
 }
 
-Result<int> run_doctor(Session& session, const DoctorOptions& o,
-                       std::vector<std::string> arguments) {
+Result<int> run_doctor(Session& session, const DoctorOptions& o, Arguments arguments) {
   if (o.log && !arguments.empty()) {
     return make_error(Kind::usage, "'--log' cannot be used together with " + quote(arguments[0]));
   }
@@ -75,7 +68,6 @@ Result<int> run_doctor(Session& session, const DoctorOptions& o,
 
 }  // namespace
 
-extern const Verb doctor_verb;
 const Verb doctor_verb{
     .text = {.name = "doctor",
              .arguments = "[gpu]",

@@ -65,7 +65,7 @@ std::string line(const events::Event& event) {
   return escape_controls(text);
 }
 
-Result<int> run_events(Session& session, const EventsOptions& o, std::vector<std::string>) {
+Result<int> run_events(Session& session, const EventsOptions& o, Arguments) {
   std::optional<DocumentFormat> format;
   // With docker's member names in JSON, which differ from the template's.
   bool json = o.format == "json" || o.format == "{{json .}}";
@@ -93,13 +93,10 @@ Result<int> run_events(Session& session, const EventsOptions& o, std::vector<std
 
 }  // namespace
 
-extern const Verb events_verb;
 const Verb events_verb{
     .text = {.name = "events",
-             .arguments = "",
              .summary = "Show events of containers, images and volumes as they happen",
              .example = "berth events --since 10m --filter event=die"},
-    .arity = {0, 0},
     .command = [] { return make_command(events_flags, run_events); },
 };
 

@@ -20,13 +20,7 @@ FlagTable exec_flags(ExecOptions& o) {
       {"detach", 'd', "", "Run the command in the background", &r.detach},
       {"env", 'e', "NAME[=VALUE]", "Set a variable; NAME alone copies the caller's value",
        &r.environment},
-      {"env-file",
-       0,
-       "FILE",
-       "Read environment variables from FILE",
-       &o.env_files,
-       {},
-       Complete::file},
+      file_flag("env-file", 0, "Read environment variables from FILE", &o.env_files),
       {"interactive", 'i', "", "Keep stdin open", &r.interactive},
       {"privileged", 0, "", "Give the command all capabilities of the caller", &r.privileged},
       {"tty", 't', "", "Allocate a pseudo-TTY", &r.terminal},
@@ -131,7 +125,7 @@ Result<void> check_container_name(std::string_view name) {
                     "berth run --rm IMAGE COMMAND");
 }
 
-Result<int> run_exec(Session& session, const ExecOptions& o, std::vector<std::string> arguments) {
+Result<int> run_exec(Session& session, const ExecOptions& o, Arguments arguments) {
   TRY(check_container_name(arguments[0]));
   engine::ExecRequest request = o.request;
   request.environment.clear();
@@ -156,7 +150,6 @@ Result<int> run_exec(Session& session, const ExecOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb exec_verb;
 const Verb exec_verb{
     .text = {.name = "exec",
              .arguments = "CONTAINER COMMAND [ARG...]",

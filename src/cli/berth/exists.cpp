@@ -9,12 +9,6 @@
 namespace berth::cli {
 namespace {
 
-struct ExistsOptions {};
-
-FlagTable exists_flags(ExistsOptions&) {
-  return {};
-}
-
 template <class T>
 Result<int> answer(Result<T> found) {
   if (found.ok()) return 0;
@@ -22,27 +16,24 @@ Result<int> answer(Result<T> found) {
   return std::move(found).error();
 }
 
-Result<int> has_image(Session& session, const ExistsOptions&, std::vector<std::string> arguments) {
+Result<int> has_image(Session& session, const NoOptions&, Arguments arguments) {
   return answer(engine::inspect_image(session.context, arguments[0]));
 }
 
-Result<int> has_container(Session& session, const ExistsOptions&,
-                          std::vector<std::string> arguments) {
+Result<int> has_container(Session& session, const NoOptions&, Arguments arguments) {
   return answer(engine::get_container(session.context, arguments[0]));
 }
 
-Result<int> has_volume(Session& session, const ExistsOptions&, std::vector<std::string> arguments) {
+Result<int> has_volume(Session& session, const NoOptions&, Arguments arguments) {
   return answer(engine::inspect_volume(session.context, arguments[0]));
 }
 
-Result<int> has_network(Session& session, const ExistsOptions&,
-                        std::vector<std::string> arguments) {
+Result<int> has_network(Session& session, const NoOptions&, Arguments arguments) {
   return answer(engine::inspect_network(session.context, arguments[0]));
 }
 
 }  // namespace
 
-extern const Verb image_exists_verb, container_exists_verb, network_exists_verb, volume_exists_verb;
 const Verb image_exists_verb{
     .text = {.name = "image exists",
              .arguments = "IMAGE",
@@ -50,7 +41,7 @@ const Verb image_exists_verb{
              .example = "berth image exists debian:12",
              .complete = Complete::image},
     .arity = {1, 1},
-    .command = [] { return make_command(exists_flags, has_image); },
+    .command = [] { return make_command(no_flags, has_image); },
 };
 const Verb container_exists_verb{
     .text = {.name = "container exists",
@@ -59,7 +50,7 @@ const Verb container_exists_verb{
              .example = "berth container exists web",
              .complete = Complete::container},
     .arity = {1, 1},
-    .command = [] { return make_command(exists_flags, has_container); },
+    .command = [] { return make_command(no_flags, has_container); },
 };
 const Verb network_exists_verb{
     .text = {.name = "network exists",
@@ -68,7 +59,7 @@ const Verb network_exists_verb{
              .example = "berth network exists app",
              .complete = Complete::network},
     .arity = {1, 1},
-    .command = [] { return make_command(exists_flags, has_network); },
+    .command = [] { return make_command(no_flags, has_network); },
 };
 const Verb volume_exists_verb{
     .text = {.name = "volume exists",
@@ -77,7 +68,7 @@ const Verb volume_exists_verb{
              .example = "berth volume exists data",
              .complete = Complete::volume},
     .arity = {1, 1},
-    .command = [] { return make_command(exists_flags, has_volume); },
+    .command = [] { return make_command(no_flags, has_volume); },
 };
 
 }  // namespace berth::cli

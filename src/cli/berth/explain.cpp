@@ -16,8 +16,9 @@ struct ExplainOptions {
 };
 
 FlagTable explain_flags(ExplainOptions& o) {
-  return {{"format", 0, "FORMAT", "Output format: text or json", &o.format, {"text", "json"}},
-          {"slurm", 0, "", "CONTAINER is JOB.STEP, a Slurm step on this node", &o.slurm}};
+  return {
+      choice_flag("format", "FORMAT", "Output format: text or json", &o.format, {"text", "json"}),
+      {"slurm", 0, "", "CONTAINER is JOB.STEP, a Slurm step on this node", &o.slurm}};
 }
 
 void show(Session& session, const engine::Explained& explained, std::string_view format) {
@@ -27,8 +28,7 @@ void show(Session& session, const engine::Explained& explained, std::string_view
   print(session, explain_text(explained, columns));
 }
 
-Result<int> run_explain(Session& session, const ExplainOptions& o,
-                        std::vector<std::string> arguments) {
+Result<int> run_explain(Session& session, const ExplainOptions& o, Arguments arguments) {
   std::string name = arguments[0];
   if (o.slurm) name = TRY(engine::container_of_step(session.context, name));
   show(session, TRY(engine::explain_container(session.context, name)), o.format);
@@ -46,7 +46,6 @@ Result<int> explain_run(Session& session, engine::Asked asked, TransferDisplay& 
   return 0;
 }
 
-extern const Verb explain_verb;
 const Verb explain_verb{
     .text = {.name = "explain",
              .arguments = "CONTAINER",

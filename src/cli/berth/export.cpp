@@ -11,12 +11,10 @@ struct ExportOptions {
 };
 
 FlagTable export_flags(ExportOptions& o) {
-  return {
-      {"output", 'o', "FILE", "Write to FILE instead of stdout", &o.output, {}, Complete::file}};
+  return {file_flag("output", 'o', "Write to FILE instead of stdout", &o.output)};
 }
 
-Result<int> run_export(Session& session, const ExportOptions& o,
-                       std::vector<std::string> arguments) {
+Result<int> run_export(Session& session, const ExportOptions& o, Arguments arguments) {
   if (is_image_file_name(o.output)) {
     return make_error(Kind::usage, "write " + quote(o.output) + ": export writes a tar archive",
                       "berth commit " + arguments[0] +
@@ -33,7 +31,6 @@ Result<int> run_export(Session& session, const ExportOptions& o,
 
 }  // namespace
 
-extern const Verb export_verb;
 const Verb export_verb{
     .text = {.name = "export",
              .arguments = "CONTAINER",

@@ -50,8 +50,8 @@ std::string node_names(const gpu::Gpu& gpu) {
 // "1 2 3 5" → "1-3,5"; all others of its vendor → "all".
 std::string peers(const gpu::Gpu& gpu, const gpu::Inventory& inventory) {
   const auto& list = gpu.nvlink_peers;
-  auto others = std::count_if(inventory.gpus.begin(), inventory.gpus.end(),
-                              [&](const gpu::Gpu& one) { return one.vendor == gpu.vendor; });
+  auto others = std::ranges::count_if(
+      inventory.gpus, [&](const gpu::Gpu& one) { return one.vendor == gpu.vendor; });
   if (list.empty()) return "-";
   if (list.size() > 1 && list.size() + 1 == static_cast<size_t>(others)) return "all";
   std::string out;
@@ -71,8 +71,7 @@ std::string board(const gpu::Gpu& gpu, const gpu::Inventory& inventory) {
   std::vector<std::string> boards;
   for (const gpu::Gpu& one : inventory.gpus) {
     std::string name = std::to_string(static_cast<int>(one.vendor)) + one.board;
-    if (one.board.empty() || std::find(boards.begin(), boards.end(), name) != boards.end())
-      continue;
+    if (one.board.empty() || std::ranges::find(boards, name) != boards.end()) continue;
     boards.push_back(name);
     if (one.vendor == gpu.vendor && one.board == gpu.board) break;
   }
@@ -100,9 +99,8 @@ std::string holders_of(const gpu::Selected& one, const gpu::Holders& holders) {
   std::vector<std::string> names;
   for (const gpu::KnownLease& known : holders.leases) {
     const gpu::Lease& lease = known.lease;
-    bool has = std::any_of(lease.keys.begin(), lease.keys.end(), [&](const std::string& key) {
-      return gpu::overlaps(key, gpu::key_of(one));
-    });
+    bool has = std::ranges::any_of(
+        lease.keys, [&](const std::string& key) { return gpu::overlaps(key, gpu::key_of(one)); });
     if (!has) continue;
     std::string name = lease.name.empty() ? lease.container.substr(0, 12) : lease.name;
     names.push_back(escape_controls(name) + terms_of(lease));
@@ -193,8 +191,8 @@ class GpuListing {
     return out;
   }
   static bool says_something(const Column& column) {
-    return std::any_of(column.cells.begin(), column.cells.end(),
-                       [](const std::string& cell) { return !cell.empty() && cell != "-"; });
+    return std::ranges::any_of(
+        column.cells, [](const std::string& cell) { return !cell.empty() && cell != "-"; });
   }
   size_t width() {
     constexpr size_t kGap = 3;
@@ -336,7 +334,7 @@ json::Value to_json(const gpu::Inventory& inventory, const gpu::Holders& holders
                       {"problems", json_strings(problems_of(inventory))}};
 }
 
-Result<int> run_gpu_list(Session& session, const GpuListOptions& o, std::vector<std::string>) {
+Result<int> run_gpu_list(Session& session, const GpuListOptions& o, Arguments) {
   std::optional<Listing> listing;
   if (o.format != "table" && o.format != "json") {
     listing = TRY(Listing::make(kGpus, {.text = o.format}));
@@ -378,13 +376,10 @@ Result<int> run_gpu_list(Session& session, const GpuListOptions& o, std::vector<
 
 }  // namespace
 
-extern const Verb gpu_list_verb;
 const Verb gpu_list_verb{
     .text = {.name = "gpu list",
-             .arguments = "",
              .summary = "List the GPUs of this machine",
              .example = "berth gpu list --format json"},
-    .arity = {0, 0},
     .command = [] { return make_command(gpu_list_flags, run_gpu_list); },
 };
 

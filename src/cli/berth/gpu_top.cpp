@@ -136,7 +136,7 @@ json::Value to_json(const engine::GpuTop& top) {
                       {"waiting", number(top.waiting)}};
 }
 
-Result<int> run_gpu_top(Session& session, const GpuTopOptions& o, std::vector<std::string>) {
+Result<int> run_gpu_top(Session& session, const GpuTopOptions& o, Arguments) {
   engine::UserNames users;
   while (true) {
     engine::GpuTop top = TRY(engine::gpu_top(session.context));
@@ -155,13 +155,10 @@ Result<int> run_gpu_top(Session& session, const GpuTopOptions& o, std::vector<st
 
 }  // namespace
 
-extern const Verb gpu_top_verb;
 const Verb gpu_top_verb{
     .text = {.name = "gpu top",
-             .arguments = "",
              .summary = "Show a live view of GPUs: use, containers and processes",
              .example = "berth gpu top --once --format json"},
-    .arity = {0, 0},
     .command = [] { return make_command(gpu_top_flags, run_gpu_top); },
 };
 

@@ -53,15 +53,14 @@ std::string id_of(const engine::HistoryEntry& entry, const HistoryOptions& o) {
 ListRow row_of(const engine::HistoryEntry& entry, const HistoryOptions& o) {
   // As in docker: tabs of a shell line become one blank.
   std::string by = entry.created_by;
-  std::replace(by.begin(), by.end(), '\t', ' ');
+  std::ranges::replace(by, '\t', ' ');
   json::Value time = json_time(entry.created_at);
   return {{entry.comment, time.is_null() ? "N/A" : *time.string(),
            o.no_trunc ? by : truncate(by, kCreatedByWidth), ago(entry.created_at), id_of(entry, o),
            o.human ? human_bytes(entry.size) : std::to_string(entry.size)}};
 }
 
-Result<int> run_history(Session& session, const HistoryOptions& o,
-                        std::vector<std::string> arguments) {
+Result<int> run_history(Session& session, const HistoryOptions& o, Arguments arguments) {
   Listing listing =
       TRY(Listing::make(o.human ? kSteps : kExactSteps, {.text = o.format, .quiet = o.quiet}));
   std::vector<ListRow> rows;
@@ -74,7 +73,6 @@ Result<int> run_history(Session& session, const HistoryOptions& o,
 
 }  // namespace
 
-extern const Verb history_verb;
 const Verb history_verb{
     .text = {.name = "history",
              .arguments = "IMAGE",

@@ -15,12 +15,8 @@ struct ImageConvertOptions {
 FlagTable image_convert_flags(ImageConvertOptions& o) {
   return {
       {"quiet", 'q', "", "Print nothing", &o.quiet},
-      {"to",
-       0,
-       "FORMAT",
-       "Format to convert to: directory or erofs",
-       &o.to,
-       {"directory", "erofs"}},
+      choice_flag("to", "FORMAT", "Format to convert to: directory or erofs", &o.to,
+                  {"directory", "erofs"}),
   };
 }
 
@@ -33,8 +29,7 @@ std::string text_of(const image::ConvertReport& report, const std::string& forma
          (report.present > 0 ? ", " + std::to_string(report.present) + " were so already\n" : "\n");
 }
 
-Result<int> run_image_convert(Session& session, const ImageConvertOptions& o,
-                              std::vector<std::string> arguments) {
+Result<int> run_image_convert(Session& session, const ImageConvertOptions& o, Arguments arguments) {
   if (o.to.empty()) {
     return make_error(Kind::usage, "--to FORMAT is required: directory or erofs",
                       "berth image convert --to erofs " + arguments.front());
@@ -48,7 +43,6 @@ Result<int> run_image_convert(Session& session, const ImageConvertOptions& o,
 
 }  // namespace
 
-extern const Verb image_convert_verb;
 const Verb image_convert_verb{
     .text = {.name = "image convert",
              .arguments = "IMAGE [IMAGE...]",

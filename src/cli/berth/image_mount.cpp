@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/template/listing.hpp"
 #include "engine/image/mounted.hpp"
@@ -15,11 +14,6 @@ FlagTable mount_flags(ImageMountOptions& o) {
   return {template_flag(o.format)};
 }
 
-struct NoOptions {};
-FlagTable no_flags(NoOptions&) {
-  return {};
-}
-
 constexpr ListField kMountFields[] = {
     {"Directory", "DIRECTORY"}, {"ID", "IMAGE ID"}, {"Image", "IMAGE"}};
 constexpr ListKind kMounted{
@@ -27,8 +21,7 @@ constexpr ListKind kMounted{
     .table = "{{.Image}}\t{{.ID}}\t{{.Directory}}",
 };
 
-Result<int> mount(Session& session, const ImageMountOptions& o,
-                  std::vector<std::string> arguments) {
+Result<int> mount(Session& session, const ImageMountOptions& o, Arguments arguments) {
   if (arguments.size() == 1) {
     return make_error(Kind::usage, "berth image mount takes an IMAGE and a DIR, or neither",
                       "berth image mount " + arguments[0] + " /mnt");
@@ -46,13 +39,13 @@ Result<int> mount(Session& session, const ImageMountOptions& o,
   return 0;
 }
 
-Result<int> unmount(Session& session, const NoOptions&, std::vector<std::string> arguments) {
+Result<int> unmount(Session& session, const NoOptions&, Arguments arguments) {
   return for_each_argument(session, arguments, [](const std::string& directory) {
     return engine::unmount_image(directory);
   });
 }
 
-Result<int> unshare(Session& session, const NoOptions&, std::vector<std::string> arguments) {
+Result<int> unshare(Session& session, const NoOptions&, Arguments arguments) {
   constexpr int kOwnError = 125;
   constexpr int kNotFound = 127;
   constexpr int kNotExecuted = 126;
@@ -66,7 +59,6 @@ Result<int> unshare(Session& session, const NoOptions&, std::vector<std::string>
 
 }  // namespace
 
-extern const Verb image_mount_verb, image_unmount_verb, unshare_verb;
 const Verb image_mount_verb{
     .text = {.name = "image mount",
              .arguments = "[IMAGE DIR]",

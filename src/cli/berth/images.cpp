@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/show/container_words.hpp"
 #include "cli/berth/show/list_rows.hpp"
@@ -46,8 +45,7 @@ constexpr ListKind kImagesWithDigests{
     .raw_quiet = "image_id: {{.ID}}",
 };
 
-Result<int> run_images(Session& session, const ImagesOptions& o,
-                       std::vector<std::string> arguments) {
+Result<int> run_images(Session& session, const ImagesOptions& o, Arguments arguments) {
   // -q prints ids, whatever the default format is.
   const std::string format =
       o.quiet ? o.format : format_or_usual(session, o.format, "imagesFormat");
@@ -70,7 +68,6 @@ Result<int> run_images(Session& session, const ImagesOptions& o,
 
 }  // namespace
 
-extern const Verb images_verb;
 const Verb images_verb{
     .text = {.name = "images",
              .arguments = "[REPOSITORY[:TAG]]",

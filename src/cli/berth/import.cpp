@@ -19,8 +19,7 @@ FlagTable import_flags(ImportOptions& o) {
   };
 }
 
-Result<int> run_import(Session& session, const ImportOptions& o,
-                       std::vector<std::string> arguments) {
+Result<int> run_import(Session& session, const ImportOptions& o, Arguments arguments) {
   image::ImportRequest request = o.request;
   request.source = arguments[0] == "-" ? "/dev/fd/0" : arguments[0];
   if (arguments.size() > 1) request.reference = arguments[1];
@@ -44,7 +43,6 @@ constexpr Elsewhere kImportElsewhere[] = {
 
 }  // namespace
 
-extern const Verb import_verb;
 const Verb import_verb{
     .text = {.name = "import",
              .arguments = "DIR|TAR|SQUASHFS|SIF|- [NAME[:TAG]]",

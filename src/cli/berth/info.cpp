@@ -110,7 +110,7 @@ std::string text_of(const engine::Context& context, const engine::SystemInfo& in
          "\n Identity: " + std::string(engine::identity_name(context.identity)) + "\n";
 }
 
-Result<int> run_info(Session& session, const InfoOptions& o, std::vector<std::string>) {
+Result<int> run_info(Session& session, const InfoOptions& o, Arguments) {
   std::optional<DocumentFormat> format;
   if (!o.format.empty()) {
     auto made = DocumentFormat::make(o.format);
@@ -131,13 +131,10 @@ Result<int> run_info(Session& session, const InfoOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb info_verb;
 const Verb info_verb{
     .text = {.name = "info",
-             .arguments = "",
              .summary = "Show information about this installation",
              .example = "berth info --format json"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .store = Store::swept,
     .command = [] { return make_command(info_flags, run_info); },

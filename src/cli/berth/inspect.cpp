@@ -21,12 +21,8 @@ FlagTable inspect_flags(InspectOptions& o) {
   return {
       {"format", 'f', "FORMAT", "Output format: json or a template such as '{{.Id}}'", &o.format},
       {"size", 's', "", "Also show how much a container has written", &o.size},
-      {"type",
-       0,
-       "TYPE",
-       "Inspect only objects of this type",
-       &o.type,
-       {"container", "image", "network", "volume"}}};
+      choice_flag("type", "TYPE", "Inspect only objects of this type", &o.type,
+                  {"container", "image", "network", "volume"})};
 }
 
 /// As in docker: of equal names a container precedes an image, that a network, and that a volume.
@@ -47,8 +43,7 @@ Result<std::string> inspect(Session& session, const InspectOptions& o, const std
                     "berth ps --all, berth images, berth network ls, berth volume ls");
 }
 
-Result<int> run_inspect(Session& session, const InspectOptions& o,
-                        std::vector<std::string> arguments) {
+Result<int> run_inspect(Session& session, const InspectOptions& o, Arguments arguments) {
   std::optional<DocumentFormat> format;
   if (!o.format.empty()) {
     auto made = DocumentFormat::make(o.format);
@@ -86,7 +81,6 @@ constexpr Elsewhere kInspectElsewhere[] = {
 
 }  // namespace
 
-extern const Verb inspect_verb;
 const Verb inspect_verb{
     .text = {.name = "inspect",
              .arguments = "NAME [NAME...]",

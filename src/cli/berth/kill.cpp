@@ -20,7 +20,7 @@ FlagTable kill_flags(KillOptions& o) {
   return {{"signal", 's', "SIGNAL", "Signal to send (KILL)", std::move(read_signal)}};
 }
 
-Result<int> run_kill(Session& session, const KillOptions& o, std::vector<std::string> arguments) {
+Result<int> run_kill(Session& session, const KillOptions& o, Arguments arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     TRY(engine::kill_container(session.context, name, o.signal));
     print(session, name + "\n");
@@ -30,7 +30,6 @@ Result<int> run_kill(Session& session, const KillOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb kill_verb;
 const Verb kill_verb{
     .text = {.name = "kill",
              .arguments = "CONTAINER [CONTAINER...]",

@@ -12,20 +12,15 @@ struct LoadOptions {
 
 FlagTable load_flags(LoadOptions& o) {
   return {
-      {"input",
-       'i',
-       "FILE",
-       "Read an archive or an OCI layout directory instead of stdin",
-       &o.request.input,
-       {},
-       Complete::file},
+      file_flag("input", 'i', "Read an archive or an OCI layout directory instead of stdin",
+                &o.request.input),
       {"quiet", 'q', "", "Do not show progress", &o.request.quiet},
       {"platform", 0, "OS/ARCH", "Platform to use instead of this machine's",
        read_platform(o.request.platform)},
   };
 }
 
-Result<int> run_load(Session& session, const LoadOptions& o, std::vector<std::string>) {
+Result<int> run_load(Session& session, const LoadOptions& o, Arguments) {
   image::LoadRequest request = o.request;
   if (request.input.empty()) {
     if (session.terminal.input_is_terminal()) {
@@ -41,13 +36,10 @@ Result<int> run_load(Session& session, const LoadOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb load_verb;
 const Verb load_verb{
     .text = {.name = "load",
-             .arguments = "",
              .summary = "Load images from an archive",
              .example = "berth load --input tools.tar"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .arguments_elsewhere = load_elsewhere,
     .command = [] { return make_command(load_flags, run_load); },

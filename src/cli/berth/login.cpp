@@ -52,7 +52,7 @@ Result<std::string> username(Session& session, const LoginOptions& o) {
   return session.terminal.ask("Username: ");
 }
 
-Result<int> run_login(Session& session, const LoginOptions& o, std::vector<std::string> arguments) {
+Result<int> run_login(Session& session, const LoginOptions& o, Arguments arguments) {
   if (o.password && o.password_stdin) {
     return make_error(Kind::usage, "'--password' and '--password-stdin' cannot be used together");
   }
@@ -71,7 +71,6 @@ Result<int> run_login(Session& session, const LoginOptions& o, std::vector<std::
 
 }  // namespace
 
-extern const Verb login_verb;
 const Verb login_verb{
     .text = {.name = "login",
              .arguments = "[REGISTRY]",

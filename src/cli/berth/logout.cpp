@@ -4,13 +4,7 @@
 namespace berth::cli {
 namespace {
 
-struct LogoutOptions {};
-
-FlagTable logout_flags(LogoutOptions&) {
-  return {};
-}
-
-Result<int> run_logout(Session& session, const LogoutOptions&, std::vector<std::string> arguments) {
+Result<int> run_logout(Session& session, const NoOptions&, Arguments arguments) {
   image::LogoutRequest request;
   request.registry = arguments.empty() ? "" : arguments[0];
   image::TransferResult result =
@@ -21,7 +15,6 @@ Result<int> run_logout(Session& session, const LogoutOptions&, std::vector<std::
 
 }  // namespace
 
-extern const Verb logout_verb;
 const Verb logout_verb{
     .text = {.name = "logout",
              .arguments = "[REGISTRY]",
@@ -29,7 +22,7 @@ const Verb logout_verb{
              .example = "berth logout registry.example.org"},
     .arity = {0, 1},
     .store = Store::none,
-    .command = [] { return make_command(logout_flags, run_logout); },
+    .command = [] { return make_command(no_flags, run_logout); },
 };
 
 }  // namespace berth::cli

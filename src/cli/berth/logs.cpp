@@ -33,7 +33,7 @@ FlagTable logs_flags(LogsOptions& o) {
   };
 }
 
-Result<int> run_logs(Session& session, const LogsOptions& o, std::vector<std::string> arguments) {
+Result<int> run_logs(Session& session, const LogsOptions& o, Arguments arguments) {
   std::string line;
   auto show = [&](const engine::LogPiece& piece) {
     Stream stream = piece.stream == engine::Stream::out ? Stream::out : Stream::err;
@@ -55,7 +55,6 @@ constexpr Elsewhere kLogsElsewhere[] = {
 
 }  // namespace
 
-extern const Verb logs_verb;
 const Verb logs_verb{
     .text = {.name = "logs",
              .arguments = "CONTAINER",

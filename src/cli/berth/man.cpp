@@ -6,13 +6,7 @@
 namespace berth::cli {
 namespace {
 
-struct ManOptions {};
-
-FlagTable man_flags(ManOptions&) {
-  return {};
-}
-
-Result<int> run_man(Session& session, const ManOptions&, std::vector<std::string> arguments) {
+Result<int> run_man(Session& session, const NoOptions&, Arguments arguments) {
   if (arguments.empty()) {
     for (const Verb* verb : all_verbs()) print(session, std::string(verb->text.name) + "\n");
     return 0;
@@ -30,7 +24,6 @@ Result<int> run_man(Session& session, const ManOptions&, std::vector<std::string
 
 }  // namespace
 
-extern const Verb man_verb;
 const Verb man_verb{
     .text = {.name = "man",
              .arguments = "[VERB]",
@@ -39,7 +32,7 @@ const Verb man_verb{
              .complete = Complete::verb},
     .arity = {0, 2},
     .store = Store::none,
-    .command = [] { return make_command(man_flags, run_man); },
+    .command = [] { return make_command(no_flags, run_man); },
 };
 
 }  // namespace berth::cli

@@ -22,8 +22,7 @@ FlagTable manifest_flags(ManifestOptions& o) {
   return table;
 }
 
-Result<int> inspect_manifest(Session& session, const ManifestOptions& o,
-                             std::vector<std::string> arguments) {
+Result<int> inspect_manifest(Session& session, const ManifestOptions& o, Arguments arguments) {
   image::TransferResult found =
       TRY(engine::look_up_document(session.context, arguments[0], o.access, o.insecure));
   if (o.raw) {
@@ -43,7 +42,6 @@ constexpr Elsewhere kManifestElsewhere[] = {
 
 }  // namespace
 
-extern const Verb manifest_inspect_verb;
 const Verb manifest_inspect_verb{
     .text = {.name = "manifest inspect",
              .arguments = "IMAGE",

@@ -14,7 +14,7 @@ struct MatchVerbOptions {
 
 FlagTable match_flags(MatchVerbOptions& o) {
   FlagTable table{
-      {"fleet", 0, "DIR", "Use every saved profile in DIR", &o.fleet, {}, Complete::directory},
+      directory_flag("fleet", 0, "Use every saved profile in DIR", &o.fleet),
   };
   add_match_flags(table, o.match);
   return table;
@@ -39,8 +39,7 @@ Result<int> run_fleet(Session& session, MatchOptions o, const std::string& direc
   return status;
 }
 
-Result<int> run_match(Session& session, const MatchVerbOptions& o,
-                      std::vector<std::string> arguments) {
+Result<int> run_match(Session& session, const MatchVerbOptions& o, Arguments arguments) {
   if (o.fleet && o.match.request.node) {
     return make_error(Kind::usage, "--node and --fleet cannot be used together", "one of them");
   }
@@ -56,7 +55,6 @@ Result<int> run_match(Session& session, const MatchVerbOptions& o,
 
 }  // namespace
 
-extern const Verb match_verb;
 const Verb match_verb{
     .text = {.name = "match",
              .arguments = "IMAGE",

@@ -4,19 +4,11 @@
 namespace berth::cli {
 
 void add_match_flags(FlagTable& table, MatchOptions& o) {
-  table.push_back({"node",
-                   0,
-                   "FILE",
-                   "Use a saved profile instead of this machine",
-                   &o.request.node,
-                   {},
-                   Complete::file});
-  table.push_back({"gpu-driver",
-                   0,
-                   "MODE",
-                   "As for 'berth run': bind, volume, copy, image or none",
-                   &o.driver_mode,
-                   {"bind", "volume", "copy", "image", "none"}});
+  table.push_back(
+      file_flag("node", 0, "Use a saved profile instead of this machine", &o.request.node));
+  table.push_back(choice_flag("gpu-driver", "MODE",
+                              "As for 'berth run': bind, volume, copy, image or none",
+                              &o.driver_mode, {"bind", "volume", "copy", "image", "none"}));
   table.push_back({"local", 0, "", "Look only in the store, not at a registry", &o.local});
   table.push_back(format_flag(o.format));
   add_registry_flags(table, o.request.access);
@@ -26,8 +18,7 @@ Result<void> finish_match_request(MatchOptions& options, const std::string& refe
   options.request.reference = reference;
   options.request.look_up = options.local ? engine::LookUp::store : engine::LookUp::registry;
   if (options.driver_mode) {
-    options.request.driver_mode =
-        TRY(policy::from_json_text(*options.driver_mode, std::type_identity<policy::DriverMode>()));
+    options.request.driver_mode = TRY(parse_enum<policy::DriverMode>(*options.driver_mode));
   }
   return {};
 }

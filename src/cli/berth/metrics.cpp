@@ -19,7 +19,7 @@ FlagTable metrics_flags(MetricsOptions& o) {
   };
 }
 
-Result<int> run_metrics(Session& session, const MetricsOptions& o, std::vector<std::string>) {
+Result<int> run_metrics(Session& session, const MetricsOptions& o, Arguments) {
   if (!o.output.empty() && !o.socket.empty())
     return make_error(Kind::usage, "--output and --socket cannot be used together");
   if (!o.socket.empty()) {
@@ -37,13 +37,10 @@ Result<int> run_metrics(Session& session, const MetricsOptions& o, std::vector<s
 
 }  // namespace
 
-extern const Verb metrics_verb;
 const Verb metrics_verb{
     .text = {.name = "metrics",
-             .arguments = "",
              .summary = "Print resource use of containers and GPUs in Prometheus format",
              .example = "berth metrics --output /var/lib/node_exporter/berth.prom"},
-    .arity = {0, 0},
     .command = [] { return make_command(metrics_flags, run_metrics); },
 };
 

@@ -32,8 +32,7 @@ FlagTable create_network_flags(NetworkOptions& o) {
   };
 }
 
-Result<int> create_network(Session& session, const NetworkOptions& o,
-                           std::vector<std::string> arguments) {
+Result<int> create_network(Session& session, const NetworkOptions& o, Arguments arguments) {
   // For an unknown driver the error is about the driver.
   if (!o.options.empty() && (o.wish.driver.empty() || o.wish.driver == "bridge")) {
     return make_error(Kind::unsupported,
@@ -83,7 +82,7 @@ constexpr ListKind kNetworks{
     .labels = true,
 };
 
-Result<int> list_networks(Session& session, const NetworkListOptions& o, std::vector<std::string>) {
+Result<int> list_networks(Session& session, const NetworkListOptions& o, Arguments) {
   const std::string format =
       o.quiet ? o.format : format_or_usual(session, o.format, "networksFormat");
   Listing listing = TRY(Listing::make(kNetworks, {.text = format, .quiet = o.quiet}));
@@ -110,8 +109,7 @@ FlagTable remove_network_flags(NetworkRemoveOptions& o) {
   return {{"force", 'f', "", "Ignore missing ones", &o.force}};
 }
 
-Result<int> remove_networks(Session& session, const NetworkRemoveOptions& o,
-                            std::vector<std::string> arguments) {
+Result<int> remove_networks(Session& session, const NetworkRemoveOptions& o, Arguments arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     auto removed = engine::remove_network(session.context, name);
     bool missing = !removed.ok() && removed.error().kind == Kind::not_found;
@@ -125,7 +123,7 @@ FlagTable prune_network_flags(PruneFlags& flags) {
   return prune_flags(flags);
 }
 
-Result<int> prune_unused_networks(Session& session, const PruneFlags& o, std::vector<std::string>) {
+Result<int> prune_unused_networks(Session& session, const PruneFlags& o, Arguments) {
   constexpr std::string_view kWarning =
       "WARNING! This will remove all custom networks not used by at least one container.\n"
       "Are you sure you want to continue?";
@@ -151,7 +149,7 @@ FlagTable connect_flags(ConnectOptions& o) {
           {"ip", 0, "ADDRESS", "Set the container's IP address", &o.joined.address}};
 }
 
-Result<int> connect(Session& session, const ConnectOptions& o, std::vector<std::string> arguments) {
+Result<int> connect(Session& session, const ConnectOptions& o, Arguments arguments) {
   engine::JoinedNetwork joined = o.joined;
   joined.name = arguments[0];
   TRY(engine::connect_network(session.context, joined, arguments[1]));
@@ -170,8 +168,7 @@ FlagTable disconnect_flags(DisconnectOptions& o) {
   return {{"force", 'f', "", "No effect: the container is always disconnected", &o.force}};
 }
 
-Result<int> disconnect(Session& session, const DisconnectOptions&,
-                       std::vector<std::string> arguments) {
+Result<int> disconnect(Session& session, const DisconnectOptions&, Arguments arguments) {
   TRY(engine::disconnect_network(session.context, arguments[0], arguments[1]));
   return 0;
 }
@@ -200,8 +197,6 @@ constexpr Elsewhere kConnectElsewhere[] = {
 
 }  // namespace
 
-extern const Verb network_create_verb, network_ls_verb, network_rm_verb, network_prune_verb,
-    network_connect_verb, network_disconnect_verb;
 const Verb network_create_verb{
     .text = {.name = "network create",
              .arguments = "NAME",
@@ -214,10 +209,8 @@ const Verb network_create_verb{
 };
 const Verb network_ls_verb{
     .text = {.name = "network ls",
-             .arguments = "",
              .summary = "List networks",
              .example = "berth network ls --filter driver=bridge"},
-    .arity = {0, 0},
     .command = [] { return make_command(list_network_flags, list_networks); },
 };
 const Verb network_rm_verb{
@@ -232,10 +225,8 @@ const Verb network_rm_verb{
 };
 const Verb network_prune_verb{
     .text = {.name = "network prune",
-             .arguments = "",
              .summary = "Remove all networks that no running container uses",
              .example = "berth network prune --force"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(prune_network_flags, prune_unused_networks); },
 };

@@ -24,8 +24,7 @@ json::Value to_json(const std::vector<node::Difference>& differences) {
   return json::Object{{"differences", std::move(out)}};
 }
 
-Result<int> run_node_check(Session& session, const NodeCheckOptions& o,
-                           std::vector<std::string> arguments) {
+Result<int> run_node_check(Session& session, const NodeCheckOptions& o, Arguments arguments) {
   const std::string& file = arguments.front();
   auto differences = TRY(engine::compare_node(session.context, file));
   int status = differences.empty() ? 0 : 1;
@@ -47,7 +46,6 @@ Result<int> run_node_check(Session& session, const NodeCheckOptions& o,
 
 }  // namespace
 
-extern const Verb node_check_verb;
 const Verb node_check_verb{
     .text = {.name = "node check",
              .arguments = "FILE",

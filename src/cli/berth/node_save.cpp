@@ -6,14 +6,7 @@
 namespace berth::cli {
 namespace {
 
-struct NodeSaveOptions {};
-
-FlagTable node_save_flags(NodeSaveOptions&) {
-  return {};
-}
-
-Result<int> run_node_save(Session& session, const NodeSaveOptions&,
-                          std::vector<std::string> arguments) {
+Result<int> run_node_save(Session& session, const NoOptions&, Arguments arguments) {
   if (arguments.empty() || arguments.front() == "-") {
     print_json(session, json::to_value(TRY(engine::this_node(session.context))));
     return 0;
@@ -24,7 +17,6 @@ Result<int> run_node_save(Session& session, const NodeSaveOptions&,
 
 }  // namespace
 
-extern const Verb node_save_verb;
 const Verb node_save_verb{
     .text = {.name = "node save",
              .arguments = "[FILE|-]",
@@ -32,7 +24,7 @@ const Verb node_save_verb{
              .example = "berth node save nodes/$(hostname).toml",
              .complete = Complete::file},
     .arity = {0, 1},
-    .command = [] { return make_command(node_save_flags, run_node_save); },
+    .command = [] { return make_command(no_flags, run_node_save); },
 };
 
 }  // namespace berth::cli

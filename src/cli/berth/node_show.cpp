@@ -18,13 +18,7 @@ struct NodeShowOptions {
 
 FlagTable node_show_flags(NodeShowOptions& o) {
   return {
-      {"node",
-       0,
-       "FILE",
-       "Use a saved profile instead of this machine",
-       &o.node,
-       {},
-       Complete::file},
+      file_flag("node", 0, "Use a saved profile instead of this machine", &o.node),
       {"format", 'f', "FORMAT",
        "Output format: json or a template such as '{{.cpu.microarchitecture}}'", &o.format},
   };
@@ -105,7 +99,7 @@ std::string text_of(const node::Profile& profile) {
   return property_list(lines);
 }
 
-Result<int> run_node_show(Session& session, const NodeShowOptions& o, std::vector<std::string>) {
+Result<int> run_node_show(Session& session, const NodeShowOptions& o, Arguments) {
   std::optional<DocumentFormat> format;
   if (!o.format.empty()) format = TRY(DocumentFormat::make(o.format));
   node::Profile profile = TRY(engine::node_of(session.context, o.node));
@@ -121,13 +115,10 @@ Result<int> run_node_show(Session& session, const NodeShowOptions& o, std::vecto
 
 }  // namespace
 
-extern const Verb node_show_verb;
 const Verb node_show_verb{
     .text = {.name = "node show",
-             .arguments = "",
              .summary = "Show the properties of this machine that images depend on",
              .example = "berth node show --format '{{.cpu.microarchitecture}}'"},
-    .arity = {0, 0},
     .command = [] { return make_command(node_show_flags, run_node_show); },
 };
 

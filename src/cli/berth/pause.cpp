@@ -5,14 +5,8 @@
 namespace berth::cli {
 namespace {
 
-struct PauseOptions {};
-
-FlagTable pause_flags(PauseOptions&) {
-  return {};
-}
-
 template <Result<void> (*act)(const engine::Context&, std::string_view)>
-Result<int> run_pause(Session& session, const PauseOptions&, std::vector<std::string> arguments) {
+Result<int> run_pause(Session& session, const NoOptions&, Arguments arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     TRY(act(session.context, name));
     print(session, name + "\n");
@@ -22,7 +16,6 @@ Result<int> run_pause(Session& session, const PauseOptions&, std::vector<std::st
 
 }  // namespace
 
-extern const Verb pause_verb, unpause_verb;
 const Verb pause_verb{
     .text = {.name = "pause",
              .arguments = "CONTAINER [CONTAINER...]",
@@ -30,7 +23,7 @@ const Verb pause_verb{
              .example = "berth pause web",
              .complete = Complete::running},
     .arity = {1},
-    .command = [] { return make_command(pause_flags, run_pause<engine::pause_container>); },
+    .command = [] { return make_command(no_flags, run_pause<engine::pause_container>); },
 };
 const Verb unpause_verb{
     .text = {.name = "unpause",
@@ -39,7 +32,7 @@ const Verb unpause_verb{
              .example = "berth unpause web",
              .complete = Complete::container},
     .arity = {1},
-    .command = [] { return make_command(pause_flags, run_pause<engine::unpause_container>); },
+    .command = [] { return make_command(no_flags, run_pause<engine::unpause_container>); },
 };
 
 }  // namespace berth::cli

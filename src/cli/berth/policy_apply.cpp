@@ -5,29 +5,19 @@
 namespace berth::cli {
 namespace {
 
-struct PolicyApplyOptions {};
-
-FlagTable policy_apply_flags(PolicyApplyOptions&) {
-  return {};
-}
-
-Result<int> run_policy_apply(Session& session, const PolicyApplyOptions&,
-                             std::vector<std::string>) {
+Result<int> run_policy_apply(Session& session, const NoOptions&, Arguments) {
   print(session, TRY(engine::apply_policy(session.context)) + "\n");
   return 0;
 }
 
 }  // namespace
 
-extern const Verb policy_apply_verb;
 const Verb policy_apply_verb{
     .text = {.name = "policy apply",
-             .arguments = "",
              .summary = "Put the site's policy.toml into force",
              .example = "berth policy apply"},
-    .arity = {0, 0},
     .store = Store::none,
-    .command = [] { return make_command(policy_apply_flags, run_policy_apply); },
+    .command = [] { return make_command(no_flags, run_policy_apply); },
 };
 
 }  // namespace berth::cli

@@ -6,12 +6,6 @@
 namespace berth::cli {
 namespace {
 
-struct PolicyImportOptions {};
-
-FlagTable policy_import_flags(PolicyImportOptions&) {
-  return {};
-}
-
 Result<engine::PolicyForm> form_of(const std::string& word) {
   if (word == "nvidia-container-runtime") return engine::PolicyForm::toolkit;
   if (word == "houdini") return engine::PolicyForm::houdini;
@@ -19,8 +13,7 @@ Result<engine::PolicyForm> form_of(const std::string& word) {
                     "nvidia-container-runtime, houdini");
 }
 
-Result<int> run_policy_import(Session& session, const PolicyImportOptions&,
-                              std::vector<std::string> arguments) {
+Result<int> run_policy_import(Session& session, const NoOptions&, Arguments arguments) {
   engine::PolicyForm form = engine::PolicyForm::any;
   if (arguments.size() == 2) form = TRY(form_of(arguments[0]));
   print(session, TRY(engine::import_policy(arguments.back(), form)));
@@ -29,7 +22,6 @@ Result<int> run_policy_import(Session& session, const PolicyImportOptions&,
 
 }  // namespace
 
-extern const Verb policy_import_verb;
 const Verb policy_import_verb{
     .text = {.name = "policy import",
              .arguments = "[nvidia-container-runtime|houdini] FILE",
@@ -39,7 +31,7 @@ const Verb policy_import_verb{
              .complete = Complete::file},
     .arity = {1, 2},
     .store = Store::none,
-    .command = [] { return make_command(policy_import_flags, run_policy_import); },
+    .command = [] { return make_command(no_flags, run_policy_import); },
 };
 
 }  // namespace berth::cli

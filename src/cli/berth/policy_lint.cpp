@@ -5,14 +5,7 @@
 namespace berth::cli {
 namespace {
 
-struct PolicyLintOptions {};
-
-FlagTable policy_lint_flags(PolicyLintOptions&) {
-  return {};
-}
-
-Result<int> run_policy_lint(Session& session, const PolicyLintOptions&,
-                            std::vector<std::string> arguments) {
+Result<int> run_policy_lint(Session& session, const NoOptions&, Arguments arguments) {
   std::vector<Error> faults = TRY(engine::check_policy(session.context, arguments));
   for (const Error& fault : faults) session.report.error(fault);
   return faults.empty() ? 0 : 1;
@@ -20,7 +13,6 @@ Result<int> run_policy_lint(Session& session, const PolicyLintOptions&,
 
 }  // namespace
 
-extern const Verb policy_lint_verb;
 const Verb policy_lint_verb{
     .text = {.name = "policy lint",
              .arguments = "[FILE...]",
@@ -29,7 +21,7 @@ const Verb policy_lint_verb{
              .complete = Complete::file},
     .arity = {},
     .store = Store::none,
-    .command = [] { return make_command(policy_lint_flags, run_policy_lint); },
+    .command = [] { return make_command(no_flags, run_policy_lint); },
 };
 
 }  // namespace berth::cli

@@ -28,8 +28,7 @@ json::Value to_json(const engine::PolicyInForce& policy) {
                       {"rules", json::to_value(policy.compiled.rules)}};
 }
 
-Result<int> run_policy_show(Session& session, const PolicyShowOptions& o,
-                            std::vector<std::string>) {
+Result<int> run_policy_show(Session& session, const PolicyShowOptions& o, Arguments) {
   engine::PolicyInForce policy = TRY(engine::show_policy(session.context));
   if (o.format == "json") {
     print_json(session, to_json(policy));
@@ -52,13 +51,10 @@ Result<int> run_policy_show(Session& session, const PolicyShowOptions& o,
 
 }  // namespace
 
-extern const Verb policy_show_verb;
 const Verb policy_show_verb{
     .text = {.name = "policy show",
-             .arguments = "",
              .summary = "Show the site policy in force, and where each value comes from",
              .example = "berth policy show"},
-    .arity = {0, 0},
     .store = Store::none,
     .command = [] { return make_command(policy_show_flags, run_policy_show); },
 };

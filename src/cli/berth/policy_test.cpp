@@ -62,8 +62,7 @@ std::string to_text(const engine::PolicyAnswer& answer) {
   return text;
 }
 
-Result<int> run_policy_test(Session& session, const PolicyTestOptions& o,
-                            std::vector<std::string> arguments) {
+Result<int> run_policy_test(Session& session, const PolicyTestOptions& o, Arguments arguments) {
   engine::PolicyTrial trial = o.trial;
   trial.image = arguments[0];
   trial.command.assign(arguments.begin() + 1, arguments.end());
@@ -83,7 +82,6 @@ Result<int> run_policy_test(Session& session, const PolicyTestOptions& o,
 
 }  // namespace
 
-extern const Verb policy_test_verb;
 const Verb policy_test_verb{
     .text = {.name = "policy test",
              .arguments = "IMAGE [COMMAND...]",

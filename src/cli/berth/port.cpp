@@ -5,13 +5,7 @@
 namespace berth::cli {
 namespace {
 
-struct PortOptions {};
-
-FlagTable port_flags(PortOptions&) {
-  return {};
-}
-
-Result<int> run_port(Session& session, const PortOptions&, std::vector<std::string> arguments) {
+Result<int> run_port(Session& session, const NoOptions&, Arguments arguments) {
   std::string port = arguments.size() > 1 ? arguments[1] : "";
   for (const std::string& line : TRY(engine::list_published(session.context, arguments[0], port))) {
     print(session, line + "\n");
@@ -21,7 +15,6 @@ Result<int> run_port(Session& session, const PortOptions&, std::vector<std::stri
 
 }  // namespace
 
-extern const Verb port_verb;
 const Verb port_verb{
     .text = {.name = "port",
              .arguments = "CONTAINER [PORT[/PROTOCOL]]",
@@ -29,7 +22,7 @@ const Verb port_verb{
              .example = "berth port web 80/tcp",
              .complete = Complete::container},
     .arity = {1, 2},
-    .command = [] { return make_command(port_flags, run_port); },
+    .command = [] { return make_command(no_flags, run_port); },
 };
 
 }  // namespace berth::cli

@@ -58,7 +58,8 @@ FlagTable system_flags(PruneOptions& o) {
                    "Instead, remove least recently used images until they fit into SIZE", &o.keep});
   table.push_back({"keep-storage", 0, "SIZE", "The same as --keep", &o.keep});
   table.push_back({"dry-run", 0, "", "With --keep: only show what would be removed", &o.dry_run});
-  table.push_back({"format", 0, "FORMAT", "With --keep: output format", &o.format, {"json"}});
+  table.push_back(
+      choice_flag("format", "FORMAT", "With --keep: output format", &o.format, {"json"}));
   return table;
 }
 
@@ -69,7 +70,7 @@ constexpr Elsewhere kBuilderElsewhere[] = {
     {"keep-storage", "berth system prune --keep SIZE, for images", kWholeCache},
 };
 
-Result<int> prune_containers(Session& session, const PruneOptions& o, std::vector<std::string>) {
+Result<int> prune_containers(Session& session, const PruneOptions& o, Arguments) {
   if (!TRY(confirm(session, o.prune.force, kPrunedContainers))) return 0;
   auto pruned = TRY(engine::prune_containers(session.context, prune_options(o.prune)));
   print_pruned(session, "Deleted Containers:", pruned);
@@ -77,7 +78,7 @@ Result<int> prune_containers(Session& session, const PruneOptions& o, std::vecto
   return 0;
 }
 
-Result<int> prune_volumes(Session& session, const PruneOptions& o, std::vector<std::string>) {
+Result<int> prune_volumes(Session& session, const PruneOptions& o, Arguments) {
   if (!TRY(confirm(session, o.prune.force, kPrunedVolumes))) return 0;
   auto pruned = TRY(engine::prune_volumes(session.context, prune_options(o.prune)));
   print_pruned(session, "Deleted Volumes:", pruned);
@@ -85,7 +86,7 @@ Result<int> prune_volumes(Session& session, const PruneOptions& o, std::vector<s
   return 0;
 }
 
-Result<int> prune_images(Session& session, const PruneOptions& o, std::vector<std::string>) {
+Result<int> prune_images(Session& session, const PruneOptions& o, Arguments) {
   if (!TRY(confirm(session, o.prune.force, o.all ? kPrunedImages : kDangling))) return 0;
   engine::PruneOptions options = prune_options(o.prune);
   options.all_images = o.all;
@@ -95,7 +96,7 @@ Result<int> prune_images(Session& session, const PruneOptions& o, std::vector<st
   return 0;
 }
 
-Result<int> prune_builder(Session& session, const PruneOptions& o, std::vector<std::string>) {
+Result<int> prune_builder(Session& session, const PruneOptions& o, Arguments) {
   if (!TRY(confirm(session, o.prune.force, kBuildCache))) return 0;
   auto pruned = TRY(engine::prune_build_cache(session.context));
   print_pruned(session, kDeletedCache, pruned);
@@ -168,7 +169,7 @@ Result<int> shrink(Session& session, const PruneOptions& o) {
   return 0;
 }
 
-Result<int> prune_system(Session& session, const PruneOptions& o, std::vector<std::string>) {
+Result<int> prune_system(Session& session, const PruneOptions& o, Arguments) {
   if (o.keep) return shrink(session, o);
   if (o.dry_run || !o.format.empty()) {
     return make_error(Kind::usage, "--dry-run and --format need --keep");
@@ -244,51 +245,39 @@ void print_reclaimed(Session& session, uint64_t bytes) {
   print(session, "Total reclaimed space: " + human_bytes(bytes) + "\n");
 }
 
-extern const Verb container_prune_verb, image_prune_verb, volume_prune_verb, system_prune_verb,
-    builder_prune_verb;
 const Verb container_prune_verb{
     .text = {.name = "container prune",
-             .arguments = "",
              .summary = "Remove all stopped containers",
              .example = "berth container prune --force --filter until=24h"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(plain_flags, prune_containers); },
 };
 const Verb image_prune_verb{
     .text = {.name = "image prune",
-             .arguments = "",
              .summary = "Remove dangling images, or all unused images",
              .example = "berth image prune --all --force"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(image_flags, prune_images); },
 };
 const Verb volume_prune_verb{
     .text = {.name = "volume prune",
-             .arguments = "",
              .summary = "Remove all volumes that no container uses",
              .example = "berth volume prune --force"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(plain_flags, prune_volumes); },
 };
 const Verb builder_prune_verb{
     .text = {.name = "builder prune",
-             .arguments = "",
              .summary = "Remove the build cache",
              .example = "berth builder prune --force"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .elsewhere = kBuilderElsewhere,
     .command = [] { return make_command(builder_flags, prune_builder); },
 };
 const Verb system_prune_verb{
     .text = {.name = "system prune",
-             .arguments = "",
              .summary = "Remove stopped containers, unused networks and images, and build cache",
              .example = "berth system prune --keep 50GB"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(system_flags, prune_system); },
 };

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/show/container_words.hpp"
 #include "cli/berth/show/list_rows.hpp"
@@ -66,7 +65,7 @@ bool needs_details(const Listing& listing) {
   return false;
 }
 
-Result<int> run_ps(Session& session, const PsOptions& o, std::vector<std::string>) {
+Result<int> run_ps(Session& session, const PsOptions& o, Arguments) {
   // -q prints ids, whatever the default format is.
   const std::string format = o.quiet ? o.format : format_or_usual(session, o.format, "psFormat");
   Listing listing = TRY(Listing::make(o.size ? kContainersWithSize : kContainers,
@@ -95,13 +94,10 @@ constexpr Elsewhere kPsElsewhere[] = {
 
 }  // namespace
 
-extern const Verb ps_verb;
 const Verb ps_verb{
     .text = {.name = "ps",
-             .arguments = "",
              .summary = "List containers",
              .example = "berth ps -a --filter name=web"},
-    .arity = {0, 0},
     .elsewhere = kPsElsewhere,
     .command = [] { return make_command(ps_flags, run_ps); },
 };

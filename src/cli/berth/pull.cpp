@@ -33,7 +33,7 @@ FlagTable pull_flags(PullOptions& o) {
   return table;
 }
 
-Result<int> run_pull(Session& session, const PullOptions& o, std::vector<std::string> arguments) {
+Result<int> run_pull(Session& session, const PullOptions& o, Arguments arguments) {
   image::PullRequest request = o.request;
   request.reference = arguments[0];
   request.scan = !o.no_scan;
@@ -66,7 +66,6 @@ constexpr Elsewhere kPullElsewhere[] = {
 
 }  // namespace
 
-extern const Verb pull_verb;
 const Verb pull_verb{
     .text = {.name = "pull",
              .arguments = "IMAGE",

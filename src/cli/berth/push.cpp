@@ -41,7 +41,7 @@ Result<void> push(Session& session, const PushOptions& o, const std::string& ref
   return {};
 }
 
-Result<int> run_push(Session& session, const PushOptions& o, std::vector<std::string> arguments) {
+Result<int> run_push(Session& session, const PushOptions& o, Arguments arguments) {
   std::vector<std::string> references = {arguments[0]};
   if (o.all_tags) references = TRY(engine::tags_of(session.context, arguments[0]));
   for (const std::string& reference : references) TRY(push(session, o, reference));
@@ -55,7 +55,6 @@ constexpr Elsewhere kPushElsewhere[] = {
 
 }  // namespace
 
-extern const Verb push_verb;
 const Verb push_verb{
     .text = {.name = "push",
              .arguments = "IMAGE",

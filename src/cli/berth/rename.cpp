@@ -5,20 +5,13 @@
 namespace berth::cli {
 namespace {
 
-struct RenameOptions {};
-
-FlagTable rename_flags(RenameOptions&) {
-  return {};
-}
-
-Result<int> run_rename(Session& session, const RenameOptions&, std::vector<std::string> arguments) {
+Result<int> run_rename(Session& session, const NoOptions&, Arguments arguments) {
   TRY(engine::rename_container(session.context, arguments[0], arguments[1]));
   return 0;
 }
 
 }  // namespace
 
-extern const Verb rename_verb;
 const Verb rename_verb{
     .text = {.name = "rename",
              .arguments = "CONTAINER NAME",
@@ -26,7 +19,7 @@ const Verb rename_verb{
              .example = "berth rename web old-web",
              .complete = Complete::container},
     .arity = {2, 2},
-    .command = [] { return make_command(rename_flags, run_rename); },
+    .command = [] { return make_command(no_flags, run_rename); },
 };
 
 }  // namespace berth::cli

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
-#include <utility>
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
@@ -38,7 +36,7 @@ Result<std::string> check_hooks(std::string_view path) {
 ReadValue read_word(std::string& target, std::vector<std::string_view> words,
                     const char* expected) {
   return [&target, words = std::move(words), expected](std::string_view text) -> Result<void> {
-    if (std::find(words.begin(), words.end(), text) == words.end()) {
+    if (std::ranges::find(words, text) == words.end()) {
       return make_error(Kind::usage, expected);
     }
     target = text;
@@ -111,13 +109,7 @@ FlagTable process_flags(RequestOptions& o) {
       {"entrypoint", 0, "COMMAND", "Replace the image's entrypoint; '' clears it", &r.entrypoint},
       {"env", 'e', "NAME[=VALUE]", "Set a variable; NAME alone copies the caller's value",
        &o.environment},
-      {"env-file",
-       0,
-       "FILE",
-       "Read environment variables from FILE",
-       &o.env_files,
-       {},
-       Complete::file},
+      file_flag("env-file", 0, "Read environment variables from FILE", &o.env_files),
       {"environment",
        0,
        "FILE|NAME",
@@ -147,19 +139,14 @@ FlagTable container_flags(RequestOptions& o) {
   return {
       {"annotation", 0, "NAME=VALUE", "Add an annotation to the OCI configuration",
        add_to(r.annotations, engine::parse_annotation)},
-      {"cidfile",
-       0,
-       "FILE",
-       "Write the container's id to FILE, which must not exist",
-       &o.call.cid_file,
-       {},
-       Complete::file},
+      file_flag("cidfile", 0, "Write the container's id to FILE, which must not exist",
+                &o.call.cid_file),
       {"disable-content-trust", 0, "", "No effect: images are always verified by digest",
        &o.no_trust},
       {"isolation", 0, "NAME", "Only default: other values exist only on Windows",
        read_isolation(": Linux has one isolation, only Windows has a choice")},
       {"label", 'l', "NAME[=VALUE]", "Set a label on the container", &o.labels},
-      {"label-file", 0, "FILE", "Read labels from FILE", &o.label_files, {}, Complete::file},
+      file_flag("label-file", 0, "Read labels from FILE", &o.label_files),
       {"log-driver", 0, "DRIVER", "Log driver: json-file, local or none",
        read_into(r.log.driver, engine::parse_log_driver)},
       {"log-opt", 0, "NAME=VALUE", "Log option: max-size=BYTES or max-file=NUMBER",
@@ -170,12 +157,8 @@ FlagTable container_flags(RequestOptions& o) {
        read_platform(o.call.platform)},
       {"force", 0, "", "Pull the image even if it cannot run on this machine", &o.call.force},
       {"strict", 0, "", "Fail if a GPU would be idle or a limit cannot be set", &o.call.strict},
-      {"pull",
-       0,
-       "WHEN",
-       "When to pull the image: missing, always or never",
-       &o.pull,
-       {"missing", "always", "never"}},
+      choice_flag("pull", "WHEN", "When to pull the image: missing, always or never", &o.pull,
+                  {"missing", "always", "never"}),
       {"quiet", 'q', "", "Do not show pull progress", &o.call.quiet},
       {"runtime", 0, "NAME", "nvidia: give GPUs that the image's variables ask for",
        read_word(o.runtime, {"berth", "crun", "io.containerd.runc.v2", "nvidia", "runc"},
@@ -232,12 +215,8 @@ FlagTable limit_flags(RequestOptions& o) {
       {"blkio-weight", 0, "NUMBER", "Block I/O weight, 10 to 1000; 0 sets none", &l.blkio_weight},
       {"blkio-weight-device", 0, "DEVICE:NUMBER", "Block I/O weight for one device",
        append_to(l.blkio_weight_device, engine::parse_device_weight)},
-      {"cgroups",
-       0,
-       "MODE",
-       "No effect: a cgroup is created where possible",
-       &o.cgroups,
-       {"enabled", "disabled", "no-conmon", "split"}},
+      choice_flag("cgroups", "MODE", "No effect: a cgroup is created where possible", &o.cgroups,
+                  {"enabled", "disabled", "no-conmon", "split"}),
       {"cgroup-parent", 0, "PATH", "Create the container's cgroup under PATH",
        &o.request.cgroup_parent},
       {"cpu-period", 0, "MICROSECONDS", "Length of the period for --cpu-quota", &l.cpu_period},
@@ -295,12 +274,8 @@ FlagTable right_flags(RequestOptions& o) {
          r.gpu_cores = TRY(engine::parse_gpu_cores(text));
          return {};
        }},
-      {"gpu-driver",
-       0,
-       "MODE",
-       "How to add the driver: bind, volume, copy, image or none",
-       &o.gpu_driver,
-       {"bind", "volume", "copy", "image", "none"}},
+      choice_flag("gpu-driver", "MODE", "How to add the driver: bind, volume, copy, image or none",
+                  &o.gpu_driver, {"bind", "volume", "copy", "image", "none"}),
       {"gpu-memory", 0, "SIZE[,RESERVED]", "Limit, and reserve, memory of each GPU, such as 10g,8g",
        [&r](std::string_view text) -> Result<void> {
          r.gpu_memory = TRY(engine::parse_gpu_memory(text));
@@ -313,12 +288,9 @@ FlagTable right_flags(RequestOptions& o) {
       {"mpi", 0, "MODE", "MPI library to use: auto, host, image or none",
        read_word(o.mpi.mode, {"auto", "host", "image", "none"},
                  "expected --mpi auto, --mpi host, --mpi image or --mpi none")},
-      {"mpi-compatibility",
-       0,
-       "RULE",
-       "Required match with the host's MPI: major, full, strict",
-       &o.mpi.compatibility,
-       {"major", "full", "strict"}},
+      choice_flag("mpi-compatibility", "RULE",
+                  "Required match with the host's MPI: major, full, strict", &o.mpi.compatibility,
+                  {"major", "full", "strict"}),
       {"privileged", 0, "", "Give all capabilities and devices, and mask no paths",
        &r.security.privileged},
       {"wait-gpus", 0, "", "Wait until busy GPUs are free, forever or for =TIME",
@@ -367,8 +339,7 @@ Result<void> read_devices(const RequestOptions& o, engine::RunRequest& request) 
 
 Result<void> read_gpu_driver(const RequestOptions& o, engine::RunRequest& request) {
   if (!o.gpu_driver.empty()) {
-    request.gpu_driver =
-        TRY(policy::from_json_text(o.gpu_driver, std::type_identity<policy::DriverMode>()));
+    request.gpu_driver = TRY(parse_enum<policy::DriverMode>(o.gpu_driver));
   }
   if (!o.immutable) return {};
   bool image = !request.gpu_driver || *request.gpu_driver == policy::DriverMode::image;
@@ -440,8 +411,7 @@ std::string replaced_container(const RequestOptions& o) {
 }
 
 void sort_flags(FlagTable& table) {
-  std::stable_sort(table.begin(), table.end(),
-                   [](const Flag& a, const Flag& b) { return a.name < b.name; });
+  std::ranges::stable_sort(table, [](const Flag& a, const Flag& b) { return a.name < b.name; });
 }
 
 void add_request_flags(FlagTable& table, RequestOptions& o) {

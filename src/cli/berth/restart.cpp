@@ -15,8 +15,7 @@ FlagTable restart_flags(RestartOptions& o) {
   return {grace_flag(o.grace)};
 }
 
-Result<int> run_restart(Session& session, const RestartOptions& o,
-                        std::vector<std::string> arguments) {
+Result<int> run_restart(Session& session, const RestartOptions& o, Arguments arguments) {
   std::vector<std::string> stopped;
   int stopping =
       for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
@@ -45,7 +44,6 @@ Result<int> run_restart(Session& session, const RestartOptions& o,
 
 }  // namespace
 
-extern const Verb restart_verb;
 const Verb restart_verb{
     .text = {.name = "restart",
              .arguments = "CONTAINER [CONTAINER...]",

@@ -14,7 +14,7 @@ FlagTable rm_flags(RmOptions& o) {
           {"volumes", 'v', "", "Also remove anonymous volumes of the containers", &o.volumes}};
 }
 
-Result<int> run_rm(Session& session, const RmOptions& o, std::vector<std::string> arguments) {
+Result<int> run_rm(Session& session, const RmOptions& o, Arguments arguments) {
   using engine::AnonymousVolumes;
   auto volumes = o.volumes ? AnonymousVolumes::remove : AnonymousVolumes::keep;
   return remove_containers(session, arguments, o.end, volumes);
@@ -31,7 +31,6 @@ constexpr Elsewhere kRmElsewhere[] = {
 
 }  // namespace
 
-extern const Verb rm_verb;
 const Verb rm_verb{
     .text = {.name = "rm",
              .arguments = "CONTAINER [CONTAINER...]",

@@ -14,7 +14,7 @@ FlagTable rmi_flags(RmiOptions& o) {
       {"force", 'f', "", "Remove an image even if a stopped container uses it", &o.remove.force}};
 }
 
-Result<int> run_rmi(Session& session, const RmiOptions& o, std::vector<std::string> arguments) {
+Result<int> run_rmi(Session& session, const RmiOptions& o, Arguments arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     auto done = engine::remove_image(session.context, name, o.remove);
     bool missing = !done.ok() && done.error().kind == Kind::not_found;
@@ -39,7 +39,6 @@ constexpr Elsewhere kRmiElsewhere[] = {
 
 }  // namespace
 
-extern const Verb rmi_verb;
 const Verb rmi_verb{
     .text = {.name = "rmi",
              .arguments = "IMAGE [IMAGE...]",

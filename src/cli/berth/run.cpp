@@ -27,18 +27,13 @@ FlagTable run_flags(RunOptions& o) {
       table.end(),
       {{"dry-run", 0, "", "Show what would be done, without doing it", &o.dry_run},
        {"explain", 0, "", "Show which GPUs would be given and why; start nothing", &o.explain},
-       {"format",
-        0,
-        "FORMAT",
-        "Format for --dry-run and --explain: text or json",
-        &o.format,
-        {"text", "json"}}});
+       choice_flag("format", "FORMAT", "Format for --dry-run and --explain: text or json",
+                   &o.format, {"text", "json"})});
   sort_flags(table);
   return table;
 }
 
-Result<int> run_container(Session& session, const RunOptions& o,
-                          std::vector<std::string> arguments) {
+Result<int> run_container(Session& session, const RunOptions& o, Arguments arguments) {
   engine::Asked asked = TRY(read_request(session, o, std::move(arguments)));
   const engine::RunRequest& request = asked.request;
   bool talks = request.terminal && !o.call.detach && !o.dry_run && !o.explain;
@@ -87,7 +82,6 @@ Arity arity(const RunOptions& o) {
 
 }  // namespace
 
-extern const Verb run_verb;
 const Verb run_verb{
     .text = {.name = "run",
              .arguments = "IMAGE [COMMAND [ARG...]]",

@@ -13,20 +13,16 @@ struct SaveOptions {
 
 FlagTable save_flags(SaveOptions& o) {
   FlagTable table = {
-      {"output", 'o', "FILE", "Write to FILE instead of stdout", &o.output, {}, Complete::file},
-      {"format",
-       0,
-       "FORMAT",
-       "archive (for docker and podman), oci (a directory) or sqsh",
-       &o.format,
-       {"archive", "docker-archive", "oci", "oci-archive", "oci-dir", "sqsh"}},
+      file_flag("output", 'o', "Write to FILE instead of stdout", &o.output),
+      choice_flag("format", "FORMAT", "archive (for docker and podman), oci (a directory) or sqsh",
+                  &o.format,
+                  {"archive", "docker-archive", "oci", "oci-archive", "oci-dir", "sqsh"}),
   };
   add_registry_flags(table, o.access);
   return table;
 }
 
-Result<int> save_squashfs(Session& session, const SaveOptions& o,
-                          const std::vector<std::string>& arguments) {
+Result<int> save_squashfs(Session& session, const SaveOptions& o, const Arguments& arguments) {
   if (o.output.empty()) {
     return make_error(Kind::usage, "a squashfs file cannot be written to stdout",
                       "berth save --format sqsh --output FILE IMAGE");
@@ -38,7 +34,7 @@ Result<int> save_squashfs(Session& session, const SaveOptions& o,
   return 0;
 }
 
-Result<int> run_save(Session& session, const SaveOptions& o, std::vector<std::string> arguments) {
+Result<int> run_save(Session& session, const SaveOptions& o, Arguments arguments) {
   if (o.format == "sqsh") return save_squashfs(session, o, arguments);
   image::SaveRequest request;
   request.references = std::move(arguments);
@@ -63,7 +59,6 @@ Result<int> run_save(Session& session, const SaveOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb save_verb;
 const Verb save_verb{
     .text = {.name = "save",
              .arguments = "IMAGE [IMAGE...]",

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
 #include "cli/berth/show/scan_text.hpp"
@@ -31,21 +30,11 @@ FlagTable scan_flags(ScanOptions& o) {
        &o.request.container,
        {},
        Complete::container},
-      {"sign-key",
-       0,
-       "FILE",
-       "With --attach: sign it with this private key (PEM)",
-       &o.request.sign_key,
-       {},
-       Complete::file},
+      file_flag("sign-key", 0, "With --attach: sign it with this private key (PEM)",
+                &o.request.sign_key),
   };
-  table.push_back({"nfd",
-                   0,
-                   "FILE",
-                   "Show the requirements in this NFD image compatibility file",
-                   &o.nfd,
-                   {},
-                   Complete::file});
+  table.push_back(
+      file_flag("nfd", 0, "Show the requirements in this NFD image compatibility file", &o.nfd));
   table.push_back({"tag", 0, "TAG", "With --nfd: use the rules with this tag", &o.tag});
   add_registry_flags(table, o.request.access);
   return table;
@@ -87,7 +76,7 @@ Result<int> show_rules(Session& session, const ScanOptions& o) {
   return 0;
 }
 
-Result<int> run_scan(Session& session, const ScanOptions& o, std::vector<std::string> arguments) {
+Result<int> run_scan(Session& session, const ScanOptions& o, Arguments arguments) {
   if (arguments.empty() != o.nfd.has_value()) {
     return make_error(Kind::usage, "expected an image, or --nfd FILE");
   }
@@ -119,7 +108,6 @@ Result<int> run_scan(Session& session, const ScanOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb scan_verb;
 const Verb scan_verb{
     .text = {.name = "scan",
              .arguments = "IMAGE | --nfd FILE",

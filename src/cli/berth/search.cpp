@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/flag_values.hpp"
 #include "cli/berth/work_display.hpp"
@@ -85,8 +84,7 @@ Result<int> search_tags(Session& session, const engine::SearchWish& wish,
   return 0;
 }
 
-Result<int> run_search(Session& session, const SearchOptions& o,
-                       std::vector<std::string> arguments) {
+Result<int> run_search(Session& session, const SearchOptions& o, Arguments arguments) {
   engine::SearchWish wish = o.wish;
   wish.term = arguments[0];
   wish.filters = engine::Filters(o.filters);
@@ -127,7 +125,6 @@ constexpr Elsewhere kSearchElsewhere[] = {
 
 }  // namespace
 
-extern const Verb search_verb;
 const Verb search_verb{
     .text = {.name = "search",
              .arguments = "[REGISTRY/]TEXT",

@@ -15,15 +15,13 @@ FlagTable slurm_bundle_flags(SlurmBundleOptions& o) {
           {"remove", 0, "", "Remove the config.json that Slurm leaves of a task", &o.remove}};
 }
 
-Result<int> run_slurm_bundle(Session& session, const SlurmBundleOptions& o,
-                             std::vector<std::string> arguments) {
+Result<int> run_slurm_bundle(Session& session, const SlurmBundleOptions& o, Arguments arguments) {
   TRY(engine::run_slurm_bundle(session.context, {arguments[0], arguments[1], o.job, o.remove}));
   return 0;  // this process is another program by now
 }
 
 }  // namespace
 
-extern const Verb slurm_bundle_verb;
 const Verb slurm_bundle_verb{
     .text = {.name = "slurm bundle",
              .arguments = "ID BUNDLE",

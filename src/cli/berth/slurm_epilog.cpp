@@ -13,25 +13,22 @@ struct SlurmEpilogOptions {
 FlagTable slurm_epilog_flags(SlurmEpilogOptions& o) {
   return {
       {"job", 0, "JOB", "Slurm job, such as 12", &o.job},
-      {"scope", 0, "SCOPE", "Scope of container names: global or job", &o.scope, {"global", "job"}},
+      choice_flag("scope", "SCOPE", "Scope of container names: global or job", &o.scope,
+                  {"global", "job"}),
   };
 }
 
-Result<int> run_slurm_epilog(Session& session, const SlurmEpilogOptions& o,
-                             std::vector<std::string>) {
+Result<int> run_slurm_epilog(Session& session, const SlurmEpilogOptions& o, Arguments) {
   auto names = TRY(engine::containers_of_job(session.context, o.job, o.scope == "job"));
   return remove_containers(session, names, {.force = true}, engine::AnonymousVolumes::remove);
 }
 
 }  // namespace
 
-extern const Verb slurm_epilog_verb;
 const Verb slurm_epilog_verb{
     .text = {.name = "slurm epilog",
-             .arguments = "",
              .summary = "Remove the containers that a job has left (for spank_berth.so)",
              .example = "berth slurm epilog --job 12"},
-    .arity = {0, 0},
     .command = [] { return make_command(slurm_epilog_flags, run_slurm_epilog); },
 };
 

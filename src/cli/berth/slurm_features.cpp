@@ -12,16 +12,10 @@ struct SlurmFeaturesOptions {
 
 FlagTable slurm_features_flags(SlurmFeaturesOptions& o) {
   return {
-      {"profile",
-       0,
-       "FILE",
-       "Use a saved profile instead of this machine",
-       &o.request.profile,
-       {},
-       Complete::file},
+      file_flag("profile", 0, "Use a saved profile instead of this machine", &o.request.profile),
       {"node", 0, "NAME", "NodeName, or 'n[1-8]' for identical nodes", &o.request.name},
       {"gres-conf", 0, "", "Print the lines for gres.conf instead", &o.request.devices},
-      {"format", 0, "FORMAT", "Output format: text or json", &o.format, {"text", "json"}},
+      choice_flag("format", "FORMAT", "Output format: text or json", &o.format, {"text", "json"}),
   };
 }
 
@@ -43,8 +37,7 @@ json::Value to_json(const engine::SlurmNode& node, bool devices_known) {
                       {"synthetic", node.synthetic}};
 }
 
-Result<int> run_slurm_features(Session& session, const SlurmFeaturesOptions& o,
-                               std::vector<std::string>) {
+Result<int> run_slurm_features(Session& session, const SlurmFeaturesOptions& o, Arguments) {
   engine::SlurmNode node = TRY(engine::slurm_node(session.context, o.request));
   if (o.format == "json") {
     print_json(session, to_json(node, o.request.devices));
@@ -57,13 +50,10 @@ Result<int> run_slurm_features(Session& session, const SlurmFeaturesOptions& o,
 
 }  // namespace
 
-extern const Verb slurm_features_verb;
 const Verb slurm_features_verb{
     .text = {.name = "slurm features",
-             .arguments = "",
              .summary = "Print the slurm.conf or gres.conf lines for a node",
              .example = "berth slurm features --gres-conf"},
-    .arity = {0, 0},
     .command = [] { return make_command(slurm_features_flags, run_slurm_features); },
 };
 

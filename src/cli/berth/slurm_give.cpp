@@ -7,28 +7,19 @@
 namespace berth::cli {
 namespace {
 
-struct SlurmGiveOptions {};
-
-FlagTable slurm_give_flags(SlurmGiveOptions&) {
-  return {};
-}
-
-Result<int> run_slurm_give(Session& session, const SlurmGiveOptions&, std::vector<std::string>) {
+Result<int> run_slurm_give(Session& session, const NoOptions&, Arguments) {
   TRY(engine::give_to_job(session.context));
   return 0;
 }
 
 }  // namespace
 
-extern const Verb slurm_give_verb;
 const Verb slurm_give_verb{
     .text = {.name = "slurm give",
-             .arguments = "",
              .summary = "Give the image of a step to its other nodes",
              .example = "berth slurm give <order.json"},
-    .arity = {0, 0},
     .hidden = true,
-    .command = [] { return make_command(slurm_give_flags, run_slurm_give); },
+    .command = [] { return make_command(no_flags, run_slurm_give); },
 };
 
 }  // namespace berth::cli

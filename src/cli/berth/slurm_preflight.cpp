@@ -16,25 +16,19 @@ struct SlurmPreflightOptions {
 
 FlagTable slurm_preflight_flags(SlurmPreflightOptions& o) {
   FlagTable table{
-      {"profile",
-       0,
-       "FILE",
-       "Use a saved profile instead of this machine",
-       &o.request.match.node,
-       {},
-       Complete::file},
+      file_flag("profile", 0, "Use a saved profile instead of this machine", &o.request.match.node),
       {"gpus", 0, "GPUS", "GPUs of the job, as for 'berth run'; none if it needs no GPU",
        &o.request.gpus},
       {"local", 0, "", "Look only in the store, not at a registry", &o.local},
       {"quiet", 'q', "", "Show only problems and warnings", &o.quiet},
-      {"format", 0, "FORMAT", "Output format: text or json", &o.format, {"text", "json"}},
+      choice_flag("format", "FORMAT", "Output format: text or json", &o.format, {"text", "json"}),
   };
   add_registry_flags(table, o.request.match.access);
   return table;
 }
 
 Result<int> run_slurm_preflight(Session& session, const SlurmPreflightOptions& o,
-                                std::vector<std::string> arguments) {
+                                Arguments arguments) {
   engine::PreflightRequest request = o.request;
   if (!arguments.empty()) request.image = arguments.front();
   request.match.look_up = o.local ? engine::LookUp::store : engine::LookUp::registry;
@@ -54,7 +48,6 @@ Result<int> run_slurm_preflight(Session& session, const SlurmPreflightOptions& o
 
 }  // namespace
 
-extern const Verb slurm_preflight_verb;
 const Verb slurm_preflight_verb{
     .text = {.name = "slurm preflight",
              .arguments = "[IMAGE]",

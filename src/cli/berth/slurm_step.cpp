@@ -18,7 +18,8 @@ FlagTable slurm_step_flags(SlurmStepOptions& o) {
       {"job", 0, "JOB.STEP", "Slurm job and step, such as 12.0", &o.step.job},
       {"program", 0, "NAME", "Program that the tasks run, to find its MPI library",
        &o.step.program},
-      {"scope", 0, "SCOPE", "Scope of container names: global or job", &o.scope, {"global", "job"}},
+      choice_flag("scope", "SCOPE", "Scope of container names: global or job", &o.scope,
+                  {"global", "job"}),
   };
   for (const slurm::Option& option : slurm::options()) {
     table.push_back(
@@ -51,7 +52,6 @@ std::string beside_slurm_step(const SlurmStepOptions& o) {
 
 }  // namespace
 
-extern const Verb slurm_step_verb;
 const Verb slurm_step_verb{
     .text = {.name = "slurm step",
              .arguments = "[COMMAND [ARG...]]",

@@ -58,7 +58,6 @@ constexpr Elsewhere kStartElsewhere[] = {
 
 }  // namespace
 
-extern const Verb start_verb;
 const Verb start_verb{
     .text = {.name = "start",
              .arguments = "CONTAINER [CONTAINER...]",

@@ -185,7 +185,7 @@ class Table {
   bool told_ = false;
 };
 
-Result<int> run_stats(Session& session, const StatsOptions& o, std::vector<std::string> arguments) {
+Result<int> run_stats(Session& session, const StatsOptions& o, Arguments arguments) {
   const std::string format = format_or_usual(session, o.format, "statsFormat");
   const Listing usual = TRY(Listing::make(kUse, {.text = format}));
   const Listing with_gpus = TRY(Listing::make(kUseOfGpus, {.text = format}));
@@ -211,7 +211,6 @@ Result<int> run_stats(Session& session, const StatsOptions& o, std::vector<std::
 
 }  // namespace
 
-extern const Verb stats_verb;
 const Verb stats_verb{
     .text = {.name = "stats",
              .arguments = "[CONTAINER...]",

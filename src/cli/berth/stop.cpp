@@ -13,7 +13,7 @@ FlagTable stop_flags(StopOptions& o) {
   return {grace_flag(o.grace)};
 }
 
-Result<int> run_stop(Session& session, const StopOptions& o, std::vector<std::string> arguments) {
+Result<int> run_stop(Session& session, const StopOptions& o, Arguments arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     TRY(engine::stop_container(session.context, name, o.grace));
     print(session, name + "\n");
@@ -29,7 +29,6 @@ constexpr Elsewhere kStopElsewhere[] = {
 
 }  // namespace
 
-extern const Verb stop_verb;
 const Verb stop_verb{
     .text = {.name = "stop",
              .arguments = "CONTAINER [CONTAINER...]",

@@ -15,7 +15,7 @@ struct SystemCheckOptions {
 
 FlagTable system_check_flags(SystemCheckOptions& o) {
   return {
-      {"format", 0, "FORMAT", "Output format: table or json", &o.format, {"table", "json"}},
+      choice_flag("format", "FORMAT", "Output format: table or json", &o.format, {"table", "json"}),
       {"repair", 0, "", "Remove damaged content that no container uses; pull nothing", &o.repair},
   };
 }
@@ -55,8 +55,7 @@ std::string summary_of(const image::CheckReport& report) {
          (report.damaged == 0 ? "no damage" : std::to_string(report.damaged) + " damaged") + "\n";
 }
 
-Result<int> run_system_check(Session& session, const SystemCheckOptions& o,
-                             std::vector<std::string>) {
+Result<int> run_system_check(Session& session, const SystemCheckOptions& o, Arguments) {
   auto repair = o.repair ? engine::Repair::yes : engine::Repair::no;
   auto report = TRY(engine::check_store(session.context, repair));
   if (o.format == "json") {
@@ -71,13 +70,10 @@ Result<int> run_system_check(Session& session, const SystemCheckOptions& o,
 
 }  // namespace
 
-extern const Verb system_check_verb;
 const Verb system_check_verb{
     .text = {.name = "system check",
-             .arguments = "",
              .summary = "Check that the content of the store is intact",
              .example = "berth system check --repair"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(system_check_flags, run_system_check); },
 };

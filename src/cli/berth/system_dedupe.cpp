@@ -15,7 +15,7 @@ struct SystemDedupeOptions {
 FlagTable system_dedupe_flags(SystemDedupeOptions& o) {
   return {
       {"dry-run", 0, "", "Only show what would be saved", &o.dry_run},
-      {"format", 0, "FORMAT", "Output format: table or json", &o.format, {"table", "json"}},
+      choice_flag("format", "FORMAT", "Output format: table or json", &o.format, {"table", "json"}),
   };
 }
 
@@ -46,8 +46,7 @@ std::string text_of(const image::DedupeReport& report, bool dry_run) {
          human_bytes(report.bytes) + (dry_run ? " to save\n" : " saved\n");
 }
 
-Result<int> run_system_dedupe(Session& session, const SystemDedupeOptions& o,
-                              std::vector<std::string>) {
+Result<int> run_system_dedupe(Session& session, const SystemDedupeOptions& o, Arguments) {
   WorkDisplay display(session, "Comparing", o.format == "json");
   auto trial = o.dry_run ? engine::Trial::yes : engine::Trial::no;
   auto report = TRY(engine::dedupe_layers(session.context, trial, display.progress()));
@@ -62,13 +61,10 @@ Result<int> run_system_dedupe(Session& session, const SystemDedupeOptions& o,
 
 }  // namespace
 
-extern const Verb system_dedupe_verb;
 const Verb system_dedupe_verb{
     .text = {.name = "system dedupe",
-             .arguments = "",
              .summary = "Store identical files of layers only once",
              .example = "berth system dedupe --dry-run"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(system_dedupe_flags, run_system_dedupe); },
 };

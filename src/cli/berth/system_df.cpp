@@ -45,7 +45,7 @@ ListRow row_of(std::string_view type, const engine::KindUsage& usage) {
 constexpr auto kEachImageFields = [] {
   std::array<ListField, std::size(kImageFields) + 1> fields{};
   fields[0] = {"BlobSize", "BLOB SIZE"};  // the first by name
-  std::copy(std::begin(kImageFields), std::end(kImageFields), fields.begin() + 1);
+  std::ranges::copy(kImageFields, fields.begin() + 1);
   return fields;
 }();
 constexpr ListKind kEachImage{
@@ -140,7 +140,7 @@ Result<std::string> each(const Session& session, const SystemDfOptions& o) {
   return text + "\n";
 }
 
-Result<int> run_system_df(Session& session, const SystemDfOptions& o, std::vector<std::string>) {
+Result<int> run_system_df(Session& session, const SystemDfOptions& o, Arguments) {
   if (o.verbose) {
     print(session, TRY(each(session, o)));
     return 0;
@@ -156,13 +156,10 @@ Result<int> run_system_df(Session& session, const SystemDfOptions& o, std::vecto
 
 }  // namespace
 
-extern const Verb system_df_verb;
 const Verb system_df_verb{
     .text = {.name = "system df",
-             .arguments = "",
              .summary = "Show the disk space that images, containers and volumes use",
              .example = "berth system df --format json"},
-    .arity = {0, 0},
     .needs = engine::Needs::user_namespace,
     .command = [] { return make_command(system_df_flags, run_system_df); },
 };

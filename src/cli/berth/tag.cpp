@@ -5,20 +5,13 @@
 namespace berth::cli {
 namespace {
 
-struct TagOptions {};
-
-FlagTable tag_flags(TagOptions&) {
-  return {};
-}
-
-Result<int> run_tag(Session& session, const TagOptions&, std::vector<std::string> arguments) {
+Result<int> run_tag(Session& session, const NoOptions&, Arguments arguments) {
   TRY(engine::tag_image(session.context, arguments[0], arguments[1]));
   return 0;
 }
 
 }  // namespace
 
-extern const Verb tag_verb;
 const Verb tag_verb{
     .text = {.name = "tag",
              .arguments = "SOURCE TARGET",
@@ -26,7 +19,7 @@ const Verb tag_verb{
              .example = "berth tag debian:12 localhost:5000/debian:12",
              .complete = Complete::image},
     .arity = {2, 2},
-    .command = [] { return make_command(tag_flags, run_tag); },
+    .command = [] { return make_command(no_flags, run_tag); },
 };
 
 }  // namespace berth::cli

@@ -5,13 +5,7 @@
 namespace berth::cli {
 namespace {
 
-struct TopOptions {};
-
-FlagTable top_flags(TopOptions&) {
-  return {};
-}
-
-Result<int> run_top(Session& session, const TopOptions&, std::vector<std::string> arguments) {
+Result<int> run_top(Session& session, const NoOptions&, Arguments arguments) {
   std::vector<std::string> ps_arguments(arguments.begin() + 1, arguments.end());
   print(session, TRY(engine::container_processes(session.context, arguments[0], ps_arguments)));
   return 0;
@@ -19,7 +13,6 @@ Result<int> run_top(Session& session, const TopOptions&, std::vector<std::string
 
 }  // namespace
 
-extern const Verb top_verb;
 const Verb top_verb{
     .text = {.name = "top",
              .arguments = "CONTAINER [PS-OPTION...]",
@@ -28,7 +21,7 @@ const Verb top_verb{
              .complete = Complete::container},
     .arity = {1},
     .flags_end = FlagsEnd::at_first_argument,
-    .command = [] { return make_command(top_flags, run_top); },
+    .command = [] { return make_command(no_flags, run_top); },
 };
 
 }  // namespace berth::cli

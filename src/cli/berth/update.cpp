@@ -64,8 +64,7 @@ FlagTable update_flags(UpdateOptions& o) {
   };
 }
 
-Result<int> run_update(Session& session, const UpdateOptions& o,
-                       std::vector<std::string> arguments) {
+Result<int> run_update(Session& session, const UpdateOptions& o, Arguments arguments) {
   if (o.changes.limits == engine::Limits() && !o.changes.restart && !o.changes.gpus) {
     return make_error(Kind::usage, "you must provide one or more flags when using this command",
                       "berth update --help");
@@ -85,7 +84,6 @@ constexpr Elsewhere kUpdateElsewhere[] = {
 
 }  // namespace
 
-extern const Verb update_verb;
 const Verb update_verb{
     .text = {.name = "update",
              .arguments = "CONTAINER [CONTAINER...]",

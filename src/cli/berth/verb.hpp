@@ -32,7 +32,7 @@ struct Session {
 /// exit status.
 struct Command {
   FlagTable flags;
-  std::function<Result<int>(Session&, std::vector<std::string>)> run;
+  std::function<Result<int>(Session&, Arguments)> run;
   /// After parsing: the running container that the flags name for its namespaces, or "". An
   /// ordinary user then works in that container's user namespace, which owns them.
   std::function<std::string()> beside = {};
@@ -53,20 +53,20 @@ enum class Store {
 
 struct Verb {
   VerbText text;
-  Arity arity;
+  Arity arity{0, 0};
   engine::Needs needs = engine::Needs::nothing;
   /// The container among the arguments, running or about to join another one, with the user
   /// namespace that an ordinary user has to join; null: with Needs::container the first argument,
   /// else none.
-  std::string (*container)(const std::vector<std::string>& arguments) = nullptr;
+  std::string (*container)(const Arguments& arguments) = nullptr;
   /// The use of named networks by the arguments; null: none.
-  engine::NetworkUse (*networks)(const std::vector<std::string>& arguments) = nullptr;
+  engine::NetworkUse (*networks)(const Arguments& arguments) = nullptr;
   Store store = Store::ready;
   FlagsEnd flags_end = FlagsEnd::at_double_dash;
   std::span<const Elsewhere> elsewhere = {};
   /// The equivalent for arguments of another engine's verb of this name; called before they are
   /// counted.
-  std::optional<Error> (*arguments_elsewhere)(const std::vector<std::string>& arguments) = nullptr;
+  std::optional<Error> (*arguments_elsewhere)(const Arguments& arguments) = nullptr;
   int error_status = 1;  ///< docker: 125 for run, 1 for all others
   bool hidden = false;   ///< only for our own programs
   /// A line below --help that depends on this machine; `config`: the site's directory.
@@ -74,18 +74,17 @@ struct Verb {
   Command (*command)();
 };
 
-/// Makes a Command out of `FlagTable flags(Options&)` and `Result<int> run(Session&, const
-/// Options&, std::vector<std::string>)`. Only the called verb pays for its table.
+/// Makes a Command out of `FlagTable flags(Options&)` and
+/// `Result<int> run(Session&, const Options&, Arguments)`. Only the called verb pays for its table.
 template <class Options>
 Command make_command(FlagTable (*flags)(Options&),
-                     Result<int> (*run)(Session&, const Options&, std::vector<std::string>),
+                     Result<int> (*run)(Session&, const Options&, Arguments),
                      std::string (*beside)(const Options&) = nullptr,
                      Arity (*arity)(const Options&) = nullptr,
                      std::string (*replaced)(const Options&) = nullptr,
                      engine::NetworkUse (*networks)(const Options&) = nullptr) {
   auto options = std::make_shared<Options>();
-  Command command{flags(*options),
-                  [options, run](Session& session, std::vector<std::string> arguments) {
+  Command command{flags(*options), [options, run](Session& session, Arguments arguments) {
                     return run(session, *options, std::move(arguments));
                   }};
   if (beside != nullptr) command.beside = [options, beside] { return beside(*options); };
@@ -94,6 +93,34 @@ Command make_command(FlagTable (*flags)(Options&),
   if (arity != nullptr) command.arity = [options, arity] { return arity(*options); };
   return command;
 }
+
+// Each in a file of its own, or beside those of its kind.
+extern const Verb run_verb, create_verb, start_verb, attach_verb, restart_verb, pause_verb,
+    unpause_verb, rename_verb, adopt_verb, exec_verb;
+extern const Verb ps_verb, logs_verb, wait_verb, stop_verb, kill_verb, rm_verb;
+extern const Verb events_verb, top_verb, stats_verb, port_verb, update_verb;
+extern const Verb cp_verb, export_verb, diff_verb, commit_verb;
+extern const Verb image_exists_verb, container_exists_verb, network_exists_verb, volume_exists_verb;
+extern const Verb volume_create_verb, volume_ls_verb, volume_rm_verb, volume_prune_verb,
+    container_prune_verb, image_prune_verb, system_df_verb, system_prune_verb, system_check_verb,
+    system_dedupe_verb, image_convert_verb, image_mount_verb, image_unmount_verb, unshare_verb,
+    builder_prune_verb;
+extern const Verb network_create_verb, network_ls_verb, network_rm_verb, network_prune_verb,
+    network_connect_verb, network_disconnect_verb;
+extern const Verb match_verb, why_verb, why_not_verb, what_if_verb, hub_verb;
+extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect_verb, history_verb,
+    manifest_inspect_verb, scan_verb, build_verb, bake_verb;
+extern const Verb save_verb, load_verb, import_verb, search_verb, login_verb, logout_verb;
+extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspect_verb,
+    cdi_refresh_verb;
+extern const Verb policy_show_verb, policy_apply_verb, policy_import_verb, policy_lint_verb,
+    policy_test_verb;
+extern const Verb node_show_verb, node_save_verb, node_check_verb;
+extern const Verb slurm_bundle_verb, slurm_epilog_verb, slurm_features_verb, slurm_give_verb,
+    slurm_preflight_verb, slurm_step_verb;
+extern const Verb doctor_verb, explain_verb;
+extern const Verb gpu_list_verb, gpu_top_verb, metrics_verb, info_verb, version_verb,
+    completion_verb, man_verb;
 
 std::string_view berth_version();
 

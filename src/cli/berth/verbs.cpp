@@ -2,40 +2,12 @@
 #include "cli/berth/verbs.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <array>
 
 #include "base/text.hpp"
 #include "cli/berth/verbs_elsewhere.hpp"
 
 namespace berth::cli {
-
-extern const Verb run_verb, create_verb, start_verb, attach_verb, restart_verb, pause_verb,
-    unpause_verb, rename_verb, adopt_verb, exec_verb;
-extern const Verb ps_verb, logs_verb, wait_verb, stop_verb, kill_verb, rm_verb;
-extern const Verb events_verb, top_verb, stats_verb, port_verb, update_verb;
-extern const Verb cp_verb, export_verb, diff_verb, commit_verb;
-extern const Verb image_exists_verb, container_exists_verb, network_exists_verb, volume_exists_verb;
-extern const Verb volume_create_verb, volume_ls_verb, volume_rm_verb, volume_prune_verb,
-    container_prune_verb, image_prune_verb, system_df_verb, system_prune_verb, system_check_verb,
-    system_dedupe_verb, image_convert_verb, image_mount_verb, image_unmount_verb, unshare_verb,
-    builder_prune_verb;
-extern const Verb network_create_verb, network_ls_verb, network_rm_verb, network_prune_verb,
-    network_connect_verb, network_disconnect_verb;
-extern const Verb match_verb, why_verb, why_not_verb, what_if_verb, hub_verb;
-extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect_verb, history_verb,
-    manifest_inspect_verb, scan_verb, build_verb, bake_verb;
-extern const Verb save_verb, load_verb, import_verb, search_verb, login_verb, logout_verb;
-extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspect_verb,
-    cdi_refresh_verb;
-extern const Verb policy_show_verb, policy_apply_verb, policy_import_verb, policy_lint_verb,
-    policy_test_verb;
-extern const Verb node_show_verb, node_save_verb, node_check_verb;
-extern const Verb slurm_bundle_verb, slurm_epilog_verb, slurm_features_verb, slurm_give_verb,
-    slurm_preflight_verb, slurm_step_verb;
-extern const Verb doctor_verb, explain_verb;
-extern const Verb gpu_list_verb, gpu_top_verb, metrics_verb, info_verb, version_verb,
-    completion_verb, man_verb;
-
 namespace {
 
 // One per line, however many.
@@ -219,8 +191,7 @@ constexpr Alias kAliases[] = {
 
 /// Null if `name` is no alias.
 const Alias* alias_named(std::string_view name) {
-  auto found = std::find_if(std::begin(kAliases), std::end(kAliases),
-                            [&](const Alias& alias) { return alias.name == name; });
+  auto found = std::ranges::find(kAliases, name, &Alias::name);
   return found == std::end(kAliases) ? nullptr : found;
 }
 
@@ -329,61 +300,28 @@ std::optional<std::string> help_of_group(const std::vector<std::string>& words) 
 
 FlagTable global_flags(GlobalOptions& o) {
   return {
-      {"root", 0, "DIR", "Directory for images and containers", &o.root, {}, Complete::directory},
-      {"additional-store",
-       0,
-       "DIR",
-       "Also use the images of the store in DIR (BERTH_ADDITIONAL_STORES)",
-       &o.additional_stores,
-       {},
-       Complete::directory},
-      {"state",
-       0,
-       "DIR",
-       "Directory for runtime state, which a reboot clears",
-       &o.state,
-       {},
-       Complete::directory},
-      {"driver-root",
-       0,
-       "DIR",
-       "Look for the GPU driver's files under DIR (BERTH_DRIVER_ROOT)",
-       &o.driver_root,
-       {},
-       Complete::directory},
-      {"cdi-spec-dir",
-       0,
-       "DIR",
-       "Read CDI files from DIR instead of /etc/cdi and /var/run/cdi",
-       &o.cdi_directories,
-       {},
-       Complete::directory},
-      {"config-dir",
-       0,
-       "DIR",
-       "Directory of the site's configuration (/etc/berth)",
-       &o.config_dir,
-       {},
-       Complete::directory},
-      {"layer-format",
-       0,
-       "FORMAT",
-       "Format of unpacked layers: directory or erofs (BERTH_LAYER_FORMAT)",
-       &o.layer_format,
-       {"directory", "erofs"}},
-      {"rootfs-driver",
-       0,
-       "DRIVER",
-       "Root file systems: overlay, fuse-overlayfs, copy (BERTH_ROOTFS_DRIVER)",
-       &o.rootfs_driver,
-       {"overlay", "fuse-overlayfs", "copy"}},
+      directory_flag("root", 0, "Directory for images and containers", &o.root),
+      directory_flag("additional-store", 0,
+                     "Also use the images of the store in DIR (BERTH_ADDITIONAL_STORES)",
+                     &o.additional_stores),
+      directory_flag("state", 0, "Directory for runtime state, which a reboot clears", &o.state),
+      directory_flag("driver-root", 0,
+                     "Look for the GPU driver's files under DIR (BERTH_DRIVER_ROOT)",
+                     &o.driver_root),
+      directory_flag("cdi-spec-dir", 0,
+                     "Read CDI files from DIR instead of /etc/cdi and /var/run/cdi",
+                     &o.cdi_directories),
+      directory_flag("config-dir", 0, "Directory of the site's configuration (/etc/berth)",
+                     &o.config_dir),
+      choice_flag("layer-format", "FORMAT",
+                  "Format of unpacked layers: directory or erofs (BERTH_LAYER_FORMAT)",
+                  &o.layer_format, {"directory", "erofs"}),
+      choice_flag("rootfs-driver", "DRIVER",
+                  "Root file systems: overlay, fuse-overlayfs, copy (BERTH_ROOTFS_DRIVER)",
+                  &o.rootfs_driver, {"overlay", "fuse-overlayfs", "copy"}),
       {"debug", 'D', "", "Print debug messages; show where in the source an error arose", &o.debug},
-      {"log-format",
-       0,
-       "FORMAT",
-       "Format of messages on stderr: text or json",
-       &o.log_format,
-       {"text", "json"}},
+      choice_flag("log-format", "FORMAT", "Format of messages on stderr: text or json",
+                  &o.log_format, {"text", "json"}),
       {"version", 'v', "", "Print the version", &o.version},
   };
 }

@@ -2,7 +2,6 @@
 #include "cli/berth/verbs_elsewhere.hpp"
 
 #include <iterator>
-#include <string>
 
 #include "base/text.hpp"
 

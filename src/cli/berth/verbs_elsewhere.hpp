@@ -5,7 +5,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.hpp"
 #include "cli/berth/verb.hpp"
 
 /// The verbs and flags of other engines, and their equivalents here.

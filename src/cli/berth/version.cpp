@@ -55,7 +55,7 @@ std::string text_of() {
          "\n  OS/Arch:          " + platform + "\n";
 }
 
-Result<int> run_version(Session& session, const VersionOptions& o, std::vector<std::string>) {
+Result<int> run_version(Session& session, const VersionOptions& o, Arguments) {
   if (o.format.empty()) {
     print(session, text_of());
     return 0;
@@ -80,13 +80,10 @@ std::string_view berth_version() {
   return BERTH_VERSION;
 }
 
-extern const Verb version_verb;
 const Verb version_verb{
     .text = {.name = "version",
-             .arguments = "",
              .summary = "Print the version",
              .example = "berth version --format json"},
-    .arity = {0, 0},
     .store = Store::none,
     .elsewhere = kVersionElsewhere,
     .command = [] { return make_command(version_flags, run_version); },

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/show/list_rows.hpp"
 #include "engine/container/volume_query.hpp"
@@ -34,7 +33,7 @@ std::map<std::string, std::string> pairs_of(const std::vector<std::string>& text
   return pairs;
 }
 
-Result<int> create(Session& session, const CreateOptions& o, std::vector<std::string> arguments) {
+Result<int> create(Session& session, const CreateOptions& o, Arguments arguments) {
   if (!arguments.empty() && !o.name.empty()) {
     return make_error(Kind::usage,
                       "conflicting options: either specify --name or provide "
@@ -73,7 +72,7 @@ constexpr ListKind kVolumes{
     .labels = true,
 };
 
-Result<int> list(Session& session, const ListOptions& o, std::vector<std::string>) {
+Result<int> list(Session& session, const ListOptions& o, Arguments) {
   // -q prints ids, whatever the default format is.
   const std::string format =
       o.quiet ? o.format : format_or_usual(session, o.format, "volumesFormat");
@@ -97,7 +96,7 @@ FlagTable remove_flags(RemoveOptions& o) {
   return {{"force", 'f', "", "Ignore missing ones", &o.force}};
 }
 
-Result<int> remove(Session& session, const RemoveOptions& o, std::vector<std::string> arguments) {
+Result<int> remove(Session& session, const RemoveOptions& o, Arguments arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     auto removed = engine::remove_volume(session.context, name);
     bool missing = !removed.ok() && removed.error().kind == Kind::not_found;
@@ -109,7 +108,6 @@ Result<int> remove(Session& session, const RemoveOptions& o, std::vector<std::st
 
 }  // namespace
 
-extern const Verb volume_create_verb, volume_ls_verb, volume_rm_verb;
 const Verb volume_create_verb{
     .text = {.name = "volume create",
              .arguments = "[NAME]",
@@ -121,10 +119,8 @@ const Verb volume_create_verb{
 };
 const Verb volume_ls_verb{
     .text = {.name = "volume ls",
-             .arguments = "",
              .summary = "List volumes",
              .example = "berth volume ls --filter dangling=true -q"},
-    .arity = {0, 0},
     .command = [] { return make_command(list_flags, list); },
 };
 const Verb volume_rm_verb{

@@ -5,13 +5,7 @@
 namespace berth::cli {
 namespace {
 
-struct WaitOptions {};
-
-FlagTable wait_flags(WaitOptions&) {
-  return {};
-}
-
-Result<int> run_wait(Session& session, const WaitOptions&, std::vector<std::string> arguments) {
+Result<int> run_wait(Session& session, const NoOptions&, Arguments arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     int status = TRY(engine::wait_container(session.context, name));
     print(session, std::to_string(status) + "\n");
@@ -21,7 +15,6 @@ Result<int> run_wait(Session& session, const WaitOptions&, std::vector<std::stri
 
 }  // namespace
 
-extern const Verb wait_verb;
 const Verb wait_verb{
     .text = {.name = "wait",
              .arguments = "CONTAINER [CONTAINER...]",
@@ -29,7 +22,7 @@ const Verb wait_verb{
              .example = "berth wait web",
              .complete = Complete::container},
     .arity = {1},
-    .command = [] { return make_command(wait_flags, run_wait); },
+    .command = [] { return make_command(no_flags, run_wait); },
 };
 
 }  // namespace berth::cli

@@ -12,8 +12,7 @@ FlagTable what_if_flags(MatchOptions& o) {
   return table;
 }
 
-Result<int> run_what_if(Session& session, const MatchOptions& o,
-                        std::vector<std::string> arguments) {
+Result<int> run_what_if(Session& session, const MatchOptions& o, Arguments arguments) {
   MatchOptions changed = o;
   std::string reference = arguments[0];
   arguments.erase(arguments.begin());
@@ -29,7 +28,6 @@ Result<int> run_what_if(Session& session, const MatchOptions& o,
 
 }  // namespace
 
-extern const Verb what_if_verb;
 const Verb what_if_verb{
     .text = {.name = "what-if",
              .arguments = "IMAGE KEY=VALUE [KEY=VALUE...]",

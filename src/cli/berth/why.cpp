@@ -12,7 +12,7 @@ FlagTable why_flags(MatchOptions& o) {
   return table;
 }
 
-Result<int> run_why(Session& session, const MatchOptions& o, std::vector<std::string> arguments) {
+Result<int> run_why(Session& session, const MatchOptions& o, Arguments arguments) {
   MatchFound found = TRY(find_match(session, o, arguments[0]));
   const match::Ranking& ranking = found.answer.ranking;
   if (o.format == "json") {
@@ -48,8 +48,7 @@ Result<size_t> find_entry(const match::Ranking& ranking, const std::string& word
   return *found;
 }
 
-Result<int> run_why_not(Session& session, const MatchOptions& o,
-                        std::vector<std::string> arguments) {
+Result<int> run_why_not(Session& session, const MatchOptions& o, Arguments arguments) {
   MatchFound found = TRY(find_match(session, o, arguments[0]));
   match::Ranking& ranking = found.answer.ranking;
   size_t index = TRY(find_entry(ranking, arguments[1]));
@@ -71,7 +70,6 @@ Result<int> run_why_not(Session& session, const MatchOptions& o,
 
 }  // namespace
 
-extern const Verb why_verb;
 const Verb why_verb{
     .text = {.name = "why",
              .arguments = "IMAGE",
@@ -83,7 +81,6 @@ const Verb why_verb{
     .command = [] { return make_command(why_flags, run_why); },
 };
 
-extern const Verb why_not_verb;
 const Verb why_not_verb{
     .text = {.name = "why-not",
              .arguments = "IMAGE ENTRY",

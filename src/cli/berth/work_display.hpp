@@ -18,8 +18,7 @@ class WorkDisplay {
   /// `words`: the operation on layers.
   WorkDisplay(Session& session, std::string words, bool quiet);
   ~WorkDisplay();
-  WorkDisplay(const WorkDisplay&) = delete;
-  WorkDisplay& operator=(const WorkDisplay&) = delete;
+  WorkDisplay(WorkDisplay&&) = delete;
 
   engine::Progress progress();
   /// Removes the line.

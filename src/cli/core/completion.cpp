@@ -10,7 +10,7 @@ constexpr Complete kListed[] = {Complete::image,  Complete::container, Complete:
                                 Complete::object, Complete::volume,    Complete::network};
 
 bool is_listed(Complete complete) {
-  return std::find(std::begin(kListed), std::end(kListed), complete) != std::end(kListed);
+  return std::ranges::find(kListed, complete) != std::end(kListed);
 }
 
 /// The word in the names of a script's functions: "images".
@@ -49,8 +49,8 @@ std::string list_command(std::string_view program, Complete complete) {
 
 std::string underscored(std::string_view text) {
   std::string name(text);
-  std::replace(name.begin(), name.end(), ' ', '_');
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::ranges::replace(name, ' ', '_');
+  std::ranges::replace(name, '-', '_');
   return name;
 }
 
@@ -100,30 +100,19 @@ std::vector<std::string> groups(const std::vector<VerbPage>& verbs) {
     size_t blank = verb.text.name.find(' ');
     if (blank == std::string_view::npos) continue;
     std::string name(verb.text.name.substr(0, blank));
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   }
   return names;
 }
 
 std::string bash_reply(std::string_view program, Complete complete) {
-  switch (complete) {
-    case Complete::file:
-      return R"(mapfile -t COMPREPLY < <(compgen -f -- "$cur"))";
-    case Complete::directory:
-      return R"(mapfile -t COMPREPLY < <(compgen -d -- "$cur"))";
-    case Complete::image:
-    case Complete::container:
-    case Complete::running:
-    case Complete::object:
-    case Complete::volume:
-    case Complete::network:
-      return R"(mapfile -t COMPREPLY < <(compgen -W "$()" + list_command(program, complete) +
-             R"x()" -- "$cur"))x";
-    case Complete::verb:
-      return R"(mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur"))";
-    case Complete::nothing:
-      break;
-  }
+  auto reply = [](const std::string& words) {
+    return "mapfile -t COMPREPLY < <(compgen " + words + R"( -- "$cur"))";
+  };
+  if (complete == Complete::file) return reply("-f");
+  if (complete == Complete::directory) return reply("-d");
+  if (complete == Complete::verb) return reply(R"(-W "$verbs")");
+  if (is_listed(complete)) return reply("-W \"$(" + list_command(program, complete) + ")\"");
   return "COMPREPLY=()";
 }
 
@@ -178,23 +167,10 @@ std::string zsh_quote(std::string_view text) {
 }
 
 std::string zsh_action(std::string_view program, Complete complete) {
-  switch (complete) {
-    case Complete::file:
-      return "_files";
-    case Complete::directory:
-      return "_files -/";
-    case Complete::image:
-    case Complete::container:
-    case Complete::running:
-    case Complete::object:
-    case Complete::volume:
-    case Complete::network:
-      return "_" + underscored(program) + "_" + std::string(plural(complete));
-    case Complete::verb:
-      return "_" + underscored(program) + "_verbs";
-    case Complete::nothing:
-      break;
-  }
+  if (complete == Complete::file) return "_files";
+  if (complete == Complete::directory) return "_files -/";
+  if (complete == Complete::verb) return "_" + underscored(program) + "_verbs";
+  if (is_listed(complete)) return "_" + underscored(program) + "_" + std::string(plural(complete));
   return " ";
 }
 

@@ -219,7 +219,7 @@ const Flag* find_letter(const FlagTable& flags, int letter) {
 std::optional<std::string_view> only_continuation(std::string_view word,
                                                   const std::vector<std::string_view>& candidates) {
   auto begins = [&](std::string_view candidate) { return candidate.starts_with(word); };
-  auto first = std::find_if(candidates.begin(), candidates.end(), begins);
+  auto first = std::ranges::find_if(candidates, begins);
   if (first == candidates.end() ||
       std::find_if(first + 1, candidates.end(), begins) != candidates.end()) {
     return std::nullopt;

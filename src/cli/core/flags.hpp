@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -49,8 +50,26 @@ struct Flag {
   Complete complete = Complete::nothing;
 };
 
+inline Flag file_flag(std::string_view name, char letter, std::string_view help, Target target) {
+  return {name, letter, "FILE", help, std::move(target), {}, Complete::file};
+}
+inline Flag directory_flag(std::string_view name, char letter, std::string_view help,
+                           Target target) {
+  return {name, letter, "DIR", help, std::move(target), {}, Complete::directory};
+}
+inline Flag choice_flag(std::string_view name, std::string_view value, std::string_view help,
+                        Target target, std::vector<std::string_view> choices) {
+  return {name, 0, value, help, std::move(target), std::move(choices)};
+}
+
 /// A flag and the options it fills live equally long: the table holds pointers into them.
 using FlagTable = std::vector<Flag>;
+
+/// The options of a verb without flags.
+struct NoOptions {};
+inline FlagTable no_flags(NoOptions&) {
+  return {};
+}
 
 /// A flag of another engine, and its equivalent here.
 struct Elsewhere {
@@ -69,9 +88,12 @@ struct Arity {
   size_t most = SIZE_MAX;
 };
 
+/// The words that are not flags, in order.
+using Arguments = std::vector<std::string>;
+
 struct Parsed {
-  std::vector<std::string> arguments;  ///< the words that are no flags, in order
-  bool help = false;                   ///< --help (or -h if the table has no such letter)
+  Arguments arguments;
+  bool help = false;  ///< --help (or -h if the table has no such letter)
 };
 
 /// Parses `words` (without the program's and the verb's name) as docker does: --name=v, --name v,

@@ -61,7 +61,7 @@ void roff_flags(std::string& page, std::string_view title, const FlagTable& flag
 
 std::string dashed(std::string_view program, std::string_view verb) {
   std::string name = std::string(program) + "-" + std::string(verb);
-  std::replace(name.begin(), name.end(), ' ', '-');
+  std::ranges::replace(name, ' ', '-');
   return name;
 }
 

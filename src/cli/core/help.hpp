@@ -12,10 +12,10 @@ namespace berth::cli {
 
 /// The texts about a verb.
 struct VerbText {
-  std::string_view name;       ///< "run", "gpu list"
-  std::string_view arguments;  ///< "IMAGE [COMMAND [ARG...]]"
-  std::string_view summary;    ///< one line: "Create and start a container from an image"
-  std::string_view example;    ///< one line that works: "berth run --rm -it debian bash"
+  std::string_view name;            ///< "run", "gpu list"
+  std::string_view arguments = {};  ///< "IMAGE [COMMAND [ARG...]]"
+  std::string_view summary;         ///< one line: "Create and start a container from an image"
+  std::string_view example;         ///< one line that works: "berth run --rm -it debian bash"
   Complete complete = Complete::nothing;  ///< the type of the arguments
   std::string_view words = {};            ///< all possible arguments: "bash zsh fish"
 };

@@ -2,7 +2,6 @@
 #include "cli/core/live_lines.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/text.hpp"
 #include "cli/core/text_width.hpp"

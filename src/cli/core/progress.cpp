@@ -124,8 +124,8 @@ std::optional<double> Rate::per_second(Clock::time_point now) const {
 }
 
 void ProgressState::update(const LayerUpdate& update, Clock::time_point now) {
-  auto layer = std::find_if(layers_.begin(), layers_.end(),
-                            [&](const Layer& known) { return known.update.id == update.id; });
+  auto layer = std::ranges::find_if(
+      layers_, [&](const Layer& known) { return known.update.id == update.id; });
   if (layer == layers_.end()) {
     layers_.emplace_back();
     layer = layers_.end() - 1;
@@ -146,8 +146,8 @@ std::vector<std::string> ProgressState::lines(ScreenSize size, Clock::time_point
   size_t room = size.rows > 3 ? size.rows - 2 : 1;
   bool fold_ended = layers_.size() > room;
   auto count = [&](auto&& is) {
-    return static_cast<size_t>(std::count_if(layers_.begin(), layers_.end(),
-                                             [&](const Layer& l) { return is(l.update.phase); }));
+    return static_cast<size_t>(
+        std::ranges::count_if(layers_, [&](const Layer& l) { return is(l.update.phase); }));
   };
   size_t ended_count = count(ended);
   size_t waiting_count = count([](Phase phase) { return phase == Phase::waiting; });
@@ -213,8 +213,7 @@ void ProgressPrinter::layer(const LayerUpdate& update, Clock::time_point now) {
     return;
   }
   // A log shows events, not progress: the begin and the end of each layer.
-  auto known = std::find_if(printed_.begin(), printed_.end(),
-                            [&](const LayerUpdate& old) { return old.id == update.id; });
+  auto known = std::ranges::find(printed_, update.id, &LayerUpdate::id);
   bool first = known == printed_.end();
   if (!first && (ended(known->phase) || !ended(update.phase))) return;
   if (first) known = printed_.insert(printed_.end(), update);

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -76,8 +75,7 @@ class ProgressPrinter {
   enum class Mode { bars, lines, quiet };
 
   ProgressPrinter(Terminal& terminal, Stream stream, Direction direction, Mode mode);
-  ProgressPrinter(const ProgressPrinter&) = delete;
-  ProgressPrinter& operator=(const ProgressPrinter&) = delete;
+  ProgressPrinter(ProgressPrinter&&) = delete;
   ~ProgressPrinter() { finish(); }
 
   void layer(const LayerUpdate& update, Clock::time_point now = Clock::now());

@@ -28,8 +28,7 @@ constexpr Range kWide[] = {
 
 template <size_t N>
 bool within(const Range (&ranges)[N], char32_t point) {
-  auto above = std::upper_bound(std::begin(ranges), std::end(ranges), point,
-                                [](char32_t p, const Range& range) { return p < range.first; });
+  auto above = std::ranges::upper_bound(ranges, point, {}, &Range::first);
   return above != std::begin(ranges) && point <= std::prev(above)->last;
 }
 
@@ -55,7 +54,7 @@ Point first_point(std::string_view text) {
 
 size_t text_width(std::string_view text) {
   // Nearly all text is ASCII, and a table asks for the width of each of its cells.
-  auto foreign = std::find_if(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; });
+  auto foreign = std::ranges::find_if(text, [](char c) { return (c & 0x80) != 0; });
   auto columns = static_cast<size_t>(foreign - text.begin());
   text.remove_prefix(columns);
   while (!text.empty()) {

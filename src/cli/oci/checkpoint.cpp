@@ -23,17 +23,13 @@ FlagTable checkpoint_flags(CheckpointOptions& o) {
        {"page-server", 0, "ADDRESS:PORT", "Send memory pages to this page server", &r.page_server},
        {"status-fd", 0, "N", "File descriptor that is notified when lazy pages are ready",
         &r.status_fd},
-       {"empty-ns",
-        0,
-        "NAME",
-        "No effect: network namespaces are always restored empty",
-        &o.empty_namespaces,
-        {"network"}}});
+       choice_flag("empty-ns", "NAME", "No effect: network namespaces are always restored empty",
+                   &o.empty_namespaces, {"network"})});
   return table;
 }
 
 Result<int> run_checkpoint(Session& session, const CheckpointOptions& options,
-                           const std::vector<std::string>& arguments) {
+                           const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::CheckpointRequest request = options.request;
   request.id = arguments[0];

@@ -4,8 +4,7 @@
 namespace berth::cli::oci {
 namespace {
 
-Result<int> run_create(Session& session, const LaunchOptions& options,
-                       const std::vector<std::string>& arguments) {
+Result<int> run_create(Session& session, const LaunchOptions& options, const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::LaunchRequest request = TRY(to_request(session, options, arguments[0]));
   TRY_CTX(runtime::create(store, std::move(request), session.report, session.log),

@@ -19,8 +19,7 @@ FlagTable delete_flags(DeleteOptions& o) {
   };
 }
 
-Result<int> run_delete(Session& session, const DeleteOptions& options,
-                       const std::vector<std::string>& arguments) {
+Result<int> run_delete(Session& session, const DeleteOptions& options, const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::RemoveOptions remove{options.force ? runtime::Force::yes : runtime::Force::no,
                                 options.oom_file};

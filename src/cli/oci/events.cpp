@@ -16,8 +16,7 @@ FlagTable events_flags(EventsOptions& o) {
           {"stats", 0, "", "Print the statistics once and exit", &o.stats}};
 }
 
-Result<int> run_events(Session& session, const EventsOptions& options,
-                       const std::vector<std::string>& arguments) {
+Result<int> run_events(Session& session, const EventsOptions& options, const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   auto interval = TRY_CTX(runtime::read_duration(options.interval), "cannot use --interval");
   std::string context = "cannot watch container '" + arguments[0] + "'";

@@ -56,13 +56,7 @@ FlagTable exec_flags(ExecOptions& o) {
   runtime::ExecRequest& r = o.request;
   berth::oci::ProcessChanges& c = r.changes;
   return {
-      {"process",
-       'p',
-       "FILE",
-       "Read the process from this JSON file",
-       &r.process_file,
-       {},
-       Complete::file},
+      file_flag("process", 'p', "Read the process from this JSON file", &r.process_file),
       {"detach", 'd', "", "Do not wait for the process", &o.detach},
       {"tty", 't', "", "Allocate a pseudo-TTY", &c.terminal},
       {"user", 'u', "UID[:GID]", "Run as this user, by UID and GID", read_user(c)},
@@ -87,8 +81,7 @@ FlagTable exec_flags(ExecOptions& o) {
       {"ignore-paused", 0, "", "Run even if the container is paused", &r.ignore_paused}};
 }
 
-Result<int> run_exec(Session& session, const ExecOptions& options,
-                     const std::vector<std::string>& arguments) {
+Result<int> run_exec(Session& session, const ExecOptions& options, const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::ExecRequest request = options.request;
   request.id = arguments[0];

@@ -14,12 +14,6 @@
 namespace berth::cli::oci {
 namespace {
 
-struct FeaturesOptions {};
-
-FlagTable features_flags(FeaturesOptions&) {
-  return {};
-}
-
 template <class Words>
 json::Value list(const Words& words) {
   json::Array array;
@@ -43,7 +37,7 @@ json::Value seccomp() {
 
 json::Value on_linux() {
   std::vector<std::string> options = plan::mount_option_names();
-  bool maps_ids = std::find(options.begin(), options.end(), "idmap") != options.end();
+  bool maps_ids = std::ranges::find(options, "idmap") != options.end();
   json::Object cgroup{
       {"v1", true}, {"v2", true}, {"systemd", true}, {"systemdUser", true}, {"rdma", true}};
   json::Object rdt{{"enabled", true}, {"schemata", true}, {"monitoring", true}};
@@ -63,8 +57,7 @@ json::Value on_linux() {
 
 // Members as in runtime-spec features.md and features-linux.md: the features of this program,
 // whether or not this kernel has them.
-Result<int> run_features(Session& session, const FeaturesOptions&,
-                         const std::vector<std::string>&) {
+Result<int> run_features(Session& session, const NoOptions&, const Arguments&) {
   json::Object annotations{{"io.github.seccomp.libseccomp.version", runtime::libseccomp_version()},
                            {"org.opencontainers.runc.checkpoint.enabled", "true"}};
   json::Object document{{"ociVersionMin", "1.0.0"},
@@ -84,11 +77,9 @@ Result<int> run_features(Session& session, const FeaturesOptions&,
 
 const Verb features_verb{
     .text = {.name = "features",
-             .arguments = "",
              .summary = "Print the features of this runtime as JSON",
              .example = "berth-runtime features"},
-    .arity = {0, 0},
-    .command = [] { return make_command(features_flags, run_features); },
+    .command = [] { return make_command(no_flags, run_features); },
 };
 
 }  // namespace berth::cli::oci

@@ -15,8 +15,7 @@ FlagTable kill_flags(KillOptions& o) {
       {"regex", 'r', "", "Treat ID as a regular expression that matches container ids", &o.regex}};
 }
 
-Result<int> run_kill(Session& session, const KillOptions& options,
-                     const std::vector<std::string>& arguments) {
+Result<int> run_kill(Session& session, const KillOptions& options, const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   int signal = TRY(runtime::read_signal(arguments.size() > 1 ? arguments[1] : "TERM"));
   auto whom = options.all ? runtime::Whom::all : runtime::Whom::first_process;

@@ -41,8 +41,7 @@ std::string as_table(const std::vector<runtime::Listed>& listed) {
   return table.text();
 }
 
-Result<int> run_list(Session& session, const ListOptions& options,
-                     const std::vector<std::string>&) {
+Result<int> run_list(Session& session, const ListOptions& options, const Arguments&) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   std::vector<runtime::Listed> listed = TRY(runtime::list(store));
   if (options.quiet) {
@@ -61,10 +60,8 @@ Result<int> run_list(Session& session, const ListOptions& options,
 
 const Verb list_verb{
     .text = {.name = "list",
-             .arguments = "",
              .summary = "List the containers under --root",
              .example = "berth-runtime list --format json"},
-    .arity = {0, 0},
     .command = [] { return make_command(list_flags, run_list); },
 };
 

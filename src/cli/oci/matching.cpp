@@ -4,7 +4,6 @@
 #include <regex.h>
 
 #include <array>
-#include <memory>
 
 #include "base/text.hpp"
 

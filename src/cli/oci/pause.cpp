@@ -5,14 +5,7 @@
 namespace berth::cli::oci {
 namespace {
 
-struct PauseOptions {};
-
-FlagTable pause_flags(PauseOptions&) {
-  return {};
-}
-
-Result<int> run_pause(Session& session, const PauseOptions&,
-                      const std::vector<std::string>& arguments) {
+Result<int> run_pause(Session& session, const NoOptions&, const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   TRY_CTX(runtime::pause(store, arguments[0]), "cannot pause container '" + arguments[0] + "'");
   return 0;
@@ -26,7 +19,7 @@ const Verb pause_verb{
              .summary = "Pause all processes of a container",
              .example = "berth-runtime pause web"},
     .arity = {1, 1},
-    .command = [] { return make_command(pause_flags, run_pause); },
+    .command = [] { return make_command(no_flags, run_pause); },
 };
 
 }  // namespace berth::cli::oci

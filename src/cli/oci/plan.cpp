@@ -15,7 +15,7 @@ FlagTable plan_flags(PlanOptions& o) {
   FlagTable table = launch_flags(o.launch);
   table.push_back({"create", 0, "", "The plan of create, which waits for start", &o.create});
   table.push_back(
-      {"format", 0, "FORMAT", "Output format: text or json", &o.format, {"text", "json"}});
+      choice_flag("format", "FORMAT", "Output format: text or json", &o.format, {"text", "json"}));
   return table;
 }
 
@@ -34,8 +34,7 @@ json::Value as_json(const plan::Plan& plan) {
   return json::Object{{"steps", std::move(steps)}, {"warnings", std::move(warnings)}};
 }
 
-Result<int> run_plan(Session& session, const PlanOptions& options,
-                     const std::vector<std::string>& arguments) {
+Result<int> run_plan(Session& session, const PlanOptions& options, const Arguments& arguments) {
   runtime::LaunchRequest request = TRY(to_request(session, options.launch, arguments[0]));
   request.await_start = options.create;
   plan::Plan plan = TRY(runtime::plan_bundle(request));

@@ -21,8 +21,7 @@ std::string as_json(const std::vector<pid_t>& processes) {
   return json::dump(json::Value(std::move(array))) + "\n";
 }
 
-Result<int> run_ps(Session& session, const PsOptions& options,
-                   const std::vector<std::string>& arguments) {
+Result<int> run_ps(Session& session, const PsOptions& options, const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::Found found = TRY(runtime::find(store, arguments[0]));
   std::vector<pid_t> processes = TRY(runtime::shown_processes_of(found));

@@ -26,17 +26,13 @@ FlagTable restore_flags(RestoreOptions& o) {
         "AppArmor profile or SELinux label, instead of the checkpoint's", &o.request.lsm_profile},
        {"lsm-mount-context", 0, "CONTEXT", "SELinux mount context, instead of the checkpoint's",
         &o.request.lsm_mount_context},
-       {"empty-ns",
-        0,
-        "NAME",
-        "No effect: network namespaces are always restored empty",
-        &o.empty_namespaces,
-        {"network"}}});
+       choice_flag("empty-ns", "NAME", "No effect: network namespaces are always restored empty",
+                   &o.empty_namespaces, {"network"})});
   return table;
 }
 
 Result<int> run_restore(Session& session, const RestoreOptions& options,
-                        const std::vector<std::string>& arguments) {
+                        const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::RestoreRequest request = options.request;
   request.launch = TRY(to_request(session, options.launch, arguments[0]));

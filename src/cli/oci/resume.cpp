@@ -5,14 +5,7 @@
 namespace berth::cli::oci {
 namespace {
 
-struct ResumeOptions {};
-
-FlagTable resume_flags(ResumeOptions&) {
-  return {};
-}
-
-Result<int> run_resume(Session& session, const ResumeOptions&,
-                       const std::vector<std::string>& arguments) {
+Result<int> run_resume(Session& session, const NoOptions&, const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   TRY_CTX(runtime::resume(store, arguments[0]), "cannot resume container '" + arguments[0] + "'");
   return 0;
@@ -26,7 +19,7 @@ const Verb resume_verb{
              .summary = "Resume a paused container",
              .example = "berth-runtime resume web"},
     .arity = {1, 1},
-    .command = [] { return make_command(resume_flags, run_resume); },
+    .command = [] { return make_command(no_flags, run_resume); },
 };
 
 }  // namespace berth::cli::oci

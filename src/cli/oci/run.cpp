@@ -29,8 +29,7 @@ FlagTable run_flags(RunOptions& o) {
   return table;
 }
 
-Result<int> run_run(Session& session, const RunOptions& options,
-                    const std::vector<std::string>& arguments) {
+Result<int> run_run(Session& session, const RunOptions& options, const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::LaunchRequest request = TRY(to_request(session, options.launch, arguments[0]));
   auto detach = options.detach ? runtime::Detach::yes : runtime::Detach::no;

@@ -11,11 +11,11 @@ struct SpecOptions {
 };
 
 FlagTable spec_flags(SpecOptions& o) {
-  return {{"bundle", 'b', "DIR", "Directory to write it to", &o.bundle, {}, Complete::directory},
+  return {directory_flag("bundle", 'b', "Directory to write it to", &o.bundle),
           {"rootless", 0, "", "For a rootless container", &o.rootless}};
 }
 
-Result<int> run_spec(Session&, const SpecOptions& options, const std::vector<std::string>&) {
+Result<int> run_spec(Session&, const SpecOptions& options, const Arguments&) {
   auto kind = options.rootless ? runtime::SpecKind::rootless : runtime::SpecKind::root;
   TRY_CTX(runtime::write_default_spec(options.bundle, kind), "cannot write the configuration");
   return 0;
@@ -25,10 +25,8 @@ Result<int> run_spec(Session&, const SpecOptions& options, const std::vector<std
 
 const Verb spec_verb{
     .text = {.name = "spec",
-             .arguments = "",
              .summary = "Write a default config.json",
              .example = "berth-runtime spec --bundle /srv/web"},
-    .arity = {0, 0},
     .command = [] { return make_command(spec_flags, run_spec); },
 };
 

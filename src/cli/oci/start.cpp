@@ -4,14 +4,7 @@
 namespace berth::cli::oci {
 namespace {
 
-struct StartOptions {};
-
-FlagTable start_flags(StartOptions&) {
-  return {};
-}
-
-Result<int> run_start(Session& session, const StartOptions&,
-                      const std::vector<std::string>& arguments) {
+Result<int> run_start(Session& session, const NoOptions&, const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   TRY_CTX(runtime::start(store, arguments[0], session.report, session.log),
           "cannot start container '" + arguments[0] + "'");
@@ -26,7 +19,7 @@ const Verb start_verb{
              .summary = "Start the program of a created container",
              .example = "berth-runtime start web"},
     .arity = {1, 1},
-    .command = [] { return make_command(start_flags, run_start); },
+    .command = [] { return make_command(no_flags, run_start); },
 };
 
 }  // namespace berth::cli::oci

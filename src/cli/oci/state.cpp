@@ -4,14 +4,7 @@
 namespace berth::cli::oci {
 namespace {
 
-struct StateOptions {};
-
-FlagTable state_flags(StateOptions&) {
-  return {};
-}
-
-Result<int> run_state(Session& session, const StateOptions&,
-                      const std::vector<std::string>& arguments) {
+Result<int> run_state(Session& session, const NoOptions&, const Arguments& arguments) {
   runtime::Store store = TRY(runtime::Store::open(session.root));
   runtime::Listed found = TRY(runtime::look_up(store, arguments[0]));
   session.out = runtime::public_state(found.state, runtime::status_name(found.status)) + "\n";
@@ -26,7 +19,7 @@ const Verb state_verb{
              .summary = "Print the state of a container as JSON",
              .example = "berth-runtime state web"},
     .arity = {1, 1},
-    .command = [] { return make_command(state_flags, run_state); },
+    .command = [] { return make_command(no_flags, run_state); },
 };
 
 }  // namespace berth::cli::oci

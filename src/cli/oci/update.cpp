@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
 #include "cli/oci/verb.hpp"
 #include "runtime/change_devices.hpp"
 
@@ -102,8 +101,7 @@ Result<berth::oci::Resources> wanted(const UpdateOptions& options) {
   return runtime::read_resources(options.resources);
 }
 
-Result<int> run_update(Session& session, const UpdateOptions& options,
-                       const std::vector<std::string>& arguments) {
+Result<int> run_update(Session& session, const UpdateOptions& options, const Arguments& arguments) {
   std::string context = "cannot update container '" + arguments[0] + "'";
   if (!options.l3_cache_schema.empty() || !options.mem_bw_schema.empty()) {
     return make_error(Kind::unsupported,

@@ -52,12 +52,12 @@ struct Session {
 /// A verb ready to parse: `flags` points into options that `run` keeps alive.
 struct Command {
   FlagTable flags;
-  std::function<Result<int>(Session&, const std::vector<std::string>&)> run;
+  std::function<Result<int>(Session&, const Arguments&)> run;
 };
 
 struct Verb {
   VerbText text;
-  Arity arity;
+  Arity arity{0, 0};
   Command (*command)();
   bool makes_process = false;  ///< it clones a process of a container
   /// at_first_argument if the words after the id belong to another program.
@@ -67,11 +67,9 @@ struct Verb {
 
 template <class Options>
 Command make_command(FlagTable (*flags)(Options&),
-                     Result<int> (*run)(Session&, const Options&,
-                                        const std::vector<std::string>&)) {
+                     Result<int> (*run)(Session&, const Options&, const Arguments&)) {
   auto options = std::make_shared<Options>();
-  return {flags(*options),
-          [options, run](Session& session, const std::vector<std::string>& arguments) {
+  return {flags(*options), [options, run](Session& session, const Arguments& arguments) {
             return run(session, *options, arguments);
           }};
 }
@@ -91,24 +89,9 @@ Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOp
                                           const std::string& id);
 
 // Each in a file of its own.
-extern const Verb checkpoint_verb;
-extern const Verb create_verb;
-extern const Verb delete_verb;
-extern const Verb events_verb;
-extern const Verb exec_verb;
-extern const Verb features_verb;
-extern const Verb kill_verb;
-extern const Verb list_verb;
-extern const Verb pause_verb;
-extern const Verb plan_verb;
-extern const Verb ps_verb;
-extern const Verb restore_verb;
-extern const Verb resume_verb;
-extern const Verb run_verb;
-extern const Verb spec_verb;
-extern const Verb start_verb;
-extern const Verb state_verb;
-extern const Verb update_verb;
+extern const Verb checkpoint_verb, create_verb, delete_verb, events_verb, exec_verb, features_verb,
+    kill_verb, list_verb, pause_verb, plan_verb, ps_verb, restore_verb, resume_verb, run_verb,
+    spec_verb, start_verb, state_verb, update_verb;
 
 /// All verbs, in the order of the help.
 const std::vector<const Verb*>& verbs();

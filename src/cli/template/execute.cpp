@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMaxSteps = 500'000;
 
 bool contains(std::span<const std::string_view> names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 class Executor {
@@ -297,7 +297,7 @@ bool Template::uses(std::string_view field) const {
     bool dollar = operand.kind == Operand::Kind::variable && operand.name == "$";
     bool dot = operand.kind == Operand::Kind::dot && root;
     found |= (dot || dollar) && operand.fields.empty();
-    found |= std::find(operand.fields.begin(), operand.fields.end(), field) != operand.fields.end();
+    found |= std::ranges::find(operand.fields, field) != operand.fields.end();
   });
   return found;
 }

@@ -306,8 +306,7 @@ const std::vector<std::string_view>& function_names() {
 }
 
 Result<Item> call_function(std::string_view name, const std::vector<Item>& arguments, Place place) {
-  const Function* function = std::find_if(std::begin(kFunctions), std::end(kFunctions),
-                                          [&](const Function& f) { return f.name == name; });
+  const Function* function = std::ranges::find(kFunctions, name, &Function::name);
   Call call{name, arguments, place};
   if (arguments.size() < function->least || arguments.size() > function->most) {
     size_t wanted = arguments.size() < function->least ? function->least : function->most;

@@ -39,8 +39,7 @@ void print_value(std::string& out, const json::Value& value, Item::Shape shape, 
     // Of our documents only maps are empty, except for Go's values of a set.
     if (shape != Item::Shape::map) return print_object(out, *object, object->empty() && !in_map);
     json::Object sorted = *object;
-    std::sort(sorted.begin(), sorted.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::sort(sorted, [](const auto& a, const auto& b) { return a.first < b.first; });
     print_object(out, sorted, true);
   } else {
     json::append_compact(out, value);
@@ -97,8 +96,7 @@ std::vector<std::pair<std::string_view, const json::Value*>> sorted_members(cons
   if (const json::Object* object = item->object()) {
     for (const auto& [name, value] : *object) members.emplace_back(name, &value);
   }
-  std::sort(members.begin(), members.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::sort(members, [](const auto& a, const auto& b) { return a.first < b.first; });
   return members;
 }
 

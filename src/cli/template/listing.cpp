@@ -32,8 +32,8 @@ std::string_view trim_blanks(std::string_view text) {
 /// The title of a column of {{.Label "com.example.some-thing"}}: "some thing".
 std::string label_title(std::string_view key) {
   std::string title(key.substr(key.rfind('.') + 1));
-  std::replace(title.begin(), title.end(), '-', ' ');
-  std::replace(title.begin(), title.end(), '_', ' ');
+  std::ranges::replace(title, '-', ' ');
+  std::ranges::replace(title, '_', ' ');
   return title;
 }
 

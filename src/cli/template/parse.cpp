@@ -203,7 +203,7 @@ class Parser {
   }
 
   Result<void> check_variable(const std::string& name, Place place) const {
-    if (std::find(variables_.begin(), variables_.end(), name) != variables_.end()) return {};
+    if (std::ranges::find(variables_, name) != variables_.end()) return {};
     std::vector<std::string_view> known(variables_.begin() + 1, variables_.end());  // not "$"
     auto near = nearest(name, known);
     return error_at(place, "unknown variable " + quote(name) +
@@ -275,7 +275,7 @@ class Parser {
       return operand;
     }
     const auto& names = function_names();
-    if (std::find(names.begin(), names.end(), token.text) == names.end()) {
+    if (std::ranges::find(names, token.text) == names.end()) {
       if (is_keyword(token.text)) return error_at(token.place, "unexpected " + shown(token));
       auto near = nearest(token.text, names);
       return error_at(token.place, "unknown function " + quote(token.text) +

@@ -158,7 +158,7 @@ std::optional<gpu::Reason> driver_mode(const Provenance& provenance) {
   DriverMode mode = provenance.grant.mode;
   std::string why(meaning_of(mode));
   if (!provenance.mode_from.empty()) why += "; " + provenance.mode_from;
-  return gpu::Reason{"driver-mode", to_json_text(mode), true, why, {}};
+  return gpu::Reason{"driver-mode", enum_text(mode), true, why, {}};
 }
 
 std::optional<gpu::Reason> loaded_libcuda(const Provenance& provenance, const oci::Spec& spec) {

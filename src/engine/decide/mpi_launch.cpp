@@ -219,8 +219,7 @@ Result<std::optional<MpiRequest>> read_mpi(const MpiFlags& flags, const Environm
   request.mode = TRY_CTX(from_json_text(mode, std::type_identity<MpiMode>()), source);
   if (!flags.compatibility.empty()) {
     request.rule =
-        TRY_CTX(mpi::from_json_text(flags.compatibility, std::type_identity<mpi::Rule>()),
-                "--mpi-compatibility");
+        TRY_CTX(parse_enum<mpi::Rule>(flags.compatibility, Kind::usage), "--mpi-compatibility");
   }
   request.library_path = environment.get("LD_LIBRARY_PATH").value_or("");
   return std::optional<MpiRequest>(std::move(request));

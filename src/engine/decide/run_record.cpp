@@ -114,8 +114,7 @@ Result<match::UserLand> user_land_of_run(const Context& context,
   Explained explained = TRY(explain_container(context, container.id));
   for (const gpu::Reason& item : explained.explanation.items) {
     if (item.kind != "driver-mode") continue;
-    return user_land_of(
-        TRY(policy::from_json_text(item.object, std::type_identity<policy::DriverMode>())));
+    return user_land_of(TRY(parse_enum<policy::DriverMode>(item.object)));
   }
   return usual_user_land(context);
 }

@@ -82,7 +82,7 @@ Result<gpu::cdi::Naming> naming_of(const std::string& word) {
 Result<gpu::cdi::GenerateOptions> generate_options(const Context& context,
                                                    const CdiGenerateRequest& request) {
   gpu::cdi::GenerateOptions options;
-  options.vendor = TRY(gpu::from_json_text(request.vendor, std::type_identity<gpu::Vendor>()));
+  options.vendor = TRY(parse_enum<gpu::Vendor>(request.vendor));
   options.kind = request.vendor + ".com/" + request.device_class;
   if (!oci::cdi::parse_name(options.kind + "=0").ok()) {
     return make_error(Kind::usage, "--class " + quote(request.device_class) +

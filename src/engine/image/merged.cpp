@@ -11,7 +11,7 @@
 namespace berth::engine {
 
 OverlayAttributes::OverlayAttributes(image::OverlayXattr kind)
-    : space_(std::string(image::overlay_xattr_name(kind)) + ".overlay.") {}
+    : space_(enum_text(kind) + ".overlay.") {}
 
 Result<bool> OverlayAttributes::opaque(const sys::Fd& directory) const {
   auto found = TRY(sys::read_attribute(directory, space_ + "opaque"));

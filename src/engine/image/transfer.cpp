@@ -56,7 +56,7 @@ class PassedStreams {
 Result<image::LayerFormat> layer_format(const Context& context) {
   if (context.layer_format.empty()) return image::LayerFormat::directory;
   image::LayerFormat format =
-      TRY_CTX(image::parse_layer_format(context.layer_format), "--layer-format");
+      TRY_CTX(parse_enum<image::LayerFormat>(context.layer_format, Kind::usage), "--layer-format");
   if (format == image::LayerFormat::directory) return format;
   auto checked = sys::check_erofs();
   if (!checked.ok()) return std::move(checked).error().with_context("--layer-format erofs");

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <set>
 
 #include "base/text.hpp"
@@ -17,7 +16,7 @@ namespace {
 constexpr std::string_view kWidelyRead = "0.5.0";  // by Debian 12's podman 4.3 and all others
 
 bool is_in(const std::vector<Node>& nodes, const std::string& path) {
-  return std::any_of(nodes.begin(), nodes.end(), [&](const Node& one) { return one.path == path; });
+  return std::ranges::any_of(nodes, [&](const Node& one) { return one.path == path; });
 }
 
 /// A GPU, or a slice of one, with its names and its own nodes.
@@ -42,7 +41,7 @@ class Generator {
     TRY(options_.vendor == Vendor::nvidia ? add_nvidia() : add_others());
     if (units_.empty()) {
       return make_error(Kind::not_found,
-                        "no GPU of vendor " + to_json_text(options_.vendor) + " on this machine",
+                        "no GPU of vendor " + enum_text(options_.vendor) + " on this machine",
                         "berth gpu list");
     }
     oci::cdi::Spec& spec = out_.spec;
@@ -243,7 +242,7 @@ void Generator::add_node(const Node& node, oci::cdi::Edits& edits) {
         fmt::format("{} is for group {} alone, which the file does not give; --cdi-version 0.7.0 "
                     "can say it",
                     quote(node.path), node.gid));
-  } else if (std::find(gids.begin(), gids.end(), node.gid) == gids.end()) {
+  } else if (std::ranges::find(gids, node.gid) == gids.end()) {
     gids.push_back(node.gid);
   }
 }
@@ -266,15 +265,15 @@ void Generator::add_all() {
   std::set<std::string> names, paths;
   for (const Unit& unit : units_) {
     if (unit.names.empty() || !names.insert(unit.names.front()).second) continue;
-    auto device = std::find_if(out_.spec.devices.begin(), out_.spec.devices.end(),
-                               [&](const auto& one) { return one.name == unit.names.front(); });
+    auto device = std::ranges::find_if(
+        out_.spec.devices, [&](const auto& one) { return one.name == unit.names.front(); });
     for (const auto& node : device->edits.device_nodes) {
       if (paths.insert(node.path).second) edits.device_nodes.push_back(node);
     }
     request.links.insert(request.links.end(), unit.links.begin(), unit.links.end());
     for (uint32_t gid : device->edits.additional_gids) {
       auto& gids = edits.additional_gids;
-      if (std::find(gids.begin(), gids.end(), gid) == gids.end()) gids.push_back(gid);
+      if (std::ranges::find(gids, gid) == gids.end()) gids.push_back(gid);
     }
   }
   if (!request.links.empty()) edits.hooks.push_back(hook(request));

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
-#include <utility>
 
 #include "gpu/cdi_hook/arguments.hpp"
 
@@ -98,8 +96,8 @@ bool read_chmod(const Words& words) {
   std::vector<std::string> paths;
   bool good = read_flags(words, {{"mode", text_into(mode)}, {"path", path_into(paths)}});
   return good && (mode == "755" || mode == "0755") &&
-         std::all_of(paths.begin(), paths.end(),
-                     [](const std::string& path) { return path.starts_with("/dev/"); });
+         std::ranges::all_of(paths,
+                             [](const std::string& path) { return path.starts_with("/dev/"); });
 }
 
 bool read_nvidia_hook(const std::string& name, const Words& words, KnownHook& hook) {

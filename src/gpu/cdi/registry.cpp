@@ -5,8 +5,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <set>
 
 #include "base/text.hpp"
@@ -84,9 +82,9 @@ class Maker {
     for (size_t i = 0; i < index_.directories.size(); ++i) TRY(read_directory(i));
     choose();
     for (size_t i = 0; i < files_.size(); ++i) TRY(resolve_file(i));
-    std::sort(
-        index_.devices.begin(), index_.devices.end(),
-        [](const IndexDevice& left, const IndexDevice& right) { return left.name < right.name; });
+    std::ranges::sort(index_.devices, [](const IndexDevice& left, const IndexDevice& right) {
+      return left.name < right.name;
+    });
     return std::move(index_);
   }
 
@@ -186,7 +184,7 @@ Result<void> Maker::resolve_file(size_t number) {
   index_.files.push_back({file.path, file.spec.kind, std::move(common->edits)});
   for (const auto& device : file.spec.devices) {
     std::string name = file.spec.kind + "=" + device.name;
-    if (std::find(names.begin(), names.end(), name) == names.end()) continue;
+    if (std::ranges::find(names, name) == names.end()) continue;
     auto own = TRY(resolve_or_blame(device.edits, common->inherited, {name}));
     if (own) index_.devices.push_back({std::move(name), place, std::move(own->edits)});
   }

@@ -8,9 +8,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
-#include <optional>
-#include <utility>
 
 #include "base/text.hpp"
 #include "gpu/cdi/known_hooks.hpp"
@@ -118,8 +115,7 @@ class Resolver {
   bool in_loader_folders(const std::string& folder) const;
   bool has_link(const std::string& path) const {
     const auto& links = out_.edits.links;
-    return std::any_of(links.begin(), links.end(),
-                       [&](const oci::Link& link) { return link.path == path; });
+    return std::ranges::any_of(links, [&](const oci::Link& link) { return link.path == path; });
   }
   std::vector<Library> mounted_libraries() const;
 
@@ -181,7 +177,7 @@ Result<void> Resolver::add_mount(const oci::cdi::Mount& mount) {
   out.type = mount.type;
   out.options = mount.options;
   auto has = [&](std::string_view option) {
-    return std::find(out.options.begin(), out.options.end(), option) != out.options.end();
+    return std::ranges::find(out.options, option) != out.options.end();
   };
   if (mount.container_path.find_first_not_of("/.") == std::string::npos) {
     return make_error(Kind::corrupt, "a mount over the container's root");
@@ -244,13 +240,12 @@ void Resolver::do_hook(KnownHook hook) {
 }
 
 bool contains(const std::vector<std::string>& folders, const std::string& folder) {
-  return std::any_of(folders.begin(), folders.end(),
-                     [&](const std::string& one) { return without_slash(one) == folder; });
+  return std::ranges::any_of(folders,
+                             [&](const std::string& one) { return without_slash(one) == folder; });
 }
 
 bool Resolver::in_loader_folders(const std::string& folder) const {
-  return std::find(std::begin(kLoaderDefaults), std::end(kLoaderDefaults), folder) !=
-             std::end(kLoaderDefaults) ||
+  return std::ranges::find(kLoaderDefaults, folder) != std::end(kLoaderDefaults) ||
          contains(out_.inherited.loader_folders, folder);
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/cdi_hook/arguments.hpp"
 
-#include <utility>
-
 #include "base/text.hpp"
 
 namespace berth::gpu::cdi {

@@ -37,8 +37,7 @@ struct State {
   std::string bundle;
 };
 
-template <class V>
-void fields(V& v, State& state) {
+void fields(auto& v, State& state) {
   v.required("bundle", state.bundle);
 }
 

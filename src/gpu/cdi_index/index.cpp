@@ -19,34 +19,29 @@ namespace berth::gpu::cdi {
 
 constexpr size_t kMaxIndexBytes = size_t{64} << 20;
 
-template <class V>
-void fields(V& v, Stamp& stamp) {
+void fields(auto& v, Stamp& stamp) {
   v.required("path", stamp.path);
   v.optional("stamp", stamp.stamp);
 }
 
-template <class V>
-void fields(V& v, IndexFile& file) {
+void fields(auto& v, IndexFile& file) {
   v.required("path", file.path);
   v.required("kind", file.kind);
   v.required("edits", file.edits);
 }
 
-template <class V>
-void fields(V& v, IndexDevice& device) {
+void fields(auto& v, IndexDevice& device) {
   v.required("name", device.name);
   v.required("file", device.file);
   v.required("edits", device.edits);
 }
 
-template <class V>
-void fields(V& v, Fault& fault) {
+void fields(auto& v, Fault& fault) {
   v.required("object", fault.object);
   v.required("text", fault.text);
 }
 
-template <class V>
-void fields(V& v, Index& index) {
+void fields(auto& v, Index& index) {
   v.required("format", index.format);
   v.required("directories", index.directories);
   v.required("stamps", index.stamps);
@@ -75,8 +70,8 @@ Error no_such_device(const Index& index, const std::string& name) {
                         index.bad_files.size() == 1 ? "" : "s");
   }
   std::string kind = name.substr(0, name.find('=') + 1);
-  bool known = std::any_of(names.begin(), names.end(),
-                           [&](std::string_view other) { return other.starts_with(kind); });
+  bool known =
+      std::ranges::any_of(names, [&](std::string_view other) { return other.starts_with(kind); });
   bool ours = kind == "nvidia.com/gpu=" || kind == "amd.com/gpu=" || kind == "intel.com/gpu=";
   if (known || !ours || index.directories.empty()) {
     return make_error(Kind::not_found, text, "berth cdi list");
@@ -124,8 +119,7 @@ Result<oci::ContainerEdits> edits_of(const Index& index, const std::vector<std::
   for (const std::string& name : names) {
     TRY(oci::cdi::parse_name(name));
     if (!given.insert(name).second) continue;
-    auto device = std::find_if(index.devices.begin(), index.devices.end(),
-                               [&](const IndexDevice& one) { return one.name == name; });
+    auto device = std::ranges::find(index.devices, name, &IndexDevice::name);
     if (device == index.devices.end()) return no_such_device(index, name);
     if (files.insert(device->file).second) {
       oci::append(edits, index.files.at(device->file).edits);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "base/text.hpp"
 #include "gpu/grant/select.hpp"
@@ -15,7 +14,7 @@ namespace {
 using Strings = std::vector<std::string>;
 
 bool has(const Strings& many, const std::string& one) {
-  return std::find(many.begin(), many.end(), one) != many.end();
+  return std::ranges::find(many, one) != many.end();
 }
 
 /// The keys of a vendor's GPUs that the request can reach.
@@ -68,8 +67,8 @@ Result<void> take(const std::string& name, const Request& request, const Invento
   size_t equals = name.find('=');
   std::string kind = name.substr(0, equals);
   auto vendor = vendor_of_cdi_name(kind + "=");
-  bool known = vendor && std::any_of(machine.gpus.begin(), machine.gpus.end(),
-                                     [&](const Gpu& gpu) { return gpu.vendor == *vendor; });
+  bool known = vendor && std::ranges::any_of(machine.gpus,
+                                             [&](const Gpu& gpu) { return gpu.vendor == *vendor; });
   if (!known) {
     out.push_back(name);
     return {};
@@ -93,7 +92,7 @@ void take_plain_gpus(std::vector<std::string>& names, const std::vector<std::str
   constexpr std::string_view kKind = "nvidia.com/gpu=";
   using Want = Request::Want;
   auto is_plain = [&](const std::string& name) {
-    return name.starts_with(kKind) && !std::binary_search(defined.begin(), defined.end(), name);
+    return name.starts_with(kKind) && !std::ranges::binary_search(defined, name);
   };
   for (const std::string& name : names) {
     if (!is_plain(name)) continue;

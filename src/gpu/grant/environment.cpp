@@ -13,7 +13,7 @@ using Want = Request::Want;
 
 template <class T>
 void add_once(std::vector<T>& many, T one) {
-  if (std::find(many.begin(), many.end(), one) == many.end()) many.push_back(std::move(one));
+  if (std::ranges::find(many, one) == many.end()) many.push_back(std::move(one));
 }
 
 // "runtime.nvidia.com/gpu=0" selects a generator of the toolkit; the device follows the prefix.
@@ -110,7 +110,7 @@ CapabilityWords parse_capabilities(std::string_view value) {
   for (std::string_view word : split(value, ',')) {
     word = trim(word);
     if (word.empty()) continue;
-    bool one = word == "all" || std::find(known.begin(), known.end(), word) != known.end();
+    bool one = word == "all" || std::ranges::find(known, word) != known.end();
     add_once(one ? words.known : words.unknown, std::string(word));
   }
   return words;

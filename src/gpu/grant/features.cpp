@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string>
-#include <string_view>
 
 namespace berth::gpu {
 namespace {
@@ -53,8 +51,7 @@ class Finder {
   Result<void> miss(std::string_view variable, std::string_view what, std::string_view hint);
 
   const DeviceGroup* find_group(std::string_view name) const {
-    auto found = std::find_if(inventory_.groups.begin(), inventory_.groups.end(),
-                              [&](const DeviceGroup& group) { return group.name == name; });
+    auto found = std::ranges::find(inventory_.groups, name, &DeviceGroup::name);
     return found == inventory_.groups.end() ? nullptr : &*found;
   }
   void take(const Node& node, std::string_view variable) {
@@ -74,7 +71,7 @@ class Finder {
 Result<void> Finder::miss(std::string_view variable, std::string_view what, std::string_view hint) {
   const auto& demanded = request_.demanded;
   std::string line = fmt::format("this machine has no {}", what);
-  if (std::find(demanded.begin(), demanded.end(), variable) != demanded.end()) {
+  if (std::ranges::find(demanded, variable) != demanded.end()) {
     return make_error(Kind::not_found, fmt::format("{}: {}", variable, line), std::string(hint));
   }
   items_.reasons.push_back({"feature", std::string(variable), false, std::move(line), {}});
@@ -109,8 +106,7 @@ Result<void> Finder::take_channels() {
     node.path = fmt::format("/dev/nvidia-caps-imex-channels/channel{}", channel);
     node.major = *group->major;
     node.minor = channel;
-    auto there = std::find_if(group->nodes.begin(), group->nodes.end(),
-                              [&](const Node& one) { return one.path == node.path; });
+    auto there = std::ranges::find(group->nodes, node.path, &Node::path);
     take(there == group->nodes.end() ? node : *there, kChannels);
   }
   take_files(*group);

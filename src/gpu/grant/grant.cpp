@@ -4,13 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "base/text.hpp"
 #include "gpu/grant/features.hpp"
 #include "gpu/grant/requirement.hpp"
-#include "gpu/grant/select.hpp"
 #include "gpu/grant/visible.hpp"
 
 namespace berth::gpu {
@@ -94,12 +92,13 @@ class Granter {
   }
   bool wanted(const DriverFile& file) const {
     if (file.elf32 && !has("compat32")) return false;
-    return std::any_of(file.capabilities.begin(), file.capabilities.end(),
-                       [this](const std::string& name) { return capabilities_.contains(name); });
+    return std::ranges::any_of(file.capabilities, [this](const std::string& name) {
+      return capabilities_.contains(name);
+    });
   }
   void add_node(const Node& node) {
     auto same = [&](const Node& other) { return other.path == node.path; };
-    if (std::none_of(grant_.nodes.begin(), grant_.nodes.end(), same)) grant_.nodes.push_back(node);
+    if (std::ranges::none_of(grant_.nodes, same)) grant_.nodes.push_back(node);
   }
   void reason(std::string kind, std::string object, std::string why, bool given = true) {
     grant_.reasons.push_back({std::move(kind), std::move(object), given, std::move(why), {}});
@@ -271,7 +270,7 @@ void Granter::add_control_nodes() {
 // By default EGL and Vulkan ask the driver for all GPUs of the machine.
 void Granter::choose_egl_gpus() {
   grant_.egl_gpus = has_files() && (has("graphics") || has("display")) &&
-                    std::any_of(selected_.begin(), selected_.end(), [](const Selected& one) {
+                    std::ranges::any_of(selected_, [](const Selected& one) {
                       return one.gpu->vendor == Vendor::nvidia;
                     });
   if (grant_.egl_gpus) reason("config", "EGLVisibleDGPUDevices", "the GPUs of this container");
@@ -303,7 +302,7 @@ void Granter::add_library(const DriverFile& file) {
   auto is_taken = [&](const scan::LoaderEntry& entry) {
     return entry.soname == plain && entry.flags == file.loader_flags;
   };
-  if (std::none_of(grant_.loader_entries.begin(), grant_.loader_entries.end(), is_taken)) {
+  if (std::ranges::none_of(grant_.loader_entries, is_taken)) {
     add_entry(plain);
   }
 }
@@ -399,7 +398,7 @@ Result<void> Granter::consider_image() {
 
 // The host's file is bound over it: every call fails with another version than the module's.
 Result<void> Granter::shadow(const scan::ImageLibrary& library) {
-  auto ours = std::find_if(inventory_.files.begin(), inventory_.files.end(), [](const auto& file) {
+  auto ours = std::ranges::find_if(inventory_.files, [](const auto& file) {
     return file.kind == FileKind::library && file.soname == "libcuda.so.1" && !file.elf32;
   });
   if (ours == inventory_.files.end()) return {};
@@ -468,8 +467,7 @@ void Granter::leave_to_cache() {
                                             "libnvidia-ptxjitcompiler.so", "libnvidia-pkcs11"};
   const std::string ours = grant_.directory + "/lib64/";
   auto replaced = [&](std::string_view path) {
-    return path.starts_with(ours) &&
-           std::any_of(std::begin(kReplaced), std::end(kReplaced), [&](std::string_view name) {
+    return path.starts_with(ours) && std::ranges::any_of(kReplaced, [&](std::string_view name) {
              return path.substr(ours.size()).starts_with(name);
            });
   };
@@ -528,7 +526,7 @@ bool Granter::shows(const ProcText& text) const {
     return !(config && !request_.features.mig_config) &&
            !(monitor && !request_.features.mig_monitor);
   }
-  return std::any_of(selected_.begin(), selected_.end(), [&](const Selected& one) {
+  return std::ranges::any_of(selected_, [&](const Selected& one) {
     if (one.gpu->vendor != Vendor::nvidia || one.gpu->index != *text.gpu) return false;
     return !text.slice || one.slice == nullptr || one.slice->index == *text.slice;
   });

@@ -2,7 +2,6 @@
 #include "gpu/grant/job.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "base/text.hpp"
 
@@ -81,8 +80,7 @@ const std::vector<std::string_view>& selection_variables() {
 }
 
 bool Job::has_gpus() const {
-  return std::any_of(limits.begin(), limits.end(),
-                     [](const Limit& limit) { return !limit.ids.empty(); });
+  return std::ranges::any_of(limits, [](const Limit& limit) { return !limit.ids.empty(); });
 }
 
 std::vector<std::string> parse_selection(std::string_view value) {
@@ -96,7 +94,7 @@ std::vector<std::string> parse_selection(std::string_view value) {
     if (dot != std::string_view::npos && parse_u64(id.substr(dot + 1))) id = id.substr(0, dot);
     if (!can_name(id) || parse_u64(id) == kNone) break;
     std::string name(id);
-    if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(std::move(name));
+    if (std::ranges::find(out, name) == out.end()) out.push_back(std::move(name));
   }
   return out;
 }

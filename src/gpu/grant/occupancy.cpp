@@ -30,14 +30,14 @@ const Holding* find_obstacle(const Occupancy& occupancy, std::string_view key, b
 }
 
 bool has_outsider(const Occupancy& occupancy, std::string_view key) {
-  return std::any_of(occupancy.held.begin(), occupancy.held.end(),
-                     [&](const Holding& one) { return is_outside(one) && overlaps(one.key, key); });
+  return std::ranges::any_of(occupancy.held, [&](const Holding& one) {
+    return is_outside(one) && overlaps(one.key, key);
+  });
 }
 
 uint32_t count_users(const Occupancy& occupancy, std::string_view key) {
-  return static_cast<uint32_t>(
-      std::count_if(occupancy.held.begin(), occupancy.held.end(),
-                    [&](const Holding& one) { return overlaps(one.key, key); }));
+  return static_cast<uint32_t>(std::ranges::count_if(
+      occupancy.held, [&](const Holding& one) { return overlaps(one.key, key); }));
 }
 
 }  // namespace berth::gpu

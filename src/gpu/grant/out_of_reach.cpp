@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/grant/out_of_reach.hpp"
 
-#include <algorithm>
 #include <set>
 
 #include "gpu/grant/cdi_names.hpp"

@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "base/result.hpp"
 #include "gpu/grant/sources.hpp"
 #include "gpu/inventory/inventory.hpp"
 

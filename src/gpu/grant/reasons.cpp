@@ -2,11 +2,8 @@
 #include "gpu/grant/reasons.hpp"
 
 #include <algorithm>
-#include <string>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
-#include <vector>
 
 #include "base/text.hpp"
 
@@ -14,28 +11,13 @@ namespace berth::gpu {
 namespace {
 
 const char* kind_of(FileKind kind) {
-  switch (kind) {
-    case FileKind::library:
-      return "library";
-    case FileKind::binary:
-      return "program";
-    case FileKind::socket:
-      return "socket";
-    case FileKind::config:
-      return "configuration";
-    case FileKind::firmware:
-      return "firmware";
-    case FileKind::module:
-      return "module";
-    case FileKind::directory:
-      return "directory";
-  }
-  return "file";
+  static constexpr const char* kNames[] = {"library",  "program", "socket",   "configuration",
+                                           "firmware", "module",  "directory"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 bool is_in(const std::vector<Node>& nodes, const std::string& path) {
-  return std::any_of(nodes.begin(), nodes.end(),
-                     [&](const Node& node) { return node.path == path; });
+  return std::ranges::any_of(nodes, [&](const Node& node) { return node.path == path; });
 }
 
 class Reasons {

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "gpu/grant/traits.hpp"
 #include "policy/policy.hpp"
 
 namespace berth::gpu {
@@ -95,7 +94,7 @@ Result<void> Parser::take(const std::string& field) {
 Result<void> Parser::take_key(const std::string& key, const std::string& value) {
   static const std::vector<std::string_view> kKeys = {"device", "count", "capabilities", "driver",
                                                       "options"};
-  if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) {
+  if (std::ranges::find(kKeys, key) == kKeys.end()) {
     std::vector<std::string_view> known = kKeys;
     known.insert(known.end(), trait_names().begin(), trait_names().end());
     auto near = nearest(key, known);
@@ -163,7 +162,7 @@ Result<void> Parser::take_devices(const std::string& value) {
     if (trim(id).empty()) return usage(text_, "an empty device");
     std::string name(trim(id));
     auto& devices = request_.devices;
-    if (std::find(devices.begin(), devices.end(), name) == devices.end()) devices.push_back(name);
+    if (std::ranges::find(devices, name) == devices.end()) devices.push_back(name);
   }
   return {};
 }
@@ -173,7 +172,7 @@ Result<void> Parser::take_capabilities(const std::string& value) {
     word = trim(word);
     if (word == "gpu") continue;  // docker's name of the device class
     const auto& known = known_capabilities();
-    if (word != "all" && std::find(known.begin(), known.end(), word) == known.end()) {
+    if (word != "all" && std::ranges::find(known, word) == known.end()) {
       auto near = nearest(word, known);
       return usage(
           text_, fmt::format("unknown capability {}", quote(word)),
@@ -186,7 +185,7 @@ Result<void> Parser::take_capabilities(const std::string& value) {
 }
 
 Result<void> Parser::take_driver(const std::string& value) {
-  auto vendor = from_json_text(value, std::type_identity<Vendor>());
+  auto vendor = parse_enum<Vendor>(value);
   if (!vendor.ok()) {
     return usage(text_, fmt::format("no driver {}", quote(value)),
                  "drivers are nvidia, amd and intel");

@@ -12,15 +12,6 @@ namespace berth::gpu {
 namespace {
 
 using Op = Factor::Op;
-// Longer operators first: "<=" before "<".
-constexpr std::array<std::pair<std::string_view, Op>, 6> kOperators = {{
-    {"!=", Op::not_equal},
-    {"<=", Op::less_equal},
-    {">=", Op::greater_equal},
-    {"=", Op::equal},
-    {"<", Op::less},
-    {">", Op::greater},
-}};
 
 Result<Factor> parse_factor(std::string_view text) {
   size_t at = text.find_first_of("!<>=");
@@ -28,7 +19,7 @@ Result<Factor> parse_factor(std::string_view text) {
   static constexpr std::array<std::string_view, 4> kProperties = {"cuda", "driver", "arch",
                                                                   "brand"};
   if (at == std::string_view::npos ||
-      std::find(kProperties.begin(), kProperties.end(), property) == kProperties.end()) {
+      std::ranges::find(kProperties, property) == kProperties.end()) {
     return make_error(
         Kind::corrupt,
         fmt::format("expected cuda, driver, arch or brand with a value, got {}", quote(text)));
@@ -105,7 +96,7 @@ Truth evaluate(const Requirement& requirement, const RequirementFacts& facts) {
 }
 
 std::optional<Op> take_operator(std::string_view& text) {
-  for (const auto& [spelling, op] : kOperators) {
+  for (const auto& [op, spelling] : names_of(std::type_identity<Op>())) {
     if (!text.starts_with(spelling)) continue;
     text.remove_prefix(spelling.size());
     return op;

@@ -5,8 +5,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/result.hpp"
 
 namespace berth::gpu {
@@ -19,6 +21,16 @@ struct Factor {
   std::string value;
   std::string text;  ///< as written
 };
+
+/// Longer operators first: "<=" before "<".
+constexpr EnumNames<Factor::Op, 6> names_of(std::type_identity<Factor::Op>) {
+  return {{{Factor::Op::not_equal, "!="},
+           {Factor::Op::less_equal, "<="},
+           {Factor::Op::greater_equal, ">="},
+           {Factor::Op::equal, "="},
+           {Factor::Op::less, "<"},
+           {Factor::Op::greater, ">"}}};
+}
 
 /// Terms are ORed, the factors of a term ANDed: "cuda>=12.4 brand=tesla,driver>=470".
 using Requirement = std::vector<std::vector<Factor>>;

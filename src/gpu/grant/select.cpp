@@ -21,7 +21,7 @@ std::string gpus(size_t count) {
 }
 
 bool contains(const Many& many, const Selected& one) {
-  return std::find(many.begin(), many.end(), one) != many.end();
+  return std::ranges::find(many, one) != many.end();
 }
 
 void add_once(Many& many, const Selected& one) {
@@ -41,8 +41,8 @@ void add_parts(Many& many, const Gpu& gpu) {
 }
 
 size_t count_of(Vendor vendor, const Inventory& inventory) {
-  return static_cast<size_t>(std::count_if(inventory.gpus.begin(), inventory.gpus.end(),
-                                           [&](const Gpu& gpu) { return gpu.vendor == vendor; }));
+  return static_cast<size_t>(
+      std::ranges::count_if(inventory.gpus, [&](const Gpu& gpu) { return gpu.vendor == vendor; }));
 }
 
 // The parts of find_gpu()'s errors; the source of the request is put in front.
@@ -68,7 +68,7 @@ Result<Selected> whole(const Gpu& gpu) {
 Result<Selected> by_index(const std::string& id, Vendor vendor, const Inventory& inventory) {
   size_t colon = id.find(':');
   auto index = parse_u64(id.substr(0, colon));
-  auto gpu = std::find_if(inventory.gpus.begin(), inventory.gpus.end(), [&](const Gpu& one) {
+  auto gpu = std::ranges::find_if(inventory.gpus, [&](const Gpu& one) {
     return one.vendor == vendor && index && one.index == *index;
   });
   if (gpu == inventory.gpus.end()) return no_such_gpu(vendor, inventory);
@@ -117,8 +117,8 @@ Result<Selected> by_uuid(const std::string& id, Vendor vendor, const Inventory& 
     return fault(Kind::usage, fmt::format("{} GPUs have an id that starts so", matches.size()),
                  "give more of the id; berth gpu list");
   }
-  bool any = std::any_of(inventory.gpus.begin(), inventory.gpus.end(),
-                         [&](const Gpu& gpu) { return gpu.vendor == vendor && !gpu.uuid.empty(); });
+  bool any = std::ranges::any_of(
+      inventory.gpus, [&](const Gpu& gpu) { return gpu.vendor == vendor && !gpu.uuid.empty(); });
   if (any && id.starts_with("MIG-GPU-")) {
     return fault(Kind::not_found,
                  "no such slice; this is how drivers before 470 named one, by GPU and instances",
@@ -216,15 +216,15 @@ Many Selector::parts(Vendor vendor) const {
 
 bool Selector::withheld(const Selected& one) const {
   auto has = [&](const std::string& key) {
-    return std::find(request_.never.begin(), request_.never.end(), key) != request_.never.end();
+    return std::ranges::find(request_.never, key) != request_.never.end();
   };
   return has(key_of({one.gpu})) || has(key_of(one));
 }
 
 Many Selector::not_withheld(Vendor vendor) const {
   Many all = parts(vendor), out;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(out),
-               [&](const Selected& one) { return !withheld(one); });
+  std::ranges::copy_if(all, std::back_inserter(out),
+                       [&](const Selected& one) { return !withheld(one); });
   return out;
 }
 
@@ -280,8 +280,8 @@ Result<Many> Selector::within(const Limit& limit, const Many& left) const {
 Result<void> Selector::apply_limits() {
   left_ = not_withheld(vendor_);
   for (const Limit& limit : request_.limits) {
-    bool counts = limit.vendors.empty() || std::find(limit.vendors.begin(), limit.vendors.end(),
-                                                     vendor_) != limit.vendors.end();
+    bool counts =
+        limit.vendors.empty() || std::ranges::find(limit.vendors, vendor_) != limit.vendors.end();
     if (!counts) continue;
     left_ = TRY(within(limit, left_));
     narrowest_ = &limit;
@@ -341,7 +341,7 @@ Result<Many> Selector::keys() const {
   Many out;
   for (const std::string& key : request_.keys) {
     auto same = [&](const Selected& one) { return key_of(one) == key; };
-    auto found = std::find_if(left_.begin(), left_.end(), same);
+    auto found = std::ranges::find_if(left_, same);
     if (found == left_.end()) {
       return make_error(
           Kind::not_found,
@@ -370,8 +370,8 @@ Error Selector::taken(const Wanted& wanted, size_t free) const {
     const Holding* holding = find_obstacle(occupancy_, key_of(one), request_.exclusive);
     if (holding == nullptr) continue;
     outside = outside || is_outside(*holding);
-    auto known = std::find_if(holders.begin(), holders.end(),
-                              [&](const auto& entry) { return entry.first == holding->holder; });
+    auto known = std::ranges::find_if(
+        holders, [&](const auto& other) { return other.first == holding->holder; });
     if (known == holders.end()) {
       holders.emplace_back(holding->holder, index_of(one));
     } else {
@@ -468,7 +468,7 @@ std::vector<std::string> keys_of(const std::vector<std::string>& names,
                                  const Inventory& inventory) {
   std::vector<std::string> out;
   auto add = [&](std::string key) {
-    if (std::find(out.begin(), out.end(), key) == out.end()) out.push_back(std::move(key));
+    if (std::ranges::find(out, key) == out.end()) out.push_back(std::move(key));
   };
   for (const std::string& given : names) {
     auto vendor = vendor_of_cdi_name(given);

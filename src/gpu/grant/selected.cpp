@@ -29,15 +29,8 @@ std::string key_of(const Selected& selected) {
 }
 
 std::string_view vendor_name(Vendor vendor) {
-  switch (vendor) {
-    case Vendor::nvidia:
-      return "NVIDIA";
-    case Vendor::amd:
-      return "AMD";
-    case Vendor::intel:
-      return "Intel";
-  }
-  BERTH_ASSERT(false);
+  static constexpr std::string_view kNames[] = {"NVIDIA", "AMD", "Intel"};
+  return kNames[static_cast<size_t>(vendor)];
 }
 
 }  // namespace berth::gpu

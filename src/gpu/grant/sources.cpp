@@ -20,7 +20,7 @@ constexpr std::string_view kVisible = "NVIDIA_VISIBLE_DEVICES";
 constexpr std::string_view kLabel = "com.nvidia.volumes.needed";
 
 bool holds(const Strings& many, std::string_view one) {
-  return std::find(many.begin(), many.end(), one) != many.end();
+  return std::ranges::find(many, one) != many.end();
 }
 
 void add_once(Strings& many, const std::string& one) {
@@ -275,8 +275,8 @@ void Chooser::narrow_by_job() {
 void Chooser::translate_job() {
   if (!job_ || policy_.scheduler == policy::Scheduler::ignore) return;
   for (const std::string& name : job_->variables) {
-    bool by_value = std::any_of(sources_.typed.begin(), sources_.typed.end(),
-                                [&](const std::string& e) { return e.starts_with(name + "="); });
+    bool by_value = std::ranges::any_of(
+        sources_.typed, [&](const std::string& e) { return e.starts_with(name + "="); });
     if (by_value) continue;
     choice_.request.translate.push_back(name);
     if (holds(sources_.typed, name)) choice_.withdrawn.push_back(name);
@@ -432,7 +432,7 @@ void Chooser::take_imex_channels() {
   used(place_of(kVariable), *value, "channels are named");
   auto& channels = choice_.request.features.imex_channels;
   for (uint32_t channel : words.channels) {
-    if (std::find(channels.begin(), channels.end(), channel) == channels.end()) {
+    if (std::ranges::find(channels, channel) == channels.end()) {
       channels.push_back(channel);
     }
   }
@@ -502,19 +502,6 @@ Program program_of(std::string_view argv0) {
   std::string_view name = argv0.substr(argv0.rfind('/') + 1);
   if (name == "nvidia-docker") return Program::nvidia_docker;
   return name == "docker" ? Program::docker : Program::berth;
-}
-
-std::string to_json_text(const Program& program) {
-  if (program == Program::nvidia_docker) return "nvidia-docker";
-  return program == Program::docker ? "docker" : "berth";
-}
-
-Result<Program> from_json_text(std::string_view text, std::type_identity<Program>) {
-  for (Program program : {Program::berth, Program::docker, Program::nvidia_docker}) {
-    if (to_json_text(program) == text) return program;
-  }
-  return make_error(Kind::usage,
-                    "expected 'berth', 'docker' or 'nvidia-docker', got " + quote(text));
 }
 
 Result<Choice> choose(const Sources& sources, const policy::Gpu& policy) {

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/result.hpp"
 #include "gpu/grant/request.hpp"
 #include "policy/policy.hpp"
@@ -19,11 +20,14 @@ namespace berth::gpu {
 
 /// The name under which the user called the program.
 enum class Program { berth, docker, nvidia_docker };
+constexpr EnumNames<Program, 3> names_of(std::type_identity<Program>) {
+  return {{{Program::berth, "berth"},
+           {Program::docker, "docker"},
+           {Program::nvidia_docker, "nvidia-docker"}}};
+}
 
 /// Of argv[0]: "/usr/bin/nvidia-docker" is nvidia_docker.
 Program program_of(std::string_view argv0);
-std::string to_json_text(const Program& program);  ///< "berth", "docker", "nvidia-docker"
-Result<Program> from_json_text(std::string_view text, std::type_identity<Program>);
 
 /// Everything that can request GPUs.
 struct Sources {

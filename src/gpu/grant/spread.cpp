@@ -2,8 +2,6 @@
 #include "gpu/grant/spread.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
 
 namespace berth::gpu {
 namespace {
@@ -15,7 +13,7 @@ constexpr uint64_t kMostSets = 20000;
 constexpr uint32_t kOutsider = 1U << 30;
 
 bool contains(const std::vector<uint32_t>& many, uint32_t one) {
-  return std::find(many.begin(), many.end(), one) != many.end();
+  return std::ranges::find(many, one) != many.end();
 }
 
 int closeness(const Gpu& a, const Gpu& b) {
@@ -59,7 +57,7 @@ class Picker {
 int Picker::nearness(size_t one) const {
   const auto& node = candidates_[one].gpu->numa_node;
   const auto& near = occupancy_.near;
-  return node && std::find(near.begin(), near.end(), *node) != near.end() ? 1 : 0;
+  return node && std::ranges::find(near, *node) != near.end() ? 1 : 0;
 }
 
 Score Picker::score(const std::vector<size_t>& set) const {
@@ -78,13 +76,13 @@ void Picker::pick_used() {
   const std::vector<std::string>& own = occupancy_.own;
   for (const Selected& one : candidates_) {
     const std::string key = key_of(one);
-    bool kept = std::find(own.begin(), own.end(), key) != own.end();
+    bool kept = std::ranges::find(own, key) != own.end();
     uint32_t others = count_users(occupancy_, key);
     if (has_outsider(occupancy_, key)) others += kOutsider;
     users.push_back(kept ? 0 : 1 + others);
   }
   std::vector<uint32_t> sorted = users;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   uint32_t limit = sorted[count_ - 1];
   for (size_t i = 0; i < users.size(); ++i) {
     if (users[i] < limit) picked_.push_back(i);
@@ -129,8 +127,8 @@ void Picker::grow() {
       with.push_back(one);
       return score(with);
     };
-    auto best = std::max_element(equals_.begin(), equals_.end(),
-                                 [&](size_t a, size_t b) { return gain(a) < gain(b); });
+    auto best =
+        std::ranges::max_element(equals_, [&](size_t a, size_t b) { return gain(a) < gain(b); });
     picked_.push_back(*best);
     equals_.erase(best);
   }
@@ -144,7 +142,7 @@ std::vector<Selected> Picker::run() {
   } else {
     grow();
   }
-  std::sort(picked_.begin(), picked_.end());
+  std::ranges::sort(picked_);
   std::vector<Selected> out;
   for (size_t one : picked_) out.push_back(candidates_[one]);
   return out;

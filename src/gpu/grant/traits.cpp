@@ -42,28 +42,10 @@ std::optional<uint64_t> parse_size(std::string_view text) {
   return bytes < 9e18 ? std::optional<uint64_t>(static_cast<uint64_t>(bytes)) : std::nullopt;
 }
 
-std::string_view spelling(Op op) {
-  switch (op) {
-    case Op::equal:
-      return "=";
-    case Op::not_equal:
-      return "!=";
-    case Op::less:
-      return "<";
-    case Op::less_equal:
-      return "<=";
-    case Op::greater:
-      return ">";
-    case Op::greater_equal:
-      return ">=";
-  }
-  BERTH_ASSERT(false);
-}
-
 Error bad(const Trait& trait, const std::string& expected) {
   return make_error(Kind::usage,
                     fmt::format("expected {}, got {}", expected,
-                                quote(trait.name + std::string(spelling(trait.op)) + trait.value)));
+                                quote(trait.name + enum_text(trait.op) + trait.value)));
 }
 
 Result<void> check(Trait& trait) {
@@ -108,15 +90,14 @@ bool is_trait(std::string_view field) {
   size_t end = end_of_name(field);
   std::string_view name = field.substr(0, end);
   if (end == field.size()) return false;
-  return std::find(trait_names().begin(), trait_names().end(), name) != trait_names().end() ||
-         field[end] != '=';
+  return std::ranges::find(trait_names(), name) != trait_names().end() || field[end] != '=';
 }
 
 Result<Trait> parse_trait(std::string_view field) {
   Trait trait;
   std::string_view rest = field.substr(end_of_name(field));
   trait.name = field.substr(0, end_of_name(field));
-  if (std::find(trait_names().begin(), trait_names().end(), trait.name) == trait_names().end()) {
+  if (std::ranges::find(trait_names(), trait.name) == trait_names().end()) {
     auto near = nearest(trait.name, trait_names());
     return make_error(Kind::usage, fmt::format("GPUs have no property {}", quote(trait.name)),
                       near ? fmt::format("did you mean '{}'?", *near)
@@ -154,7 +135,7 @@ bool has_trait(const Selected& one, const Trait& trait) {
 }
 
 std::string to_text(const Trait& trait) {
-  return trait.name + std::string(spelling(trait.op)) + trait.value;
+  return trait.name + enum_text(trait.op) + trait.value;
 }
 
 }  // namespace berth::gpu

@@ -13,9 +13,8 @@ std::vector<UserMount> user_mounts(const oci::Spec& spec, const RealPath& real_p
   std::vector<UserMount> found;
   for (const oci::Mount& mount : spec.mounts) {
     const auto& options = mount.options;
-    bool is_bind = mount.type == "bind" ||
-                   std::find(options.begin(), options.end(), "bind") != options.end() ||
-                   std::find(options.begin(), options.end(), "rbind") != options.end();
+    bool is_bind = mount.type == "bind" || std::ranges::find(options, "bind") != options.end() ||
+                   std::ranges::find(options, "rbind") != options.end();
     std::string tidy = std::filesystem::path(mount.destination).lexically_normal();
     if (tidy.ends_with('/')) tidy.pop_back();
     // A mount that all host mounts cover changes nothing.
@@ -41,8 +40,8 @@ Result<std::string> choose_directory(const std::vector<UserMount>& mounts,
     auto is_below = [&](const UserMount& one) {
       return !one.source.empty() && one.destination.starts_with(directory + "/");
     };
-    bool is_taken = mount_over(mounts, directory) != nullptr ||
-                    std::any_of(mounts.begin(), mounts.end(), is_below);
+    bool is_taken =
+        mount_over(mounts, directory) != nullptr || std::ranges::any_of(mounts, is_below);
     if (!is_taken) return std::string(place);
   }
   return make_error(

@@ -21,7 +21,7 @@ bool before(const Selected& a, const Selected& b) {
 }
 
 bool all_have_ids(const std::vector<Selected>& granted) {
-  return std::all_of(granted.begin(), granted.end(), [](const Selected& one) {
+  return std::ranges::all_of(granted, [](const Selected& one) {
     return one.slice != nullptr ? !one.slice->uuid.empty() : !one.gpu->uuid.empty();
   });
 }
@@ -37,7 +37,7 @@ std::string ranks(const std::vector<Selected>& granted) {
   std::vector<std::string> out;
   for (const Selected& one : granted) {
     auto less = [&](const Selected& other) { return before(other, one); };
-    out.push_back(std::to_string(std::count_if(granted.begin(), granted.end(), less)));
+    out.push_back(std::to_string(std::ranges::count_if(granted, less)));
   }
   return join(out, ",");
 }
@@ -49,7 +49,7 @@ std::string counted(size_t count) {
 }
 
 bool has_word(const std::vector<std::string>& many, std::string_view one) {
-  return std::find(many.begin(), many.end(), one) != many.end();
+  return std::ranges::find(many, one) != many.end();
 }
 
 // ROCR_VISIBLE_DEVICES puts them in order; a program that reads a second variable counts the rest.
@@ -76,7 +76,7 @@ bool reads(Vendor vendor, std::string_view variable) {
 
 bool names_one(std::string_view id, const std::vector<Selected>& granted) {
   if (auto index = parse_u64(id)) return *index < granted.size();
-  return std::any_of(granted.begin(), granted.end(), [&](const Selected& one) {
+  return std::ranges::any_of(granted, [&](const Selected& one) {
     std::string legacy;
     if (one.slice != nullptr) {
       legacy = fmt::format("MIG-{}/{}/{}", one.gpu->uuid, one.slice->gpu_instance,
@@ -118,8 +118,8 @@ std::vector<std::string> translate_selection(const Request& request,
                                              const std::vector<Selected>& granted) {
   std::vector<std::string> out;
   if (granted.empty()) return out;
-  bool slices = std::any_of(granted.begin(), granted.end(),
-                            [](const Selected& one) { return one.slice != nullptr; });
+  bool slices =
+      std::ranges::any_of(granted, [](const Selected& one) { return one.slice != nullptr; });
   bool by_speed = !request.device_order.empty() && request.device_order != "PCI_BUS_ID";
   bool by_id = slices || (by_speed && all_have_ids(granted));
   bool numbered = false;

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
-#include <string_view>
 
 #include "base/text.hpp"
 #include "sys/file/file.hpp"
@@ -69,7 +67,7 @@ std::string_view library_path_of(const oci::Spec& spec) {
 
 // Files in a mount are not the image's; they are left to the author of the mount.
 bool in_mount(const std::string& path, const oci::Spec& spec) {
-  return std::any_of(spec.mounts.begin(), spec.mounts.end(), [&](const oci::Mount& mount) {
+  return std::ranges::any_of(spec.mounts, [&](const oci::Mount& mount) {
     return mount.destination != "/" && is_below(path, mount.destination);
   });
 }

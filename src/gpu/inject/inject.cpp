@@ -7,10 +7,7 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <optional>
-#include <vector>
 
 #include "base/text.hpp"
 #include "gpu/cdi_index/index.hpp"
@@ -143,7 +140,7 @@ Result<std::optional<cdi::Index>> Injector::look_up_names(Choice& choice) const 
   Strings defined;
   for (const auto& device : index.devices) defined.push_back(device.name);
   for (const auto& fault : index.unavailable) defined.push_back(fault.object);
-  std::sort(defined.begin(), defined.end());
+  std::ranges::sort(defined);
   take_plain_gpus(choice.cdi_names, defined, "an annotation", choice.request);
   return std::optional<cdi::Index>(std::move(index));
 }
@@ -197,12 +194,12 @@ bool names_gpus(const oci::Spec& spec) {
                     path[kBegin.size()] >= '0' && path[kBegin.size()] <= '9';
     return numbered || path == "/dev/kfd";
   };
-  return std::any_of(devices.begin(), devices.end(),
-                     [](const oci::Device& one) {
-                       bool nvidia = one.major == kNvidia && one.minor < kFirstOfDriver;
-                       return is_character(one) && (nvidia || one.path == "/dev/kfd");
-                     }) ||
-         std::any_of(mounts.begin(), mounts.end(), [&](const oci::Mount& one) {
+  return std::ranges::any_of(devices,
+                             [](const oci::Device& one) {
+                               bool nvidia = one.major == kNvidia && one.minor < kFirstOfDriver;
+                               return is_character(one) && (nvidia || one.path == "/dev/kfd");
+                             }) ||
+         std::ranges::any_of(mounts, [&](const oci::Mount& one) {
            return is_name(one.source) || is_name(one.destination);
          });
 }
@@ -211,7 +208,7 @@ bool names_gpus(const oci::Spec& spec) {
 bool has_all_devices(const oci::Spec& spec) {
   if (!spec.linux_.resources) return false;
   const auto& rules = spec.linux_.resources->devices;
-  return std::any_of(rules.begin(), rules.end(), [](const oci::DeviceRule& rule) {
+  return std::ranges::any_of(rules, [](const oci::DeviceRule& rule) {
     bool all = rule.type.empty() || rule.type == "a";
     return rule.allow && all && !rule.major && !rule.minor;
   });
@@ -287,7 +284,7 @@ Result<std::vector<Selected>> Injector::lease(const Choice& choice, const Invent
   Strings beside = keys_of(choice.cdi_names, inventory);
   if (!has_all_devices(spec_)) {
     for (std::string& key : keys_of_nodes(given_nodes(spec_), inventory)) {
-      bool known = std::find(beside.begin(), beside.end(), key) != beside.end();
+      bool known = std::ranges::find(beside, key) != beside.end();
       if (!known) beside.push_back(std::move(key));
     }
   }
@@ -330,10 +327,10 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
   using policy::DriverMode;
   // The former writes into the image's files, the latter reads them.
   if (policy_.driver_mode == DriverMode::copy || policy_.driver_mode == DriverMode::image) {
-    return make_error(Kind::unsupported,
-                      "driver mode " + quote(policy::to_json_text(policy_.driver_mode)) +
-                          ": only berth run has it",
-                      "gpu.driver-mode of the policy: bind, volume or none");
+    return make_error(
+        Kind::unsupported,
+        "driver mode " + quote(enum_text(policy_.driver_mode)) + ": only berth run has it",
+        "gpu.driver-mode of the policy: bind, volume or none");
   }
   ImageFiles image = look_at_image(container_.rootfs, spec_, policy_.forward_compatibility);
   PlaceOptions place_options;
@@ -388,9 +385,8 @@ Result<void> Injector::add(Choice& choice) {
   auto index = TRY(look_up_names(choice));
   Request& request = choice.request;
   const auto& cdi = choice.cdi_names;
-  bool by_name = std::any_of(cdi.begin(), cdi.end(), [](const std::string& name) {
-    return vendor_of_cdi_name(name).has_value();
-  });
+  bool by_name = std::ranges::any_of(
+      cdi, [](const std::string& name) { return vendor_of_cdi_name(name).has_value(); });
   bool by_path = !has_all_devices(spec_) && names_gpus(spec_);
   const std::vector<oci::Device> of_the_engine = spec_.linux_.devices;
   if (request.want != Request::Want::none || !policy_.never.empty() || !request.limits.empty()) {

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <optional>
 
 #include "base/text.hpp"
 #include "gpu/grant/environment.hpp"
@@ -62,7 +60,7 @@ Result<void> check_length(std::string_view name, std::string_view value) {
 bool is_privileged(const oci::Spec& spec) {
   if (!spec.process || !spec.process->capabilities) return false;
   const auto& bounding = spec.process->capabilities->bounding;
-  return std::find(bounding.begin(), bounding.end(), "CAP_SYS_ADMIN") != bounding.end();
+  return std::ranges::find(bounding, "CAP_SYS_ADMIN") != bounding.end();
 }
 
 bool variables_count(const policy::Gpu& policy, bool privileged) {
@@ -77,7 +75,7 @@ Result<void> take_annotations(const oci::Spec& spec, const policy::Gpu& policy, 
   for (const auto& [key, value] : spec.annotations) {
     auto begins = [&name = key](const std::string& prefix) { return name.starts_with(prefix); };
     const auto& prefixes = policy.annotation_prefixes;
-    if (std::none_of(prefixes.begin(), prefixes.end(), begins)) continue;
+    if (std::ranges::none_of(prefixes, begins)) continue;
     if (!count) {
       wish.warnings.push_back(fmt::format(
           "annotation {} may be the image's, which grants nothing unless policy says so; ignoring",
@@ -114,7 +112,7 @@ Result<void> take_environment(const oci::Spec& spec, const policy::Gpu& policy, 
     std::string_view name = std::string_view(entry).substr(0, entry.find('='));
     const auto& swarm = policy.swarm_resource;
     bool read = name.starts_with("NVIDIA_") || name == "CUDA_VERSION" ||
-                std::find(swarm.begin(), swarm.end(), name) != swarm.end();
+                std::ranges::find(swarm, name) != swarm.end();
     if (count && read) TRY(check_length(name, value_of(entry)));
   }
   return {};
@@ -163,7 +161,7 @@ void take_job(const Strings& caller, Sources& sources, policy::Gpu& policy) {
 void keep_last(std::vector<std::string>& env) {
   for (std::string_view name : {kVisible, kCapabilities}) {
     size_t left = static_cast<size_t>(
-        std::count_if(env.begin(), env.end(), [&](const auto& e) { return e.starts_with(name); }));
+        std::ranges::count_if(env, [&](const auto& e) { return e.starts_with(name); }));
     std::erase_if(env, [&](const std::string& entry) {
       return left > 1 && entry.starts_with(name) && left-- > 1;
     });

@@ -2,7 +2,6 @@
 #include "gpu/inventory/access.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "sys/file/device_access.hpp"
 
@@ -14,13 +13,13 @@ bool is_denied(const Node& node) {
 }
 
 bool is_part_denied(const Partition& part) {
-  return std::any_of(part.nodes.begin(), part.nodes.end(), [](const Node& node) {
+  return std::ranges::any_of(part.nodes, [](const Node& node) {
     return node.path.starts_with("/dev/dri/renderD") && is_denied(node);
   });
 }
 
 bool is_slice_denied(const MigDevice& slice) {
-  return std::any_of(slice.nodes.begin(), slice.nodes.end(), is_denied);
+  return std::ranges::any_of(slice.nodes, is_denied);
 }
 
 // The node of a GPU in partitions is that of the first of them, which may be another job's.
@@ -47,10 +46,9 @@ uint32_t leave_out_denied(Inventory& inventory) {
 
 Machine look_for_denied(Inventory inventory) {
   Machine machine;
-  bool any = std::any_of(inventory.gpus.begin(), inventory.gpus.end(), [](const Gpu& gpu) {
-    return is_gpu_denied(gpu) ||
-           std::any_of(gpu.partitions.begin(), gpu.partitions.end(), is_part_denied) ||
-           std::any_of(gpu.mig.begin(), gpu.mig.end(), is_slice_denied);
+  bool any = std::ranges::any_of(inventory.gpus, [](const Gpu& gpu) {
+    return is_gpu_denied(gpu) || std::ranges::any_of(gpu.partitions, is_part_denied) ||
+           std::ranges::any_of(gpu.mig, is_slice_denied);
   });
   if (any) machine.with_denied = inventory;
   machine.ours = std::move(inventory);

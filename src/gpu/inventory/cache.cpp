@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <ctime>
 #include <set>
 
@@ -25,8 +24,8 @@ constexpr size_t kMaxCacheBytes = size_t{4} << 20;
 bool counts(const std::string& driver) {
   static constexpr std::array<std::string_view, 5> kPrefixes = {"nvidia", "gdrdrv", "kfd", "drm",
                                                                 "infiniband"};
-  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
-                     [&](std::string_view prefix) { return driver.starts_with(prefix); });
+  return std::ranges::any_of(kPrefixes,
+                             [&](std::string_view prefix) { return driver.starts_with(prefix); });
 }
 
 // Names below `path` that change as GPUs and MIG instances come and go.

@@ -63,14 +63,12 @@ Result<std::optional<Inventory>> find_cached(const sys::Fd& directory, const Dri
 /// The name of the cache file of a driver root.
 std::string cache_name(const std::string& driver_root);
 
-template <class V>
-void fields(V& v, Configured& c) {
+void fields(auto& v, Configured& c) {
   v.optional("library_directories", c.library_directories);
   v.optional("files", c.files);
 }
 
-template <class V>
-void fields(V& v, CacheHead& c) {
+void fields(auto& v, CacheHead& c) {
   v.required("format", c.format);
   v.required("driver_root", c.driver_root);
   v.required("configured", c.configured);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/inventory/inventory.hpp"
 
-#include <array>
-
 #include "base/text.hpp"
 
 namespace berth::gpu {
@@ -10,8 +8,6 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kKindNames = {"library",  "binary", "socket",   "config",
                                                         "firmware", "module", "directory"};
-
-constexpr std::array<std::string_view, 3> kVendorNames = {"nvidia", "amd", "intel"};
 
 std::string_view last_component(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
@@ -39,17 +35,6 @@ std::string_view take_part(std::string_view& rest) {
 }
 
 }  // namespace
-
-std::string to_json_text(Vendor vendor) {
-  return std::string(kVendorNames[static_cast<size_t>(vendor)]);
-}
-
-Result<Vendor> from_json_text(std::string_view text, std::type_identity<Vendor>) {
-  for (size_t i = 0; i < kVendorNames.size(); ++i) {
-    if (kVendorNames[i] == text) return static_cast<Vendor>(i);
-  }
-  return make_error(Kind::corrupt, "expected nvidia, amd or intel, got " + quote(text));
-}
 
 std::string to_json_text(const DriverFile& file) {
   std::string name = file.name == last_component(file.host_path) ? std::string() : file.name;

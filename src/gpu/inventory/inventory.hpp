@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/result.hpp"
 
 namespace berth::gpu {
@@ -48,8 +49,9 @@ struct NodeLink {
 };
 
 enum class Vendor { nvidia, amd, intel };
-std::string to_json_text(Vendor vendor);  ///< "nvidia", "amd", "intel"
-Result<Vendor> from_json_text(std::string_view text, std::type_identity<Vendor>);
+constexpr EnumNames<Vendor, 3> names_of(std::type_identity<Vendor>) {
+  return {{{Vendor::nvidia, "nvidia"}, {Vendor::amd, "amd"}, {Vendor::intel, "intel"}}};
+}
 
 /// A GPU as programs see it. A board may have several.
 struct Gpu {
@@ -171,8 +173,7 @@ Result<DriverFile> from_json_text(std::string_view text, std::type_identity<Driv
 std::string to_json_text(const ProcText& text);
 Result<ProcText> from_json_text(std::string_view text, std::type_identity<ProcText>);
 
-template <class V>
-void fields(V& v, Node& n) {
+void fields(auto& v, Node& n) {
   v.required("path", n.path);
   v.optional("host_path", n.host_path);
   v.required("major", n.major);
@@ -181,8 +182,7 @@ void fields(V& v, Node& n) {
   v.optional("gid", n.gid);
 }
 
-template <class V>
-void fields(V& v, MigDevice& m) {
+void fields(auto& v, MigDevice& m) {
   v.required("index", m.index);
   v.required("gpu_instance", m.gpu_instance);
   v.required("compute_instance", m.compute_instance);
@@ -192,28 +192,24 @@ void fields(V& v, MigDevice& m) {
   v.always("nodes", m.nodes);
 }
 
-template <class V>
-void fields(V& v, Partition& p) {
+void fields(auto& v, Partition& p) {
   v.required("index", p.index);
   v.always("nodes", p.nodes);
 }
 
-template <class V>
-void fields(V& v, NodeLink& l) {
+void fields(auto& v, NodeLink& l) {
   v.required("path", l.path);
   v.required("target", l.target);
 }
 
-template <class V>
-void fields(V& v, DeviceGroup& g) {
+void fields(auto& v, DeviceGroup& g) {
   v.required("name", g.name);
   v.always("nodes", g.nodes);
   v.always("files", g.files);
   v.always("major", g.major);
 }
 
-template <class V>
-void fields(V& v, Gpu& g) {
+void fields(auto& v, Gpu& g) {
   v.always("vendor", g.vendor);
   v.required("index", g.index);
   v.always("uuid", g.uuid);
@@ -238,8 +234,7 @@ void fields(V& v, Gpu& g) {
   v.always("partitions", g.partitions);
 }
 
-template <class V>
-void fields(V& v, Driver& d) {
+void fields(auto& v, Driver& d) {
   v.always("module_version", d.module_version);
   v.always("library_version", d.library_version);
   v.always("cuda_version", d.cuda_version);
@@ -247,14 +242,12 @@ void fields(V& v, Driver& d) {
   v.always("glibc_needed", d.glibc_needed);
 }
 
-template <class V>
-void fields(V& v, DamagedFile& f) {
+void fields(auto& v, DamagedFile& f) {
   v.required("path", f.path);
   v.required("why", f.why);
 }
 
-template <class V>
-void fields(V& v, Inventory& i) {
+void fields(auto& v, Inventory& i) {
   v.required("synthetic", i.synthetic);
   v.required("driver_root", i.driver_root);
   v.required("driver", i.driver);

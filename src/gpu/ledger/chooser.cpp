@@ -20,13 +20,13 @@ bool is_gpu_major(int64_t major) {
 std::vector<std::string> keys_of_nodes(const std::vector<GivenNode>& given,
                                        const Inventory& inventory) {
   auto has = [&](const Node& node) {
-    return std::any_of(given.begin(), given.end(), [&](const GivenNode& one) {
+    return std::ranges::any_of(given, [&](const GivenNode& one) {
       if (one.number) return *one.number == std::pair<int64_t, int64_t>(node.major, node.minor);
       return one.path == node.path || (!one.path.empty() && one.path == node.host_path);
     });
   };
   auto has_all = [&](const std::vector<Node>& nodes) {
-    return !nodes.empty() && std::all_of(nodes.begin(), nodes.end(), has);
+    return !nodes.empty() && std::ranges::all_of(nodes, has);
   };
   std::vector<std::string> keys;
   for (const Gpu& gpu : inventory.gpus) {
@@ -50,7 +50,7 @@ bool Chooser::wants_any() const {
 
 bool Chooser::minds_others(const Wanted& all) const {
   auto tells = [](const Selected& one) { return one.gpu->vendor != Vendor::intel; };
-  bool told = !beside_.empty() || std::any_of(all.candidates.begin(), all.candidates.end(), tells);
+  bool told = !beside_.empty() || std::ranges::any_of(all.candidates, tells);
   return told && (request_.exclusive || all.count < all.candidates.size());
 }
 
@@ -95,7 +95,7 @@ Result<void> Chooser::choose(const Holders& holders, Lease& lease) {
   TRY(check_beside(occupancy));
   lease.keys = keys_of(selected_);
   for (const std::string& key : beside_) {
-    bool has = std::find(lease.keys.begin(), lease.keys.end(), key) != lease.keys.end();
+    bool has = std::ranges::find(lease.keys, key) != lease.keys.end();
     if (!has) lease.keys.push_back(key);
   }
   lease.exclusive = request_.exclusive;

@@ -189,14 +189,14 @@ void Reading::read_ticket(const std::string& name, const std::string& text, uid_
   auto number = parse_u64(std::string_view(name).substr(kTicketPrefix.size()));
   if (!ticket.ok() || !number || *number > kHighestNumber) return;
   auto same = [&](const KnownTicket& one) { return one.user == user; };
-  auto count = std::count_if(found_.queue.begin(), found_.queue.end(), same);
+  auto count = std::ranges::count_if(found_.queue, same);
   if (static_cast<size_t>(count) >= kMostTickets) return;
   found_.queue.push_back({std::move(*ticket), user, name, *number});
 }
 
 Holders Reading::take() {
-  std::sort(found_.queue.begin(), found_.queue.end(),
-            [](const KnownTicket& a, const KnownTicket& b) { return a.number < b.number; });
+  std::ranges::sort(found_.queue,
+                    [](const KnownTicket& a, const KnownTicket& b) { return a.number < b.number; });
   // Messages should name a container, not the MPS daemon that serves it.
   std::stable_partition(found_.leases.begin(), found_.leases.end(),
                         [](const KnownLease& one) { return one.lease.engine != kMpsEngine; });
@@ -363,7 +363,7 @@ Result<void> Ledger::widen(HeldLease& held, const Choose& choose) const {
   TRY(choose(holders, after));
   Lease both = after;
   for (const std::string& key : before.keys) {
-    bool known = std::find(both.keys.begin(), both.keys.end(), key) != both.keys.end();
+    bool known = std::ranges::find(both.keys, key) != both.keys.end();
     if (!known) both.keys.push_back(key);
   }
   TRY(rewrite(held, both));

@@ -27,15 +27,13 @@ struct ComputingFile {
   std::vector<Computing> processes;
 };
 
-template <class V>
-void fields(V& v, Computing& c) {
+void fields(auto& v, Computing& c) {
   v.required("key", c.key);
   v.required("pid", c.pid);
   v.required("start_time", c.start_time);
 }
 
-template <class V>
-void fields(V& v, ComputingFile& f) {
+void fields(auto& v, ComputingFile& f) {
   v.required("driver_root", f.driver_root);
   v.required("pid_space", f.pid_space);
   v.required("gpus", f.gpus);
@@ -83,7 +81,7 @@ std::optional<Computing> computing_now(std::string key, int64_t pid, const SeePr
 void add_amd_computing(const Inventory& inventory, const SeeProcess& see,
                        std::vector<Computing>& all) {
   auto is_amd = [](const Gpu& gpu) { return gpu.vendor == Vendor::amd; };
-  if (std::none_of(inventory.gpus.begin(), inventory.gpus.end(), is_amd)) return;
+  if (std::ranges::none_of(inventory.gpus, is_amd)) return;
   auto root = DriverRoot::open(inventory.driver_root);
   if (!root.ok()) return;
   for (const KfdProcess& process : read_kfd_processes(*root)) {
@@ -119,8 +117,8 @@ std::optional<std::vector<Computing>> read_computing(const std::string& state_di
   bool same =
       file.ok() && file->driver_root == asked.driver_root && file->pid_space == asked.pid_space;
   if (!same) return std::nullopt;
-  bool all = std::all_of(asked.gpus.begin(), asked.gpus.end(), [&](const std::string& gpu) {
-    return std::find(file->gpus.begin(), file->gpus.end(), gpu) != file->gpus.end();
+  bool all = std::ranges::all_of(asked.gpus, [&](const std::string& gpu) {
+    return std::ranges::find(file->gpus, gpu) != file->gpus.end();
   });
   std::chrono::nanoseconds age = sys::since_boot() - std::chrono::nanoseconds(file->told);
   if (!all || age.count() < 0 || age > kBelieved) return std::nullopt;
@@ -175,8 +173,8 @@ std::vector<Holding> Outside::holdings(const std::vector<KnownLease>& leases) co
   }
   std::vector<Holding> held;
   for (const Computing& one : processes_) {
-    bool known = std::any_of(held.begin(), held.end(),
-                             [&](const Holding& other) { return other.key == one.key; });
+    bool known =
+        std::ranges::any_of(held, [&](const Holding& other) { return other.key == one.key; });
     if (known || lease_of(one.pid, by_key[one.key], view) != nullptr) continue;
     auto seen = seen_.find(one.pid);
     Holding& holding = held.emplace_back();

@@ -30,8 +30,8 @@ bool is_in_cgroup(const SeenProcess& process, const KnownLease& known) {
   const Life& life = known.lease.life;
   if (known.user != 0 || life.cgroup.find_first_not_of('/') == std::string::npos) return false;
   const std::string cgroup = normal(life.cgroup);
-  return std::any_of(process.cgroups.begin(), process.cgroups.end(),
-                     [&](const std::string& path) { return is_below(path, cgroup); });
+  return std::ranges::any_of(process.cgroups,
+                             [&](const std::string& path) { return is_below(path, cgroup); });
 }
 
 /// Another user could record any process as the first one of a container.
@@ -91,7 +91,7 @@ const KnownLease* lease_of(int64_t pid, const std::vector<const KnownLease*>& le
   for (int i = 0; i < kMostParents && pid > 1 && !leases.empty(); ++i) {
     auto seen = view.see(pid);
     if (!seen) return nullptr;
-    auto found = std::find_if(leases.begin(), leases.end(), [&](const KnownLease* one) {
+    auto found = std::ranges::find_if(leases, [&](const KnownLease* one) {
       if (one->lease.life.pid_space != view.pid_space) return false;
       return is_first_process(pid, *seen, *one, view.see) || is_in_cgroup(*seen, *one) ||
              (i == 0 && serves(*seen, *one, view.see));
@@ -106,8 +106,8 @@ std::vector<const KnownLease*> leases_on(std::string_view key,
                                          const std::vector<KnownLease>& leases) {
   std::vector<const KnownLease*> found;
   for (const KnownLease& one : leases) {
-    bool has = std::any_of(one.lease.keys.begin(), one.lease.keys.end(),
-                           [&](const std::string& held) { return overlaps(held, key); });
+    bool has = std::ranges::any_of(one.lease.keys,
+                                   [&](const std::string& held) { return overlaps(held, key); });
     if (has) found.push_back(&one);
   }
   return found;

@@ -30,8 +30,7 @@ constexpr uint64_t kMostTries = 512;
 class Place {
  public:
   Place() = default;
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
+  Place(Place&&) = delete;
   ~Place() {
     if (file_) ignore(sys::remove_entry(*directory_, name_));
   }
@@ -65,7 +64,7 @@ class Place {
 };
 
 bool contains(const std::vector<std::string>& many, const std::string& one) {
-  return std::find(many.begin(), many.end(), one) != many.end();
+  return std::ranges::find(many, one) != many.end();
 }
 
 /// Reserves the GPUs that `waiting` could take now, no more than it needs, first those that are not

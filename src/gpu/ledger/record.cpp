@@ -31,7 +31,7 @@ Result<std::string> text_of(const T& record) {
 // Our own records have no other characters.
 bool is_word(std::string_view text) {
   auto plain = [](char c) { return c >= ' ' && c <= '~'; };
-  return text.size() <= kLongestWord && std::all_of(text.begin(), text.end(), plain);
+  return text.size() <= kLongestWord && std::ranges::all_of(text, plain);
 }
 
 template <class T>

@@ -90,8 +90,7 @@ std::string user_text(uid_t user);
 /// "container 'web' of user 1000".
 std::string holder_text(const std::string& name, const std::string& container, uid_t user);
 
-template <class V>
-void fields(V& v, Life& l) {
+void fields(auto& v, Life& l) {
   v.required("pid", l.pid);
   v.required("start_time", l.start_time);
   v.required("pid_space", l.pid_space);
@@ -99,15 +98,13 @@ void fields(V& v, Life& l) {
   v.optional("cgroup", l.cgroup);
 }
 
-template <class V>
-void fields(V& v, MpsUse& m) {
+void fields(auto& v, MpsUse& m) {
   v.required("share", m.share);
   v.optional("cores_percent", m.cores_percent);
   v.optional("memory_bytes", m.memory_bytes);
 }
 
-template <class V>
-void fields(V& v, Lease& l) {
+void fields(auto& v, Lease& l) {
   v.required("container", l.container);
   v.optional("name", l.name);
   v.required("engine", l.engine);
@@ -119,15 +116,13 @@ void fields(V& v, Lease& l) {
   v.optional("mps", l.mps);
 }
 
-template <class V>
-void fields(V& v, LeaseNote& n) {
+void fields(auto& v, LeaseNote& n) {
   v.required("ledger", n.ledger);
   v.required("file", n.file);
   v.required("lease", n.lease);
 }
 
-template <class V>
-void fields(V& v, Ticket& t) {
+void fields(auto& v, Ticket& t) {
   v.required("container", t.container);
   v.optional("name", t.name);
   v.required("group", t.group);

@@ -52,7 +52,7 @@ bool bears(const std::string& pid, const std::string& entry) {
   auto text = sys::read_file_if_exists(sys::cwd(), "/proc/" + pid + "/environ", kMostEnvironment);
   if (!text.ok() || !*text) return false;
   auto entries = split(**text, '\0');
-  return std::find(entries.begin(), entries.end(), entry) != entries.end();
+  return std::ranges::find(entries, entry) != entries.end();
 }
 
 Result<void> clear_directory(const std::string& directory) {

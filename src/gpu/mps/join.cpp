@@ -6,7 +6,6 @@
 #include <array>
 #include <chrono>
 #include <thread>
-#include <vector>
 
 #include "base/text.hpp"
 #include "gpu/mps/keeper.hpp"

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <csignal>
 #include <thread>
-#include <vector>
 
 #include "gpu/ledger/alive.hpp"
 #include "gpu/ledger/ledger.hpp"
@@ -103,8 +102,7 @@ Result<void> Keeper::look() {
                 one.lease.mps->share == name_ && one.lease.engine != kMpsEngine;
     if (!ours) continue;
     const Life& life = one.lease.life;
-    bool known = std::any_of(users_.begin(), users_.end(),
-                             [&](const User& user) { return user.life == life; });
+    bool known = std::ranges::any_of(users_, [&](const User& user) { return user.life == life; });
     if (known) continue;
     auto handle = life.pid > 0 ? sys::open_pidfd(static_cast<pid_t>(life.pid)) : sys::Fd();
     bool held = handle.ok() && *handle;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
 #include "gpu/probe/use.hpp"
 #include "sys/file/file.hpp"
 
@@ -19,13 +18,13 @@ constexpr size_t kMostNote = 64;
 bool is_taken(const std::string& root, const MpsOrder& own, const std::string& gpu) {
   auto names = sys::list_directory(sys::cwd(), root);
   if (!names.ok()) return false;
-  return std::any_of(names->begin(), names->end(), [&](const std::string& name) {
+  return std::ranges::any_of(*names, [&](const std::string& name) {
     MpsPlace place;
     place.directory = root + "/" + name;
     auto order = read_order(place);
     if (!order.ok() || !order->takes || order->share == own.share) return false;
     const auto& gpus = order->share.gpus;
-    return std::find(gpus.begin(), gpus.end(), gpu) != gpus.end();
+    return std::ranges::find(gpus, gpu) != gpus.end();
   });
 }
 

@@ -96,21 +96,18 @@ Result<MpsOrder> read_order(const MpsPlace& place);
 /// Removes its directories. The caller holds kMpsLock, and no container uses the share.
 void remove_share(const MpsPlace& place);
 
-template <class V>
-void fields(V& v, MpsLimits& l) {
+void fields(auto& v, MpsLimits& l) {
   v.optional("cores_percent", l.cores_percent);
   v.optional("memory_bytes", l.memory_bytes);
 }
 
-template <class V>
-void fields(V& v, MpsShare& s) {
+void fields(auto& v, MpsShare& s) {
   v.required("user", s.user);
   v.required("gpus", s.gpus);
   v.required("limits", s.limits);
 }
 
-template <class V>
-void fields(V& v, MpsOrder& o) {
+void fields(auto& v, MpsOrder& o) {
   v.required("share", o.share);
   v.required("ledger", o.ledger);
   v.required("control", o.control);

@@ -5,9 +5,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <optional>
-#include <string_view>
-#include <utility>
 
 #include "gpu/place/requests.hpp"
 #include "sys/file/file.hpp"
@@ -21,7 +18,7 @@ constexpr size_t kMaxParams = size_t{64} << 10;
 
 bool is_given(const Gpu& gpu, const oci::ContainerEdits& edits) {
   return gpu.vendor == Vendor::nvidia &&
-         std::any_of(edits.device_nodes.begin(), edits.device_nodes.end(), [&](const auto& node) {
+         std::ranges::any_of(edits.device_nodes, [&](const auto& node) {
            return node.type == "c" && node.major == gpu.node.major && node.minor == gpu.node.minor;
          });
 }

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
 #include "base/text.hpp"
 #include "gpu/place/publish.hpp"
@@ -144,7 +143,7 @@ Result<void> Placer::build_skeleton(const sys::Fd& directory) const {
 
 Result<void> Placer::place_volume() {
   auto in_volume = [this](const GrantedFile& file) { return is_inside(file.container_path); };
-  if (std::none_of(grant_.files.begin(), grant_.files.end(), in_volume)) return {};
+  if (std::ranges::none_of(grant_.files, in_volume)) return {};
   bind(TRY(find_or_make_volume(grant_, options_.volume_dir, options_.keeps_volume)),
        grant_.directory);
   return {};

@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "base/fnv.hpp"
 #include "base/text.hpp"
 #include "sys/file/file.hpp"

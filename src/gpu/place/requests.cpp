@@ -3,9 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-#include <utility>
-
 #include "base/text.hpp"
 #include "sys/file/file.hpp"
 

@@ -65,7 +65,7 @@ bool is_mounted(const std::string& name) {
   auto processes = sys::list_directory(sys::cwd(), "/proc");
   if (!processes.ok()) return true;
   const std::string needle = "/" + name + "/";
-  return std::any_of(processes->begin(), processes->end(), [&](const std::string& process) {
+  return std::ranges::any_of(*processes, [&](const std::string& process) {
     if (process.find_first_not_of("0123456789") != std::string::npos) return false;
     auto table = sys::read_file_if_exists(sys::cwd(), "/proc/" + process + "/mountinfo");
     return table.ok() && *table && (*table)->find(needle) != std::string::npos;

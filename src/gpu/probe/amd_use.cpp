@@ -115,7 +115,7 @@ std::optional<std::vector<ProcessUse>> AmdUses::processes_on(const Gpu& gpu) con
 
 void add_amd_uses(const Inventory& inventory, Uses& uses) {
   auto is_amd = [](const Gpu& gpu) { return gpu.vendor == Vendor::amd; };
-  if (std::none_of(inventory.gpus.begin(), inventory.gpus.end(), is_amd)) return;
+  if (std::ranges::none_of(inventory.gpus, is_amd)) return;
   auto root = DriverRoot::open(inventory.driver_root);
   if (!root.ok()) return;
   AmdUses reader(*root);

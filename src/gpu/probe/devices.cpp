@@ -59,7 +59,7 @@ class Devices {
 Result<void> Devices::read_gpus() {
   auto addresses = TRY(root_.list_machine(fmt::format("{}/gpus", kProc)));
   // nvidia-smi counts by PCI address; node minors may be in another order.
-  std::sort(addresses.begin(), addresses.end(), pci_before);
+  std::ranges::sort(addresses, pci_before);
   for (const std::string& address : addresses) {
     auto gpu = TRY(read_gpu(address));
     if (gpu) inventory_.gpus.push_back(std::move(*gpu));
@@ -103,7 +103,7 @@ Result<std::optional<Gpu>> Devices::read_gpu(const std::string& address) {
 void Devices::leave_out_absent_gpus() {
   auto is_absent = [this](const Gpu& gpu) { return nodes_.is_absent(gpu.node); };
   auto& gpus = inventory_.gpus;
-  if (std::all_of(gpus.begin(), gpus.end(), is_absent)) return;
+  if (std::ranges::all_of(gpus, is_absent)) return;
   for (const Gpu& gpu : gpus) {
     if (is_absent(gpu)) {
       problem(fmt::format("the GPU at {} has no {} here, leaving it out", gpu.pci_address,
@@ -135,7 +135,7 @@ Result<void> Devices::read_slices(Gpu& gpu) {
       gpu.mig.push_back(std::move(slice));
     }
   }
-  std::sort(gpu.mig.begin(), gpu.mig.end(), [](const MigDevice& left, const MigDevice& right) {
+  std::ranges::sort(gpu.mig, [](const MigDevice& left, const MigDevice& right) {
     return std::tie(left.gpu_instance, left.compute_instance) <
            std::tie(right.gpu_instance, right.compute_instance);
   });
@@ -173,8 +173,8 @@ void Devices::read_control_nodes() {
   if (nodes_.major_of("nvidia-modeset") || nodes_.find("/dev/nvidia-modeset")) {
     control.push_back(nodes_.expect("/dev/nvidia-modeset", major, kModesetMinor, 0666));
   }
-  bool any_slice = std::any_of(inventory_.gpus.begin(), inventory_.gpus.end(),
-                               [](const Gpu& gpu) { return !gpu.mig.empty(); });
+  bool any_slice =
+      std::ranges::any_of(inventory_.gpus, [](const Gpu& gpu) { return !gpu.mig.empty(); });
   auto caps = nodes_.major_of("nvidia-caps");
   if (!caps || !any_slice) return;
   for (uint32_t minor : {kMigConfigMinor, kMigMonitorMinor}) {

@@ -97,7 +97,7 @@ std::string_view driver_version_of(std::string_view file_name) {
   // "570.133.20", "535.54.03", "390.157": at least two numbers, unlike the "1" of a SONAME.
   bool numbers = version.find_first_not_of("0123456789.") == std::string_view::npos;
   auto parts = split(version, '.');
-  bool whole = std::none_of(parts.begin(), parts.end(), [](auto part) { return part.empty(); });
+  bool whole = std::ranges::none_of(parts, [](auto part) { return part.empty(); });
   return numbers && whole && parts.size() >= 2 ? version : std::string_view();
 }
 

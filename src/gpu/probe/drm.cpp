@@ -4,12 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
-#include <string_view>
 #include <tuple>
-#include <vector>
 
 #include "base/text.hpp"
 #include "gpu/inventory/kfd.hpp"
@@ -105,7 +100,7 @@ Result<void> DrmDevices::read_gpus() {
     if (is_pci_address(address)) addresses.insert(address);
   }
   std::vector<std::string> sorted(addresses.begin(), addresses.end());
-  std::sort(sorted.begin(), sorted.end(), pci_before);
+  std::ranges::sort(sorted, pci_before);
   for (const std::string& address : sorted) read_gpu(address);
   return {};
 }
@@ -123,7 +118,7 @@ void DrmDevices::read_gpu(const std::string& address) {
   gpu.kernel_driver = driver;
   gpu.pci_address = address;
   read_pci_facts(root_, nodes_, gpu);
-  auto render = std::find_if(gpu.drm_nodes.begin(), gpu.drm_nodes.end(), is_render_node);
+  auto render = std::ranges::find_if(gpu.drm_nodes, is_render_node);
   if (render == gpu.drm_nodes.end()) {
     problem(fmt::format("the GPU at {} has no render node in '/dev/dri' here, leaving it out",
                         address));
@@ -166,7 +161,7 @@ void DrmDevices::add_partitions() {
       partition.index = index;
       partition.nodes =
           nodes_below(root_, nodes_, fmt::format("/sys/class/drm/renderD{}/device/drm", minor));
-      if (std::any_of(partition.nodes.begin(), partition.nodes.end(), is_render_node)) {
+      if (std::ranges::any_of(partition.nodes, is_render_node)) {
         gpu.partitions.push_back(std::move(partition));
       } else {
         problem(fmt::format("partition {} of the GPU at {} has no render node here, leaving it out",
@@ -177,8 +172,7 @@ void DrmDevices::add_partitions() {
 }
 
 Gpu* DrmDevices::find_amd(const std::string& address) {
-  auto found = std::find_if(amd_.begin(), amd_.end(),
-                            [&](const Gpu& gpu) { return gpu.pci_address == address; });
+  auto found = std::ranges::find(amd_, address, &Gpu::pci_address);
   return found == amd_.end() ? nullptr : &*found;
 }
 
@@ -212,7 +206,7 @@ void DrmDevices::append(std::vector<Gpu>& gpus) {
   for (Gpu& gpu : gpus) {
     gpu.index = index++;
     auto same_board = [&](const Gpu& other) { return other.board == gpu.board; };
-    if (std::count_if(gpus.begin(), gpus.end(), same_board) < 2) gpu.board.clear();
+    if (std::ranges::count_if(gpus, same_board) < 2) gpu.board.clear();
   }
   inventory_.gpus.insert(inventory_.gpus.end(), gpus.begin(), gpus.end());
 }

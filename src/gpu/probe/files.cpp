@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/text.hpp"
 #include "gpu/probe/driver_names.hpp"
@@ -203,7 +202,7 @@ void Files::take_service_directories() {
     auto info = root_.stat_machine(path);
     bool trusted = info && S_ISDIR(info->st_mode) &&
                    (info->st_uid == 0 || info->st_uid == sys::effective_uid() ||
-                    std::find(of_root_.begin(), of_root_.end(), path) != of_root_.end());
+                    std::ranges::find(of_root_, path) != of_root_.end());
     if (!trusted) continue;
     add(FileKind::directory, root_.machine_path(path), path.substr(path.rfind('/') + 1),
         std::string(directory.target), directory.capabilities);

@@ -16,8 +16,9 @@ namespace {
 
 bool counts(const DriverFile& file) {
   return file.kind == FileKind::library && !file.elf32 &&
-         std::any_of(file.capabilities.begin(), file.capabilities.end(),
-                     [](const std::string& one) { return one == "compute" || one == "utility"; });
+         std::ranges::any_of(file.capabilities, [](const std::string& one) {
+           return one == "compute" || one == "utility";
+         });
 }
 
 /// Empty for an unreadable file: its finder has reported it.

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/probe/groups.hpp"
 
-#include <initializer_list>
-#include <string_view>
-
 namespace berth::gpu {
 namespace {
 

@@ -37,14 +37,14 @@ std::vector<uint64_t> version_numbers(std::string_view version) {
 // which support the thread register that libc uses.
 bool has_tls_note(const scan::ElfFile& elf) {
   const std::string wanted("\0\0\0\0\2\0\0\0\3\0\0\0\143\0\0\0", 16);
-  return std::any_of(elf.notes.begin(), elf.notes.end(), [&](const scan::ElfNote& note) {
+  return std::ranges::any_of(elf.notes, [&](const scan::ElfNote& note) {
     return note.owner == "GNU" && note.type == 1 && note.content == wanted;
   });
 }
 
 // libGL of Mesa or GLVND belongs to the image.
 bool is_nvidias_gl(const scan::ElfFile& elf) {
-  return std::any_of(elf.needed.begin(), elf.needed.end(), [](const std::string& name) {
+  return std::ranges::any_of(elf.needed, [](const std::string& name) {
     return name.starts_with("libnvidia-glcore.so") || name.starts_with("libnvidia-eglcore.so");
   });
 }
@@ -279,7 +279,7 @@ std::optional<DriverFile> Search::open_library(const Candidate& candidate) {
   file.elf32 = object->fit == Fit::twin;
   file.capabilities = words_of(candidate.library->capabilities);
   // A SONAME becomes the name of a link in the container's library directory, and a part of a line.
-  bool plain = std::none_of(file.soname.begin(), file.soname.end(), [](char c) {
+  bool plain = std::ranges::none_of(file.soname, [](char c) {
     return c == '/' || static_cast<unsigned char>(c) < ' ' || c == '\177';
   });
   return plain && file.soname != "." && file.soname != ".." ? std::optional(file) : std::nullopt;
@@ -295,9 +295,8 @@ std::optional<ElfObject> open_elf(const DriverRoot& root, const std::string& pat
     return sys::read_at(found->fd, offset, length, found->host_path);
   });
   if (!elf.ok()) {
-    bool known = std::any_of(damaged.begin(), damaged.end(), [&](const DamagedFile& other) {
-      return other.path == found->host_path;
-    });
+    bool known = std::ranges::any_of(
+        damaged, [&](const DamagedFile& other) { return other.path == found->host_path; });
     if (!known) damaged.push_back({found->host_path, to_line(elf.error())});
     return std::nullopt;
   }
@@ -318,7 +317,7 @@ Result<std::vector<std::string>> searched_directories(const DriverRoot& root) {
   auto all = TRY(Search(root, unused).directories());
   std::vector<std::string> once;
   for (std::string& directory : all) {
-    if (std::find(once.begin(), once.end(), directory) == once.end()) {
+    if (std::ranges::find(once, directory) == once.end()) {
       once.push_back(std::move(directory));
     }
   }

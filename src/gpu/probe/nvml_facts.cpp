@@ -37,7 +37,7 @@ std::string reason_of(const sys::CommandOutput& output) {
 // A vendor's library provides these texts; they become device names and terminal output.
 void clean(std::string& text) {
   constexpr size_t kMaxText = 128;
-  bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c < '\177'; });
+  bool plain = std::ranges::all_of(text, [](char c) { return c >= ' ' && c < '\177'; });
   if (!plain || text.size() > kMaxText) text.clear();
 }
 

@@ -49,8 +49,7 @@ std::string kernel_pci_address(std::string text);
 Result<NvmlFacts> ask_nvml(const std::string& program, const std::string& library,
                            std::chrono::milliseconds deadline);
 
-template <class V>
-void fields(V& v, NvmlSlice& s) {
+void fields(auto& v, NvmlSlice& s) {
   v.required("gpu_instance", s.gpu_instance);
   v.required("compute_instance", s.compute_instance);
   v.optional("uuid", s.uuid);
@@ -58,8 +57,7 @@ void fields(V& v, NvmlSlice& s) {
   v.optional("memory_bytes", s.memory_bytes);
 }
 
-template <class V>
-void fields(V& v, NvmlGpu& g) {
+void fields(auto& v, NvmlGpu& g) {
   v.required("pci_address", g.pci_address);
   v.optional("uuid", g.uuid);
   v.optional("model", g.model);
@@ -73,8 +71,7 @@ void fields(V& v, NvmlGpu& g) {
   v.optional("slices", g.slices);
 }
 
-template <class V>
-void fields(V& v, NvmlFacts& f) {
+void fields(auto& v, NvmlFacts& f) {
   v.optional("driver_version", f.driver_version);
   v.optional("cuda_version", f.cuda_version);
   v.optional("gpus", f.gpus);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "gpu/inventory/driver_root.hpp"
 #include "gpu/inventory/kernel.hpp"
@@ -41,8 +40,7 @@ std::vector<uint32_t> indices_of(const std::vector<std::string>& addresses,
                                  const Inventory& inventory) {
   std::vector<uint32_t> out;
   for (const Gpu& gpu : inventory.gpus) {
-    bool is_peer =
-        std::find(addresses.begin(), addresses.end(), gpu.pci_address) != addresses.end();
+    bool is_peer = std::ranges::find(addresses, gpu.pci_address) != addresses.end();
     if (gpu.vendor == Vendor::nvidia && is_peer) out.push_back(gpu.index);
   }
   return out;

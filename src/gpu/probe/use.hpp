@@ -67,21 +67,18 @@ Result<void> set_compute_mode(const std::string& program, const std::string& lib
                               const std::vector<std::string>& gpus, const std::string& mode,
                               std::chrono::milliseconds deadline);
 
-template <class V>
-void fields(V& v, MemoryUse& m) {
+void fields(auto& v, MemoryUse& m) {
   v.required("used", m.used);
   v.required("total", m.total);
 }
 
-template <class V>
-void fields(V& v, SliceUse& s) {
+void fields(auto& v, SliceUse& s) {
   v.required("gpu_instance", s.gpu_instance);
   v.required("compute_instance", s.compute_instance);
   v.optional("memory", s.memory);
 }
 
-template <class V>
-void fields(V& v, ProcessUse& p) {
+void fields(auto& v, ProcessUse& p) {
   v.required("pid", p.pid);
   v.optional("used_bytes", p.used_bytes);
   v.optional("gpu_instance", p.gpu_instance);
@@ -89,8 +86,7 @@ void fields(V& v, ProcessUse& p) {
   v.optional("graphics", p.graphics);
 }
 
-template <class V>
-void fields(V& v, Use& g) {
+void fields(auto& v, Use& g) {
   v.required("pci_address", g.pci_address);
   v.optional("busy_percent", g.busy_percent);
   v.optional("memory", g.memory);
@@ -102,8 +98,7 @@ void fields(V& v, Use& g) {
   v.optional("id", g.id);
 }
 
-template <class V>
-void fields(V& v, Uses& u) {
+void fields(auto& v, Uses& u) {
   v.optional("gpus", u.gpus);
 }
 

@@ -37,7 +37,7 @@ std::optional<Address> parse_address(std::string_view text) {
   if (copy.find('\0') != std::string::npos) return std::nullopt;
   Address address;
   if (inet_pton(AF_INET6, copy.c_str(), address.bytes.data()) == 1) return address;
-  std::copy(kMapped.begin(), kMapped.end(), address.bytes.begin());
+  std::ranges::copy(kMapped, address.bytes.begin());
   if (inet_pton(AF_INET, copy.c_str(), &address.bytes[kMapped.size()]) == 1) return address;
   return std::nullopt;
 }

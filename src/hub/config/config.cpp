@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
-#include <utility>
 
 #include "base/text.hpp"
 #include "hub/config/address.hpp"
@@ -20,16 +18,6 @@ constexpr uint32_t kMostTransfers = 512;
 constexpr uint32_t kMostCacheMib = 1024;
 constexpr size_t kMostEntries = 10'000;
 
-/// The name of one of two values.
-template <class E>
-Result<E> one_of(std::string_view text, std::string_view first, E one, std::string_view second,
-                 E other) {
-  if (text == first) return one;
-  if (text == second) return other;
-  return make_error(Kind::corrupt,
-                    fmt::format("expected {} or {}, got {}", first, second, quote(text)));
-}
-
 Error refuse(std::string key, const std::string& what) {
   return make_error(Kind::usage, std::move(key) + ": " + what);
 }
@@ -39,10 +27,9 @@ bool is_name(std::string_view text) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyz0123456789";
   constexpr std::string_view kJoints = "._-";
   auto parts = split(text, '/');
-  return std::all_of(parts.begin(), parts.end(), [&](std::string_view part) {
+  return std::ranges::all_of(parts, [&](std::string_view part) {
     return !part.empty() && kPlain.find(part.front()) != kPlain.npos &&
-           kPlain.find(part.back()) != kPlain.npos &&
-           std::all_of(part.begin(), part.end(), [&](char c) {
+           kPlain.find(part.back()) != kPlain.npos && std::ranges::all_of(part, [&](char c) {
              return kPlain.find(c) != kPlain.npos || kJoints.find(c) != kJoints.npos;
            });
   });
@@ -127,19 +114,6 @@ Result<void> check_number(std::string_view key, uint32_t value, uint32_t least, 
 
 }  // namespace
 
-std::string to_json_text(Blobs blobs) {
-  return blobs == Blobs::pass ? "pass" : "redirect";
-}
-Result<Blobs> from_json_text(std::string_view text, std::type_identity<Blobs>) {
-  return one_of(text, "pass", Blobs::pass, "redirect", Blobs::redirect);
-}
-std::string to_json_text(LogForm form) {
-  return form == LogForm::text ? "text" : "json";
-}
-Result<LogForm> from_json_text(std::string_view text, std::type_identity<LogForm>) {
-  return one_of(text, "text", LogForm::text, "json", LogForm::json);
-}
-
 Result<Config> read_config(std::string_view text, std::string_view document) {
   Config config;
   for (const policy::TomlEntry& entry : TRY(policy::parse_toml(text, document))) {
@@ -173,13 +147,12 @@ uint32_t connections_per_address(const Limits& limits) {
 }
 
 bool serves(const Upstream& upstream, std::string_view repository) {
-  return std::any_of(upstream.repositories.begin(), upstream.repositories.end(),
-                     [&](const std::string& pattern) {
-                       if (pattern == "*" || pattern == repository) return true;
-                       if (!pattern.ends_with("/*")) return false;
-                       std::string_view folder(pattern.data(), pattern.size() - 1);
-                       return repository.size() > folder.size() && repository.starts_with(folder);
-                     });
+  return std::ranges::any_of(upstream.repositories, [&](const std::string& pattern) {
+    if (pattern == "*" || pattern == repository) return true;
+    if (!pattern.ends_with("/*")) return false;
+    std::string_view folder(pattern.data(), pattern.size() - 1);
+    return repository.size() > folder.size() && repository.starts_with(folder);
+  });
 }
 
 }  // namespace berth::hub

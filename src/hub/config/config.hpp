@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/names.hpp"
 #include "base/result.hpp"
 #include "match/run_record.hpp"
 
@@ -39,12 +40,14 @@ enum class Blobs {
   pass,      ///< through the hub
   redirect,  ///< from the registry's own location, if it needs no credentials
 };
-std::string to_json_text(Blobs blobs);
-Result<Blobs> from_json_text(std::string_view text, std::type_identity<Blobs>);
+constexpr EnumNames<Blobs, 2> names_of(std::type_identity<Blobs>) {
+  return {{{Blobs::pass, "pass"}, {Blobs::redirect, "redirect"}}};
+}
 
 enum class LogForm { text, json };
-std::string to_json_text(LogForm form);
-Result<LogForm> from_json_text(std::string_view text, std::type_identity<LogForm>);
+constexpr EnumNames<LogForm, 2> names_of(std::type_identity<LogForm>) {
+  return {{{LogForm::text, "text"}, {LogForm::json, "json"}}};
+}
 
 /// How registries are reached, named as pull's flags.
 struct Access {
@@ -125,38 +128,33 @@ uint32_t connections_per_address(const Limits& limits);
 /// Whether one of an upstream's patterns matches `repository`.
 bool serves(const Upstream& upstream, std::string_view repository);
 
-template <class V>
-void fields(V& v, Upstream& u) {
+void fields(auto& v, Upstream& u) {
   v.always("prefix", u.prefix);
   v.required("registry", u.registry);
   v.required("repositories", u.repositories);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, LoginNode& l) {
+void fields(auto& v, LoginNode& l) {
   v.required("name", l.name);
   v.required("profile", l.profile);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, AddressNode& a) {
+void fields(auto& v, AddressNode& a) {
   v.required("network", a.network);
   v.required("profile", a.profile);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Access& a) {
+void fields(auto& v, Access& a) {
   v.always("tls-ca", a.tls_ca);
   v.always("insecure-registries", a.insecure_registries);
   v.always("auth-files", a.auth_files);
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Limits& l) {
+void fields(auto& v, Limits& l) {
   v.always("connections", l.connections);
   v.always("connections-per-address", l.connections_per_address);
   v.always("transfers", l.transfers);
@@ -164,8 +162,7 @@ void fields(V& v, Limits& l) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Config& c) {
+void fields(auto& v, Config& c) {
   v.always("listen", c.listen);
   v.always("tls-certificate", c.tls_certificate);
   v.always("tls-key", c.tls_key);
@@ -184,8 +181,7 @@ void fields(V& v, Config& c) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Flags& f) {
+void fields(auto& v, Flags& f) {
   v.always("listen", f.listen);
   v.always("upstream", f.upstream);
   v.always("repositories", f.repositories);
@@ -201,8 +197,7 @@ void fields(V& v, Flags& f) {
   v.strict();
 }
 
-template <class V>
-void fields(V& v, Order& o) {
+void fields(auto& v, Order& o) {
   v.required("config", o.config);
   v.always("file", o.file);
   v.always("flags", o.flags);

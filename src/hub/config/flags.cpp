@@ -23,9 +23,9 @@ Result<void> add_flags(Config& config, const Flags& flags) {
   replace(config.tls_certificate, flags.tls_certificate);
   replace(config.tls_key, flags.tls_key);
   if (flags.blobs) {
-    config.blobs = TRY(from_json_text(*flags.blobs, std::type_identity<Blobs>()));
+    config.blobs = TRY(parse_enum<Blobs>(*flags.blobs));
   }
-  if (flags.log) config.log = TRY(from_json_text(*flags.log, std::type_identity<LogForm>()));
+  if (flags.log) config.log = TRY(parse_enum<LogForm>(*flags.log));
   replace(config.access.tls_ca, flags.tls_ca);
   auto& insecure = config.access.insecure_registries;
   insecure.insert(insecure.end(), flags.insecure_registries.begin(),

@@ -2,7 +2,6 @@
 // The flags of `berth hub`, which override the file each time it is read. Pure.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

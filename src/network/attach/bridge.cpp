@@ -62,7 +62,7 @@ Result<void> switch_forwarding_on(const Leases& leases, sys::NetLinks& links,
     std::string path = switch_path("ipv4", link.name, "forwarding");
     if (link.name == "lo" || !is_off(path)) continue;
     // Listed before it is done, so that it is undone whatever happens.
-    if (std::find(ours.begin(), ours.end(), link.name) == ours.end()) ours.push_back(link.name);
+    if (std::ranges::find(ours, link.name) == ours.end()) ours.push_back(link.name);
     TRY(sys::replace_file(leases.fd(), kForwardingFile, join(ours, "\n"), 0600));
     TRY(set_switch(path, "1"));
   }
@@ -162,7 +162,7 @@ Result<Bridge> provide_bridge(const Leases& leases, sys::NetLinks& links, const 
     bridge = TRY(place_of(links, wanted));
     // Listed before it is made, so that it is removed whatever happens.
     auto listed = words_of_file(leases, kNamedFile);
-    if (std::find(listed.begin(), listed.end(), wanted.network) == listed.end()) {
+    if (std::ranges::find(listed, wanted.network) == listed.end()) {
       listed.push_back(wanted.network);
     }
     TRY(sys::replace_file(leases.fd(), kNamedFile, join(listed, "\n"), 0600));
@@ -216,8 +216,8 @@ void leave_others(const std::string& bridge) {
 /// rules keep containers from sending to them, but a reload of the firewall removes rules
 /// (CVE-2020-8558).
 Result<void> switch_loopback(const Names& names, const std::vector<Lease>& current) {
-  bool wanted = std::any_of(current.begin(), current.end(), [](const Lease& lease) {
-    return std::any_of(lease.ports.begin(), lease.ports.end(), [](const Published& port) {
+  bool wanted = std::ranges::any_of(current, [](const Lease& lease) {
+    return std::ranges::any_of(lease.ports, [](const Published& port) {
       auto address = parse_ipv4(port.host_address);
       return !address || *address == 0 || *address >> 24 == 127;
     });
@@ -259,8 +259,8 @@ Result<void> remove_strays(sys::NetLinks& links, const Names& names,
                            const std::vector<Lease>& current) {
   for (const sys::LinkName& link : TRY(links.links())) {
     if (!link.name.starts_with(names.port_prefix)) continue;
-    bool is_used = std::any_of(current.begin(), current.end(),
-                               [&](const Lease& lease) { return lease.interface == link.name; });
+    bool is_used = std::ranges::any_of(
+        current, [&](const Lease& lease) { return lease.interface == link.name; });
     if (!is_used) TRY(links.remove(link.index));
   }
   return {};
@@ -279,8 +279,8 @@ Result<void> remove_network(sys::NetLinks& links, const Names& names) {
 Result<void> remove_unused(const Leases& leases, sys::NetLinks& links,
                            const std::vector<Used>& networks) {
   auto is_used = [&](const Names& names) {
-    return std::any_of(networks.begin(), networks.end(),
-                       [&](const Used& one) { return one.names.bridge == names.bridge; });
+    return std::ranges::any_of(networks,
+                               [&](const Used& one) { return one.names.bridge == names.bridge; });
   };
   Names unnamed = names_for(leases.path());
   bool is_there = networks.empty() || TRY(links.find(unnamed.bridge)).has_value();
@@ -387,7 +387,7 @@ Result<Ipv4> take_address(const std::vector<Lease>& current, const Attachment& w
     return make_error(Kind::usage, "address " + quote(wanted.address) + ": network " +
                                        quote(wanted.name) + " has " + subnet);
   }
-  if (std::find(taken.begin(), taken.end(), *address) == taken.end()) return *address;
+  if (std::ranges::find(taken, *address) == taken.end()) return *address;
   return make_error(
       Kind::busy,
       "address " + quote(wanted.address) + " of network " + quote(wanted.name) + " is taken",
@@ -397,8 +397,7 @@ Result<Ipv4> take_address(const std::vector<Lease>& current, const Attachment& w
 std::string free_name(const std::vector<Endpoint>& endpoints) {
   for (size_t number = 0;; ++number) {
     std::string name = "eth" + std::to_string(number);
-    if (std::none_of(endpoints.begin(), endpoints.end(),
-                     [&](const Endpoint& one) { return one.inside == name; })) {
+    if (std::ranges::none_of(endpoints, [&](const Endpoint& one) { return one.inside == name; })) {
       return name;
     }
   }
@@ -563,8 +562,7 @@ Result<void> restore_bridges(Leases& leases, const std::vector<Placed>& containe
 Result<void> disconnect_bridge(Leases& leases, const std::string& network, const sys::Fd& space,
                                Lease& lease) {
   lease.endpoints = endpoints_of(lease);
-  auto one = std::find_if(lease.endpoints.begin(), lease.endpoints.end(),
-                          [&](const Endpoint& endpoint) { return endpoint.network == network; });
+  auto one = std::ranges::find(lease.endpoints, network, &Endpoint::network);
   if (one == lease.endpoints.end()) return {};
   bool was_way_out = way_out(lease.endpoints) == &*one;
   auto links = TRY(sys::NetLinks::open());

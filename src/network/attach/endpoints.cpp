@@ -2,7 +2,6 @@
 #include "network/attach/endpoints.hpp"
 
 #include <map>
-#include <utility>
 
 namespace berth::network {
 

@@ -17,8 +17,7 @@ struct Forward {
   uint16_t host_port = 0;
   uint16_t guest_port = 0;
 };
-template <class V>
-void fields(V& v, Forward& f) {
+void fields(auto& v, Forward& f) {
   v.required("id", f.id);
   v.required("proto", f.proto);
   v.required("host_addr", f.host_addr);
@@ -28,8 +27,7 @@ void fields(V& v, Forward& f) {
 struct ForwardList {
   std::vector<Forward> entries;
 };
-template <class V>
-void fields(V& v, ForwardList& l) {
+void fields(auto& v, ForwardList& l) {
   v.optional("entries", l.entries);
 }
 /// slirp4netns 1.2 answers with the bare list; according to its manual it is in "return".
@@ -37,8 +35,7 @@ struct ListAnswer {
   ForwardList wrapped;
   std::vector<Forward> entries;
 };
-template <class V>
-void fields(V& v, ListAnswer& a) {
+void fields(auto& v, ListAnswer& a) {
   v.optional("return", a.wrapped);
   v.optional("entries", a.entries);
 }
@@ -46,16 +43,14 @@ void fields(V& v, ListAnswer& a) {
 struct ForwardId {
   int64_t id = 0;
 };
-template <class V>
-void fields(V& v, ForwardId& i) {
+void fields(auto& v, ForwardId& i) {
   v.required("id", i.id);
 }
 struct RemoveCall {
   std::string execute = "remove_hostfwd";
   ForwardId arguments;
 };
-template <class V>
-void fields(V& v, RemoveCall& c) {
+void fields(auto& v, RemoveCall& c) {
   v.required("execute", c.execute);
   v.required("arguments", c.arguments);
 }
@@ -74,14 +69,14 @@ Result<void> forward_by_slirp(const std::string& socket_path,
   std::vector<Forward> there = std::move(list.entries);
   there.insert(there.end(), list.wrapped.entries.begin(), list.wrapped.entries.end());
   for (const Forward& one : there) {
-    bool stays = std::any_of(wanted.begin(), wanted.end(),
-                             [&](const Published& port) { return is_same(one, port); });
+    bool stays =
+        std::ranges::any_of(wanted, [&](const Published& port) { return is_same(one, port); });
     if (!stays) TRY(ask_slirp(socket_path, json::write(RemoveCall{.arguments = {one.id}})));
   }
   Result<void> all;
   for (const Published& port : wanted) {
-    bool is_there = std::any_of(there.begin(), there.end(),
-                                [&](const Forward& one) { return is_same(one, port); });
+    bool is_there =
+        std::ranges::any_of(there, [&](const Forward& one) { return is_same(one, port); });
     if (is_there) continue;
     auto done = publish_by_slirp(socket_path, port, port.inner_port);
     if (!done.ok() && all.ok()) all = std::move(done);

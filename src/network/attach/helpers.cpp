@@ -5,8 +5,6 @@
 #include <sys/mount.h>
 
 #include <array>
-#include <chrono>
-#include <utility>
 
 #include "base/rollback.hpp"
 #include "base/text.hpp"
@@ -108,8 +106,7 @@ struct HostForward {
   uint16_t host_port = 0;
   uint16_t guest_port = 0;
 };
-template <class V>
-void fields(V& v, HostForward& f) {
+void fields(auto& v, HostForward& f) {
   v.required("proto", f.proto);
   v.required("host_addr", f.host_addr);
   v.required("host_port", f.host_port);
@@ -119,8 +116,7 @@ struct SlirpCall {
   std::string execute;
   HostForward arguments;
 };
-template <class V>
-void fields(V& v, SlirpCall& c) {
+void fields(auto& v, SlirpCall& c) {
   v.required("execute", c.execute);
   v.required("arguments", c.arguments);
 }

@@ -4,7 +4,6 @@
 #include <nftables/libnftables.h>
 
 #include <memory>
-#include <string_view>
 
 #include "base/text.hpp"
 

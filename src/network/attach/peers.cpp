@@ -41,9 +41,10 @@ std::set<std::string> networks_of(const Lease& lease) {
 
 void send_to_peers(const std::vector<Lease>& leases, const std::set<std::string>& networks) {
   for (const Lease& lease : leases) {
-    bool is_told = !lease.hosts_file.empty() &&
-                   std::any_of(lease.endpoints.begin(), lease.endpoints.end(),
-                               [&](const Endpoint& one) { return networks.contains(one.network); });
+    bool is_told =
+        !lease.hosts_file.empty() && std::ranges::any_of(lease.endpoints, [&](const Endpoint& one) {
+          return networks.contains(one.network);
+        });
     if (is_told) ignore(rewrite(lease.hosts_file, peer_lines(lease, leases)));
   }
 }

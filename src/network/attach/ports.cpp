@@ -2,7 +2,6 @@
 #include "network/attach/ports.hpp"
 
 #include <set>
-#include <string>
 #include <tuple>
 
 #include "base/text.hpp"

@@ -99,8 +99,8 @@ Result<void> prepare_inside(Leases& leases, const Holder& holder, const Request&
   auto subnet = parse_subnet(holder.subnet);
   if (subnet) lease.nameservers = {text_of(subnet->base + kHelperNameserver)};
   bool leads_out =
-      request.networks.empty() || std::any_of(request.networks.begin(), request.networks.end(),
-                                              [](const Attachment& one) { return !one.internal; });
+      request.networks.empty() ||
+      std::ranges::any_of(request.networks, [](const Attachment& one) { return !one.internal; });
   // Before the bridges, because it may fail: an early connection finds no listener yet.
   if (leads_out) lease.ports = TRY(open_ports(leases, holder, request.ports, current));
   return enter_space(holder);
@@ -202,8 +202,8 @@ Result<void> provide(const std::string& directory, const Request& request) {
   Leases leases = TRY(Leases::open(directory));
   Provided provided = TRY(provide_holder(leases, request));
   std::vector<Lease> current = TRY(leases.sweep());
-  bool is_empty = std::none_of(current.begin(), current.end(),
-                               [](const Lease& lease) { return !lease.outside.empty(); });
+  bool is_empty =
+      std::ranges::none_of(current, [](const Lease& lease) { return !lease.outside.empty(); });
   if (is_empty || !TRY(must_restore(leases, provided))) return {};
   ignore(forward_ports(leases, provided.holder, current));
   TRY(enter_space(provided.holder));

@@ -14,8 +14,7 @@ struct HookState {
   std::string id;
   int pid = 0;  ///< 0 after the end
 };
-template <class V>
-void fields(V& v, HookState& s) {
+void fields(auto& v, HookState& s) {
   v.required("id", s.id);
   v.optional("pid", s.pid);
 }

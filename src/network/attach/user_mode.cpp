@@ -71,10 +71,9 @@ Result<void> choose_nameservers(const HelperCall& call, bool has_four, Lease& le
     return nameservers_of(text.value_or(""));
   };
   std::vector<std::string> of_host = TRY(of(kResolver));
-  bool any_six = std::any_of(of_host.begin(), of_host.end(),
-                             [](const std::string& one) { return is_ipv6(one); });
-  bool any_four = std::any_of(of_host.begin(), of_host.end(),
-                              [](const std::string& one) { return !is_ipv6(one); });
+  bool any_six = std::ranges::any_of(of_host, [](const std::string& one) { return is_ipv6(one); });
+  bool any_four =
+      std::ranges::any_of(of_host, [](const std::string& one) { return !is_ipv6(one); });
   if (has_four && (any_four || !any_six)) return {};
   lease.nameservers = {text_of_ipv6(address_in(*call.prefix, kHelperNameserver))};
   if (any_six) return {};

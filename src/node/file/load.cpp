@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
@@ -26,16 +25,14 @@ constexpr std::array<std::pair<std::string_view, Form>, 2> kEndings = {
 struct VersionAlone {
   uint32_t version = kProfileVersion;
 };
-template <class V>
-void fields(V& v, VersionAlone& p) {
+void fields(auto& v, VersionAlone& p) {
   v.optional("version", p.version);
 }
 
 json::Value& member_of(json::Value& value, const std::string& name) {
   if (value.object() == nullptr) value = json::Object{};
   json::Object& members = *value.get_if<json::Object>();
-  auto at = std::find_if(members.begin(), members.end(),
-                         [&](const auto& member) { return member.first == name; });
+  auto at = std::ranges::find_if(members, [&](const auto& one) { return one.first == name; });
   return at != members.end() ? at->second : members.emplace_back(name, nullptr).second;
 }
 
@@ -120,11 +117,9 @@ Result<std::vector<Profile>> load_fleet(const std::string& directory) {
   for (const std::string& name : names) {
     fleet.push_back(TRY(load_profile(directory + "/" + name)));
   }
-  std::sort(fleet.begin(), fleet.end(),
-            [](const Profile& a, const Profile& b) { return a.name < b.name; });
-  auto twice =
-      std::adjacent_find(fleet.begin(), fleet.end(),
-                         [](const Profile& a, const Profile& b) { return a.name == b.name; });
+  std::ranges::sort(fleet, [](const Profile& a, const Profile& b) { return a.name < b.name; });
+  auto twice = std::ranges::adjacent_find(
+      fleet, [](const Profile& a, const Profile& b) { return a.name == b.name; });
   if (twice != fleet.end()) {
     return make_error(Kind::exists, fmt::format("{}: two profiles are named {}", quote(directory),
                                                 quote(twice->name)));

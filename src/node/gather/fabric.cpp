@@ -43,7 +43,7 @@ std::vector<std::string> gather_fabric(const gpu::DriverRoot& root) {
   }
   auto cassini = root.list_machine("/sys/class/cxi");
   if (cassini.ok() && !cassini->empty()) out.emplace_back("slingshot");
-  std::sort(out.begin(), out.end());
+  std::ranges::sort(out);
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }

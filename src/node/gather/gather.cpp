@@ -4,9 +4,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <optional>
 
-#include "base/text.hpp"
 #include "node/archspec.hpp"
 #include "node/check.hpp"
 #include "node/cpuinfo.hpp"

@@ -8,7 +8,7 @@ std::vector<NodeGpu> gpus_of(const gpu::Inventory& inventory) {
   std::vector<NodeGpu> out;
   for (const gpu::Gpu& gpu : inventory.gpus) {
     NodeGpu one;
-    one.vendor = gpu::to_json_text(gpu.vendor);
+    one.vendor = enum_text(gpu.vendor);
     one.model = gpu.model;
     one.uuid = gpu.uuid;
     one.compute_capability =

@@ -28,7 +28,7 @@ constexpr std::array<const char*, 3> kLibc = {"/lib64/libc.so.6", "/usr/lib64/li
 
 bool has_musl(const gpu::DriverRoot& root) {
   auto names = root.list_machine("/lib");
-  return names.ok() && std::any_of(names->begin(), names->end(), [](const std::string& name) {
+  return names.ok() && std::ranges::any_of(*names, [](const std::string& name) {
            return name.starts_with("ld-musl-") && name.ends_with(".so.1");
          });
 }
@@ -79,12 +79,12 @@ std::vector<Mpi> mpi_of(const std::vector<scan::LoaderEntry>& entries) {
   std::vector<Mpi> out;
   for (const scan::LoaderEntry& entry : entries) {
     std::string_view family = scan::mpi_family(entry.soname);
-    bool known = std::any_of(out.begin(), out.end(),
-                             [&](const Mpi& mpi) { return mpi.soname == entry.soname; });
+    bool known =
+        std::ranges::any_of(out, [&](const Mpi& mpi) { return mpi.soname == entry.soname; });
     if (family.empty() || known) continue;
     out.push_back({std::string(family), entry.soname, entry.path});
   }
-  std::sort(out.begin(), out.end(), [](const Mpi& a, const Mpi& b) { return a.soname < b.soname; });
+  std::ranges::sort(out, [](const Mpi& a, const Mpi& b) { return a.soname < b.soname; });
   return out;
 }
 

@@ -38,7 +38,7 @@ class Machine {
   bool exists(const std::string& path) const { return root_.stat_machine(path).has_value(); }
 
   bool has_file_system(const FileSystemModule& one) const {
-    if (std::find(file_systems_.begin(), file_systems_.end(), one.name) != file_systems_.end()) {
+    if (std::ranges::find(file_systems_, one.name) != file_systems_.end()) {
       return true;
     }
     for (const char* ending : {".ko", ".ko.xz", ".ko.zst", ".ko.gz"}) {
@@ -71,11 +71,10 @@ class Machine {
     if (there) kernel_.abilities.emplace_back(ability);
   }
   bool has(std::string_view ability) const {
-    return std::find(kernel_.abilities.begin(), kernel_.abilities.end(), ability) !=
-           kernel_.abilities.end();
+    return std::ranges::find(kernel_.abilities, ability) != kernel_.abilities.end();
   }
   Kernel take() {
-    std::sort(kernel_.abilities.begin(), kernel_.abilities.end());
+    std::ranges::sort(kernel_.abilities);
     return std::move(kernel_);
   }
 
@@ -100,7 +99,7 @@ Kernel gather_kernel(const gpu::DriverRoot& root, bool running) {
   std::string actions = machine.text("/proc/sys/kernel/seccomp/actions_avail");
   auto words = split_blank(actions);
   machine.add("seccomp", !words.empty());
-  machine.add("seccomp-notify", std::find(words.begin(), words.end(), "user_notif") != words.end());
+  machine.add("seccomp-notify", std::ranges::find(words, "user_notif") != words.end());
   machine.add("landlock", running && sys::has_landlock());
   machine.add("io_uring", running && sys::has_io_uring());
   return machine.take();

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
-#include <map>
 
 #include "base/text.hpp"
 #include "oci/edit.hpp"
@@ -93,15 +92,14 @@ class Amender {
 void Amender::place(const Given& given, oci::Mount mount) {
   auto& mounts = spec_.mounts;
   auto same = [&](const oci::Mount& one) { return one.destination == mount.destination; };
-  bool taken = std::any_of(mounts.begin(), mounts.end(), same);
+  bool taken = std::ranges::any_of(mounts, same);
   auto earlier = ours_.find(mount.destination);
   bool stays = earlier == ours_.end() ? taken : earlier->second;
   if (stays && !given.forced) return;
   std::erase_if(mounts, same);
   ours_[mount.destination] = given.forced;
-  auto first = std::find_if(mounts.begin(), mounts.end(), [&](const oci::Mount& one) {
-    return is_below(one.destination, mount.destination);
-  });
+  auto first = std::ranges::find_if(
+      mounts, [&](const oci::Mount& one) { return is_below(one.destination, mount.destination); });
   mounts.insert(first, std::move(mount));
 }
 
@@ -115,7 +113,7 @@ Result<void> Amender::add_mount(const Given& given) {
   std::string propagation = "rprivate";
   bool read_only = false;
   for (std::string_view option : split(parts.size() == 3 ? parts[2] : "rw", ',')) {
-    bool known = std::find(kPropagation.begin(), kPropagation.end(), option) != kPropagation.end();
+    bool known = std::ranges::find(kPropagation, option) != kPropagation.end();
     if (option == "ro") {
       read_only = true;
     } else if (known) {
@@ -163,8 +161,8 @@ void Amender::add_variables() {
   Strings& env = spec_.process->env;
   Strings front;
   auto has = [&](const std::string& name) {
-    return std::any_of(env.begin(), env.end(),
-                       [&](const std::string& entry) { return entry.starts_with(name + "="); });
+    return std::ranges::any_of(
+        env, [&](const std::string& entry) { return entry.starts_with(name + "="); });
   };
   for (const auto& one : effects_.env_force) {
     const std::string begin = one.first + "=";
@@ -316,7 +314,7 @@ Result<void> Amender::add_ulimit(const Given& given) {
   rlimit.hard = static_cast<uint64_t>(*hard);
   auto& rlimits = spec_.process->rlimits;
   auto same = [&](const oci::Rlimit& one) { return one.type == rlimit.type; };
-  bool said = std::any_of(asked_rlimits_.begin(), asked_rlimits_.end(), same);
+  bool said = std::ranges::any_of(asked_rlimits_, same);
   if (said && !given.forced) return {};
   for (const oci::Rlimit& one : rlimits) {
     if (!given.forced || !same(one)) continue;

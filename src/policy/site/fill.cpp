@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policy/site/fill.hpp"
 
-#include <utility>
-
 namespace berth::policy {
 
 json::Value alone(const TomlEntry& entry) {

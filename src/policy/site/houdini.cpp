@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "base/text.hpp"
@@ -46,7 +45,7 @@ std::optional<std::string> section_of(std::string_view line) {
 }
 
 bool is_section(std::string_view name) {
-  return std::find(kSections.begin(), kSections.end(), name) != kSections.end();
+  return std::ranges::find(kSections, name) != kSections.end();
 }
 
 std::string without_quotes(std::string_view value) {
@@ -114,7 +113,7 @@ std::string table(const std::vector<std::pair<std::string, std::string>>& values
 /// strconv.ParseBool
 bool is_true(const std::string& value) {
   constexpr std::array<std::string_view, 6> kTrue = {"1", "t", "T", "true", "TRUE", "True"};
-  return std::find(kTrue.begin(), kTrue.end(), value) != kTrue.end();
+  return std::ranges::find(kTrue, value) != kTrue.end();
 }
 
 /// "houdini": present without a value, or "true".
@@ -224,8 +223,8 @@ void Houdini::add_environment(const std::string& key, const std::string& force_k
     std::erase_if(values, [&](const auto& one) { return variables_.contains(one.first); });
   for (const auto& one : values) variables_.insert(one.first);
   if (values.empty()) return;
-  bool selects = std::any_of(values.begin(), values.end(),
-                             [](const auto& one) { return one.first == "NVIDIA_VISIBLE_DEVICES"; });
+  bool selects = std::ranges::any_of(
+      values, [](const auto& one) { return one.first == "NVIDIA_VISIBLE_DEVICES"; });
   if (selects) {
     comment("NVIDIA_VISIBLE_DEVICES is a variable like others, but where policy.toml says:");
     comment("gpu.environment = \"grant\". 'gpus = \"all\"' gives GPUs by itself.");

@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 4> kTexts = {"gpus", "memory", "cpus", "s
 
 template <size_t N>
 bool is_one_of(std::string_view word, const std::array<std::string_view, N>& words) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+  return std::ranges::find(words, word) != words.end();
 }
 
 /// A text instead of a list is a list of one.

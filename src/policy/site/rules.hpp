@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.hpp"
 #include "policy/rules.hpp"
 #include "policy/site/toml.hpp"
 

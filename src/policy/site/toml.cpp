@@ -39,7 +39,7 @@ Result<void> check_dots(std::string_view text, std::string_view document) {
   uint32_t number = 0;
   for (std::string_view line : split(text, '\n')) {
     ++number;
-    if (!trim(line).starts_with('#')) dots += std::count(line.begin(), line.end(), '.');
+    if (!trim(line).starts_with('#')) dots += std::ranges::count(line, '.');
     if (dots > kMaxDots) return too_deep(document, number);
   }
   return {};
@@ -79,8 +79,8 @@ std::vector<uint32_t> element_lines(const toml::node& node) {
 }
 
 void sort_by_line(std::vector<TomlEntry>& entries) {
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const TomlEntry& a, const TomlEntry& b) { return a.line < b.line; });
+  std::ranges::stable_sort(entries,
+                           [](const TomlEntry& a, const TomlEntry& b) { return a.line < b.line; });
 }
 
 Result<void> add_entries(const toml::table& table, std::vector<std::string>& path,

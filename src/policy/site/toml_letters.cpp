@@ -60,7 +60,7 @@ class Speller {
  private:
   void take(size_t count) {
     auto taken = rest_.substr(0, count);
-    line_ += static_cast<uint32_t>(std::count(taken.begin(), taken.end(), '\n'));
+    line_ += static_cast<uint32_t>(std::ranges::count(taken, '\n'));
     out_ += taken;
     rest_.remove_prefix(taken.size());
   }

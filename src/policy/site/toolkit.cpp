@@ -118,7 +118,7 @@ Result<void> Importer::take_capabilities(const TomlEntry& entry) {
   std::vector<std::string> known;
   for (const std::string& word : toolkit_words(TRY(read<std::string>(entry)))) {
     const auto& names = capability_names();
-    if (word == "all" || std::find(names.begin(), names.end(), word) != names.end()) {
+    if (word == "all" || std::ranges::find(names, word) != names.end()) {
       known.push_back(word);
     } else {
       comment(entry, "there is no capability " + quote(word));

@@ -25,7 +25,7 @@ using Version = CgroupHierarchy::Version;
 const CgroupSet::Directory* CgroupSet::find(std::string_view controller) const {
   for (const auto& directory : directories_) {
     const auto& names = directory.controllers;
-    if (std::find(names.begin(), names.end(), controller) != names.end()) return &directory;
+    if (std::ranges::find(names, controller) != names.end()) return &directory;
   }
   return nullptr;
 }

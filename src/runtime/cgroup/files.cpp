@@ -67,7 +67,7 @@ Result<void> visit_cgroups(const sys::Fd& directory,
   auto enter = [&](const sys::Fd& here) -> Result<void> {
     TRY(visit(here));
     left.push_back(child_cgroups(here));
-    std::reverse(left.back().begin(), left.back().end());
+    std::ranges::reverse(left.back());
     return {};
   };
   sys::Fd here = TRY(sys::open_at(directory, ".", O_RDONLY | O_DIRECTORY));

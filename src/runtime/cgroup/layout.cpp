@@ -40,15 +40,14 @@ std::string below_root(const std::string& own, const std::string& root) {
 bool is_v1_option_of_a_mount(std::string_view word) {
   constexpr std::string_view kWords[] = {
       "rw", "ro", "xattr", "clone_children", "noprefix", "cpuset_v2_mode", "favordynmods"};
-  return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords) ||
-         word.starts_with("release_agent=");
+  return std::ranges::find(kWords, word) != std::end(kWords) || word.starts_with("release_agent=");
 }
 
 }  // namespace
 
 CgroupLayout::Kind CgroupLayout::kind() const {
-  bool v1 = std::any_of(hierarchies.begin(), hierarchies.end(),
-                        [](const auto& entry) { return entry.version == Version::v1; });
+  bool v1 = std::ranges::any_of(hierarchies,
+                                [](const auto& entry) { return entry.version == Version::v1; });
   bool v2 = unified() != nullptr;
   if (v1) return v2 ? Kind::hybrid : Kind::legacy;
   return v2 ? Kind::unified : Kind::none;
@@ -64,7 +63,7 @@ const CgroupHierarchy* CgroupLayout::unified() const {
 const CgroupHierarchy* CgroupLayout::find(std::string_view controller) const {
   for (const auto& hierarchy : hierarchies) {
     const auto& names = hierarchy.controllers;
-    if (std::find(names.begin(), names.end(), controller) != names.end()) return &hierarchy;
+    if (std::ranges::find(names, controller) != names.end()) return &hierarchy;
   }
   return nullptr;
 }
@@ -76,7 +75,7 @@ CgroupLayout parse_cgroup_layout(std::string_view mountinfo, std::string_view se
     // "36 35 98:0 /root /mount options optional… - type source super-options"
     if (line.find(" - cgroup") == std::string_view::npos) continue;
     auto words = split_blank(line);
-    auto dash = std::find(words.begin(), words.end(), "-");
+    auto dash = std::ranges::find(words, "-");
     if (dash - words.begin() < 6 || words.end() - dash < 4) continue;
     std::string root = unescape_mount_path(words[3]);
     CgroupHierarchy hierarchy;

@@ -26,7 +26,7 @@ using Version = CgroupHierarchy::Version;
 
 bool has_controller(const CgroupHierarchy& hierarchy, std::string_view controller) {
   const auto& names = hierarchy.controllers;
-  return std::find(names.begin(), names.end(), controller) != names.end();
+  return std::ranges::find(names, controller) != names.end();
 }
 
 /// Our own cgroup's directory.
@@ -81,7 +81,7 @@ bool is_out_of_reach(const Error& error, size_t depth) {
 
 /// Whether the rules restrict anything: a list that allows all does not.
 bool restricts(const std::vector<oci::DeviceRule>& rules) {
-  return std::any_of(rules.begin(), rules.end(), [](const auto& rule) { return !rule.allow; });
+  return std::ranges::any_of(rules, [](const auto& rule) { return !rule.allow; });
 }
 
 /// Whether processes of the cgroup `directory` would be frozen, by its own freezer or by one above.
@@ -176,7 +176,7 @@ void say_memory_once(std::vector<UnmetLimit>& unmet) {
   auto is = [](std::string_view name) {
     return [name](const UnmetLimit& one) { return one.name == name; };
   };
-  if (std::any_of(unmet.begin(), unmet.end(), is("memory.limit"))) {
+  if (std::ranges::any_of(unmet, is("memory.limit"))) {
     std::erase_if(unmet, is("memory.swap"));
   }
 }
@@ -246,8 +246,8 @@ bool is_named(const CgroupHierarchy& hierarchy, const oci::Resources& resources)
   if (resources.cpu) named.insert({"cpu", "cpuacct"});
   if (resources.pids) named.insert("pids");
   if (resources.block_io) named.insert("blkio");
-  return std::any_of(hierarchy.controllers.begin(), hierarchy.controllers.end(),
-                     [&](const std::string& name) { return named.contains(name); });
+  return std::ranges::any_of(hierarchy.controllers,
+                             [&](const std::string& name) { return named.contains(name); });
 }
 
 bool CgroupMaker::is_needed(const CgroupShare& share, const oci::Resources& resources) const {
@@ -426,8 +426,7 @@ Result<CgroupSet> CgroupSet::below(std::string_view controller, const std::strin
   std::optional<Result<sys::Fd>> missing;
   for (const auto& directory : directories_) {
     const auto& names = directory.controllers;
-    bool meant =
-        controller.empty() || std::find(names.begin(), names.end(), controller) != names.end();
+    bool meant = controller.empty() || std::ranges::find(names, controller) != names.end();
     std::string place = meant ? directory.path + "/" + name : directory.path;
     auto fd = sys::open_at(sys::cwd(), place, O_RDONLY | O_DIRECTORY);
     if (!fd.ok() && meant && fd.error().kind == Kind::not_found && controller.empty()) {

@@ -208,8 +208,8 @@ void add_names(std::vector<scope::Device>& list, const std::vector<plan::HostNod
   for (const auto& node : nodes) {
     std::string kind = node.type == "b" ? "/dev/block/" : "/dev/char/";
     std::string by_number = kind + std::to_string(node.major) + ":" + std::to_string(node.minor);
-    auto allowed = std::find_if(list.begin(), list.end(),
-                                [&](const auto& device) { return device.node == by_number; });
+    auto allowed =
+        std::ranges::find_if(list, [&](const auto& one) { return one.node == by_number; });
     if (allowed == list.end() || !node.path.starts_with("/dev/")) continue;
     auto found = sys::open_at(sys::cwd(), node.path, O_PATH | O_NOFOLLOW);
     if (!found.ok()) continue;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/numbers.hpp"
 #include "base/text.hpp"
 #include "sys/file/file.hpp"
 
@@ -14,7 +15,6 @@ namespace {
 using Counters = std::vector<std::pair<std::string, uint64_t>>;
 
 constexpr uint64_t kNanosecond = 1'000'000'000;
-constexpr size_t kMostNumbers = 8192;
 
 /// One directory of the container, empty if it has none.
 class Source {
@@ -69,8 +69,12 @@ void put(json::Object& object, const char* name, json::Object member) {
   if (!member.empty()) object.emplace_back(name, std::move(member));
 }
 
-json::Array numbers(const std::vector<uint64_t>& list) {
-  return {list.begin(), list.end()};
+/// The numbers of a list in the kernel's format.
+json::Array numbers_of(std::string_view text) {
+  json::Array list;
+  for (unsigned number : parse_numbers(text).value_or(Numbers()))
+    list.emplace_back(uint64_t{number});
+  return list;
 }
 
 // ---- cpu ----------------------------------------------------------------------------------------
@@ -135,8 +139,8 @@ json::Object cpuset_of(const CgroupSet& cgroups) {
   Source cpuset(cgroups.directory("cpuset"));
   json::Object set;
   std::string kind = cgroups.is_v2("cpuset") ? ".effective" : "";
-  put(set, "cpus", numbers(read_number_list(cpuset.text("cpuset.cpus" + kind))));
-  put(set, "mems", numbers(read_number_list(cpuset.text("cpuset.mems" + kind))));
+  put(set, "cpus", numbers_of(cpuset.text("cpuset.cpus" + kind)));
+  put(set, "mems", numbers_of(cpuset.text("cpuset.mems" + kind)));
   for (const char* name :
        {"cpu_exclusive", "mem_hardwall", "mem_exclusive", "memory_migrate", "memory_spread_page",
         "memory_spread_slab", "memory_pressure", "sched_load_balance"}) {
@@ -323,18 +327,6 @@ Counters read_counters(std::string_view text) {
     if (auto value = parse_u64(words[1])) counters.emplace_back(words[0], *value);
   }
   return counters;
-}
-
-std::vector<uint64_t> read_number_list(std::string_view text) {
-  std::vector<uint64_t> list;
-  for (std::string_view part : split(trim(text), ',')) {
-    size_t dash = part.find('-');
-    auto first = parse_u64(part.substr(0, dash));
-    auto last = dash == std::string_view::npos ? first : parse_u64(part.substr(dash + 1));
-    if (!first || !last) continue;
-    for (uint64_t n = *first; n <= *last && list.size() < kMostNumbers; ++n) list.push_back(n);
-  }
-  return list;
 }
 
 json::Array read_blkio(std::string_view text) {

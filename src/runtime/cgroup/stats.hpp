@@ -29,9 +29,6 @@ std::optional<uint64_t> oom_kills(const CgroupSet& cgroups);
 /// "key value" lines: memory.stat, cpu.stat.
 std::vector<std::pair<std::string, uint64_t>> read_counters(std::string_view text);
 
-/// "0-2,7" → 0 1 2 7; at most 8192 numbers.
-std::vector<uint64_t> read_number_list(std::string_view text);
-
 /// "8:0 Read 4096" and "8:0 12" lines of blkio files, as entries {major, minor, op, value}.
 json::Array read_blkio(std::string_view text);
 

@@ -50,8 +50,7 @@ Descriptor look_at(pid_t pid, const std::string& number) {
   auto info = sys::read_file(sys::cwd(), base + "/fdinfo/" + number, 65536);
   if (!name.ok() || !info.ok()) return {};
   std::string flags = field_of(*info, "flags:");
-  bool is_octal =
-      std::all_of(flags.begin(), flags.end(), [](char c) { return c >= '0' && c <= '7'; });
+  bool is_octal = std::ranges::all_of(flags, [](char c) { return c >= '0' && c <= '7'; });
   if (flags.empty() || !is_octal) return {};
   return {std::move(*name), static_cast<uint64_t>(flags.back() - '0') & O_ACCMODE,
           field_of(*info, "mnt_id:")};
@@ -132,8 +131,7 @@ Result<void> Dump::add_pages() {
 
 Result<void> Dump::add_namespaces() {
   const auto* spawn = plan::find<plan::Spawn>(plan_);
-  bool has_network =
-      std::find(spawn->created.begin(), spawn->created.end(), "network") != spawn->created.end();
+  bool has_network = std::ranges::find(spawn->created, "network") != spawn->created.end();
   // The creator of the network restores interfaces and routes, as in runc.
   if (has_network) append_checkpoint(words_, {"--empty-ns", "net"});
   for (const auto& space : TRY(outside_namespaces(plan_))) {
@@ -181,8 +179,8 @@ Result<void> Dump::add_streams() {
     Descriptor stream = look_at(found_.state.pid, std::to_string(number));
     bool is_pipe = stream.name.starts_with("pipe:[");
     if (is_pipe && !ends_outside(stream, processes)) stream.name.clear();
-    bool is_visible = std::any_of(mounts_.begin(), mounts_.end(),
-                                  [&](const MountLine& mount) { return mount.id == stream.mount; });
+    bool is_visible = std::ranges::any_of(
+        mounts_, [&](const MountLine& mount) { return mount.id == stream.mount; });
     if (stream.name.starts_with("/") && !is_visible) {
       sys::Fd file = TRY(
           sys::open_at(sys::cwd(), "/proc/" + process() + "/fd/" + std::to_string(number), O_PATH));

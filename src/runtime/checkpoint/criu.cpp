@@ -69,7 +69,7 @@ std::vector<std::string> criu_environment() {
 
 bool has_iptables() {
   auto directories = split(std::string_view(kPath).substr(5), ':');
-  return std::any_of(directories.begin(), directories.end(), [](std::string_view directory) {
+  return std::ranges::any_of(directories, [](std::string_view directory) {
     return sys::check_executable(std::string(directory) + "/iptables-restore").ok();
   });
 }

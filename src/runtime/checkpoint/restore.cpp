@@ -48,7 +48,7 @@ Result<std::vector<std::string>> read_list(const std::string& directory, const c
 }
 
 bool is_tmpfs_at_or_above(const plan::Plan& plan, const std::string& path) {
-  return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const plan::Step& step) {
+  return std::ranges::any_of(plan.steps, [&](const plan::Step& step) {
     const auto* mount = std::get_if<plan::MountFilesystem>(&step);
     return mount != nullptr && mount->type == "tmpfs" && path != mount->target &&
            is_at_or_below(path, mount->target);
@@ -215,7 +215,7 @@ Result<void> CriuRestore::read() {
   mounts_ = TRY(read_list(directories_.images, kOutsideMountsFile));
   for (const auto& key : mounts_) {
     auto parts = split(key, '/');
-    bool climbs = std::find(parts.begin(), parts.end(), "..") != parts.end();
+    bool climbs = std::ranges::find(parts, "..") != parts.end();
     if (key.starts_with("/") && !climbs) continue;
     return make_error(Kind::corrupt, std::string(kOutsideMountsFile) + ": " + quote(key) +
                                          " is not a mount point");
@@ -259,7 +259,7 @@ Result<void> CriuRestore::add_cgroups() {
 
 Result<void> CriuRestore::add_namespaces(const plan::Plan& plan) {
   const auto& created = plan::find<plan::Spawn>(plan)->created;
-  if (std::find(created.begin(), created.end(), "network") != created.end()) {
+  if (std::ranges::find(created, "network") != created.end()) {
     append_restore(words_, {"--empty-ns", "net"});
   }
   for (const auto& space : TRY(outside_namespaces(plan))) {

@@ -69,10 +69,6 @@ void send_confined(const Channel& channel, FilterSize filter);
 Result<void> place_and_attend(const Child& child, const std::function<Result<void>()>& place,
                               const std::function<Result<void>()>& attend);
 
-// The name that accompanies a passed descriptor, as in runc.
-inline constexpr std::string_view kConsoleName = "/dev/ptmx";
-inline constexpr std::string_view kPidfdName = "pidfd";
-
 /// Sends a descriptor to the socket at `path`, with a name as runc's protocol requires.
 Result<void> hand_over(const std::string& path, const sys::Fd& passed, std::string_view name);
 

@@ -120,7 +120,7 @@ std::string musl_path(const std::vector<scan::LoaderEntry>& entries, std::string
   for (const auto& entry : entries) {
     if (entry.flags != native) continue;  // musl would stop at a library of another class
     std::string directory = entry.path.substr(0, entry.path.rfind('/'));
-    if (std::find(directories.begin(), directories.end(), directory) == directories.end()) {
+    if (std::ranges::find(directories, directory) == directories.end()) {
       directories.push_back(std::move(directory));
     }
   }

@@ -42,7 +42,7 @@ Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path
   constexpr long kKernels[] = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,   CGROUP_SUPER_MAGIC,
                                CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
                                SECURITYFS_MAGIC,    BPF_FS_MAGIC};
-  if (std::find(std::begin(kKernels), std::end(kKernels), type) == std::end(kKernels)) return {};
+  if (std::ranges::find(kKernels, type) == std::end(kKernels)) return {};
   return make_error(Kind::denied, quote(path) + " leads into the kernel's file systems");
 }
 
@@ -143,8 +143,8 @@ Error explain_covered(Error error, const std::string& type) {
 }
 
 bool says(const std::vector<std::string>& data, std::string_view key) {
-  return std::any_of(data.begin(), data.end(),
-                     [&](const std::string& option) { return option.starts_with(key); });
+  return std::ranges::any_of(data,
+                             [&](const std::string& option) { return option.starts_with(key); });
 }
 
 // A tmpfs gets the mode of the directory that it hides unless its options name one, as under runc:
@@ -427,7 +427,7 @@ namespace {
 Result<void> close_kernel_views(const sys::Fd& root) {
   std::string own = TRY(sys::read_link(sys::cwd(), sys::fd_path(root)));
   auto mounts = TRY(sys::mount_sources());
-  std::reverse(mounts.begin(), mounts.end());  // mounts on top of others come later in the table
+  std::ranges::reverse(mounts);  // mounts on top of others come later in the table
   for (const auto& [point, type, source] : mounts) {
     if (type != "proc" && type != "sysfs") continue;
     if (own == "/" || point == own || point.starts_with(own + "/")) continue;

@@ -15,7 +15,7 @@ namespace berth::runtime {
 namespace {
 
 bool creates(const plan::Spawn& spawn, std::string_view type) {
-  return std::find(spawn.created.begin(), spawn.created.end(), type) != spawn.created.end();
+  return std::ranges::find(spawn.created, type) != spawn.created.end();
 }
 
 }  // namespace
@@ -43,8 +43,7 @@ uint64_t late_namespaces(const plan::Spawn& spawn) {
 }
 
 bool joins_user_namespace(const plan::Spawn& spawn) {
-  return std::any_of(spawn.joined.begin(), spawn.joined.end(),
-                     [](const auto& space) { return space.type == "user"; });
+  return std::ranges::any_of(spawn.joined, [](const auto& space) { return space.type == "user"; });
 }
 
 std::string namespace_file(const std::string& type) {
@@ -86,8 +85,8 @@ Joins who_joins(const plan::Spawn& spawn, const oci::Namespace& space) {
 }  // namespace
 
 bool is_born_into_others(const plan::Spawn& spawn) {
-  return std::any_of(spawn.joined.begin(), spawn.joined.end(),
-                     [&](const auto& space) { return who_joins(spawn, space) != Joins::child; });
+  return std::ranges::any_of(
+      spawn.joined, [&](const auto& space) { return who_joins(spawn, space) != Joins::child; });
 }
 
 Result<BornInto> enter_birth_place(const plan::Spawn& spawn) {

@@ -225,7 +225,7 @@ Result<NewMount> make_file_system(const std::string& type, const std::string& so
   mount.source = source;
   mount.data = data;
   // Only mount(2) takes a long option (the layers of an overlay).
-  if (!std::all_of(data.begin(), data.end(), fits_fsconfig)) return mount;
+  if (!std::ranges::all_of(data, fits_fsconfig)) return mount;
   auto made = make_detached(type, source, data, attributes);
   if (made.ok()) {
     mount.detached = std::move(made).value();

@@ -12,7 +12,7 @@ namespace {
 
 bool is_kernels_own(const std::string& type) {
   constexpr std::string_view kTypes[] = {"proc", "sysfs", "mqueue", "cgroup", "cgroup2"};
-  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
+  return std::ranges::find(kTypes, type) != std::end(kTypes);
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ std::vector<MountLine> parse_mount_table(std::string_view mountinfo) {
   for (std::string_view line : split(mountinfo, '\n')) {
     // "36 35 98:0 /root /mount options optional… - type source super-options"
     auto words = split_blank(line);
-    auto dash = std::find(words.begin(), words.end(), "-");
+    auto dash = std::ranges::find(words, "-");
     if (dash - words.begin() < 6 || words.end() - dash < 2) continue;
     bool follows =
         std::any_of(words.begin() + 6, dash, [](auto word) { return word.starts_with("master:"); });
@@ -70,9 +70,8 @@ std::vector<MountLine> outside_mounts(const std::vector<MountLine>& container,
   std::vector<MountLine> outside;
   for (const auto& line : container) {
     if (line.point == "/") continue;
-    bool is_bound = std::any_of(bound.begin(), bound.end(), [&](const std::string& place) {
-      return is_at_or_below(line.point, place);
-    });
+    bool is_bound = std::ranges::any_of(
+        bound, [&](const std::string& place) { return is_at_or_below(line.point, place); });
     bool of_root = root != container.rend() && line.device == root->device &&
                    is_at_or_below(line.root, root->root);
     bool of_host =

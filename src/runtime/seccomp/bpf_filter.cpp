@@ -45,8 +45,7 @@ FilterBuilder::Label FilterBuilder::near(Label target, size_t instructions_befor
 }
 
 FilterBuilder::Label FilterBuilder::give(uint32_t action) {
-  auto known = std::find_if(given_.begin(), given_.end(),
-                            [&](const auto& entry) { return entry.first == action; });
+  auto known = std::ranges::find_if(given_, [&](const auto& one) { return one.first == action; });
   if (known == given_.end()) {
     given_.emplace_back(action, write(BPF_RET | BPF_K, action));
     return given_.back().second;
@@ -117,7 +116,7 @@ FilterBuilder::Label FilterBuilder::test(const Condition& condition, Label yes, 
 
 std::vector<sock_filter> FilterBuilder::finish(Label entry) && {
   BERTH_ASSERT(entry == reversed_.size() - 1);
-  std::reverse(reversed_.begin(), reversed_.end());
+  std::ranges::reverse(reversed_);
   return std::move(reversed_);
 }
 

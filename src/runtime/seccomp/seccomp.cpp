@@ -157,7 +157,7 @@ Result<std::vector<Condition>> parse_conditions(const oci::SeccompSyscall& entry
 /// crun: profiles list allowed or forbidden values that way. Otherwise all have to hold.
 bool are_alternatives(const std::vector<Condition>& conditions) {
   std::array<bool, 6> seen{};
-  return std::any_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
+  return std::ranges::any_of(conditions, [&](const Condition& condition) {
     return std::exchange(seen[condition.index], true);
   });
 }
@@ -170,8 +170,7 @@ Result<std::vector<SeccompRule>> parse_rules(const oci::Seccomp& profile) {
     auto action = parse_action(entry.action, entry.errno_ret);
     if (!action) return unknown(entry_path(i) + ".action", "action", entry.action);
     // The runtime passes the listener on with the filter already active; it would wait for itself.
-    bool has_write =
-        std::find(entry.names.begin(), entry.names.end(), "write") != entry.names.end();
+    bool has_write = std::ranges::find(entry.names, "write") != entry.names.end();
     if (*action == SECCOMP_RET_USER_NOTIF && has_write) {
       return make_error(Kind::unsupported, "linux.seccomp." + entry_path(i) +
                                                ".action: SCMP_ACT_NOTIFY cannot be used for write");
@@ -193,14 +192,14 @@ Result<std::vector<Architecture>> parse_architectures(const std::vector<std::str
   std::vector<Architecture> found;
   for (size_t i = 0; i < names.size(); ++i) {
     auto is_named = [&](const Architecture& known) { return known.name == names[i]; };
-    auto known = std::find_if(std::begin(kArchitectures), std::end(kArchitectures), is_named);
+    auto known = std::ranges::find_if(kArchitectures, is_named);
     if (known == std::end(kArchitectures)) {
-      bool other = std::find(std::begin(kOtherArchitectures), std::end(kOtherArchitectures),
-                             names[i]) != std::end(kOtherArchitectures);
+      bool other =
+          std::ranges::find(kOtherArchitectures, names[i]) != std::end(kOtherArchitectures);
       if (other) continue;
       return unknown("architectures[" + std::to_string(i) + "]", "architecture", names[i]);
     }
-    if (std::none_of(found.begin(), found.end(), is_named)) found.push_back(*known);
+    if (std::ranges::none_of(found, is_named)) found.push_back(*known);
   }
   uint32_t native = seccomp_arch_native();
   for (const auto& known : kArchitectures) {
@@ -313,9 +312,7 @@ class Compiler {
 };
 
 const Multiplexed* find_multiplexed(const std::string& name) {
-  auto found = std::lower_bound(
-      std::begin(kMultiplexed), std::end(kMultiplexed), name,
-      [](const Multiplexed& call, const std::string& wanted) { return call.name < wanted; });
+  auto found = std::ranges::lower_bound(kMultiplexed, name, {}, &Multiplexed::name);
   return found != std::end(kMultiplexed) && found->name == name ? found : nullptr;
 }
 
@@ -457,7 +454,7 @@ Result<std::vector<sock_filter>> Compiler::compile(const std::vector<Architectur
     }
     if (!has_plain && !has_x32) continue;
 
-    std::sort(uses_.begin(), uses_.end(), [](const Use& a, const Use& b) {
+    std::ranges::sort(uses_, [](const Use& a, const Use& b) {
       return a.number != b.number ? a.number < b.number : a.order < b.order;
     });
     auto search = intervals(background(audit, has_plain, has_x32));
@@ -491,9 +488,9 @@ Result<std::vector<sock_filter>> compile_seccomp(const oci::Seccomp& profile) {
 Result<void> check_calls(const oci::Seccomp& profile) {
   for (size_t i = 0; i < profile.syscalls.size(); ++i) {
     for (const std::string& name : profile.syscalls[i].names) {
-      bool is_known = seccomp_syscall_resolve_name(name.c_str()) != __NR_SCMP_ERROR ||
-                      std::any_of(std::begin(kNewCalls), std::end(kNewCalls),
-                                  [&](const auto& call) { return call.name == name; });
+      bool is_known =
+          seccomp_syscall_resolve_name(name.c_str()) != __NR_SCMP_ERROR ||
+          std::ranges::any_of(kNewCalls, [&](const auto& call) { return call.name == name; });
       if (!is_known) return unknown(entry_path(i) + ".names", "system call", name);
     }
   }
@@ -502,8 +499,8 @@ Result<void> check_calls(const oci::Seccomp& profile) {
 
 bool needs_listener(const oci::Seccomp& profile) {
   if (!profile.listener_path.empty()) return true;  // the agent waits for it
-  return std::any_of(profile.syscalls.begin(), profile.syscalls.end(),
-                     [](const auto& entry) { return entry.action == "SCMP_ACT_NOTIFY"; });
+  return std::ranges::any_of(profile.syscalls,
+                             [](const auto& entry) { return entry.action == "SCMP_ACT_NOTIFY"; });
 }
 
 Result<unsigned> seccomp_flags(const oci::Seccomp& profile) {
@@ -550,7 +547,7 @@ SeccompWords seccomp_words() {
   }
   for (auto* list : {&words.actions, &words.operators, &words.architectures, &words.known_flags,
                      &words.supported_flags}) {
-    std::sort(list->begin(), list->end());
+    std::ranges::sort(*list);
   }
   return words;
 }

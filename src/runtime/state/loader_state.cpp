@@ -56,8 +56,7 @@ void remove_made(const sys::Fd& root, const std::string& path,
   std::string name = path.substr(slash + 1);
   auto directory = own_directory(root, path.substr(0, slash));
   if (!directory) return;
-  auto link = std::find_if(links.begin(), links.end(),
-                           [&](const scan::LibraryLink& one) { return one.path == path; });
+  auto link = std::ranges::find(links, path, &scan::LibraryLink::path);
   if (link != links.end()) {
     auto text = sys::read_link(*directory, name);
     if (text.ok() && *text == link->target) ignore(sys::remove_entry(*directory, name));

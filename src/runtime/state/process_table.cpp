@@ -54,7 +54,7 @@ Result<std::string> list_all(const std::vector<pid_t>& processes,
 Result<std::string> rows_of(const std::string& table, const std::vector<pid_t>& processes) {
   auto lines = split(table, '\n');
   auto heading = split_blank(lines.front());
-  auto column = std::find(heading.begin(), heading.end(), "PID") - heading.begin();
+  auto column = std::ranges::find(heading, "PID") - heading.begin();
   if (static_cast<size_t>(column) == heading.size()) {
     return make_error(Kind::usage, "find the column PID in the output of ps");
   }
@@ -64,7 +64,7 @@ Result<std::string> rows_of(const std::string& table, const std::vector<pid_t>& 
     auto words = split_blank(lines[i]);
     if (words.size() <= static_cast<size_t>(column)) continue;
     auto pid = parse_i64(words[static_cast<size_t>(column)]);
-    bool ours = pid && std::find(processes.begin(), processes.end(), *pid) != processes.end();
+    bool ours = pid && std::ranges::find(processes, *pid) != processes.end();
     if (ours) text += std::string(lines[i]) + "\n";
   }
   return text;

@@ -18,8 +18,7 @@
 
 namespace berth::runtime {
 
-template <class V>
-void fields(V& v, State& state) {
+void fields(auto& v, State& state) {
   v.required("ociVersion", state.oci_version);
   v.required("id", state.id);
   v.required("pid", state.pid);
@@ -68,7 +67,7 @@ Result<void> check_id(const std::string& id) {
     return make_error(Kind::usage, "container ID " + quote(id) + ": expected 1 to " +
                                        std::to_string(kMaxId) + " characters");
   }
-  auto wrong = id[0] == '.' ? id.begin() : std::find_if_not(id.begin(), id.end(), allowed);
+  auto wrong = id[0] == '.' ? id.begin() : std::ranges::find_if_not(id, allowed);
   if (wrong == id.end()) return {};
   std::string where = wrong == id.begin() ? " at the start of" : " in";
   return make_error(Kind::usage, "invalid character " + quote(std::string(1, *wrong)) + where +
@@ -79,19 +78,9 @@ Result<void> check_id(const std::string& id) {
 }  // namespace
 
 std::string_view status_name(Status status) {
-  switch (status) {
-    case Status::creating:
-      return "creating";
-    case Status::created:
-      return "created";
-    case Status::running:
-      return "running";
-    case Status::paused:
-      return "paused";
-    case Status::stopped:
-      return "stopped";
-  }
-  return "";
+  static constexpr std::string_view kNames[] = {"creating", "created", "running", "paused",
+                                                "stopped"};
+  return kNames[static_cast<size_t>(status)];
 }
 
 json::Value public_state_value(const State& state, std::string_view status) {

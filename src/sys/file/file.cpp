@@ -202,7 +202,7 @@ Result<std::vector<std::string>> list_directory(const Fd& dir, const std::string
     names.emplace_back(name);
   }
   if (errno != 0) return errno_now().error("list " + quote(path));
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

@@ -49,8 +49,8 @@ Result<Found> find_in(const std::string& path, const std::vector<dev_t>& devices
   any = any || !names.empty();
   for (const std::string& name : names) {
     auto seen = TRY(look(*directory, name, 0));
-    bool has = seen && S_ISCHR(seen->mode) &&
-               std::find(devices.begin(), devices.end(), seen->rdev) != devices.end();
+    bool has =
+        seen && S_ISCHR(seen->mode) && std::ranges::find(devices, seen->rdev) != devices.end();
     if (has) return Found(seen->rdev);
   }
   return Found();

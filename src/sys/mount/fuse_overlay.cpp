@@ -61,7 +61,7 @@ Result<Fd> mount_fuse_overlay(const std::vector<Layer>& lower, const OverlayTop&
     words += ",upperdir=" + hand_over(top.upper, server);
     words += ",workdir=" + hand_over(top.work, server);
     auto& options = top.options;
-    bool lost = std::find(options.begin(), options.end(), "volatile") != options.end();
+    bool lost = std::ranges::find(options, "volatile") != options.end();
     if (lost) words += ",volatile";
   }
   server.options = {"-o", words};

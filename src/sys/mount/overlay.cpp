@@ -71,8 +71,7 @@ Result<Fd> make_overlay_by_string(const Lower& lower, const OverlayTop& top, con
 }
 
 bool has_detached(const Lower& lower) {
-  return std::any_of(lower.begin(), lower.end(),
-                     [](const Layer* layer) { return layer->detached; });
+  return std::ranges::any_of(lower, [](const Layer* layer) { return layer->detached; });
 }
 
 /// Mounts the layers at `place`, one on top of the other, until the overlay is made: it has mounts
@@ -178,8 +177,7 @@ OverlayTop read_only(const OverlayTop& top) {
   base.source = top.source;
   base.flags = MS_RDONLY;
   base.attributes = MOUNT_ATTR_RDONLY;
-  bool is_users =
-      std::find(top.options.begin(), top.options.end(), "userxattr") != top.options.end();
+  bool is_users = std::ranges::find(top.options, "userxattr") != top.options.end();
   if (is_users) base.options.emplace_back("userxattr");
   return base;
 }

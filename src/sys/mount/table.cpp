@@ -58,7 +58,7 @@ std::vector<MountSource> parse_mount_sources(std::string_view text) {
   for (std::string_view line : split(text, '\n')) {
     auto words = split_blank(line);
     // Fields of a number of their own come before the dash.
-    auto dash = std::find(words.begin(), words.end(), "-");
+    auto dash = std::ranges::find(words, "-");
     if (words.size() < 5 || words.end() - dash < 3 || dash - words.begin() < 5) continue;
     sources.push_back({unescape(words[4]), unescape(dash[1]), unescape(dash[2])});
   }

@@ -37,8 +37,7 @@ class EchoOff {
     silent.c_cc[VEOL] = kCtrlC;  // ends the line, else it would wait for a newline
     tcsetattr(fd_, TCSAFLUSH, &silent);
   }
-  EchoOff(const EchoOff&) = delete;
-  EchoOff& operator=(const EchoOff&) = delete;
+  EchoOff(EchoOff&&) = delete;
   ~EchoOff() {
     if (known_) tcsetattr(fd_, TCSAFLUSH, &settings_);
     pthread_sigmask(SIG_SETMASK, &signals_, nullptr);

@@ -75,7 +75,7 @@ Result<void> close_on_exec_from(unsigned first) {
 }
 
 Result<void> close_all_from(unsigned first, std::vector<int> kept) {
-  std::sort(kept.begin(), kept.end());
+  std::ranges::sort(kept);
   for (int fd : kept) {
     if (fd < 0) continue;
     auto next = static_cast<unsigned>(fd);

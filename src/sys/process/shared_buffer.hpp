@@ -15,8 +15,6 @@ class SharedBuffer {
   SharedBuffer() = default;
   SharedBuffer(SharedBuffer&& other) noexcept;
   SharedBuffer& operator=(SharedBuffer&& other) noexcept;
-  SharedBuffer(const SharedBuffer&) = delete;
-  SharedBuffer& operator=(const SharedBuffer&) = delete;
   ~SharedBuffer();
 
   /// Errors: io (no memory).  mmap(2) MAP_SHARED|MAP_ANONYMOUS

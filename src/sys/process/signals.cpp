@@ -77,7 +77,7 @@ std::vector<int> forwardable_signals() {
   for (int number = 1; number <= SIGRTMAX; ++number) {
     // 32 and 33 belong to the C library.
     if (number > 31 && number < SIGRTMIN) continue;
-    if (std::find(kept.begin(), kept.end(), number) == kept.end()) numbers.push_back(number);
+    if (std::ranges::find(kept, number) == kept.end()) numbers.push_back(number);
   }
   return numbers;
 }

@@ -32,8 +32,7 @@ class SignalMask {
  public:
   SignalMask();
   ~SignalMask();
-  SignalMask(const SignalMask&) = delete;
-  SignalMask& operator=(const SignalMask&) = delete;
+  SignalMask(SignalMask&&) = delete;
 
  private:
   sigset_t before_;
@@ -52,8 +51,7 @@ std::vector<int> forwardable_signals();
 class SignalOnHangup {
  public:
   SignalOnHangup(int fd, int number);
-  SignalOnHangup(const SignalOnHangup&) = delete;
-  SignalOnHangup& operator=(const SignalOnHangup&) = delete;
+  SignalOnHangup(SignalOnHangup&&) = delete;
   ~SignalOnHangup();
 
  private:
@@ -65,8 +63,7 @@ class IgnoredSignal {
  public:
   explicit IgnoredSignal(int number);
   ~IgnoredSignal();
-  IgnoredSignal(const IgnoredSignal&) = delete;
-  IgnoredSignal& operator=(const IgnoredSignal&) = delete;
+  IgnoredSignal(IgnoredSignal&&) = delete;
 
  private:
   int number_;

@@ -40,8 +40,8 @@ Result<void> compare_groups(std::vector<uint32_t> wanted) {
   int count = ::getgroups(static_cast<int>(buffer.size()), buffer.data());
   if (count < 0) return errno_now().error("read supplementary groups");
   std::vector<uint32_t> got(buffer.begin(), buffer.begin() + count);
-  std::sort(wanted.begin(), wanted.end());
-  std::sort(got.begin(), got.end());
+  std::ranges::sort(wanted);
+  std::ranges::sort(got);
   if (!wanted.empty() && wanted != got) {
     return make_error(Kind::denied, "set supplementary groups: the kernel has others");
   }
@@ -68,7 +68,7 @@ Result<void> set_ids(uid_t uid, gid_t gid) {
     return errno_now().error("read the identity back");
   }
   auto all_are = [](const auto& ids, auto wanted) {
-    return std::all_of(ids.begin(), ids.end(), [&](auto id) { return id == wanted; });
+    return std::ranges::all_of(ids, [&](auto id) { return id == wanted; });
   };
   if (!all_are(gids, gid)) return make_error(Kind::denied, group + ": the kernel has another");
   if (!all_are(uids, uid)) return make_error(Kind::denied, user + ": the kernel has another");

@@ -37,8 +37,8 @@ std::vector<IdRange> stack_ranges(uint32_t own, const std::vector<IdRange>& rang
   std::vector<IdRange> stacked{{0, own, 1}};
   uint64_t inside = 1;
   for (IdRange range : ranges) {
-    bool taken = std::any_of(stacked.begin(), stacked.end(),
-                             [&](const IdRange& other) { return overlap(range, other); });
+    bool taken =
+        std::ranges::any_of(stacked, [&](const IdRange& other) { return overlap(range, other); });
     if (taken || inside + range.count > kEndOfIds) continue;
     range.inside = static_cast<uint32_t>(inside);
     inside += range.count;

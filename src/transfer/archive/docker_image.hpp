@@ -16,8 +16,7 @@ struct DockerImage {
   std::vector<std::string> repo_tags;
   std::vector<std::string> layers;
 };
-template <class V>
-void fields(V& v, DockerImage& i) {
+void fields(auto& v, DockerImage& i) {
   v.required("Config", i.config);
   v.always("RepoTags", i.repo_tags);
   v.always("Layers", i.layers);

@@ -104,7 +104,7 @@ class Loader {
       if (entry.platform && entry.platform->os == "unknown") continue;  // attestations
       std::string name = entry_name(entry);
       auto same = [&](const auto& group) { return !name.empty() && group.first == name; };
-      auto group = std::find_if(groups.begin(), groups.end(), same);
+      auto group = std::ranges::find_if(groups, same);
       if (group == groups.end()) group = groups.insert(groups.end(), {name, {}});
       group->second.manifests.push_back(entry);
     }

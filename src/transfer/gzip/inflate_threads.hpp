@@ -12,7 +12,8 @@ namespace berth::transfer {
 
 /// Distributes processors and memory among the layers that are inflated at once. A layer gets
 /// several threads only if it is large and enough processors are free: otherwise they would slow
-/// down the threads that hash and write.
+/// down the threads that hash and write. That this makes a whole pull faster has not been measured
+/// on a machine with many processors; BERTH_INFLATE_THREADS=1 turns it off (docs/decisions/0151).
 class InflateThreads {
  public:
   static constexpr uint64_t kLargeBlob = uint64_t{64} << 20;

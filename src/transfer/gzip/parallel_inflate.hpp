@@ -21,7 +21,8 @@ namespace berth::transfer {
 /// Decompresses one gzip stream with several threads. It is cut into segments. In each a thread
 /// searches for the beginning of a block and decodes from there, without knowing the preceding
 /// output; the reader joins pieces where one ends exactly where the next begins, and decodes itself
-/// where they do not. So a false find costs only speed.
+/// where they do not. So a false find costs only speed. That a whole pull becomes faster has not
+/// been measured on a machine with many processors (docs/decisions/0151).
 /// Source: Kerbiriou and Chikhi 2019 (two passes), Knespel and Brunst 2023 (any content); RFC 1951
 /// and 1952.
 class ParallelGzip final : public Inflater {

@@ -25,8 +25,7 @@ class BlockStream {
  public:
   BlockStream(std::unique_ptr<Inflater> inflater, const UnpackOptions& options);
   ~BlockStream();
-  BlockStream(const BlockStream&) = delete;
-  BlockStream& operator=(const BlockStream&) = delete;
+  BlockStream(BlockStream&&) = delete;
 
   /// The next block, empty at the end; invalidates the previous one.
   /// Errors: corrupt, unsupported (as Inflater; a limit), interrupted.

@@ -237,8 +237,7 @@ class BorrowedThreads {
     std::lock_guard lock(mutex_);
     from_.give_back(count_);
   }
-  BorrowedThreads(const BorrowedThreads&) = delete;
-  BorrowedThreads& operator=(const BorrowedThreads&) = delete;
+  BorrowedThreads(BorrowedThreads&&) = delete;
   size_t count() const { return count_; }
 
  private:

@@ -54,7 +54,7 @@ bool is_recorded(std::string_view key) {
 Result<uint64_t> attributes_of(const sys::Fd& fd) {
   uint64_t sum = 0;
   auto keys = TRY(sys::list_attributes(fd));
-  std::sort(keys.begin(), keys.end());
+  std::ranges::sort(keys);
   for (const auto& key : keys) {
     if (!is_recorded(key)) continue;
     auto value = TRY(sys::read_attribute(fd, key));

@@ -110,7 +110,7 @@ Result<bool> is_of_the_kernel(const sys::Fd& directory, const std::string& name)
                                CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
                                SECURITYFS_MAGIC,    BPF_FS_MAGIC,  DEVPTS_SUPER_MAGIC};
   long type = TRY(sys::file_system_type(directory, name));
-  return std::find(std::begin(kKernels), std::end(kKernels), type) != std::end(kKernels);
+  return std::ranges::find(kKernels, type) != std::end(kKernels);
 }
 
 class TreeTar {
@@ -233,7 +233,7 @@ class TreeTar {
     OverlaySays says;
     // A file system lists them in the order of creation.
     std::vector<std::string> keys = TRY(sys::list_attributes(opened));
-    std::sort(keys.begin(), keys.end());
+    std::ranges::sort(keys);
     for (const std::string& key : keys) {
       std::string_view mark = overlay_mark(key);
       if (options_.marks == Marks::layer && (mark == "redirect" || mark == "metacopy")) {
@@ -256,7 +256,7 @@ class TreeTar {
 
   /// The other kind belongs to an overlay that was mounted inside of the container.
   std::string_view overlay_mark(std::string_view key) const {
-    std::string prefix = std::string(image::overlay_xattr_name(options_.overlay)) + ".overlay.";
+    std::string prefix = enum_text(options_.overlay) + ".overlay.";
     return key.starts_with(prefix) ? key.substr(prefix.size()) : std::string_view();
   }
 
@@ -330,7 +330,7 @@ class TreeTar {
         }
         // The size was written already; a running container may shrink files at any time.
         if (shrunk_++ == 0) options_.on_warning(quote(name) + " shrank, using zeros instead");
-        std::fill(buffer.begin(), buffer.end(), '\0');
+        std::ranges::fill(buffer, '\0');
         count = room.size();
       }
       TRY(tar_.content({buffer.data(), count}));

@@ -20,8 +20,7 @@ struct TokenAnswer {
   uint64_t expires_in = 60;  // token.md: "if omitted, this defaults to 60 seconds"
 };
 
-template <class V>
-void fields(V& v, TokenAnswer& answer) {
+void fields(auto& v, TokenAnswer& answer) {
   v.optional("token", answer.token);
   v.optional("access_token", answer.access_token);
   v.optional("expires_in", answer.expires_in);

@@ -36,8 +36,7 @@ class BlobFetcher {
 
   BlobFetcher(Limits limits, const Cancel& cancel);
   ~BlobFetcher();  ///< its streams have to end before
-  BlobFetcher(const BlobFetcher&) = delete;
-  BlobFetcher& operator=(const BlobFetcher&) = delete;
+  BlobFetcher(BlobFetcher&&) = delete;
 
  private:
   friend class BlobStream;
@@ -76,8 +75,7 @@ class BlobStream {
              Options options);
   /// Cancels running fetches.
   ~BlobStream();
-  BlobStream(const BlobStream&) = delete;
-  BlobStream& operator=(const BlobStream&) = delete;
+  BlobStream(BlobStream&&) = delete;
 
   /// The next bytes, empty at the end; invalidates the previous ones. For one thread.
   /// Errors: those of the fetch; corrupt (the digest); io (of the copy); interrupted.

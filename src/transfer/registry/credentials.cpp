@@ -30,8 +30,7 @@ struct AuthEntry {
   std::string identity_token;
   json::Rest rest;
 };
-template <class V>
-void fields(V& v, AuthEntry& e) {
+void fields(auto& v, AuthEntry& e) {
   v.optional("auth", e.auth);
   v.optional("username", e.username);
   v.optional("password", e.password);
@@ -46,8 +45,7 @@ struct AuthFile {
   std::map<std::string, std::string> cred_helpers;
   json::Rest rest;
 };
-template <class V>
-void fields(V& v, AuthFile& f) {
+void fields(auto& v, AuthFile& f) {
   v.optional("auths", f.auths);
   v.optional("credsStore", f.creds_store);
   v.optional("credHelpers", f.cred_helpers);
@@ -60,8 +58,7 @@ struct HelperAnswer {
   std::string username;
   std::string secret;
 };
-template <class V>
-void fields(V& v, HelperAnswer& a) {
+void fields(auto& v, HelperAnswer& a) {
   v.optional("ServerURL", a.server_url);
   v.required("Username", a.username);
   v.required("Secret", a.secret);

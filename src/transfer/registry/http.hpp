@@ -88,8 +88,7 @@ class Http {
  public:
   Http(HttpOptions options, const Cancel& cancel);
   ~Http();
-  Http(const Http&) = delete;
-  Http& operator=(const Http&) = delete;
+  Http(Http&&) = delete;
 
   /// One exchange with its redirects. Any status is an answer, not an error.
   /// Errors: not_found (no such host), io (no connection), denied (an invalid certificate, a

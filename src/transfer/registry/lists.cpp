@@ -33,7 +33,7 @@ std::vector<Link> links_in(std::string_view header) {
 
 bool is_next(const Link& link) {
   std::vector<std::string_view> parameters = split(link.parameters, ';');
-  return std::any_of(parameters.begin(), parameters.end(), [](std::string_view one) {
+  return std::ranges::any_of(parameters, [](std::string_view one) {
     std::string parameter = to_lower(trim(one.substr(0, one.find(','))));
     return parameter == "rel=next" || parameter == "rel=\"next\"";
   });
@@ -45,7 +45,7 @@ std::optional<std::string> query_of(std::string_view target) {
   if (mark == target.npos) return std::nullopt;
   std::string_view query = target.substr(mark + 1);
   query = query.substr(0, query.find('#'));
-  bool plain = std::all_of(query.begin(), query.end(), [](char c) { return c > ' ' && c < 127; });
+  bool plain = std::ranges::all_of(query, [](char c) { return c > ' ' && c < 127; });
   if (!plain || query.empty() || query.size() > kMaxQuery) return std::nullopt;
   return std::string(query);
 }

@@ -30,8 +30,7 @@ struct Embedded {
   std::map<std::string, std::string> annotations;
   std::string data;  // base64
 };
-template <class V>
-void fields(V& v, Embedded& e) {
+void fields(auto& v, Embedded& e) {
   v.required("mediaType", e.media_type);
   v.required("digest", e.digest);
   v.required("size", e.size);
@@ -49,8 +48,7 @@ struct ArtifactManifest {
   std::optional<Embedded> subject;
   std::map<std::string, std::string> annotations;
 };
-template <class V>
-void fields(V& v, ArtifactManifest& m) {
+void fields(auto& v, ArtifactManifest& m) {
   v.required("schemaVersion", m.schema_version);
   v.optional("mediaType", m.media_type);
   v.optional("artifactType", m.artifact_type);
@@ -65,8 +63,7 @@ struct ReferrerIndex {
   std::string media_type = std::string(oci::media_type::kIndex);
   std::vector<Embedded> manifests;
 };
-template <class V>
-void fields(V& v, ReferrerIndex& i) {
+void fields(auto& v, ReferrerIndex& i) {
   v.required("schemaVersion", i.schema_version);
   v.optional("mediaType", i.media_type);
   v.required("manifests", i.manifests);
@@ -142,8 +139,8 @@ Result<void> list_under_tag(Registry& registry, const Digest& subject, const Emb
   for (int attempt = 0; attempt < kTagAttempts; ++attempt) {
     auto present = TRY(index_under_tag(registry, subject));
     ReferrerIndex index = present ? *std::move(present) : ReferrerIndex();
-    bool listed = std::any_of(index.manifests.begin(), index.manifests.end(),
-                              [&](const Embedded& e) { return e.digest == entry.digest; });
+    bool listed = std::ranges::any_of(index.manifests,
+                                      [&](const Embedded& e) { return e.digest == entry.digest; });
     if (listed && attempt > 0) return {};
     std::erase_if(index.manifests,
                   [&](const Embedded& e) { return e.artifact_type == entry.artifact_type; });

@@ -27,8 +27,7 @@ struct RegistryMessage {
   std::string code;
   std::string message;
 };
-template <class V>
-void fields(V& v, RegistryMessage& m) {
+void fields(auto& v, RegistryMessage& m) {
   v.optional("code", m.code);
   v.optional("message", m.message);
 }
@@ -37,8 +36,7 @@ void fields(V& v, RegistryMessage& m) {
 struct RegistryMessages {
   std::vector<RegistryMessage> errors;
 };
-template <class V>
-void fields(V& v, RegistryMessages& m) {
+void fields(auto& v, RegistryMessages& m) {
   v.optional("errors", m.errors);
 }
 
@@ -51,34 +49,14 @@ std::string registry_words(const std::string& body) {
 }
 
 std::string_view reason_phrase(int status) {
-  switch (status) {
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 413:
-      return "Content Too Large";
-    case 429:
-      return "Too Many Requests";
-    case 500:
-      return "Internal Server Error";
-    case 501:
-      return "Not Implemented";
-    case 502:
-      return "Bad Gateway";
-    case 503:
-      return "Service Unavailable";
-    case 504:
-      return "Gateway Timeout";
-    default:
-      return "";
-  }
+  static constexpr std::pair<int, std::string_view> kPhrases[] = {
+      {400, "Bad Request"},       {401, "Unauthorized"},          {403, "Forbidden"},
+      {404, "Not Found"},         {405, "Method Not Allowed"},    {413, "Content Too Large"},
+      {429, "Too Many Requests"}, {500, "Internal Server Error"}, {501, "Not Implemented"},
+      {502, "Bad Gateway"},       {503, "Service Unavailable"},   {504, "Gateway Timeout"},
+  };
+  auto known = std::ranges::find(kPhrases, status, &std::pair<int, std::string_view>::first);
+  return known == std::end(kPhrases) ? "" : known->second;
 }
 
 bool knows_no_head(const HttpResponse& response) {

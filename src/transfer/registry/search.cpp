@@ -37,8 +37,7 @@ struct SearchedRepository {
   bool is_official = false;
   bool is_automated = false;
 };
-template <class V>
-void fields(V& v, SearchedRepository& r) {
+void fields(auto& v, SearchedRepository& r) {
   v.required("name", r.name);
   v.optional("description", r.description);
   v.optional("star_count", r.star_count);
@@ -51,8 +50,7 @@ struct SearchPage {
   json::Value num_pages;
   std::vector<json::Value> results;
 };
-template <class V>
-void fields(V& v, SearchPage& p) {
+void fields(auto& v, SearchPage& p) {
   v.optional("num_pages", p.num_pages);
   v.optional("results", p.results);
 }
@@ -60,16 +58,14 @@ void fields(V& v, SearchPage& p) {
 struct Catalog {
   std::vector<std::string> repositories;
 };
-template <class V>
-void fields(V& v, Catalog& c) {
+void fields(auto& v, Catalog& c) {
   v.optional("repositories", c.repositories);
 }
 
 struct Tags {
   std::vector<std::string> tags;
 };
-template <class V>
-void fields(V& v, Tags& t) {
+void fields(auto& v, Tags& t) {
   v.optional("tags", t.tags);
 }
 
@@ -152,8 +148,8 @@ class Findings {
 
   static bool holds(const std::string& name, const std::string& text) {
     std::vector<std::string_view> words = split_blank(text);
-    return std::all_of(words.begin(), words.end(),
-                       [&](std::string_view word) { return name.find(word) != name.npos; });
+    return std::ranges::all_of(words,
+                               [&](std::string_view word) { return name.find(word) != name.npos; });
   }
 
   bool fits(const FoundRepository& repository) const {
@@ -337,8 +333,8 @@ Result<image::TransferResult> search(const SearchRequest& request, const EventSi
   findings.finish();
   image::TransferResult result;
   result.found = std::move(findings.found());
-  std::stable_sort(result.found.begin(), result.found.end(),
-                   [](const auto& a, const auto& b) { return a.stars > b.stars; });
+  std::ranges::stable_sort(result.found,
+                           [](const auto& a, const auto& b) { return a.stars > b.stars; });
   if (result.found.size() > request.limit) result.found.resize(request.limit);
   return result;
 }

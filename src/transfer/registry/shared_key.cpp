@@ -30,7 +30,7 @@ unsigned put_key(SSL* connection, unsigned char* out, unsigned room) {
   const SSL_CTX* tls = SSL_get_SSL_CTX(connection);
   const auto* key = static_cast<const std::string*>(SSL_CTX_get_ex_data(tls, key_slot()));
   if (key == nullptr || key->size() > room) return 0;
-  std::copy(key->begin(), key->end(), out);
+  std::ranges::copy(*key, out);
   return static_cast<unsigned>(key->size());
 }
 

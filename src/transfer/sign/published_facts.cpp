@@ -132,8 +132,7 @@ void add_findings(PublishedFacts& facts, const std::vector<PublishedImage>& imag
   std::erase_if(facts.images, [&](const PublishedImage& one) {
     return !present.contains(one.image) || !one.found;
   });
-  std::sort(facts.images.begin(), facts.images.end(),
-            [](const auto& a, const auto& b) { return a.image < b.image; });
+  std::ranges::sort(facts.images, [](const auto& a, const auto& b) { return a.image < b.image; });
 }
 
 /// The existing facts that the publisher may sign.

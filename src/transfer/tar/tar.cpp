@@ -69,7 +69,7 @@ bool checksum_holds(std::string_view record) {
 }
 
 bool is_zero(std::string_view record) {
-  return std::all_of(record.begin(), record.end(), [](char c) { return c == '\0'; });
+  return std::ranges::all_of(record, [](char c) { return c == '\0'; });
 }
 
 std::string header_path(std::string_view record) {

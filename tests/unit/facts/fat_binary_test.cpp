@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 std::vector<std::string> lines(const FoundCode& found) {
   std::vector<std::string> out;
   for (const GpuCode& code : found.code) {
-    out.push_back(to_json_text(code.kind) + " " + code.arch +
+    out.push_back(enum_text(code.kind) + " " + code.arch +
                   (code.isa.empty() ? "" : " " + code.isa));
   }
   return out;

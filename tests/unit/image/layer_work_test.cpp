@@ -45,7 +45,7 @@ TEST(LayerWork, refuses_what_it_does_not_know) {
       parse_layer_work(R"({"verb":"dedupe","root":"/r","ownership":"half","overlay_xattr":"user",)"
                        R"("layer_format":"erofs"})");
   ASSERT_FALSE(read.ok());
-  EXPECT_EQ(to_line(read.error()), "request: 'half' is unknown");
+  EXPECT_EQ(to_line(read.error()), "request: ownership: expected one of full, single, got 'half'");
 }
 
 TEST(LayerWork, gives_back_the_reports_that_were_written) {

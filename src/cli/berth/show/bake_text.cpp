@@ -70,8 +70,8 @@ json::Value end_json(const BakeReport& report) {
 }
 
 size_t count(const BakeReport& report, CellState state) {
-  return static_cast<size_t>(std::count_if(report.cells.begin(), report.cells.end(),
-                                           [&](const auto& cell) { return cell.state == state; }));
+  return static_cast<size_t>(
+      std::ranges::count_if(report.cells, [&](const auto& cell) { return cell.state == state; }));
 }
 
 }  // namespace
@@ -180,8 +180,8 @@ void print_end(Session& session, const BakeReport& report, const engine::BakeReq
   if (!report.digest.empty()) {
     return print(session, "Published " + report.image + "\nDigest: " + report.digest + "\n");
   }
-  bool good = std::all_of(report.cells.begin(), report.cells.end(),
-                          [](const CellReport& cell) { return is_good(cell.state); });
+  bool good =
+      std::ranges::all_of(report.cells, [](const CellReport& cell) { return is_good(cell.state); });
   if (good || request.dry_run) return;
   std::vector<std::string> bad;
   for (const CellReport& cell : report.cells) {
@@ -202,7 +202,7 @@ int print_fleet(Session& session, const BakeReport& report,
   for (const engine::BakeTake& take : takes) {
     taken.insert(take.cell);
     uncovered = uncovered || take.cell.empty();
-    std::string verdict = to_json_text(take.outcome);
+    std::string verdict = enum_text(take.outcome);
     if (json) {
       json::Value cell;
       if (!take.cell.empty()) cell = take.cell;

@@ -29,8 +29,7 @@ json::Value cell_json(const engine::CellReport& cell);
 class BakeDisplay {
  public:
   BakeDisplay(Session& session, bool live, bool json);
-  BakeDisplay(const BakeDisplay&) = delete;
-  BakeDisplay& operator=(const BakeDisplay&) = delete;
+  BakeDisplay(BakeDisplay&&) = delete;
   ~BakeDisplay() { finish(); }
 
   engine::BakeProgress progress();

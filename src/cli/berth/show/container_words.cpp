@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/show/container_words.hpp"
 
-#include <algorithm>
-#include <array>
 #include <ctime>
 #include <tuple>
 
@@ -86,8 +84,7 @@ std::string port_words(std::vector<engine::PortSummary> ports) {
   auto key = [](const engine::PortSummary& p) {
     return std::tie(p.container_port, p.host_ip, p.host_port, p.protocol);
   };
-  std::sort(ports.begin(), ports.end(),
-            [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  std::ranges::sort(ports, [&](const auto& a, const auto& b) { return key(a) < key(b); });
   // Ranges of ports with equal numbers on both sides, the latest of each address and protocol; then
   // those with different numbers, which docker never joins.
   std::vector<PortRun> runs;
@@ -97,7 +94,7 @@ std::string port_words(std::vector<engine::PortSummary> ports) {
       mapped.push_back(words_of(PortRun{port, port.container_port}));
       continue;
     }
-    auto run = std::find_if(runs.begin(), runs.end(), [&](const PortRun& known) {
+    auto run = std::ranges::find_if(runs, [&](const PortRun& known) {
       return known.first.host_ip == port.host_ip && known.first.protocol == port.protocol;
     });
     if (run == runs.end()) {

@@ -111,9 +111,8 @@ std::string sum_of(const std::vector<Answer>& answers) {
 }  // namespace
 
 size_t count_of(const std::vector<Answer>& answers, Status status) {
-  return static_cast<size_t>(
-      std::count_if(answers.begin(), answers.end(),
-                    [&](const Answer& answer) { return answer.finding.status == status; }));
+  return static_cast<size_t>(std::ranges::count_if(
+      answers, [&](const Answer& answer) { return answer.finding.status == status; }));
 }
 
 std::string doctor_text(const std::vector<Answer>& answers, const DoctorLook& look) {

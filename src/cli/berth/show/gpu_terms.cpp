@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/show/gpu_terms.hpp"
 
-#include <vector>
-
 #include "base/text.hpp"
 #include "cli/core/words.hpp"
 

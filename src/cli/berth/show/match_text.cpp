@@ -15,7 +15,7 @@ using match::Judged;
 using match::Outcome;
 
 std::string outcome_words(Outcome outcome) {
-  return outcome == Outcome::runs_but ? "runs, but" : to_json_text(outcome);
+  return outcome == Outcome::runs_but ? "runs, but" : enum_text(outcome);
 }
 
 /// For a cell of a table.
@@ -39,7 +39,7 @@ bool is_best(const match::Ranking& ranking, size_t index) {
 
 json::Value entry_json(const match::Ranking& ranking, size_t index) {
   const Judged& entry = ranking.entries[index];
-  auto place = std::find(ranking.order.begin(), ranking.order.end(), index);
+  auto place = std::ranges::find(ranking.order, index);
   json::Array clauses;
   for (const Clause& clause : entry.verdict.clauses) clauses.push_back(json::to_value(clause));
   json::Value rank;  // null: it is not taken at all
@@ -47,7 +47,7 @@ json::Value entry_json(const match::Ranking& ranking, size_t index) {
   return json::Object{{"digest", entry.candidate.descriptor.digest.text()},
                       {"name", json::to_value(match::entry_label(entry.candidate))},
                       {"platform", platform_of(entry.candidate)},
-                      {"verdict", to_json_text(entry.verdict.outcome)},
+                      {"verdict", enum_text(entry.verdict.outcome)},
                       {"rank", std::move(rank)},
                       {"clauses", std::move(clauses)}};
 }

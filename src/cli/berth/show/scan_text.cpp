@@ -45,10 +45,10 @@ std::string code_text(const facts::GpuCodeSet& set) {
   std::string text;
   const GpuCode* before = nullptr;
   std::vector<GpuCode> sorted = set.code;
-  std::sort(sorted.begin(), sorted.end(), comes_before);
+  std::ranges::sort(sorted, comes_before);
   for (const GpuCode& code : sorted) {
     bool same = before != nullptr && before->kind == code.kind;
-    if (!same) text += (text.empty() ? "" : ", ") + to_json_text(code.kind);
+    if (!same) text += (text.empty() ? "" : ", ") + enum_text(code.kind);
     text += " " + code.arch;
     if (!code.isa.empty()) text += " (" + code.isa + ")";
     before = &code;

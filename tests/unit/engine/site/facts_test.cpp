@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/site/facts.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace berth::engine {
 namespace {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 class Silent final : public Log {
  public:
@@ -29,17 +25,27 @@ TEST(SiteFacts, are_what_was_asked_and_what_the_image_says) {
   image.config.config.env = {"P=1"};
   Silent log;
   Context context{{}, Identity::mapped, Environment({"SLURM_JOB_PARTITION=gpu"}), log};
-  auto facts = facts_of(context, request, &image, {});
-  ASSERT_TRUE(facts.ok()) << to_line(facts.error());
-  EXPECT_THAT(facts->image, ElementsAre("busybox", "docker.io/library/busybox:latest",
-                                        "docker.io/library/busybox", "busybox:latest"));
-  EXPECT_THAT(facts->labels, ElementsAre(testing::Pair("a", "mine"), testing::Pair("b", "image")));
-  EXPECT_THAT(facts->user_env, ElementsAre("A=1", "B=2"));
-  EXPECT_THAT(facts->image_env, ElementsAre("P=1"));
-  EXPECT_TRUE(facts->gpus);
-  EXPECT_EQ(facts->partition, "gpu");
-  EXPECT_EQ(facts->command, "/bin/echo");
-  EXPECT_THAT(facts->groups, IsEmpty());
+  auto applies = [&](const policy::When& when) {
+    policy::Rule rule;
+    rule.when = {when};
+    auto outcome = judge_request(context, {{"policy.toml:1", rule}}, request, &image);
+    EXPECT_TRUE(outcome.ok()) << to_line(outcome.error());
+    return outcome.ok() && outcome->verdicts[0].applied;
+  };
+  for (const char* spelling : {"busybox", "docker.io/library/busybox:latest",
+                               "docker.io/library/busybox", "busybox:latest"}) {
+    EXPECT_TRUE(applies({.image = {spelling}})) << spelling;
+  }
+  EXPECT_TRUE(applies({.label = {"a=mine"}}));
+  EXPECT_FALSE(applies({.label = {"a=image"}}));
+  EXPECT_TRUE(applies({.label = {"b=image"}}));
+  EXPECT_TRUE(applies({.user_env = {"A=1"}}));
+  EXPECT_TRUE(applies({.user_env = {"B=2"}}));
+  EXPECT_FALSE(applies({.user_env = {"C"}}));
+  EXPECT_TRUE(applies({.image_env = {"P=1"}}));
+  EXPECT_TRUE(applies({.gpus = true}));
+  EXPECT_TRUE(applies({.partition = {"gpu"}}));
+  EXPECT_TRUE(applies({.command = {"/bin/echo"}}));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ Inode owned(uint32_t uid, uint32_t gid, uint32_t mode) {
 TEST(Owners, ids_of_the_namespace_stay) {
   for (const Owners& owners : {kEverybody, kMapped}) {
     Inode inode = owned(33, 65535 - 1, S_IFREG | 06755);
-    owners.settle(inode);
+    owners.translate(inode);
     EXPECT_EQ(inode.uid, 33u);
     EXPECT_EQ(inode.gid, 65534u);
     EXPECT_EQ(inode.mode, S_IFREG | 06755u);
@@ -36,7 +36,7 @@ TEST(Owners, ids_of_the_namespace_stay) {
 
 TEST(Owners, an_id_that_it_lacks_is_nobody_and_lends_no_rights) {
   Inode inode = owned(70'000, 70'000, S_IFREG | 06755);
-  kMapped.settle(inode);
+  kMapped.translate(inode);
   EXPECT_EQ(inode.uid, kNobody);
   EXPECT_EQ(inode.gid, kNobody);
   EXPECT_EQ(inode.mode, S_IFREG | 0755u);
@@ -44,15 +44,15 @@ TEST(Owners, an_id_that_it_lacks_is_nobody_and_lends_no_rights) {
 
 TEST(Owners, with_a_single_id_everything_is_the_users) {
   Inode inode = owned(33, 34, S_IFREG | 06755);
-  kSingle.settle(inode);
+  kSingle.translate(inode);
   EXPECT_EQ(inode.uid, 0u);
   EXPECT_EQ(inode.gid, 0u);
   EXPECT_EQ(inode.mode, S_IFREG | 0755u);
   Inode own = owned(0, 0, S_IFREG | 06755);
-  kSingle.settle(own);
+  kSingle.translate(own);
   EXPECT_EQ(own.mode, S_IFREG | 06755u);
   Inode directory = owned(0, 34, S_IFDIR | 02755);
-  kSingle.settle(directory);
+  kSingle.translate(directory);
   EXPECT_EQ(directory.mode, S_IFDIR | 02755u);
 }
 

@@ -276,7 +276,7 @@ TEST_F(LedgerTest, holds_the_old_and_the_new_until_the_change_is_made) {
   ASSERT_TRUE(ledger_->widen(*a, other).ok());
   EXPECT_FALSE(take("b", {kZero}, true).ok());
   EXPECT_FALSE(take("b", {kOne}, true).ok());
-  ASSERT_TRUE(ledger_->settle(*a, Ledger::Settle::changed).ok());
+  ASSERT_TRUE(ledger_->finish(*a, Ledger::Finish::changed).ok());
   EXPECT_FALSE(take("c", {kOne}, true).ok());
   auto b = take("b", {kZero}, true);
   EXPECT_TRUE(b.ok());

@@ -75,7 +75,7 @@ TEST(HubConfig, wrong_words_have_their_line_and_the_nearest) {
   EXPECT_EQ(fault("\nlisten-at = [\"127.0.0.1:1\"]\n"),
             "hub.toml:2: listen-at: unknown key; did you mean 'listen'?");
   EXPECT_THAT(fault("[[upstream]]\nregistri = \"x\"\n"), HasSubstr("upstream[0]"));
-  EXPECT_THAT(fault("blobs = \"through\"\n"), HasSubstr("expected pass or redirect"));
+  EXPECT_THAT(fault("blobs = \"through\"\n"), HasSubstr("expected one of pass, redirect"));
   EXPECT_THAT(fault("listen = \"127.0.0.1:1\"\n"), HasSubstr("expected an array"));
   EXPECT_THAT(fault("[limits]\ntransfers = -1\n"), HasSubstr("out of range"));
   EXPECT_THAT(fault("listen = ["), HasSubstr("hub.toml:1"));

@@ -26,13 +26,6 @@ TEST(Stats, counters) {
   EXPECT_THAT(read_counters(""), IsEmpty());
 }
 
-TEST(Stats, lists_of_numbers) {
-  EXPECT_THAT(read_number_list("0-2,7\n"), ElementsAre(0u, 1u, 2u, 7u));
-  EXPECT_THAT(read_number_list("\n"), IsEmpty());
-  EXPECT_THAT(read_number_list("a,3-1,5"), ElementsAre(5u));
-  EXPECT_EQ(read_number_list("0-18446744073709551615").size(), 8192u);
-}
-
 TEST(Stats, blkio_lines_without_the_sum) {
   EXPECT_EQ(text(read_blkio("8:0 Read 4096\n8:16 12\nTotal 4096\n8:0 Write x\nodd\n")),
             R"([{"major":8,"minor":0,"op":"Read","value":4096},)"

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// An Error in transit between our programs: its kind by name, without its place in our source.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "base/error.hpp"
+#include "base/result.hpp"
+
+namespace berth {
+
+inline std::string to_json_text(const Kind& kind) {
+  return std::string(kind_name(kind));
+}
+inline Result<Kind> from_json_text(std::string_view text, std::type_identity<Kind>) {
+  return kind_from_name(text);
+}
+
+void fields(auto& v, Error& e) {
+  v.required("kind", e.kind);
+  v.optional("errno", e.sys_errno);
+  v.required("what", e.what);
+  v.optional("hint", e.hint);
+  v.optional("context", e.context);
+}
+
+}  // namespace berth
