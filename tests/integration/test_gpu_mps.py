@@ -561,18 +561,18 @@ def test_who_joined_a_share_keeps_his_gpus_too(machine, client):
     start(machine, client, "first", "--gpus", "device=1", "--gpu-cores", "30")
     start(machine, client, "second", "--gpus", "from:first")
     done = machine.berth.run(*machine.flags, "update", "--gpus", "device=2", "second")
-    assert done.returncode != 0 and "its limits are about those that it has" in done.stderr
+    assert done.returncode != 0 and "its GPU limits are for the GPUs that it has now" in done.stderr
 
 
 def test_who_has_none_cannot_join_one_while_he_runs(machine, client):
     start(machine, client, "first", "--gpus", "device=1", "--gpu-cores", "30")
     start(machine, client, "plain", "--gpus", "device=2")
     done = machine.berth.run(*machine.flags, "update", "--gpus", "from:first", "plain")
-    assert done.returncode != 0 and "its limits are about those that it has" in done.stderr
+    assert done.returncode != 0 and "its GPU limits are for the GPUs that it has now" in done.stderr
     assert machine.gpus_of("plain") == [2]
 
 
 def test_gpus_of_a_limited_container_do_not_change_while_it_runs(machine, client):
     start(machine, client, "held", "--gpus", "device=0", "--gpu-cores", "30")
     done = machine.berth.run(*machine.flags, "update", "--gpus", "device=1", "held")
-    assert done.returncode != 0 and "its limits are about those that it has" in done.stderr
+    assert done.returncode != 0 and "its GPU limits are for the GPUs that it has now" in done.stderr

@@ -128,7 +128,7 @@ def test_a_driver_that_says_nothing_is_a_warning(machine):
     facts.write_text("mode init-fail\n" + facts.read_text())
     done = machine.berth.run(*machine.flags, "run", "--rm", "--gpus", "1", machine.image, *SHOW)
     assert done.returncode == 0 and "cannot find out which other processes use GPUs: " in done.stderr
-    assert done.stderr.count("cannot tell") == 1
+    assert done.stderr.count("cannot find out which other") == 1
 
 
 # ---- AMD -----------------------------------------------------------------------------------------

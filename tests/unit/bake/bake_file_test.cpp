@@ -126,7 +126,7 @@ cpu = ["x86-64", "x86-64-v3"]
 
 TEST(BakeFile, typos_are_told_with_line_and_nearest_name) {
   EXPECT_THAT(fault(kHead + "[axes]\ncuda = [\"12.8\"]\ncpuu = [\"x86-64\"]\n"),
-              HasSubstr("bake.toml:4: axes.cpuu: no axis 'cpuu'; did you mean 'cpu'?"));
+              HasSubstr("bake.toml:4: axes.cpuu: unknown axis 'cpuu'; did you mean 'cpu'?"));
   EXPECT_THAT(fault(kHead + "biulder = \"docker\"\n"),
               HasSubstr("bake.toml:2: biulder: unknown key; did you mean 'builder'?"));
   EXPECT_THAT(

@@ -220,8 +220,8 @@ TEST(Nfd, of_several_sets_the_weight_or_a_tag_decides_and_it_is_said) {
 
 TEST(Nfd, a_fault_is_one_line_with_its_place_and_the_nearest) {
   EXPECT_EQ(rules_fault(rule(term("cpu.cpuidd", "AVX: {op: Exists}"))),
-            "nfd.yaml: compatibilities[0].rules[0].matchFeatures[0]: feature: no feature "
-            "'cpu.cpuidd' of NFD; did you mean 'cpu.cpuid'?");
+            "nfd.yaml: compatibilities[0].rules[0].matchFeatures[0]: feature: NFD has no "
+            "feature 'cpu.cpuidd'; did you mean 'cpu.cpuid'?");
   EXPECT_EQ(rules_fault(rule(term("cpu.cpuid", "AVX: {op: Exist}"))),
             "nfd.yaml: compatibilities[0].rules[0].matchFeatures[0].matchExpressions['AVX']: no "
             "operator 'Exist'; did you mean 'Exists'?");

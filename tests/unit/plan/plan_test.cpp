@@ -232,6 +232,8 @@ TEST(Plan, of_a_small_config_is_these_steps_in_this_order) {
                 "keep capabilities: none",
                 "set umask 0022",
                 "forbid new privileges",
+                "wait to be in the cgroup",
+                "wait for limits, device rules and the seccomp filter",
                 "find program 'sh'",
                 "set HOME to that of user 0",
                 "execute sh",

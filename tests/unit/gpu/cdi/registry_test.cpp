@@ -109,7 +109,7 @@ TEST_F(Registry, believes_no_file_that_others_have_or_can_write) {
   Index made = index();
   EXPECT_TRUE(made.devices.empty());
   ASSERT_EQ(made.bad_files.size(), 1U);
-  EXPECT_NE(made.bad_files[0].text.find("can be written by others"), std::string::npos);
+  EXPECT_NE(made.bad_files[0].text.find("writable by others"), std::string::npos);
   if (::geteuid() != 0) return;
   ASSERT_EQ(::chmod((low() + "/theirs.json").c_str(), 0644), 0);
   ASSERT_EQ(::chown((low() + "/theirs.json").c_str(), 1000, 1000), 0);

@@ -86,7 +86,7 @@ TEST(HubConfig, an_upstream_says_what_is_served) {
   Config config = valid();
   EXPECT_EQ(fault_of(config), "");
   config.upstream[0].repositories = {};
-  EXPECT_THAT(fault_of(config), HasSubstr("upstream[0].repositories: nothing may be served"));
+  EXPECT_THAT(fault_of(config), HasSubstr("upstream[0].repositories: nothing is served"));
   for (const char* pattern :
        {"", "/", "team/", "*/app", "app*", "Team", "../x", "team//x", "team/**"}) {
     config.upstream[0].repositories = {pattern};
