@@ -172,7 +172,7 @@ def test_a_certificate_without_its_key_is_one_line(berth, start_registry, site):
     strict = start_registry(tls=True)
     flags = site("", {strict.address: {"client.cert": strict.certificate}})
     line = berth.fail(*flags, "pull", f"{strict.address}/team/app:1", status=1)
-    assert "client.cert': its key '" in line and line.endswith("client.key' is not there")
+    assert "client.cert': its key '" in line and line.endswith("client.key' does not exist")
 
 
 @pytest.fixture
