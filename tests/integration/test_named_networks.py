@@ -426,7 +426,7 @@ def test_without_slirp4netns_pasta_serves_all_but_ports(berth, image, lab, work)
                    f"(echo ship; sleep 0.5) | nc -w 5 {WORLD} 8123") == "hello"
     end_server(server)
     said = berth.run("run", "--rm", "--network", "app", "-p", "18080:80", image, "true")
-    assert said.returncode == 125 and "pasta cannot; try: apt install slirp4netns" in said.stderr
+    assert said.returncode == 125 and "pasta cannot do it; try: apt install slirp4netns" in said.stderr
     # It does not end with a holder that is killed, but with the next one's start.
     [before] = [pid for pid in helpers(berth) if pid not in helpers(berth, b"hold")]
     kill_each(helpers(berth, b"hold"))
@@ -469,7 +469,7 @@ def test_beside_a_container_of_another_namespace_one_line_says_so(berth, image, 
     said_by(berth, "run", "-d", "--name", "far", image, "sleep", "600")
     serve(berth, image, "ship", "--network", "app")
     said = berth.fail("run", "--rm", "--network", "app", "--pid", "container:far", image, "true")
-    assert "others in them are in another user namespace; try: without --pid" in said
+    assert "others in them are in another user namespace; try: no --pid" in said
     said = ask(berth, image, "app", "ship", "--pid", "container:ship")
     assert said.stdout == "ship\n", said.stderr
 
