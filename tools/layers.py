@@ -76,7 +76,7 @@ LAYERS = {
     "gpu/ledger": "base json sys gpu/grant gpu/inventory/inventory.hpp gpu/inventory/kfd.hpp",
     # NVIDIA's MPS daemon: the containers that use one, and the process that stays with it.
     "gpu/mps": "base json sys gpu/ledger gpu/probe/use.hpp",
-    # Puts a grant on this machine: placeholders, links, the loader's cache.
+    # Puts a grant on this machine: mountpoints, links, the loader's cache.
     "gpu/place": "base json sys oci scan gpu/grant gpu/inventory/inventory.hpp",
     # The resolved index of CDI files, which berth-runtime reads.
     "gpu/cdi_index": "base json sys oci",

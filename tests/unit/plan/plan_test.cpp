@@ -258,6 +258,19 @@ TEST(Plan, waits_for_start_only_when_asked) {
   EXPECT_LT(position(waiting, "find_program"), position(waiting, "await_start"));
 }
 
+TEST(Plan, waits_once_for_the_cgroup_before_what_needs_it) {
+  oci::Spec spec = base();
+  spec.linux_.namespaces.push_back({"cgroup", ""});
+  Plan plan = plan_of(spec);
+  EXPECT_EQ(position(plan, "await_cgroup") + 1, position(plan, "enter_cgroup_namespace"));
+  EXPECT_EQ(position(plan, "await_confinement") + 1, position(plan, "find_program"));
+  auto count = std::count_if(plan.steps.begin(), plan.steps.end(), [](const Step& step) {
+    return std::holds_alternative<AwaitCgroup>(step) ||
+           std::holds_alternative<AwaitConfinement>(step);
+  });
+  EXPECT_EQ(count, 2);
+}
+
 TEST(Plan, makes_the_root_of_a_first_mount_at_the_root) {
   oci::Spec spec = base();
   spec.mounts = {{"/",
