@@ -261,6 +261,8 @@ TEST(Plan, waits_for_start_only_when_asked) {
 TEST(Plan, waits_once_for_the_cgroup_before_what_needs_it) {
   oci::Spec spec = base();
   spec.linux_.namespaces.push_back({"cgroup", ""});
+  spec.linux_.seccomp.emplace().default_action = "SCMP_ACT_ALLOW";
+  spec.process->no_new_privileges = true;  // the filter is loaded last
   Plan plan = plan_of(spec);
   EXPECT_EQ(position(plan, "await_cgroup") + 1, position(plan, "enter_cgroup_namespace"));
   EXPECT_EQ(position(plan, "await_confinement") + 1, position(plan, "find_program"));
