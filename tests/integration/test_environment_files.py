@@ -314,7 +314,7 @@ def test_what_is_no_file_of_this_kind_is_one_line(berth, edf, busybox):
     os.mkfifo(edf.directory / "pipe.toml")
     os.chmod(edf.directory / "pipe.toml", 0o666)
     assert edf.fail("pipe", "true").endswith(f"'{edf.directory}/pipe.toml' is not a regular file")
-    assert edf.fail(str(edf.directory), "true").endswith("is no regular file")
+    assert edf.fail(str(edf.directory), "true").endswith("is not a regular file")
     assert berth.fail("run", "--environment=x", "true", env={"EDF_PATH": "edf"}) == (
         "berth: cannot read environment 'x': EDF_PATH: 'edf' is not absolute")
 

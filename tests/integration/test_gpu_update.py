@@ -129,8 +129,8 @@ def test_wrong_words_change_nothing(machine):
 def test_an_ordinary_users_container_is_told_what_to_do(machine):
     machine.start("train", "--gpus", "device=3")
     assert refused(machine, "device=4") == (
-        "berth: cannot update container 'train': change its GPUs while it runs: only root's can be "
-        "given nodes while they run; try: berth stop, berth update --gpus, berth start")
+        "berth: cannot update container 'train': change its GPUs while it runs: only a "
+        "container of root's can get device nodes while it runs; try: berth stop, berth update --gpus, berth start")
     assert machine.gpus_of("train") == [3]
 
 
@@ -143,7 +143,7 @@ def test_what_has_no_driver_has_to_be_started_anew(machine):
                         line), line
     assert machine.gpus_of("train") == [] and machine.holders() == {}
     machine.start("whole", "--privileged")
-    assert "--privileged gives it every device" in refused(machine, "1", "whole")
+    assert "--privileged gave it every device" in refused(machine, "1", "whole")
 
 
 @pytest.mark.profiles("root")

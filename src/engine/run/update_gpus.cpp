@@ -39,13 +39,15 @@ std::string in_bundle(std::string_view name) {
 Result<void> check_changeable(const Context& context, const RunRequest& request,
                               const std::string& id) {
   const char* why = nullptr;
-  if (context.identity != Identity::root) why = "only root's can be given nodes while they run";
-  if (request.security.privileged) why = "--privileged gives it every device of the machine";
+  if (context.identity != Identity::root) {
+    why = "only a container of root's can get device nodes while it runs";
+  }
+  if (request.security.privileged) why = "--privileged gave it every device";
   if (request.gpu_driver == policy::DriverMode::copy) why = "its driver's files are copies";
   auto note = TRY(read_lease_note(context, request, id));
   bool by_mps = note && note->lease.mps;
   if (request.gpu_memory || request.gpu_cores || by_mps) {
-    why = "its limits are about those that it has";
+    why = "its GPU limits are for the GPUs that it has now";
   }
   if (why == nullptr) return {};
   return make_error(Kind::unsupported, std::string("change its GPUs while it runs: ") + why,
