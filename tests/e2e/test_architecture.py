@@ -8,7 +8,7 @@ import pytest
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 WALKS = re.split(r"\n(?=`berth run )", (TOP / "docs/architecture.md").read_text()
-                 .split("### Two walks")[1].split("\n## ")[0])[1:]
+                 .split("### Two call paths")[1].split("\n## ")[0])[1:]
 
 
 def rooms_of(walk):

@@ -26,8 +26,8 @@ ROWS = {
     "MPI through PMIx": "test_slurm_mpi.py -k 'openmpi and ranks'",
     "MPI through PMI2": "test_slurm_mpi.py -k 'mpich and ranks'",
     "`job_container/tmpfs`": "test_slurm_private_tmp.py",
-    "nothing stays when a job has ended": "test_slurm_ends.py",
-    "faults of nodes": "test_slurm_faults.py",
+    "nothing is left when a job has ended": "test_slurm_ends.py",
+    "failures on a node": "test_slurm_faults.py",
     "`--container` with an image's name or a bundle": "test_slurm_images.py",
     "`--container`, several tasks of a node":
         "test_slurm_images.py::test_tasks_of_one_node_have_containers_of_their_own",
@@ -39,14 +39,14 @@ ROWS = {
 
 
 def outcome(test, report):
-    """"works", or "not there" where Slurm lacks what a test is of; (that, what pytest said)."""
+    """"works", or "not available" where Slurm lacks what a test is of; (that, what pytest said)."""
     done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
                            f"--junit-xml={report}", *shlex.split(f"integration/{test}")], cwd=TESTS, check=False,
                           capture_output=True, text=True)
     if done.returncode != 0:
         return "fails", done.stdout[-3000:]
     cases = ElementTree.parse(report).getroot().findall(".//testcase")
-    return ("not there" if all(case.find("skipped") is not None for case in cases) else "works"), ""
+    return ("not available" if all(case.find("skipped") is not None for case in cases) else "works"), ""
 
 
 def parse(text):
