@@ -75,7 +75,7 @@ def test_cve_2022_29162_inheritable_capabilities_of_exec(target, bundle, sleepin
     holds(inherited in ("0" * 16, ambient), f"the process inherits capabilities: {inherited}")
 
 
-@pytest.mark.attack("users of exec -u that are no numbers")
+@pytest.mark.attack("exec -u with a user that is not a number")
 @pytest.mark.parametrize("user", ["1000x", "x", "-1", "4294967295", "4294967296", "0x3e8",
                                   "-4294967296", "18446744073709551616", " 1000", "1000:x",
                                   "1000:4294967296", "1000:-1", ":", ""])

@@ -36,7 +36,7 @@ def test_cve_2019_18837_mount_targets_behind_links(target, bundle, outside, plac
     outside.assert_untouched()
 
 
-@pytest.mark.attack("a volume in the place of procfs")
+@pytest.mark.attack("a volume in place of procfs")
 @pytest.mark.parametrize("order", ["under", "over", "instead"])
 def test_cve_2019_16884_a_volume_at_proc(target, bundle, place, order):
     """An image's volume lies at /proc with files named as the kernel's; the runtime's settings may
@@ -185,7 +185,7 @@ def test_cve_2025_52565_console_is_a_link(target, bundle, outside, place, form):
     holds(not (bundle.rootfs / "out").exists(), "the terminal lies over a file of procfs")
 
 
-@pytest.mark.attack("another device in the place of the terminal multiplexer")
+@pytest.mark.attack("another device in place of /dev/ptmx")
 def test_cve_2025_52565_another_device_as_the_multiplexer(target, bundle, place):
     """A volume at /dev holds another file where a terminal is made; it may not be opened, for what
     opening does depends on the device, and the container's rules for devices do not hold yet."""

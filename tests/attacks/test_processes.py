@@ -225,7 +225,7 @@ def test_cve_2024_25621_the_state_of_a_container(target, bundle):
     holds(not found, f"another user may open {found}")
 
 
-@pytest.mark.attack("rights of the runtime's own program")
+@pytest.mark.attack("setuid, setgid and file capabilities of the runtime's program")
 def test_cve_2020_5291_the_program_gives_no_rights(target):
     """An ordinary user executes the runtime and traces it; its file may not give him any rights."""
     target.entered = True

@@ -76,7 +76,7 @@ def test_cve_2024_0132_files_in_an_images_directory(target, bundle, outside, pla
             outside.assert_untouched()
 
 
-@pytest.mark.attack("/proc exchanged with a link (race)")
+@pytest.mark.attack("/proc exchanged for a symlink (race)")
 def test_cve_2019_19921_proc_is_exchanged(target, bundle):
     """An image's /proc is exchanged with a link while the container is made; no procfs may be left
     without its masks."""
@@ -90,7 +90,7 @@ def test_cve_2019_19921_proc_is_exchanged(target, bundle):
             holds("writable" not in done.out, "procfs is writable")
 
 
-@pytest.mark.attack("/proc exchanged with a directory (race)")
+@pytest.mark.attack("/proc exchanged for another directory (race)")
 def test_cve_2023_28642_proc_is_exchanged_with_a_directory(target, bundle):
     """An image's /proc is exchanged with another directory while the container is made; no procfs
     may be left without its masks."""
@@ -103,7 +103,7 @@ def test_cve_2023_28642_proc_is_exchanged_with_a_directory(target, bundle):
             holds("writable" not in done.out, "procfs is writable")
 
 
-@pytest.mark.attack("/dev/null exchanged with a link (race)")
+@pytest.mark.attack("/dev/null exchanged for a symlink (race)")
 def test_cve_2025_31133_null_is_exchanged(target, bundle, place):
     """A shared /dev/null is exchanged with a link to a file of the kernel; no masked path may
     become that file."""

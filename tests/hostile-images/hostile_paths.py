@@ -62,7 +62,7 @@ item("symlink-then-same-name", "a file of the link's name, to be written through
      of_entries(symlink("f", f"{CANARY}/precious"), file("f", "overwritten")), expect="contained")
 item("symlink-then-directory-mode", "a directory of the link's name, to chmod what it points at",
      of_entries(OUT, directory("out", mode=0o777, uid=1)), expect="contained")
-item("symlink-loop", "two links in a circle, and a file below them",
+item("symlink-loop", "a symlink loop, and a file below it",
      of_entries(symlink("a", "b"), symlink("b", "a"), file("a/x")),
      says="its path goes through too many symbolic links")
 item("symlink-to-proc", "a file through a link into /proc/self",

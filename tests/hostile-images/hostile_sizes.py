@@ -56,7 +56,7 @@ item("size-of-100-tb", "a file of 100 TB in a layer of a few bytes",
      of_tar(record("n", size=octal(100 << 40))), says=RAISE)
 item("time-before-all-time", "a time of 2^62 seconds before 1970",
      of_tar(pax(("mtime", f"-{1 << 62}.999999999")), record("n")), expect="contained")
-item("time-that-is-none", "a time that is no number", of_tar(pax(("mtime", "1e9")), record("n")),
+item("time-that-is-none", "a time that is not a number", of_tar(pax(("mtime", "1e9")), record("n")),
      says="pax mtime is not a valid time")
 item("checksum-wrong", "a header whose sum is wrong", of_tar(b"y" + record("x")[1:]),
      says="tar: a header has a wrong checksum")
@@ -211,5 +211,5 @@ item("kind-zstd-says-gzip", "zstd whose type says gzip", labelled("gzip", "zstd"
      expect="contained")
 item("layer-of-nothing", "a layer of no bytes at all",
      lambda: layout(b"", compression="none"), expect="contained")
-item("layer-of-noise", "a layer that is no tar",
+item("layer-of-noise", "a layer that is not a tar",
      lambda: layout(b"\xa5" * 4096), says="tar: a header has a wrong checksum")
