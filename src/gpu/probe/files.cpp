@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "gpu/probe/driver_names.hpp"
+#include "gpu/probe/driver_capabilities.hpp"
 #include "gpu/probe/libraries.hpp"
 #include "sys/user/identity.hpp"
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "gpu/probe/driver_names.hpp"
+#include "gpu/probe/driver_capabilities.hpp"
 #include "scan/loader_cache.hpp"
 #include "sys/file/io_at.hpp"
 
