@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/grant/features.hpp"
+#include "gpu/grant/extra_devices.hpp"
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ class Finder {
   Finder(const Request& request, const Inventory& inventory)
       : request_(request), inventory_(inventory) {}
 
-  Result<FeatureItems> run() {
+  Result<ExtraDevices> run() {
     for (const Gate& gate : kGates) {
       if (request_.features.*gate.wanted) TRY(take_group(gate));
     }
@@ -65,7 +65,7 @@ class Finder {
 
   const Request& request_;
   const Inventory& inventory_;
-  FeatureItems items_;
+  ExtraDevices items_;
 };
 
 Result<void> Finder::miss(std::string_view variable, std::string_view what, std::string_view hint) {
@@ -115,7 +115,7 @@ Result<void> Finder::take_channels() {
 
 }  // namespace
 
-Result<FeatureItems> find_features(const Request& request, const Inventory& inventory) {
+Result<ExtraDevices> find_extra_devices(const Request& request, const Inventory& inventory) {
   return Finder(request, inventory).run();
 }
 

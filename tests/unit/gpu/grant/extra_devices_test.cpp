@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/grant/features.hpp"
+#include "gpu/grant/extra_devices.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -62,18 +62,18 @@ std::vector<std::string> paths(const std::vector<Node>& nodes) {
   return out;
 }
 
-TEST(Features, nothing_is_given_that_was_not_asked_for) {
+TEST(ExtraDevices, nothing_is_given_that_was_not_asked_for) {
   Request request;
   request.want = Request::Want::all;
-  auto items = find_features(request, machine_with_all());
+  auto items = find_extra_devices(request, machine_with_all());
   ASSERT_TRUE(items.ok());
   EXPECT_THAT(items->nodes, IsEmpty());
   EXPECT_THAT(items->files, IsEmpty());
   EXPECT_THAT(items->reasons, IsEmpty());
 }
 
-TEST(Features, each_brings_the_nodes_and_files_of_its_group) {
-  auto items = find_features(everything(), machine_with_all());
+TEST(ExtraDevices, each_brings_the_nodes_and_files_of_its_group) {
+  auto items = find_extra_devices(everything(), machine_with_all());
   ASSERT_TRUE(items.ok()) << to_line(items.error());
   EXPECT_THAT(paths(items->nodes),
               ElementsAre("/dev/nvidia-fs0", "/dev/nvidia-fs1", "/dev/infiniband/uverbs0",
@@ -85,11 +85,12 @@ TEST(Features, each_brings_the_nodes_and_files_of_its_group) {
   EXPECT_EQ(items->reasons[0].why, "NVIDIA_GDS asks for it");
   Request one;
   one.features.gdrcopy = true;
-  EXPECT_THAT(paths(find_features(one, machine_with_all())->nodes), ElementsAre("/dev/gdrdrv"));
+  EXPECT_THAT(paths(find_extra_devices(one, machine_with_all())->nodes),
+              ElementsAre("/dev/gdrdrv"));
 }
 
-TEST(Features, a_channel_without_a_node_is_made_from_the_major) {
-  auto items = find_features(everything(), machine_with_all());
+TEST(ExtraDevices, a_channel_without_a_node_is_made_from_the_major) {
+  auto items = find_extra_devices(everything(), machine_with_all());
   ASSERT_TRUE(items.ok());
   EXPECT_EQ(items->nodes[7].host_path, "/dev/nvidia-caps-imex-channels/channel1");
   const Node& made = items->nodes[8];
@@ -99,8 +100,8 @@ TEST(Features, a_channel_without_a_node_is_made_from_the_major) {
   EXPECT_EQ(made.mode, 0666U);
 }
 
-TEST(Features, what_the_machine_lacks_is_an_error_only_where_the_user_typed_it) {
-  auto items = find_features(everything(), gpu_machine(2));
+TEST(ExtraDevices, what_the_machine_lacks_is_an_error_only_where_the_user_typed_it) {
+  auto items = find_extra_devices(everything(), gpu_machine(2));
   ASSERT_TRUE(items.ok()) << to_line(items.error());
   EXPECT_THAT(items->nodes, IsEmpty());
   ASSERT_EQ(items->reasons.size(), 7U);
@@ -109,7 +110,7 @@ TEST(Features, what_the_machine_lacks_is_an_error_only_where_the_user_typed_it) 
   auto line = [](const std::string& variable) {
     Request request = everything();
     request.demanded = {variable};
-    auto refused = find_features(request, gpu_machine(2));
+    auto refused = find_extra_devices(request, gpu_machine(2));
     return refused.ok() ? "given" : to_line(refused.error());
   };
   EXPECT_EQ(line("NVIDIA_GDRCOPY"),
@@ -122,7 +123,7 @@ TEST(Features, what_the_machine_lacks_is_an_error_only_where_the_user_typed_it) 
             "1");
 }
 
-TEST(Features, come_beside_the_gpus_and_without_files_where_an_image_brings_its_own) {
+TEST(ExtraDevices, come_beside_the_gpus_and_without_files_where_an_image_brings_its_own) {
   Inventory machine = machine_with_all();
   auto grant = make_grant(everything(), machine);
   ASSERT_TRUE(grant.ok()) << to_line(grant.error());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/grant/spread.hpp"
+#include "gpu/grant/pick.hpp"
 
 #include <algorithm>
 

@@ -11,7 +11,7 @@
 
 namespace berth::gpu {
 
-struct FeatureItems {
+struct ExtraDevices {
   std::vector<Node> nodes;
   std::vector<DriverFile> files;
   std::vector<Reason> reasons;
@@ -20,6 +20,6 @@ struct FeatureItems {
 /// Finds the devices of `request.features` in `inventory`. An IMEX channel without a node is to be
 /// made. A missing device gives a reason. Pure.
 /// Errors: not_found (the machine has none of what the user typed).
-Result<FeatureItems> find_features(const Request& request, const Inventory& inventory);
+Result<ExtraDevices> find_extra_devices(const Request& request, const Inventory& inventory);
 
 }  // namespace berth::gpu
