@@ -59,7 +59,7 @@ Wait wait_before_views(const Plan& plan) {
 
 }  // namespace
 
-Plan with_waits(Plan plan) {
+Plan with_await_steps(Plan plan) {
   const Wait views = wait_before_views(plan);
   Wait passed = Wait::none;
   std::vector<Step> steps;
