@@ -60,8 +60,9 @@ struct SpawnOptions {
   std::vector<int> keep;          ///< descriptors that stay open under their number
   int third = -1;                 ///< duplicated to number 3 in the child; `keep` has to name 3 too
   std::string working_directory;  ///< empty: ours
-  bool die_with_parent = true;    ///< PR_SET_PDEATHSIG SIGKILL
-  bool new_session = false;       ///< setsid
+  /// When this process dies, the kernel sends SIGKILL to the program (PR_SET_PDEATHSIG).
+  bool die_with_parent = true;
+  bool new_session = false;  ///< setsid
 };
 
 /// Starts a program. Returns once exec has succeeded.
