@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "gpu/inventory/kernel.hpp"
-#include "gpu/inventory/kfd.hpp"
 #include "gpu/probe/driver_capabilities.hpp"
 #include "gpu/probe/nodes.hpp"
 #include "gpu/probe/nvml_facts.hpp"

@@ -13,7 +13,7 @@ namespace berth::gpu {
 
 /// A GPU, a slice or a partition that is held, or reserved.
 struct Holding {
-  std::string key;     ///< key_of() in select.hpp
+  std::string key;     ///< key_of() in gpu/inventory
   std::string holder;  ///< for people: "container 'web' of user 1000"
   std::string group;   ///< of containers that share their GPUs; empty: not a container
   bool exclusive = false;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gpu/grant/occupancy.hpp"
-#include "gpu/grant/selected.hpp"
+#include "gpu/inventory/inventory.hpp"
 
 namespace berth::gpu {
 

@@ -9,7 +9,6 @@
 #include "base/result.hpp"
 #include "gpu/grant/occupancy.hpp"
 #include "gpu/grant/request.hpp"
-#include "gpu/grant/selected.hpp"
 #include "gpu/inventory/inventory.hpp"
 
 namespace berth::gpu {

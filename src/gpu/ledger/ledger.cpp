@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "base/text.hpp"
-#include "gpu/ledger/files.hpp"
+#include "gpu/ledger/record.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/io_at.hpp"
 #include "sys/file/mode.hpp"

@@ -9,7 +9,7 @@
 
 #include "base/text.hpp"
 #include "gpu/grant/select.hpp"
-#include "gpu/inventory/kfd.hpp"
+#include "gpu/inventory/kernel.hpp"
 #include "json/fields.hpp"
 #include "sys/file/file.hpp"
 #include "sys/machine/boot_clock.hpp"

@@ -7,6 +7,7 @@
 #include "base/result.hpp"
 #include "gpu/grant/request.hpp"
 #include "gpu/grant/sources.hpp"
+#include "gpu/inventory/inventory.hpp"
 
 namespace berth::gpu {
 
@@ -30,5 +31,10 @@ Result<std::vector<std::string>> reachable_names(const std::vector<std::string>&
 /// Applies policy, the caller's job and the GPUs that the caller can open to the choice.
 /// Pure. Errors: those of reachable_names().
 Result<void> narrow(Choice& choice, const Machine& machine);
+
+/// The nodes of GPUs that no container may get here: those that policy withholds (gpu.never) and,
+/// in a job, those of others. For nodes that are requested by path, and for a container that
+/// requests all nodes. `choice` is the result of choose(). Pure.
+std::vector<Node> nodes_out_of_reach(const Choice& choice, const Machine& machine);
 
 }  // namespace berth::gpu
