@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "slurm/torch.hpp"
+#include "slurm/task_variables.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
