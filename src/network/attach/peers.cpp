@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "network/hosts_block.hpp"
+#include "network/names.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/io_at.hpp"
 

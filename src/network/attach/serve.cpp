@@ -20,7 +20,7 @@
 #include "network/attach/peers.hpp"
 #include "network/attach/ports.hpp"
 #include "network/attach/user_mode.hpp"
-#include "network/ipv4.hpp"
+#include "network/address.hpp"
 #include "network/names.hpp"
 #include "network/publish.hpp"
 #include "sys/file/file.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "network/ipv4.hpp"
+#include "network/address.hpp"
 
 #include <gtest/gtest.h>
 
