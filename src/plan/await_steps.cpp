@@ -9,46 +9,21 @@ namespace {
 
 enum class Wait { none, cgroup, confinement };
 
-template <class T>
-constexpr Wait wait_before(const T&) {
-  return Wait::none;
+template <class... Steps>
+bool is_one_of(const Step& step) {
+  return (std::holds_alternative<Steps>(step) || ...);
 }
-// Its root is the cgroup that the process is in at this moment.
-constexpr Wait wait_before(const EnterCgroupNamespace&) {
-  return Wait::cgroup;
-}
-constexpr Wait wait_before(const MoveInterfaces&) {
-  return Wait::cgroup;
-}
-// What the cgroup bounds is asked for inside it.
-constexpr Wait wait_before(const SetScheduler&) {
-  return Wait::confinement;
-}
-constexpr Wait wait_before(const SetIoPriority&) {
-  return Wait::confinement;
-}
-constexpr Wait wait_before(const SetMemoryPolicy&) {
-  return Wait::confinement;
-}
-constexpr Wait wait_before(const SetAffinity&) {
-  return Wait::confinement;
-}
-constexpr Wait wait_before(const ResetAffinity&) {
-  return Wait::confinement;
-}
-constexpr Wait wait_before(const PreferPlace&) {
-  return Wait::confinement;
-}
-// No program of the container's or of a hook runs before the limits and the device rules hold.
-constexpr Wait wait_before(const RunHooks&) {
-  return Wait::confinement;
-}
-constexpr Wait wait_before(const FindProgram&) {
-  return Wait::confinement;
-}
-// berth-runtime compiles the filter while the container's process mounts.
-constexpr Wait wait_before(const LoadSeccomp&) {
-  return Wait::confinement;
+
+Wait wait_before(const Step& step) {
+  // Its root is the cgroup that the process is in at this moment.
+  if (is_one_of<EnterCgroupNamespace, MoveInterfaces>(step)) return Wait::cgroup;
+  // What the cgroup bounds is asked for inside it.
+  if (is_one_of<SetScheduler, SetIoPriority, SetMemoryPolicy>(step)) return Wait::confinement;
+  if (is_one_of<SetAffinity, ResetAffinity, PreferPlace>(step)) return Wait::confinement;
+  // No program of the container's or of a hook runs before the limits and the device rules hold.
+  if (is_one_of<RunHooks, FindProgram>(step)) return Wait::confinement;
+  // berth-runtime compiles the filter while the container's process mounts.
+  return is_one_of<LoadSeccomp>(step) ? Wait::confinement : Wait::none;
 }
 
 /// systemd makes the cgroup around the container's process, so that is where it can be found.
@@ -65,8 +40,7 @@ Plan with_await_steps(Plan plan) {
   std::vector<Step> steps;
   steps.reserve(plan.steps.size() + 2);
   for (Step& step : plan.steps) {
-    Wait wait = std::visit([](const auto& s) { return wait_before(s); }, step);
-    if (std::holds_alternative<MountCgroups>(step)) wait = views;
+    Wait wait = std::holds_alternative<MountCgroups>(step) ? views : wait_before(step);
     if (wait > Wait::none && passed == Wait::none) steps.emplace_back(AwaitCgroup{});
     if (wait == Wait::confinement && passed < wait) steps.emplace_back(AwaitConfinement{});
     passed = std::max(passed, wait);

@@ -20,9 +20,6 @@ namespace berth::plan {
 Error usage(std::string what);
 Error unsupported(std::string what);
 
-/// Whether `path` is `directory` or below it, both tidy.
-bool is_below(std::string_view path, std::string_view directory);
-
 /// "/a//b/./c/../d/" → "/a/b/d". Only textual, so that the checked path is the one that is opened
 /// later; links are followed inside the root then.
 std::string tidy(std::string_view path);

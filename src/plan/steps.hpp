@@ -12,7 +12,7 @@
 #include "oci/edit.hpp"
 #include "oci/runtime_spec.hpp"
 #include "plan/mount_options.hpp"
-#include "plan/systemd_scope.hpp"
+#include "plan/cgroup.hpp"
 
 /// The steps that start a container, decided before any is executed: `berth run --dry-run` prints
 /// the list that berth-runtime executes.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/systemd_scope.hpp"
+#include "plan/cgroup.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/systemd_scope.hpp"
+#include "plan/cgroup.hpp"
 
 #include <algorithm>
 
@@ -45,6 +45,21 @@ Result<SystemdScope> checked(SystemdScope scope) {
   return scope;
 }
 
+bool is_new(const oci::Spec& spec, std::string_view type) {
+  const auto& spaces = spec.linux_.namespaces;
+  return std::ranges::any_of(spaces, [&](const oci::Namespace& space) {
+    return space.type == type && space.path.empty();
+  });
+}
+
+bool is_writable_cgroup(const oci::Mount& mount) {
+  auto has = [&](std::string_view option) {
+    return std::ranges::find(mount.options, option) != mount.options.end();
+  };
+  return (mount.type == "cgroup" || mount.type == "cgroup2") &&
+         mount.destination == "/sys/fs/cgroup" && !has("ro") && !has("rro");
+}
+
 }  // namespace
 
 Result<SystemdScope> parse_systemd_scope(const std::string& path, const std::string& id,
@@ -72,6 +87,20 @@ Result<std::optional<SystemdScope>> scope_of_path(const std::string& path, Syste
   }
   scope.unit = path.substr(name == std::string::npos ? 0 : name + 1) + ".scope";
   return std::optional(TRY(checked(std::move(scope))));
+}
+
+std::optional<uint32_t> cgroup_owner(const oci::Spec& spec) {
+  bool is_writable = std::ranges::any_of(spec.mounts, is_writable_cgroup);
+  if (!is_writable || !spec.process || !is_new(spec, "cgroup") || !is_new(spec, "user")) {
+    return std::nullopt;
+  }
+  uint32_t uid = spec.process->user.uid;
+  for (const auto& mapping : spec.linux_.uid_mappings) {
+    if (uid >= mapping.container_id && uid - mapping.container_id < mapping.size) {
+      return mapping.host_id + (uid - mapping.container_id);
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace berth::plan

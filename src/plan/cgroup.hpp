@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "base/result.hpp"
+#include "oci/runtime_spec.hpp"
 
 namespace berth::plan {
 
@@ -29,5 +31,11 @@ Result<SystemdScope> parse_systemd_scope(const std::string& path, const std::str
 /// manager's own slice, "a-b.slice/berth-c1" one in that. Nothing if its parent is no slice. Pure.
 /// Errors: usage (an impossible slice).
 Result<std::optional<SystemdScope>> scope_of_path(const std::string& path, SystemdManager manager);
+
+/// The user of this machine that becomes the owner of the container's cgroup, so that the container
+/// can make child cgroups: the one to which process.user.uid is mapped. None unless the container
+/// has a new cgroup namespace, a new user namespace and /sys/fs/cgroup mounted for writing. Pure.
+/// Source: runtime-spec config-linux.md "Cgroup ownership".
+std::optional<uint32_t> cgroup_owner(const oci::Spec& spec);
 
 }  // namespace berth::plan
