@@ -5,9 +5,9 @@
 
 #include "gpu/inventory/kernel.hpp"
 #include "gpu/probe/driver_capabilities.hpp"
+#include "gpu/probe/files.hpp"
 #include "gpu/probe/nodes.hpp"
 #include "gpu/probe/nvml_facts.hpp"
-#include "gpu/probe/proc_texts.hpp"
 
 namespace {
 

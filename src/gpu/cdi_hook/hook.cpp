@@ -69,6 +69,21 @@ std::vector<scan::LoaderEntry> to_entries(const std::vector<oci::LoaderLine>& li
   return entries;
 }
 
+/// A loader cache that has `entries` before those of `image`, the image's cache: a confined child
+/// reads it; an unreadable one counts as empty.
+Result<std::string> merge_loader_cache(std::string_view image,
+                                       const std::vector<oci::LoaderLine>& entries) {
+  auto merge = [&](std::string_view bytes) -> std::optional<std::string> {
+    auto base = scan::read_loader_cache(bytes);
+    if (!base.ok()) return std::nullopt;
+    return scan::write_loader_cache(scan::merge(std::move(*base), to_entries(entries)));
+  };
+  auto merged = TRY(sys::rewrite_confined(image, 2 * kMaxLoaderFile, merge));
+  if (merged) return std::move(*merged);
+  // An image's broken cache counts as none: its loader would not use it either.
+  return scan::write_loader_cache(scan::merge({}, to_entries(entries)));
+}
+
 Result<void> put_loader_cache(const sys::Fd& root, const std::vector<oci::LoaderLine>& entries) {
   const std::string path = "/etc/ld.so.cache";
   std::string image = TRY(find_file(root, path, kMaxLoaderFile)).value_or("");
@@ -174,19 +189,6 @@ Result<sys::Fd> open_container_root(std::string_view state_text) {
       spec.root.path.starts_with('/') ? spec.root.path : state.bundle + "/" + spec.root.path;
   if (spec.root.path.empty()) return make_error(Kind::corrupt, path + ": root.path: missing");
   return sys::open_at(sys::cwd(), root, O_PATH | O_DIRECTORY);
-}
-
-Result<std::string> merge_loader_cache(std::string_view image,
-                                       const std::vector<oci::LoaderLine>& entries) {
-  auto merge = [&](std::string_view bytes) -> std::optional<std::string> {
-    auto base = scan::read_loader_cache(bytes);
-    if (!base.ok()) return std::nullopt;
-    return scan::write_loader_cache(scan::merge(std::move(*base), to_entries(entries)));
-  };
-  auto merged = TRY(sys::rewrite_confined(image, 2 * kMaxLoaderFile, merge));
-  if (merged) return std::move(*merged);
-  // An image's broken cache counts as none: its loader would not use it either.
-  return scan::write_loader_cache(scan::merge({}, to_entries(entries)));
 }
 
 Result<void> run_hook(const HookRequest& request, const sys::Fd& root) {

@@ -42,9 +42,4 @@ Result<sys::Fd> open_container_root(std::string_view state);
 /// image's files.
 Result<void> run_hook(const HookRequest& request, const sys::Fd& root);
 
-/// A loader cache that has `entries` before those of `image`, the image's cache: a confined child
-/// reads it; an unreadable one counts as empty.
-Result<std::string> merge_loader_cache(std::string_view image,
-                                       const std::vector<oci::LoaderLine>& entries);
-
 }  // namespace berth::gpu::cdi

@@ -37,9 +37,6 @@ struct Occupancy {
 /// Whether these keys name the same GPU, or one names a part of the other.
 bool overlaps(std::string_view key, std::string_view other);
 
-/// Whether `one` belongs to the requester's group.
-bool is_of_group(const Occupancy& occupancy, const Holding& one);
-
 /// The holding that keeps the requester from `key`, alone if `exclusive`; null: none.
 const Holding* find_obstacle(const Occupancy& occupancy, std::string_view key, bool exclusive);
 

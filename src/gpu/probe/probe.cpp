@@ -16,7 +16,6 @@
 #include "gpu/probe/libraries.hpp"
 #include "gpu/probe/nodes.hpp"
 #include "gpu/probe/nvml_facts.hpp"
-#include "gpu/probe/proc_texts.hpp"
 #include "scan/cuda_branch.hpp"
 #include "sys/file/file.hpp"
 
