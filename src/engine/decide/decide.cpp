@@ -33,7 +33,7 @@
 #include "oci/user.hpp"
 #include "sys/file/file.hpp"
 #include "sys/machine/host_facts.hpp"
-#include "sys/machine/host_name.hpp"
+#include "sys/machine/host.hpp"
 #include "sys/user/credentials.hpp"
 #include "sys/user/namespace.hpp"
 #include "sys/user/user_namespace.hpp"

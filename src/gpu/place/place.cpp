@@ -9,10 +9,10 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "gpu/place/finish.hpp"
 #include "gpu/place/publish.hpp"
-#include "gpu/place/requests.hpp"
-#include "sys/file/device_access.hpp"
 #include "sys/file/file.hpp"
+#include "sys/file/file_system.hpp"
 #include "sys/file/mode.hpp"
 #include "sys/file/remove_tree.hpp"
 #include "sys/file/tree.hpp"

@@ -14,7 +14,6 @@
 #include "scan/elf.hpp"
 #include "scan/loader_cache.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 
 namespace berth::gpu {
 namespace {

@@ -22,12 +22,11 @@
 #include "runtime/state/hooks.hpp"
 #include "runtime/state/state.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/node.hpp"
+#include "sys/file/mode.hpp"
 #include "sys/mount/null_device.hpp"
 #include "sys/process/program.hpp"
 #include "sys/process/pty.hpp"
 #include "sys/process/scheduling.hpp"
-#include "sys/process/umask.hpp"
 #include "sys/user/credentials.hpp"
 #include "sys/user/namespace.hpp"
 

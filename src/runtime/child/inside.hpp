@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "plan/plan.hpp"
-#include "runtime/cgroup/views.hpp"
+#include "runtime/cgroup/cgroup.hpp"
 #include "runtime/child/activation.hpp"
 #include "runtime/child/namespaces.hpp"
 #include "runtime/mount/target.hpp"

@@ -10,7 +10,6 @@
 #include "json/fields.hpp"
 #include "oci/shared_fields.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/node.hpp"
 #include "sys/file/remove_tree.hpp"
 #include "sys/process/process.hpp"
 #include "sys/user/identity.hpp"

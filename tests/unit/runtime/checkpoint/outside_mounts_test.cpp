@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/mount/table.hpp"
-
 #include <gtest/gtest.h>
+
+#include "runtime/checkpoint/criu.hpp"
 
 namespace berth::runtime {
 namespace {
 
-const std::vector<MountLine> kHost = parse_mount_table(
+const std::vector<sys::MountEntry> kHost = sys::parse_mount_table(
     "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
     "21 20 0:5 / /dev rw - devtmpfs udev rw\n"
     "22 20 0:20 / /sys rw - sysfs sysfs rw\n"
@@ -15,7 +15,7 @@ const std::vector<MountLine> kHost = parse_mount_table(
 std::vector<std::string> outside(std::string_view container,
                                  const std::vector<std::string>& bound = {}) {
   std::vector<std::string> points;
-  for (const auto& line : outside_mounts(parse_mount_table(container), kHost, bound)) {
+  for (const auto& line : outside_mounts(sys::parse_mount_table(container), kHost, bound)) {
     points.push_back(line.point);
   }
   return points;
@@ -23,20 +23,6 @@ std::vector<std::string> outside(std::string_view container,
 
 const std::string kRoot = "40 39 8:1 /srv/web/rootfs / rw master:1 - ext4 /dev/sda1 rw\n";
 using Points = std::vector<std::string>;
-
-TEST(MountTable, undoes_the_escapes_of_names) {
-  auto lines = parse_mount_table("40 39 8:1 /a\\040b /c\\134d rw shared:1 - ext4 /dev/sda1 rw\n");
-  ASSERT_EQ(lines.size(), 1U);
-  EXPECT_EQ(lines[0].id, "40");
-  EXPECT_EQ(lines[0].device, "8:1");
-  EXPECT_EQ(lines[0].root, "/a b");
-  EXPECT_EQ(lines[0].point, "/c\\d");
-  EXPECT_EQ(lines[0].type, "ext4");
-}
-
-TEST(MountTable, skips_lines_that_make_no_sense) {
-  EXPECT_TRUE(parse_mount_table("\n1 2 3\n40 39 8:1 / / rw ext4 x rw\n").empty());
-}
 
 TEST(MountTable, a_file_system_of_the_host_is_outside) {
   EXPECT_EQ(outside(kRoot + "41 40 0:30 /x /data ro - xfs /dev/sdb rw\n"
