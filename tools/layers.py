@@ -73,7 +73,7 @@ LAYERS = {
     # Pure: of the inventory it may see only the structs.
     "gpu/grant": "base json oci scan policy gpu/inventory/inventory.hpp",
     # Which container has which GPUs of this machine.
-    "gpu/ledger": "base json sys gpu/grant gpu/inventory/inventory.hpp gpu/inventory/kfd.hpp",
+    "gpu/ledger": "base json sys gpu/grant gpu/inventory/inventory.hpp gpu/inventory/kernel.hpp",
     # NVIDIA's MPS daemon: the containers that use one, and the process that stays with it.
     "gpu/mps": "base json sys gpu/ledger gpu/probe/use.hpp",
     # Puts a grant on this machine: mountpoints, links, the loader's cache.

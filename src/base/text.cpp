@@ -84,6 +84,12 @@ std::string to_lower(std::string_view text) {
   return lower;
 }
 
+bool is_below(std::string_view path, std::string_view directory) {
+  while (directory.ends_with('/')) directory.remove_suffix(1);
+  if (!path.starts_with(directory)) return false;
+  return path.size() == directory.size() || path[directory.size()] == '/';
+}
+
 std::optional<uint64_t> parse_u64(std::string_view text) {
   return parse_whole<uint64_t>(text);
 }

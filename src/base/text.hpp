@@ -26,6 +26,10 @@ std::string_view trim(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::string to_lower(std::string_view text);
 
+/// Whether an absolute path is `directory` or below it, by the names alone; a slash at the end of
+/// `directory` does not count.
+bool is_below(std::string_view path, std::string_view directory);
+
 /// The whole text as an unsigned decimal number; nothing for signs, blanks, overflow or "".
 std::optional<uint64_t> parse_u64(std::string_view text);
 std::optional<int64_t> parse_i64(std::string_view text);

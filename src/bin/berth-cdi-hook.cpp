@@ -11,8 +11,8 @@
 
 #include "gpu/cdi_hook/hook.hpp"
 #include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
 #include "sys/mount/null_device.hpp"
-#include "sys/process/umask.hpp"
 
 namespace berth::gpu::cdi {
 namespace {

@@ -25,7 +25,6 @@
 #include "sys/file/mode.hpp"
 #include "sys/mount/null_device.hpp"
 #include "sys/process/program.hpp"
-#include "sys/process/umask.hpp"
 
 namespace berth::network {
 namespace {

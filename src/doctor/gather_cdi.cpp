@@ -7,7 +7,7 @@
 
 #include "base/text.hpp"
 #include "doctor/gather_parts.hpp"
-#include "gpu/probe/driver_names.hpp"
+#include "gpu/probe/driver_capabilities.hpp"
 #include "oci/cdi.hpp"
 #include "yaml/read.hpp"
 

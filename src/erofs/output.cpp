@@ -4,7 +4,7 @@
 #include "base/assert.hpp"
 #include "erofs/bytes.hpp"
 #include "erofs/format.hpp"
-#include "sys/file/io_at.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::erofs {
 namespace {

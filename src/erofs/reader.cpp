@@ -10,7 +10,6 @@
 #include "erofs/bytes.hpp"
 #include "erofs/checksum.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 
 namespace berth::erofs {
 namespace {

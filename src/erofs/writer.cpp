@@ -8,7 +8,7 @@
 
 #include "erofs/bytes.hpp"
 #include "erofs/checksum.hpp"
-#include "sys/file/io_at.hpp"
+#include "sys/file/file.hpp"
 
 namespace berth::erofs {
 namespace {

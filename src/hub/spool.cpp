@@ -4,7 +4,6 @@
 #include <fcntl.h>
 
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/thread/thread.hpp"
 
 namespace berth::hub {

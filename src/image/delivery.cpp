@@ -16,7 +16,7 @@
 #include "image/staging.hpp"
 #include "image/upkeep.hpp"
 #include "json/fields.hpp"
-#include "sys/file/exchange.hpp"
+#include "sys/file/file.hpp"
 #include "sys/file/mode.hpp"
 #include "sys/file/remove_tree.hpp"
 

@@ -13,8 +13,7 @@
 #include "image/layout.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/mode.hpp"
-#include "sys/machine/boot_clock.hpp"
-#include "sys/machine/host_name.hpp"
+#include "sys/machine/host.hpp"
 #include "sys/process/process.hpp"
 #include "sys/user/namespace.hpp"
 

@@ -7,7 +7,6 @@
 
 #include "logs/json_file.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/process/stream.hpp"
 
 namespace berth::logs {

@@ -29,7 +29,6 @@
 #include "sys/net/socket.hpp"
 #include "sys/process/adopt.hpp"
 #include "sys/process/process.hpp"
-#include "sys/process/reap.hpp"
 #include "sys/process/signals.hpp"
 #include "sys/process/stream.hpp"
 

@@ -9,8 +9,8 @@
 
 #include "sys/fd/poll.hpp"
 #include "sys/file/file.hpp"
-#include "sys/net/listen.hpp"
 #include "sys/net/packet.hpp"
+#include "sys/net/socket.hpp"
 #include "sys/process/stream.hpp"
 
 namespace berth::monitor {
@@ -68,7 +68,7 @@ Result<void> Streams::given(const sys::Fd& directory) {
   child_out_.reset();
   child_err_.reset();
   if (!terminal_) return {};
-  sys::Fd connection = TRY(sys::accept_unix(console_));
+  sys::Fd connection = TRY(sys::accept_connection(console_));
   char name[256];
   sys::Received received = TRY(sys::receive_message(connection, name, sizeof name));
   if (!received.passed) return make_error(Kind::bug, "berth-runtime sent no terminal");

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// The files with names that a container gets: resolv.conf(5) and hosts(5).
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "network/request.hpp"
 
 namespace berth::network {
 
@@ -32,5 +35,16 @@ inline constexpr std::string_view kHostGateway = "host-gateway";
 
 /// `hosts` with these mountpoints replaced by `own` and `host`.
 std::string with_addresses(std::string_view hosts, std::string_view own, std::string_view host);
+
+// The part of a container's /etc/hosts with its network peers. Pure.
+
+/// The lines for `lease`: for each named network, every container of `leases` in it, itself
+/// included, with its address and names. The unnamed bridge gives no lines, as in docker. Leaves
+/// out names that could end a line.
+std::string peer_lines(const Lease& lease, const std::vector<Lease>& leases);
+
+/// `hosts` with `lines` as its block between two comments, replacing old blocks; without lines
+/// there is none. Other changes by the container stay.
+std::string with_block(std::string_view hosts, std::string_view lines);
 
 }  // namespace berth::network

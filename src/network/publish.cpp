@@ -4,8 +4,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "network/ipv4.hpp"
-#include "network/ipv6.hpp"
+#include "network/address.hpp"
 
 namespace berth::network {
 namespace {

@@ -5,8 +5,7 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
-#include "oci/hook_fields.hpp"
-#include "oci/mount_fields.hpp"
+#include "oci/shared_fields.hpp"
 
 namespace berth::oci {
 

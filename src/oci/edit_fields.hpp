@@ -2,8 +2,7 @@
 #pragma once
 
 #include "oci/edit.hpp"
-#include "oci/hook_fields.hpp"
-#include "oci/mount_fields.hpp"
+#include "oci/shared_fields.hpp"
 
 namespace berth::oci {
 

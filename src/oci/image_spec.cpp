@@ -84,6 +84,10 @@ std::string entry_text(const Descriptor& entry) {
   return entry.platform ? platform_text(*entry.platform) : std::string("(no platform)");
 }
 
+bool is_config_type(std::string_view type) {
+  return type == media_type::kConfig || type == media_type::kDockerConfig;
+}
+
 }  // namespace
 
 bool is_index_type(std::string_view type) {
@@ -92,10 +96,6 @@ bool is_index_type(std::string_view type) {
 
 bool is_manifest_type(std::string_view type) {
   return type == media_type::kManifest || type == media_type::kDockerManifest;
-}
-
-bool is_config_type(std::string_view type) {
-  return type == media_type::kConfig || type == media_type::kDockerConfig;
 }
 
 Result<Compression> layer_compression(std::string_view type) {

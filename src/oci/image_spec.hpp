@@ -50,7 +50,6 @@ inline constexpr std::string_view kDockerSchema1Signed =
 
 bool is_index_type(std::string_view media_type);     ///< OCI index or Docker list
 bool is_manifest_type(std::string_view media_type);  ///< OCI manifest or Docker schema 2
-bool is_config_type(std::string_view media_type);
 
 /// The compression of a layer's tar.
 enum class Compression { none, gzip, zstd };

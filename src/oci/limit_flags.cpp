@@ -11,8 +11,8 @@ namespace {
 constexpr std::string_view kPlace = "linux.resources.";
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.";
 
-}  // namespace
-
+/// The flag of `docker run` for a member of linux.resources: "cpu.quota" → "--cpus". Empty if there
+/// is none.  docs.docker.com/reference/cli/docker/container/run
 std::string_view flag_of_limit(std::string_view member) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kFlags = {{
       {"blockIO.throttleReadBpsDevice", "--device-read-bps"},
@@ -39,6 +39,8 @@ std::string_view flag_of_limit(std::string_view member) {
   const auto* found = std::ranges::find(kFlags, member, [](const auto& one) { return one.first; });
   return found == kFlags.end() ? std::string_view() : found->second;
 }
+
+}  // namespace
 
 std::string name_flags(std::string text) {
   for (size_t at = text.find(kPlace); at != text.npos; at = text.find(kPlace, at + 1)) {

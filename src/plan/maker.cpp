@@ -13,11 +13,6 @@ Error unsupported(std::string what) {
   return make_error(Kind::unsupported, "config.json: " + std::move(what));
 }
 
-bool is_below(std::string_view path, std::string_view directory) {
-  return path == directory ||
-         (path.starts_with(directory) && path.substr(directory.size()).starts_with("/"));
-}
-
 std::string tidy(std::string_view path) {
   std::string out;
   for (std::string_view part : split(path, '/')) {

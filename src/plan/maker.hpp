@@ -20,15 +20,12 @@ namespace berth::plan {
 Error usage(std::string what);
 Error unsupported(std::string what);
 
-/// Whether `path` is `directory` or below it, both tidy.
-bool is_below(std::string_view path, std::string_view directory);
-
 /// "/a//b/./c/../d/" → "/a/b/d". Only textual, so that the checked path is the one that is opened
 /// later; links are followed inside the root then.
 std::string tidy(std::string_view path);
 
 /// Puts AwaitCgroup and AwaitConfinement before the first step that needs each. Pure.
-Plan with_waits(Plan plan);
+Plan with_await_steps(Plan plan);
 
 /// Collects the steps of one container; each method is one subject of the spec, and the order of
 /// their calls in make() is the order of execution.
@@ -88,7 +85,7 @@ class Maker {
   /// As late as possible: until here the child works while the parent moves it into its cgroups.
   void cgroup_namespace();
 
-  Plan take() { return with_waits(std::move(plan_)); }
+  Plan take() { return with_await_steps(std::move(plan_)); }
 
  private:
   bool creates(std::string_view type) const {

@@ -5,7 +5,7 @@
 
 #include "base/text.hpp"
 #include "plan/attributes.hpp"
-#include "plan/cgroup_owner.hpp"
+#include "plan/cgroup.hpp"
 #include "plan/maker.hpp"
 
 namespace berth::plan {

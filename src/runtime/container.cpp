@@ -8,6 +8,7 @@
 
 #include "base/text.hpp"
 #include "runtime/cgroup/stats.hpp"
+#include "runtime/engine_scope.hpp"
 #include "runtime/foreground.hpp"
 #include "runtime/state/find.hpp"
 #include "runtime/state/hooks.hpp"
@@ -267,6 +268,25 @@ Result<std::vector<Listed>> list(const Store& store) {
     if (one.ok()) listed.push_back(std::move(one).value());
   }
   return listed;
+}
+
+Result<void> pause(const Store& store, const std::string& id) {
+  Found found = TRY(find(store, id));
+  if (found.status != Status::running && found.status != Status::created) {
+    return make_error(Kind::usage, "container not running: " + quote(id) + " is " +
+                                       std::string(status_name(found.status)));
+  }
+  TRY(give_scope(found));
+  return found.cgroups.freeze(CgroupSet::Freeze::freeze);
+}
+
+Result<void> resume(const Store& store, const std::string& id) {
+  Found found = TRY(find(store, id));
+  if (found.status != Status::paused) {
+    return make_error(Kind::usage, "container not paused: " + quote(id) + " is " +
+                                       std::string(status_name(found.status)));
+  }
+  return found.cgroups.freeze(CgroupSet::Freeze::thaw);
 }
 
 }  // namespace berth::runtime

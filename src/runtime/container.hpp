@@ -48,4 +48,12 @@ Result<Listed> look_up(const Store& store, const std::string& id);
 /// Containers that vanish meanwhile are left out.
 Result<std::vector<Listed>> list(const Store& store);
 
+/// Freezes all processes of a container until resume(). Either all are frozen at return or none is.
+/// Errors: usage ("container not running", paused ones included), unsupported (it has no cgroup
+/// with a freezer), interrupted (a process could not be stopped within 10 s).
+Result<void> pause(const Store& store, const std::string& id);
+
+/// Errors: usage ("container not paused"), interrupted.
+Result<void> resume(const Store& store, const std::string& id);
+
 }  // namespace berth::runtime

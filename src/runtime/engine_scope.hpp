@@ -9,7 +9,7 @@
 
 #include "base/result.hpp"
 #include "oci/runtime_spec.hpp"
-#include "plan/systemd_scope.hpp"
+#include "plan/cgroup.hpp"
 #include "runtime/cgroup/cgroup.hpp"
 #include "runtime/state/find.hpp"
 

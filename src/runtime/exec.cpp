@@ -15,7 +15,6 @@
 #include "runtime/cgroup/files.hpp"
 #include "runtime/cgroup/scope.hpp"
 #include "runtime/child/child.hpp"
-#include "runtime/child/listener.hpp"
 #include "runtime/foreground.hpp"
 #include "runtime/state/bundle.hpp"
 #include "runtime/state/find.hpp"

@@ -17,7 +17,6 @@
 #include "runtime/child/apply.hpp"
 #include "runtime/child/child.hpp"
 #include "runtime/child/early_mounts.hpp"
-#include "runtime/child/listener.hpp"
 #include "runtime/child/loader_files.hpp"
 #include "runtime/child/namespaces.hpp"
 #include "runtime/engine_scope.hpp"

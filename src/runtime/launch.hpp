@@ -51,7 +51,7 @@ struct LaunchRequest : ProcessTakers {
   bool no_new_keyring = false;
   bool keep = false;                  ///< keep the container after a run in the foreground
   bool await_start = false;           ///< create
-  Detach detach = Detach::yes;        ///< no: it dies with us
+  Detach detach = Detach::yes;        ///< no: killed when we die (Prepared::die_with_parent)
   std::optional<uint64_t> caller_fd;  ///< a socket that says how much of the bundle exists
   /// A socket that receives the pid (int32_t) of a container that is ready, and says when its
   /// program may run; for a detached run.

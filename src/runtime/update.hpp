@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: the processes inside, which may
-// fork.
+// Runs as: berth-runtime. Capabilities: the caller's; to change devices CAP_MKNOD, of the machine.
+// Hostile: the processes inside, which may fork, and what they have done to /dev meanwhile.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "oci/runtime_spec.hpp"
-#include "runtime/state/find.hpp"
 #include "runtime/state/state.hpp"
 
 namespace berth::runtime {
@@ -26,9 +26,27 @@ Result<oci::Spec> read_wanted_spec(const std::string& file);
 Result<void> update(const Store& store, const std::string& id, const oci::Resources& resources,
                     Log& log);
 
-/// A container with processes. Errors: those of find(), usage ("container not running").
-Result<Found> find_changeable(const Store& store, const std::string& id);
-/// update() of a container that is found already.
-Result<void> apply_resources(Found& found, oci::Resources resources, Log& log);
+/// The device nodes to add and to remove between `before` and `after`, compared by path and number.
+struct DeviceChange {
+  std::vector<oci::Device> added;
+  std::vector<oci::Device> removed;
+};
+DeviceChange compare_devices(const std::vector<oci::Device>& before,
+                             const std::vector<oci::Device>& after);  ///< Pure.
+
+/// In the bundle beside config.json: a second configuration. The container may have its devices
+/// too: an update to it was killed halfway.
+inline constexpr const char* kNextConfig = "config.next.json";
+
+/// Gives a running container the devices of `wanted`: linux.devices, and the rules for them.
+/// Removes the devices that its bundle's configurations have and `wanted` has not. Removal only
+/// prevents a new open(), so it is refused while a thread inside has such a device open or mapped.
+/// Descriptors in flight on a socket, or held by an io_uring alone, are not seen. After an error
+/// all is as before, except after interrupted, which may also mean that something could not be
+/// restored. Errors: usage (it does not run), unsupported (a user namespace; its /dev is not a
+/// tmpfs of its own), busy (a device is in use, or that cannot be found out), and those of
+/// update().
+Result<void> change_devices(const Store& store, const std::string& id, const oci::Spec& wanted,
+                            Log& log);
 
 }  // namespace berth::runtime

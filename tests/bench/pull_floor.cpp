@@ -16,7 +16,6 @@
 #include "base/result.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/mode.hpp"
-#include "sys/file/node.hpp"
 #include "sys/file/piece_writer.hpp"
 #include "sys/file/remove_tree.hpp"
 #include "sys/file/tree.hpp"

@@ -7,7 +7,6 @@
 #include "support/erofs_reader.hpp"
 #include "support/tar_checksums.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "transfer/layer/erofs.hpp"
 #include "transfer/layer/unpack_options.hpp"
 #include "transfer/tar/entry.hpp"

@@ -4,11 +4,10 @@
 #include <cstdlib>
 
 #include "gpu/inventory/kernel.hpp"
-#include "gpu/inventory/kfd.hpp"
-#include "gpu/probe/driver_names.hpp"
+#include "gpu/probe/driver_capabilities.hpp"
+#include "gpu/probe/files.hpp"
 #include "gpu/probe/nodes.hpp"
 #include "gpu/probe/nvml_facts.hpp"
-#include "gpu/probe/proc_texts.hpp"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/assert.hpp"
-#include "gpu/grant/cdi_names.hpp"
 #include "gpu/grant/grant.hpp"
+#include "gpu/grant/reach.hpp"
 #include "gpu/grant/select.hpp"
 #include "gpu/inject/wish.hpp"
 #include "json/fields.hpp"

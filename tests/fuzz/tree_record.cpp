@@ -8,7 +8,6 @@
 
 #include "base/assert.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/file/remove_tree.hpp"
 
 using namespace berth;

@@ -10,7 +10,6 @@
 
 #include "erofs/writer.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 
 namespace berth::erofs {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/oci/verb.hpp"
-#include "runtime/freeze.hpp"
+#include "runtime/container.hpp"
 
 namespace berth::cli::oci {
 namespace {

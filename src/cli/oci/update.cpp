@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "cli/oci/verb.hpp"
-#include "runtime/change_devices.hpp"
 
 namespace berth::cli::oci {
 namespace {

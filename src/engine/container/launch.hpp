@@ -56,7 +56,9 @@ class ReportReader {
 /// berth-runtime is executed first and waits: its start-up runs in parallel with our decisions, and
 /// its reading of the config with our writing of the rest. While a call waits, our standard streams
 /// are copied, and signals that processes send to us are passed on; a key of the terminal reaches
-/// berth-runtime directly. If this process dies, the container is killed.
+/// berth-runtime directly. If this process dies, even by SIGKILL, the kernel kills berth-runtime
+/// with SIGKILL (PR_SET_PDEATHSIG, SpawnOptions::die_with_parent), and then in the same way the
+/// container's first process (Prepared::die_with_parent), which ends the container.
 class Foreground {
  public:
   /// Executes berth-runtime for container `id`, with its bundle in `bundle`, which may not exist

@@ -14,7 +14,6 @@
 #include "oci/runtime_spec.hpp"
 #include "record/record.hpp"
 #include "sys/file/file.hpp"
-#include "sys/mount/fuse_overlay.hpp"
 #include "sys/mount/layer.hpp"
 #include "sys/mount/mount.hpp"
 #include "sys/mount/overlay.hpp"

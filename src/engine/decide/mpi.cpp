@@ -22,10 +22,8 @@
 #include "mpi/swap.hpp"
 #include "oci/edit.hpp"
 #include "scan/loader_cache.hpp"
-#include "sys/file/device_access.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/file_system.hpp"
-#include "sys/file/io_at.hpp"
 
 namespace berth::engine {
 namespace {

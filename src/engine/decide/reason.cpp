@@ -16,7 +16,6 @@
 #include "oci/image_spec.hpp"
 #include "scan/elf.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/file/regular.hpp"
 
 namespace berth::engine {

@@ -16,7 +16,7 @@
 #include "engine/request/process.hpp"
 #include "engine/site/environment_file.hpp"
 #include "engine/site/rules.hpp"
-#include "sys/process/umask.hpp"
+#include "sys/file/mode.hpp"
 
 namespace berth::engine {
 namespace {

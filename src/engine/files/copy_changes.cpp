@@ -11,7 +11,6 @@
 #include "engine/gpu/loader_cache.hpp"
 #include "engine/image/merged.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/node.hpp"
 #include "sys/file/tree.hpp"
 #include "sys/mount/copy_tree.hpp"
 

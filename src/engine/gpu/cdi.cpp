@@ -9,7 +9,7 @@
 #include "engine/gpu/list.hpp"
 #include "gpu/cdi/generate.hpp"
 #include "gpu/cdi/registry.hpp"
-#include "gpu/cdi_hook/arguments.hpp"
+#include "gpu/cdi_hook/hook.hpp"
 #include "gpu/inventory/driver_root.hpp"
 #include "gpu/place/finish.hpp"
 #include "json/fields.hpp"

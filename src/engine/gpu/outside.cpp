@@ -5,7 +5,7 @@
 
 #include "engine/gpu/use.hpp"
 #include "gpu/grant/select.hpp"
-#include "gpu/ledger/alive.hpp"
+#include "gpu/ledger/record.hpp"
 #include "gpu/probe/probe.hpp"
 
 namespace berth::engine {

@@ -7,7 +7,7 @@
 #include "engine/gpu/outside.hpp"
 #include "engine/gpu/use.hpp"
 #include "gpu/grant/select.hpp"
-#include "gpu/ledger/alive.hpp"
+#include "gpu/ledger/record.hpp"
 #include "gpu/probe/amd_use.hpp"
 
 namespace berth::engine {

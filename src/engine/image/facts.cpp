@@ -17,7 +17,6 @@
 #include "facts/layer_scan.hpp"
 #include "json/fields.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/file/regular.hpp"
 #include "sys/mount/layer.hpp"
 

@@ -11,9 +11,7 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "sys/fd/xattr.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/file/regular.hpp"
 #include "sys/file/tree.hpp"
 #include "sys/mount/copy_tree.hpp"

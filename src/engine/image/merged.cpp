@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <sys/sysmacros.h>
 
-#include "sys/fd/xattr.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/regular.hpp"
+#include "sys/file/tree.hpp"
 
 namespace berth::engine {
 

@@ -121,7 +121,7 @@ Result<std::string> mount_image(const Context& context, const std::string& image
 
 Result<std::vector<MountedImage>> list_mounted_images() {
   std::vector<MountedImage> images;
-  for (const sys::MountSource& mount : TRY(sys::mount_sources())) {
+  for (const sys::MountEntry& mount : TRY(sys::mount_table())) {
     if (mount.type != "overlay" || !mount.source.starts_with(kMountSource)) continue;
     std::string text = mount.source.substr(kMountSource.size());
     size_t blank = text.find(' ');

@@ -12,8 +12,7 @@
 #include "oci/edit.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/remove_tree.hpp"
-#include "sys/machine/host_name.hpp"
-#include "sys/mount/fuse_overlay.hpp"
+#include "sys/machine/host.hpp"
 #include "sys/mount/overlay.hpp"
 
 namespace berth::engine {

@@ -10,7 +10,7 @@
 #include "engine/context/moment.hpp"
 #include "engine/inspect/container_query.hpp"
 #include "engine/state/journal.hpp"
-#include "events/reader.hpp"
+#include "events/journal.hpp"
 #include "sys/fd/notify.hpp"
 #include "sys/fd/poll.hpp"
 

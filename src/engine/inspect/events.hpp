@@ -9,7 +9,7 @@
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
 #include "engine/context/filter.hpp"
-#include "events/event.hpp"
+#include "events/journal.hpp"
 
 /// The events of `berth events`.
 namespace berth::engine {

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "network/ipv4.hpp"
+#include "network/address.hpp"
 #include "network/publish.hpp"
 
 namespace berth::engine {

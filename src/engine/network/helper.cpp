@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "engine/context/find_in_path.hpp"
 #include "engine/network/networks.hpp"
-#include "network/ipv6.hpp"
+#include "network/address.hpp"
 #include "sys/file/file.hpp"
 #include "sys/machine/packages.hpp"
 #include "sys/process/process.hpp"

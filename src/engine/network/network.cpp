@@ -20,7 +20,7 @@
 #include "engine/state/directory.hpp"
 #include "engine/state/layout.hpp"
 #include "json/fields.hpp"
-#include "network/ipv6.hpp"
+#include "network/address.hpp"
 #include "network/publish.hpp"
 #include "network/request.hpp"
 #include "sys/process/process.hpp"

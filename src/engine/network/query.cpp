@@ -9,7 +9,7 @@
 #include "engine/context/document_values.hpp"
 #include "engine/context/time_text.hpp"
 #include "engine/network/leases.hpp"
-#include "network/ipv4.hpp"
+#include "network/address.hpp"
 
 namespace berth::engine {
 namespace {

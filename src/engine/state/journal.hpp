@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/context/context.hpp"
-#include "events/event.hpp"
+#include "events/journal.hpp"
 
 /// The engine's side of the journal; `berth events` reads it (events.hpp).
 namespace berth::engine {

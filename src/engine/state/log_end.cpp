@@ -9,7 +9,6 @@
 
 #include "known_error/find.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/process/stream.hpp"
 
 namespace berth::engine {

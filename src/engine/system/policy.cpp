@@ -17,7 +17,7 @@
 #include "policy/site/site.hpp"
 #include "policy/site/toolkit.hpp"
 #include "sys/file/file.hpp"
-#include "sys/process/umask.hpp"
+#include "sys/file/mode.hpp"
 #include "sys/user/identity.hpp"
 #include "sys/user/trusted_file.hpp"
 

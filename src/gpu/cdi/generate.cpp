@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "gpu/cdi_hook/arguments.hpp"
+#include "gpu/cdi_hook/hook.hpp"
 #include "gpu/grant/grant.hpp"
 
 namespace berth::gpu::cdi {

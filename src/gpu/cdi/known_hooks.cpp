@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "gpu/cdi_hook/arguments.hpp"
+#include "gpu/cdi_hook/hook.hpp"
 
 namespace berth::gpu::cdi {
 namespace {

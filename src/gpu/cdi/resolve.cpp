@@ -15,7 +15,6 @@
 #include "scan/elf.hpp"
 #include "scan/loader_cache.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 
 namespace berth::gpu::cdi {
 namespace {

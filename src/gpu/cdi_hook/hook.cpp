@@ -21,6 +21,28 @@
 namespace berth::gpu::cdi {
 namespace {
 
+constexpr std::string_view kSeparator = "::";
+
+std::vector<std::string_view> split_texts(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (size_t at = text.find(kSeparator); at != std::string_view::npos;
+       at = text.find(kSeparator)) {
+    parts.push_back(text.substr(0, at));
+    text.remove_prefix(at + kSeparator.size());
+  }
+  parts.push_back(text);
+  return parts;
+}
+
+std::optional<oci::LoaderLine> loader_line_of(std::string_view text) {
+  auto parts = split_texts(text);
+  if (parts.size() != 3 || parts[0].empty() || !parts[1].starts_with('/')) return std::nullopt;
+  auto flags = parse_i64(parts[2]);
+  if (!flags || !std::in_range<int32_t>(*flags)) return std::nullopt;
+  return oci::LoaderLine{std::string(parts[0]), std::string(parts[1]),
+                         static_cast<int32_t>(*flags)};
+}
+
 constexpr size_t kMaxConfig = size_t{64} << 20;
 constexpr size_t kMaxLoaderFile = size_t{16} << 20;
 constexpr size_t kMaxParams = size_t{64} << 10;
@@ -45,6 +67,21 @@ std::vector<scan::LoaderEntry> to_entries(const std::vector<oci::LoaderLine>& li
   std::vector<scan::LoaderEntry> entries;
   for (const oci::LoaderLine& line : lines) entries.push_back({line.soname, line.path, line.flags});
   return entries;
+}
+
+/// A loader cache that has `entries` before those of `image`, the image's cache: a confined child
+/// reads it; an unreadable one counts as empty.
+Result<std::string> merge_loader_cache(std::string_view image,
+                                       const std::vector<oci::LoaderLine>& entries) {
+  auto merge = [&](std::string_view bytes) -> std::optional<std::string> {
+    auto base = scan::read_loader_cache(bytes);
+    if (!base.ok()) return std::nullopt;
+    return scan::write_loader_cache(scan::merge(std::move(*base), to_entries(entries)));
+  };
+  auto merged = TRY(sys::rewrite_confined(image, 2 * kMaxLoaderFile, merge));
+  if (merged) return std::move(*merged);
+  // An image's broken cache counts as none: its loader would not use it either.
+  return scan::write_loader_cache(scan::merge({}, to_entries(entries)));
 }
 
 Result<void> put_loader_cache(const sys::Fd& root, const std::vector<oci::LoaderLine>& entries) {
@@ -99,6 +136,49 @@ Result<void> freeze_device_nodes(const sys::Fd& root) {
 
 }  // namespace
 
+std::optional<oci::Link> link_of(std::string_view text) {
+  auto parts = split_texts(text);
+  if (parts.size() != 2 || parts[0].empty() || !parts[1].starts_with('/')) return std::nullopt;
+  return oci::Link{std::string(parts[1]), std::string(parts[0])};
+}
+
+std::vector<std::string> to_words(const HookRequest& request) {
+  std::vector<std::string> words;
+  for (const oci::Link& link : request.links) {
+    words.insert(words.end(), {"--link", link.target + std::string(kSeparator) + link.path});
+  }
+  for (const oci::LoaderLine& line : request.loader_entries) {
+    words.insert(words.end(),
+                 {"--loader-entry", line.soname + std::string(kSeparator) + line.path +
+                                        std::string(kSeparator) + std::to_string(line.flags)});
+  }
+  if (request.freeze_device_nodes) words.emplace_back("--freeze-device-nodes");
+  return words;
+}
+
+Result<HookRequest> parse_words(const std::vector<std::string>& words) {
+  HookRequest request;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--freeze-device-nodes") {
+      request.freeze_device_nodes = true;
+      continue;
+    }
+    bool is_link = words[i] == "--link";
+    if (!is_link && words[i] != "--loader-entry") {
+      return make_error(Kind::usage, "unknown flag " + quote(words[i]));
+    }
+    if (++i == words.size()) return make_error(Kind::usage, words[i - 1] + " needs a value");
+    auto link = is_link ? link_of(words[i]) : std::nullopt;
+    auto line = is_link ? std::nullopt : loader_line_of(words[i]);
+    if (link) request.links.push_back(std::move(*link));
+    if (line) request.loader_entries.push_back(std::move(*line));
+    if (!link && !line) {
+      return make_error(Kind::usage, words[i - 1] + ": cannot read " + quote(words[i]));
+    }
+  }
+  return request;
+}
+
 Result<sys::Fd> open_container_root(std::string_view state_text) {
   State state = TRY(json::read<State>(state_text, "state"));
   std::string path = state.bundle + "/config.json";
@@ -109,19 +189,6 @@ Result<sys::Fd> open_container_root(std::string_view state_text) {
       spec.root.path.starts_with('/') ? spec.root.path : state.bundle + "/" + spec.root.path;
   if (spec.root.path.empty()) return make_error(Kind::corrupt, path + ": root.path: missing");
   return sys::open_at(sys::cwd(), root, O_PATH | O_DIRECTORY);
-}
-
-Result<std::string> merge_loader_cache(std::string_view image,
-                                       const std::vector<oci::LoaderLine>& entries) {
-  auto merge = [&](std::string_view bytes) -> std::optional<std::string> {
-    auto base = scan::read_loader_cache(bytes);
-    if (!base.ok()) return std::nullopt;
-    return scan::write_loader_cache(scan::merge(std::move(*base), to_entries(entries)));
-  };
-  auto merged = TRY(sys::rewrite_confined(image, 2 * kMaxLoaderFile, merge));
-  if (merged) return std::move(*merged);
-  // An image's broken cache counts as none: its loader would not use it either.
-  return scan::write_loader_cache(scan::merge({}, to_entries(entries)));
 }
 
 Result<void> run_hook(const HookRequest& request, const sys::Fd& root) {

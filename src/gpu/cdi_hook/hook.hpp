@@ -1,15 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
-#include "gpu/cdi_hook/arguments.hpp"
+#include "oci/edit.hpp"
 #include "sys/fd/fd.hpp"
 
 namespace berth::gpu::cdi {
+
+// The arguments of berth-cdi-hook: written into CDI files, parsed by the program, and by us if the
+// CDI file is ours.
+
+inline constexpr std::string_view kOwnHook = "berth-cdi-hook";
+
+/// The tasks of the hook in a container's root.
+struct HookRequest {
+  std::vector<oci::Link> links{};
+  std::vector<oci::LoaderLine> loader_entries{};
+  bool freeze_device_nodes = false;  ///< /proc/driver/nvidia/params says ModifyDeviceFiles: 0
+};
+
+/// "--link TARGET::LINK", "--loader-entry SONAME::PATH::FLAGS", "--freeze-device-nodes".
+std::vector<std::string> to_words(const HookRequest& request);
+/// The inverse. Errors: usage.
+Result<HookRequest> parse_words(const std::vector<std::string>& words);
+
+/// "target::link", the form of NVIDIA's hooks; the link is an absolute path.
+std::optional<oci::Link> link_of(std::string_view text);
 
 /// The root of a container, from the state that an engine passes to a hook on its standard input.
 /// Errors: corrupt (not a state, no bundle, no config.json with a root), and those of opening it.
@@ -20,10 +41,5 @@ Result<sys::Fd> open_container_root(std::string_view state);
 /// file), NVIDIA's parameters. Starts no program; a child that can do nothing else parses the
 /// image's files.
 Result<void> run_hook(const HookRequest& request, const sys::Fd& root);
-
-/// A loader cache that has `entries` before those of `image`, the image's cache: a confined child
-/// reads it; an unreadable one counts as empty.
-Result<std::string> merge_loader_cache(std::string_view image,
-                                       const std::vector<oci::LoaderLine>& entries);
 
 }  // namespace berth::gpu::cdi

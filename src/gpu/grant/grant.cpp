@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "gpu/grant/features.hpp"
+#include "gpu/grant/extra_devices.hpp"
 #include "gpu/grant/requirement.hpp"
 #include "gpu/grant/visible.hpp"
 
@@ -344,7 +344,7 @@ void Granter::place_file(const DriverFile& file) {
 }
 
 Result<void> Granter::add_features() {
-  FeatureItems items = TRY(find_features(request_, inventory_));
+  ExtraDevices items = TRY(find_extra_devices(request_, inventory_));
   for (const Node& node : items.nodes) add_node(node);
   for (Reason& reason : items.reasons) grant_.reasons.push_back(std::move(reason));
   for (const DriverFile& file : items.files) {

@@ -87,9 +87,9 @@ struct GrantOptions {
 };
 
 /// Decides what `request` gets from `inventory`. Pure. An empty request gives an empty grant.
-/// Errors: those of select() and find_features(), not_found (no driver), unsupported (driver files
-/// of another version than the module; a requirement of the image fails; a driver of the image that
-/// does not fit the module, with DriverMode::image; one that cannot be hidden).
+/// Errors: those of select() and find_extra_devices(), not_found (no driver), unsupported (driver
+/// files of another version than the module; a requirement of the image fails; a driver of the
+/// image that does not fit the module, with DriverMode::image; one that cannot be hidden).
 Result<Grant> make_grant(const Request& request, const Inventory& inventory,
                          const GrantOptions& options = {});
 

@@ -10,15 +10,16 @@ bool is_part_of(std::string_view part, std::string_view whole) {
   return part.size() > whole.size() && part.starts_with(whole) && part[whole.size()] == '/';
 }
 
+/// Whether `one` belongs to the requester's group.
+bool is_of_group(const Occupancy& occupancy, const Holding& one) {
+  bool same = !occupancy.group.empty() && one.group == occupancy.group;
+  return same && (occupancy.all_users || one.user == occupancy.user);
+}
+
 }  // namespace
 
 bool overlaps(std::string_view key, std::string_view other) {
   return key == other || is_part_of(key, other) || is_part_of(other, key);
-}
-
-bool is_of_group(const Occupancy& occupancy, const Holding& one) {
-  bool same = !occupancy.group.empty() && one.group == occupancy.group;
-  return same && (occupancy.all_users || one.user == occupancy.user);
 }
 
 const Holding* find_obstacle(const Occupancy& occupancy, std::string_view key, bool exclusive) {

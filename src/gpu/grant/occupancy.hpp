@@ -13,7 +13,7 @@ namespace berth::gpu {
 
 /// A GPU, a slice or a partition that is held, or reserved.
 struct Holding {
-  std::string key;     ///< key_of() in select.hpp
+  std::string key;     ///< key_of() in gpu/inventory
   std::string holder;  ///< for people: "container 'web' of user 1000"
   std::string group;   ///< of containers that share their GPUs; empty: not a container
   bool exclusive = false;
@@ -36,9 +36,6 @@ struct Occupancy {
 
 /// Whether these keys name the same GPU, or one names a part of the other.
 bool overlaps(std::string_view key, std::string_view other);
-
-/// Whether `one` belongs to the requester's group.
-bool is_of_group(const Occupancy& occupancy, const Holding& one);
 
 /// The holding that keeps the requester from `key`, alone if `exclusive`; null: none.
 const Holding* find_obstacle(const Occupancy& occupancy, std::string_view key, bool exclusive);

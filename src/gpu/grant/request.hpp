@@ -80,7 +80,7 @@ struct Request {
   /// Variables of `features` that the user typed: an error where the machine has no such device.
   std::vector<std::string> demanded;
   std::vector<Limit> limits;
-  std::vector<std::string> never;      ///< keys of withheld GPUs: key_of() in select.hpp
+  std::vector<std::string> never;      ///< keys of withheld GPUs: key_of() in gpu/inventory
   std::vector<std::string> translate;  ///< a job's variables to recompute for the container
   std::vector<std::string> typed;      ///< "NAME=value" of --env or the image that select GPUs
   std::string device_order;            ///< CUDA_DEVICE_ORDER of the container; empty: unset

@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "base/text.hpp"
-#include "gpu/grant/spread.hpp"
+#include "gpu/grant/pick.hpp"
 #include "gpu/grant/traits.hpp"
 
 namespace berth::gpu {

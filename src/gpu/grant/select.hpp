@@ -9,7 +9,6 @@
 #include "base/result.hpp"
 #include "gpu/grant/occupancy.hpp"
 #include "gpu/grant/request.hpp"
-#include "gpu/grant/selected.hpp"
 #include "gpu/inventory/inventory.hpp"
 
 namespace berth::gpu {
@@ -18,7 +17,7 @@ namespace berth::gpu {
 /// order of the inventory, or of the job if a limit has one. All are of one vendor. A GPU in MIG
 /// mode or in partitions cannot be granted whole: `all` and a count take its parts, each as one.
 /// Excludes everything outside of the request's limits and everything that policy withholds. A
-/// count takes the least used GPUs (spread.hpp) of those that have the request's traits and are not
+/// count takes the least used GPUs (pick.hpp) of those that have the request's traits and are not
 /// held exclusively. Pointers point into `inventory`.
 /// Errors: not_found (no driver, no such GPU), usage (too many; an ambiguous id; a GPU that is
 /// cut), denied (outside of a limit, or withheld; names the source of the limit), busy (held; names

@@ -9,7 +9,7 @@
 
 #include "base/result.hpp"
 #include "gpu/grant/requirement.hpp"
-#include "gpu/grant/selected.hpp"
+#include "gpu/inventory/inventory.hpp"
 
 namespace berth::gpu {
 

@@ -22,12 +22,6 @@ constexpr const char* kMuslLoader = "ld-musl-x86_64.so.1";
 constexpr const char* kMuslLoader = "ld-musl-aarch64.so.1";
 #endif
 
-bool is_below(std::string_view path, std::string_view directory) {
-  while (directory.ends_with('/')) directory.remove_suffix(1);
-  return path.starts_with(directory) &&
-         (path.size() == directory.size() || path[directory.size()] == '/');
-}
-
 class Names {
  public:
   explicit Names(const std::string& rootfs) {

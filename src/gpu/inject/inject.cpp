@@ -11,8 +11,8 @@
 
 #include "base/text.hpp"
 #include "gpu/cdi_index/index.hpp"
-#include "gpu/grant/cdi_names.hpp"
 #include "gpu/grant/grant.hpp"
+#include "gpu/grant/reach.hpp"
 #include "gpu/inject/image_files.hpp"
 #include "gpu/inject/wish.hpp"
 #include "gpu/inventory/access.hpp"
@@ -21,6 +21,7 @@
 #include "gpu/ledger/chooser.hpp"
 #include "gpu/place/finish.hpp"
 #include "gpu/place/place.hpp"
+#include "json/fields.hpp"
 #include "oci/edit.hpp"
 #include "policy/amend/amend.hpp"
 #include "policy/file.hpp"
@@ -31,6 +32,8 @@
 
 namespace berth::gpu {
 namespace {
+
+constexpr size_t kLongestNote = 4 * kRecordSize;
 
 using Strings = std::vector<std::string>;
 
@@ -471,6 +474,28 @@ Result<std::optional<ContainerLease>> Injector::run() {
 }
 
 }  // namespace
+
+Result<std::optional<ContainerLease>> find_lease(const std::string& bundle) {
+  const std::string path = bundle + "/" + kLeaseNote;
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kLongestNote));
+  if (!text) return std::optional<ContainerLease>();
+  LeaseNote note = TRY(json::read<LeaseNote>(*text, path));
+  Ledger ledger = TRY(Ledger::open(note.ledger, default_state_directory()));
+  HeldLease held = TRY(ledger.hold_again(note.file, note.lease));
+  if (held.note().file != note.file) {
+    TRY(sys::write_file(sys::cwd(), path, json::write(held.note()), 0600));
+  }
+  return std::optional<ContainerLease>(ContainerLease{std::move(ledger), std::move(held), false});
+}
+
+Result<std::string> set_life(ContainerLease& lease, pid_t pid, const std::string& cgroup) {
+  Here here = TRY(look_around());
+  Life life = TRY(life_of(pid, cgroup, here));
+  TRY(lease.ledger.set_life(lease.held, std::move(life)));
+  if (lease.taken_here) return lease.held.path();
+  lease.held.leave();
+  return std::string();
+}
 
 Result<std::optional<ContainerLease>> inject(const InjectOptions& options,
                                              const Injected& container, oci::Spec& spec, Log& log) {

@@ -3,16 +3,37 @@
 // and permitted GPUs and CDI devices become nodes, mounts and variables of it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/log.hpp"
 #include "base/result.hpp"
-#include "gpu/inject/lease.hpp"
+#include "gpu/ledger/ledger.hpp"
 #include "oci/runtime_spec.hpp"
 
 namespace berth::gpu {
+
+// The lease of a container's GPUs while berth-runtime makes the container.
+
+struct ContainerLease {
+  Ledger ledger;
+  HeldLease held;
+  /// The lease was taken here, for another engine's container, and ends with it; otherwise Berth's
+  /// engine ends it.
+  bool taken_here = false;
+};
+
+/// The lease that Berth's engine took for the container of the bundle in `bundle`; if it was lost
+/// (the container is started again), a new one for the same GPUs, which is recorded in the bundle.
+/// Nothing if the container has none. Errors: busy, corrupt, io.
+Result<std::optional<ContainerLease>> find_lease(const std::string& bundle);
+
+/// Records the process and cgroup on which the lease depends. Returns the file to remove with the
+/// container, or "".
+Result<std::string> set_life(ContainerLease& lease, pid_t pid, const std::string& cgroup);
 
 /// Paths; all absolute.
 struct InjectOptions {

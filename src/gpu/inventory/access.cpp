@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sys/file/device_access.hpp"
+#include "sys/file/file_system.hpp"
 
 namespace berth::gpu {
 namespace {

@@ -10,9 +10,8 @@
 #include <thread>
 
 #include "base/text.hpp"
-#include "gpu/ledger/files.hpp"
+#include "gpu/ledger/record.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/file/mode.hpp"
 #include "sys/file/remove_tree.hpp"
 #include "sys/user/identity.hpp"

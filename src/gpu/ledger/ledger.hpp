@@ -16,7 +16,6 @@
 
 #include "base/result.hpp"
 #include "gpu/grant/occupancy.hpp"
-#include "gpu/ledger/alive.hpp"
 #include "gpu/ledger/record.hpp"
 #include "sys/fd/fd.hpp"
 

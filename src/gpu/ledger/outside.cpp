@@ -9,10 +9,10 @@
 
 #include "base/text.hpp"
 #include "gpu/grant/select.hpp"
-#include "gpu/inventory/kfd.hpp"
+#include "gpu/inventory/kernel.hpp"
 #include "json/fields.hpp"
 #include "sys/file/file.hpp"
-#include "sys/machine/boot_clock.hpp"
+#include "sys/machine/host.hpp"
 #include "sys/process/process.hpp"
 #include "sys/user/trusted_file.hpp"
 

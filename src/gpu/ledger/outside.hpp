@@ -20,7 +20,7 @@ namespace berth::gpu {
 
 /// A process that computes on a GPU or a slice.
 struct Computing {
-  std::string key;  ///< key_of() in gpu/grant/select.hpp
+  std::string key;  ///< key_of() in gpu/inventory
   int64_t pid = 0;
   uint64_t start_time = 0;  ///< as in Life; 0: hidden from us
 

@@ -14,10 +14,6 @@ namespace {
 constexpr int kMostParents = 128;
 constexpr size_t kMaxStatus = 65536;
 
-bool is_below(const std::string& path, const std::string& cgroup) {
-  return path == cgroup || path.starts_with(cgroup + "/");
-}
-
 /// In the form of /proc/PID/cgroup: "/a/b".
 std::string normal(const std::string& cgroup) {
   std::string path = "/" + cgroup;

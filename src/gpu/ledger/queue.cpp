@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "gpu/ledger/files.hpp"
 #include "gpu/ledger/ledger.hpp"
+#include "gpu/ledger/record.hpp"
 #include "sys/fd/notify.hpp"
 #include "sys/fd/poll.hpp"
 #include "sys/file/file.hpp"

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/ledger/record.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
+#include "sys/file/file.hpp"
+#include "sys/file/mode.hpp"
+#include "sys/process/process.hpp"
 #include "sys/user/identity.hpp"
 
 namespace berth::gpu {
@@ -47,6 +52,43 @@ Result<T> parse(std::string_view text, const char* name) {
   return record;
 }
 
+/// Mount points: of the unified hierarchy, and of those of v1 that every container is in.
+constexpr const char* kHierarchies[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified",
+                                        "/sys/fs/cgroup/pids", "/sys/fs/cgroup/devices"};
+
+bool has_ended(pid_t pid) {
+  auto handle = sys::open_pidfd(pid);
+  if (!handle.ok()) return handle.error().kind == Kind::not_found;
+  auto ended = sys::await_end(*handle, std::chrono::milliseconds(0));
+  return ended.ok() && *ended;
+}
+
+// Without this line it is no cgroup file.
+bool is_populated(const std::string& directory) {
+  auto events = sys::read_file_if_exists(sys::cwd(), directory + "/cgroup.events", 4096);
+  if (events.ok() && *events) return (*events)->find("populated 1") != std::string::npos;
+  auto processes = sys::read_file_if_exists(sys::cwd(), directory + "/cgroup.procs", 65536);
+  if (!processes.ok()) return processes.error().kind == Kind::corrupt;  // more than we read
+  return *processes && !trim(**processes).empty();
+}
+
+bool has_processes(const std::string& cgroup) {
+  bool own = cgroup.find_first_not_of('/') != std::string::npos;  // the root belongs to all
+  if (!own || cgroup.find("..") != std::string::npos) return false;
+  for (const char* hierarchy : kHierarchies) {
+    if (is_populated(std::string(hierarchy) + "/" + cgroup)) return true;
+  }
+  return false;
+}
+
+bool is_first_process_alive(const Life& life) {
+  auto pid = static_cast<pid_t>(life.pid);
+  auto start_time = sys::process_start_time(pid);
+  // Hidden from us, or ended: the kernel answers which.
+  if (start_time.ok() && *start_time != life.start_time) return false;
+  return !has_ended(pid);
+}
+
 }  // namespace
 
 Result<std::string> record_text(const Lease& lease) {
@@ -81,6 +123,47 @@ std::string user_text(uid_t user) {
 std::string holder_text(const std::string& name, const std::string& container, uid_t user) {
   std::string who = name.empty() ? container.substr(0, 12) : name;
   return fmt::format("container {} of {}", quote(who), user_text(user));
+}
+
+Result<Here> look_around() {
+  std::string link = TRY(sys::read_link(sys::cwd(), "/proc/self/ns/pid"));  // "pid:[4026531836]"
+  auto number =
+      parse_u64(std::string_view(link).substr(0, link.size() - 1).substr(link.find('[') + 1));
+  if (!number) return make_error(Kind::corrupt, "read /proc/self/ns/pid: " + quote(link));
+  return Here{TRY(sys::boot_id()), *number};
+}
+
+Result<Life> life_of(pid_t pid, std::string cgroup, const Here& here) {
+  return Life{pid, TRY(sys::process_start_time(pid)), here.pid_space, here.boot, std::move(cgroup)};
+}
+
+bool is_alive(const Life& life, const Here& here) {
+  if (life.pid <= 0 || life.boot != here.boot) return false;
+  if (life.pid_space != here.pid_space) return true;
+  return is_first_process_alive(life) || has_processes(life.cgroup);
+}
+
+Result<sys::Fd> make_record(const sys::Fd& directory, const std::string& name,
+                            const std::string& text) {
+  std::string temporary = std::string(kNewPrefix) + sys::random_hex(8);
+  sys::Fd file =
+      TRY(sys::open_at(directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  auto fill = [&]() -> Result<void> {
+    // Before other processes can open, and so lock, it.
+    TRY(sys::wait_lock(file, sys::LockMode::shared, name));
+    TRY(sys::write_all(file, text, name));
+    TRY(sys::change_mode(file, 0644, temporary));
+    return sys::rename_new(directory, temporary, directory, name);
+  };
+  auto filled = fill();
+  if (filled.ok()) return file;
+  ignore(sys::remove_entry(directory, temporary));
+  return std::move(filled).error();
+}
+
+int64_t nanoseconds_since_1970() {
+  auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
 }
 
 }  // namespace berth::gpu

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::gpu {
 
@@ -43,7 +44,7 @@ struct Lease {
   std::string name;               ///< for people; may be empty
   std::string engine;             ///< its maker: "berth", "berth-runtime" for another engine's
   std::string group;              ///< the id of the container with which the group began
-  std::vector<std::string> keys;  ///< key_of() in gpu/grant/select.hpp
+  std::vector<std::string> keys;  ///< key_of() in gpu/inventory
   bool exclusive = false;
   int64_t since = 0;  ///< ns since 1970
   Life life{};
@@ -131,5 +132,38 @@ void fields(auto& v, Ticket& t) {
   v.required("exclusive", t.exclusive);
   v.required("since", t.since);
 }
+
+/// The namespaces and boot that identify processes from here.
+struct Here {
+  std::string boot;
+  uint64_t pid_space = 0;
+};
+/// Errors: io (no /proc).
+Result<Here> look_around();
+
+/// Names process `pid` of this machine. Errors: not_found (it has ended).
+Result<Life> life_of(pid_t pid, std::string cgroup, const Here& here);
+
+/// Whether a process is left that may have a GPU open: its first process, which in a pid namespace
+/// ends last, or another one in its cgroup. In doubt (a process that we may not see, one of another
+/// pid namespace) it is alive. pidfd_open(2)
+bool is_alive(const Life& life, const Here& here);
+
+// The names of the ledger's files, and how they are made. Only for this folder.
+
+inline constexpr std::string_view kLeasePrefix = "lease-";
+inline constexpr std::string_view kTicketPrefix = "wait-";  ///< and its number
+/// A higher number was not assigned by counting.
+inline constexpr uint64_t kHighestNumber = uint64_t{1} << 53;
+/// Prefix of a file before it gets its final name; a process that finds one while holding the
+/// ledger's lock may remove it.
+inline constexpr std::string_view kNewPrefix = "new-";
+
+/// Makes a file of the ledger and holds a shared lock on it: the record counts while any process
+/// holds one. It appears atomically. Errors: exists, io.
+Result<sys::Fd> make_record(const sys::Fd& directory, const std::string& name,
+                            const std::string& text);
+
+int64_t nanoseconds_since_1970();
 
 }  // namespace berth::gpu

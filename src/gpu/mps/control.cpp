@@ -16,8 +16,8 @@
 #include "sys/file/tree.hpp"
 #include "sys/mount/mount.hpp"
 #include "sys/process/adopt.hpp"
+#include "sys/process/process.hpp"
 #include "sys/process/program.hpp"
-#include "sys/process/reap.hpp"
 #include "sys/process/signals.hpp"
 #include "sys/user/credentials.hpp"
 
@@ -97,8 +97,8 @@ void kill_children() {
   }
 }
 
-}  // namespace
-
+/// Kills processes that carry the share's name, as far as we may read it, which guard_share()
+/// missed. /proc/PID/environ
 void kill_share(const std::string& share) {
   const std::string entry = std::string(kMpsShareVariable) + "=" + share;
   auto names = sys::list_directory(sys::cwd(), "/proc");
@@ -115,6 +115,8 @@ void kill_share(const std::string& share) {
     process.release();  // it is not our child
   }
 }
+
+}  // namespace
 
 MpsDaemon::MpsDaemon(std::string self, std::string name, MpsPlace place, const MpsOrder& order)
     : self_(std::move(self)), name_(std::move(name)), place_(std::move(place)), order_(order) {}

@@ -44,10 +44,6 @@ class MpsDaemon {
   sys::Process process_;
 };
 
-/// Kills processes that carry the share's name, as far as we may read it, which guard_share()
-/// missed. /proc/PID/environ
-void kill_share(const std::string& share);
-
 /// The main function of `self` beside the daemon: starts it, and ends when the daemon or our parent
 /// does, which ends all of its servers. Returns the daemon's status. Errors: io.
 Result<int> guard_share(const sys::SpawnOptions& daemon);

@@ -2,7 +2,9 @@
 // Replaces hooks of NVIDIA's in CDI files, which are not run: see gpu/cdi/known_hooks.hpp.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "gpu/grant/user_mounts.hpp"
@@ -10,6 +12,17 @@
 #include "oci/edit.hpp"
 
 namespace berth::gpu {
+
+/// Makes files below `<state_dir>/gpu`, and binds of them, for requests of a CDI file's edits that
+/// a configuration has no member for: driver parameters with ModifyDeviceFiles: 0 (from `params`,
+/// the machine's text; empty: it has none), and the application profile that restricts EGL and
+/// Vulkan to their GPUs. Clears the requests.
+/// Errors: io, denied (the state directory).
+Result<void> place_requests(oci::ContainerEdits& edits, const std::string& state_dir,
+                            const std::string& params);
+
+/// The application profile that restricts EGL and Vulkan to the GPUs of these minors.
+std::string application_profile(uint64_t visible);
 
 struct FinishOptions {
   std::string state_dir;                 ///< as in PlaceOptions

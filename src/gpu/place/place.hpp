@@ -50,7 +50,7 @@ void leave_out_denied(Grant& grant);
 /// per content and published by rename, so that the next start finds them with a few stats:
 /// - bind: a skeleton directory (mountpoints and links) at /usr/local/nvidia, each library bound
 ///   over its placeholder there, binaries and configuration files over theirs;
-/// - volume: one directory with all of them (volume.hpp), bound at /usr/local/nvidia;
+/// - volume: one directory with all of them, bound at /usr/local/nvidia;
 /// - copy: only a list of files to copy;
 /// - in each mode sockets, /proc/driver as the container may see it, and the nodes.
 /// Errors: io and denied (the state directory), not_found (a driver file is gone).

@@ -9,7 +9,7 @@
 
 #include "base/text.hpp"
 #include "gpu/inventory/driver_root.hpp"
-#include "gpu/inventory/kfd.hpp"
+#include "gpu/inventory/kernel.hpp"
 #include "gpu/probe/nodes.hpp"
 
 namespace berth::gpu {

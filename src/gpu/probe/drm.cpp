@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "base/text.hpp"
-#include "gpu/inventory/kfd.hpp"
+#include "gpu/inventory/kernel.hpp"
 
 namespace berth::gpu {
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -16,5 +17,16 @@ namespace berth::gpu {
 /// count. `of_root` is the result of services_of_root(). Errors: as read_libraries().
 Result<void> read_driver_files(const DriverRoot& root, const Configured& configured,
                                const std::vector<std::string>& of_root, Inventory& inventory);
+
+// The files of NVIDIA's driver below /proc/driver, of which containers see a part. Source:
+// open-gpu-kernel-modules kernel-open/nvidia/nv-procfs.c, nv-caps.c.
+
+/// The rows of nvidia-caps/mig-minors ("gpu0/gi7/access 66") for devices of `inventory`, each as a
+/// part of that file with its GPU and slice. The driver's table has every possible instance; rows
+/// of other forms are left out.
+std::vector<ProcText> mig_minor_rows(std::string_view table, const Inventory& inventory);
+
+/// Fills proc_texts, from gpus. Leaves out unreadable files. Errors: io.
+Result<void> read_proc_texts(const DriverRoot& root, Inventory& inventory);
 
 }  // namespace berth::gpu

@@ -39,4 +39,8 @@ Result<std::vector<std::string>> read_libraries(const DriverRoot& root,
 /// without the configured ones.
 Result<std::vector<std::string>> searched_directories(const DriverRoot& root);
 
+/// The highest version of glibc that the driver's libraries for computing and for managing GPUs
+/// require ("2.17"): an image into which they are bound needs that version. Empty: unknown.
+std::string glibc_needed(const Inventory& inventory);
+
 }  // namespace berth::gpu

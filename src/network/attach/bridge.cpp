@@ -11,14 +11,12 @@
 
 #include "base/rollback.hpp"
 #include "base/text.hpp"
+#include "network/address.hpp"
 #include "network/attach/endpoints.hpp"
 #include "network/attach/nftables.hpp"
 #include "network/attach/peers.hpp"
 #include "network/attach/ports.hpp"
 #include "network/attach/switches.hpp"
-#include "network/forward.hpp"
-#include "network/ipv4.hpp"
-#include "network/mac.hpp"
 #include "network/names.hpp"
 #include "network/rules.hpp"
 #include "sys/file/file.hpp"
@@ -440,8 +438,8 @@ Result<void> pass_all(const std::vector<Used>& networks) {
   return {};
 }
 
-}  // namespace
-
+/// Adjusts bridge, interfaces and rules to the leases in `current`; without leases it removes all
+/// of it. Errors: io, denied.
 Result<void> tidy_bridge(Leases& leases, const std::vector<Lease>& current) {
   auto links = TRY(sys::NetLinks::open());
   std::vector<Used> networks = networks_in_use(leases.path(), current);
@@ -458,6 +456,8 @@ Result<void> tidy_bridge(Leases& leases, const std::vector<Lease>& current) {
   }
   return there.empty() ? Result<void>() : set_rules(leases, there);
 }
+
+}  // namespace
 
 Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd& space,
                            Lease& lease) {

@@ -45,8 +45,4 @@ Result<void> restore_bridges(Leases& leases, const std::vector<Placed>& containe
 /// Removes what `lease` describes; missing parts are fine.
 Result<void> detach_bridge(Leases& leases, const Lease& lease);
 
-/// Adjusts bridge, interfaces and rules to the leases in `current`; without leases it removes all
-/// of it. Errors: io, denied.
-Result<void> tidy_bridge(Leases& leases, const std::vector<Lease>& current);
-
 }  // namespace berth::network

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "network/ipv4.hpp"
+#include "network/address.hpp"
 #include "network/request.hpp"
 #include "network/rules.hpp"
 

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "network/address.hpp"
 #include "network/attach/leases.hpp"
-#include "network/ipv4.hpp"
-#include "network/ipv6.hpp"
 #include "network/request.hpp"
 #include "sys/fd/fd.hpp"
 #include "sys/process/process.hpp"

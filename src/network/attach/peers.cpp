@@ -8,9 +8,8 @@
 
 #include <algorithm>
 
-#include "network/hosts_block.hpp"
+#include "network/names.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 
 namespace berth::network {
 namespace {

@@ -5,8 +5,7 @@
 #include <tuple>
 
 #include "base/text.hpp"
-#include "network/ipv4.hpp"
-#include "network/ipv6.hpp"
+#include "network/address.hpp"
 #include "sys/file/file.hpp"
 #include "sys/net/port.hpp"
 

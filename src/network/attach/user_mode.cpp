@@ -7,10 +7,9 @@
 
 #include "base/rollback.hpp"
 #include "base/text.hpp"
+#include "network/address.hpp"
 #include "network/attach/helpers.hpp"
 #include "network/attach/ports.hpp"
-#include "network/ipv4.hpp"
-#include "network/ipv6.hpp"
 #include "network/names.hpp"
 #include "sys/fd/poll.hpp"
 #include "sys/file/file.hpp"

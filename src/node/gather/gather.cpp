@@ -10,8 +10,7 @@
 #include "node/cpuinfo.hpp"
 #include "node/gather/parts.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
-#include "sys/machine/host_name.hpp"
+#include "sys/machine/host.hpp"
 
 namespace berth::node {
 namespace {

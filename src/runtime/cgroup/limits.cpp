@@ -273,6 +273,11 @@ void add_cpu_v2(Writes& writes, const oci::Cpu& cpu) {
   if (cpu.idle) writes.add("cpu.idle", "cpu", "cpu.idle", *cpu.idle);
 }
 
+/// io.weight for blockIO.weight: 10 → 1, 1000 → 10000.
+uint64_t io_weight_of(uint64_t weight) {
+  return 1 + (weight - 10) * 9999 / 990;
+}
+
 /// The scheduler BFQ takes the weight unchanged; io.weight has a range of 1 to 10000.
 void add_weight_v2(Writes& writes, const std::string& limit, const std::string& device,
                    uint32_t weight) {
@@ -316,10 +321,6 @@ uint64_t weight_of_shares(uint64_t shares) {
   double power = std::log2(static_cast<double>(shares));
   double exponent = (power * power + 125 * power) / 612.0 - 7.0 / 34.0;
   return static_cast<uint64_t>(std::ceil(std::pow(10, exponent)));
-}
-
-uint64_t io_weight_of(uint64_t weight) {
-  return 1 + (weight - 10) * 9999 / 990;
 }
 
 Result<void> check_resources(const oci::Resources& resources) {

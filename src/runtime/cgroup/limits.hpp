@@ -44,7 +44,4 @@ bool lifts_limit(const CgroupWrite& write);
 /// cpu.weight for cpu.shares: 2 → 1, 1024 → 100, 262144 → 10000.
 uint64_t weight_of_shares(uint64_t shares);
 
-/// io.weight for blockIO.weight: 10 → 1, 1000 → 10000.
-uint64_t io_weight_of(uint64_t weight);
-
 }  // namespace berth::runtime

@@ -13,7 +13,6 @@
 #include "runtime/cgroup/device_filter.hpp"
 #include "runtime/cgroup/limits.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/node.hpp"
 #include "sys/net/socket.hpp"
 #include "sys/process/process.hpp"
 #include "sys/process/program.hpp"

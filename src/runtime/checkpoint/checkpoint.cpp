@@ -11,11 +11,10 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
+#include "runtime/checkpoint/criu.hpp"
 #include "runtime/launch.hpp"
-#include "runtime/mount/table.hpp"
 #include "runtime/state/find.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/node.hpp"
 #include "sys/process/process.hpp"
 
 namespace berth::runtime {
@@ -84,7 +83,7 @@ class Dump {
   Result<void> add_namespaces();
   Result<void> add_mounts();
   Result<void> add_streams();
-  Result<std::string> key_of(const sys::Fd& root, const MountLine& mount) const;
+  Result<std::string> key_of(const sys::Fd& root, const sys::MountEntry& mount) const;
   std::string verb() const { return request_.pre_dump ? "pre-dump" : "dump"; }
   std::string process() const { return std::to_string(found_.state.pid); }
 
@@ -94,7 +93,7 @@ class Dump {
   plan::Plan plan_;
   CriuDirectories directories_;
   std::vector<std::string> words_;
-  std::vector<MountLine> mounts_;  ///< the container's
+  std::vector<sys::MountEntry> mounts_;  ///< the container's
 };
 
 Result<void> Dump::add_pages() {
@@ -144,7 +143,7 @@ Result<void> Dump::add_namespaces() {
   return {};
 }
 
-Result<std::string> Dump::key_of(const sys::Fd& root, const MountLine& mount) const {
+Result<std::string> Dump::key_of(const sys::Fd& root, const sys::MountEntry& mount) const {
   auto place = sys::open_in_root(root, mount.point, O_PATH | O_NOFOLLOW);
   // If another mount covers it, its old name will do.
   if (!place.ok()) return mount.point;
@@ -157,7 +156,7 @@ Result<void> Dump::add_mounts() {
   for (const auto& step : plan_.steps) {
     if (const auto* bind = std::get_if<plan::MountBind>(&step)) bound.push_back(bind->target);
   }
-  auto host = TRY(mount_table("self"));
+  auto host = TRY(sys::mount_table());
   sys::Fd root =
       TRY(sys::open_at(sys::cwd(), "/proc/" + process() + "/root", O_PATH | O_DIRECTORY));
   std::vector<std::string> keys;
@@ -179,8 +178,9 @@ Result<void> Dump::add_streams() {
     Descriptor stream = look_at(found_.state.pid, std::to_string(number));
     bool is_pipe = stream.name.starts_with("pipe:[");
     if (is_pipe && !ends_outside(stream, processes)) stream.name.clear();
-    bool is_visible = std::ranges::any_of(
-        mounts_, [&](const MountLine& mount) { return mount.id == stream.mount; });
+    bool is_visible = std::ranges::any_of(mounts_, [&](const sys::MountEntry& mount) {
+      return std::to_string(mount.id) == stream.mount;
+    });
     if (stream.name.starts_with("/") && !is_visible) {
       sys::Fd file = TRY(
           sys::open_at(sys::cwd(), "/proc/" + process() + "/fd/" + std::to_string(number), O_PATH));
@@ -221,7 +221,7 @@ Result<void> Dump::prepare() {
   TRY(add_pages());
   TRY(add_namespaces());
   if (request_.pre_dump) return {};
-  mounts_ = TRY(mount_table(process()));
+  mounts_ = TRY(sys::mount_table(process()));
   TRY(add_mounts());
   return add_streams();
 }

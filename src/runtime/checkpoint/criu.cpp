@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <set>
 
 #include "base/text.hpp"
 #include "sys/file/file.hpp"
@@ -59,6 +60,11 @@ Result<std::string> open_directory(const std::string& path, bool make) {
   if (make) TRY(sys::make_directories(sys::cwd(), path, 0700));
   sys::Fd directory = TRY(sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY));
   return sys::read_link(sys::cwd(), sys::fd_path(directory));
+}
+
+bool is_kernels_own(const std::string& type) {
+  constexpr std::string_view kTypes[] = {"proc", "sysfs", "mqueue", "cgroup", "cgroup2"};
+  return std::ranges::find(kTypes, type) != std::end(kTypes);
 }
 
 }  // namespace
@@ -174,6 +180,28 @@ Result<void> check_restorable(const plan::Plan& plan) {
                       "checkpointed or restored");
   }
   return {};
+}
+
+std::vector<sys::MountEntry> outside_mounts(const std::vector<sys::MountEntry>& container,
+                                            const std::vector<sys::MountEntry>& host,
+                                            const std::vector<std::string>& bound) {
+  std::set<std::string_view> devices;
+  for (const auto& mount : host) devices.insert(mount.device);
+  // The last one at "/" is what the container has there.
+  auto root = std::find_if(container.rbegin(), container.rend(),
+                           [](const auto& line) { return line.point == "/"; });
+  std::vector<sys::MountEntry> outside;
+  for (const auto& line : container) {
+    if (line.point == "/") continue;
+    bool is_bound = std::ranges::any_of(
+        bound, [&](const std::string& place) { return is_below(line.point, place); });
+    bool of_root =
+        root != container.rend() && line.device == root->device && is_below(line.root, root->root);
+    bool of_host =
+        devices.contains(line.device) && !of_root && (line.follows || !is_kernels_own(line.type));
+    if (is_bound || of_host) outside.push_back(line);
+  }
+  return outside;
 }
 
 }  // namespace berth::runtime

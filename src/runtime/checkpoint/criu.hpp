@@ -11,6 +11,7 @@
 
 #include "base/result.hpp"
 #include "plan/plan.hpp"
+#include "sys/mount/table.hpp"
 #include "sys/process/process.hpp"
 
 /// CRIU as a program: docs/decisions/0076.
@@ -77,5 +78,13 @@ inline constexpr const char* kDescriptorsFile = "descriptors.json";
 inline constexpr const char* kOutsideMountsFile = "outside-mounts.json";
 /// Stands for every file that is covered by the null device, as in runc's images.
 inline constexpr const char* kNullKey = "/dev/null";
+
+/// The container's mounts that show something from outside of it: file systems that are mounted on
+/// the host too, and everything at or below `bound`, the places that its config binds something to.
+/// Not counted: file systems that the container's root shows already, and the kernel's own, of
+/// which there may be only one instance, unless they follow the host's. Pure.
+std::vector<sys::MountEntry> outside_mounts(const std::vector<sys::MountEntry>& container,
+                                            const std::vector<sys::MountEntry>& host,
+                                            const std::vector<std::string>& bound);
 
 }  // namespace berth::runtime

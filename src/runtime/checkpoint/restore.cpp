@@ -14,11 +14,11 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
-#include "runtime/cgroup/views.hpp"
+#include "runtime/cgroup/cgroup.hpp"
+#include "runtime/checkpoint/criu.hpp"
 #include "runtime/child/mounts.hpp"
 #include "runtime/container.hpp"
 #include "runtime/foreground.hpp"
-#include "runtime/mount/table.hpp"
 #include "runtime/mount/target.hpp"
 #include "runtime/state/find.hpp"
 #include "sys/file/file.hpp"
@@ -51,7 +51,7 @@ bool is_tmpfs_at_or_above(const plan::Plan& plan, const std::string& path) {
   return std::ranges::any_of(plan.steps, [&](const plan::Step& step) {
     const auto* mount = std::get_if<plan::MountFilesystem>(&step);
     return mount != nullptr && mount->type == "tmpfs" && path != mount->target &&
-           is_at_or_below(path, mount->target);
+           is_below(path, mount->target);
   });
 }
 
@@ -81,7 +81,7 @@ class Root {
   Result<sys::Fd> find(const std::string& key) const {
     const std::pair<const std::string, std::string>* nearest = nullptr;
     for (const auto& entry : sources_) {  // sorted: a longer one comes later
-      if (is_at_or_below(key, entry.first)) nearest = &entry;
+      if (is_below(key, entry.first)) nearest = &entry;
     }
     const std::string& around = nearest == nullptr ? path_ : nearest->second;
     sys::Fd base = TRY(sys::open_at(sys::cwd(), around, O_PATH));
@@ -128,7 +128,7 @@ class Root {
         open_target(fd_, target, S_ISDIR(info.st_mode) ? TargetType::directory : TargetType::file));
     // Links on the way are resolved in the images.
     std::string found = TRY(sys::read_link(sys::cwd(), sys::fd_path(place)));
-    if (!is_at_or_below(found, path_)) {
+    if (!is_below(found, path_)) {
       return make_error(Kind::denied, quote(target) + " leads out of the root file system");
     }
     sources_[path_ == "/" ? found : found.substr(path_.size())] = source;

@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "runtime/child/attributes.hpp"
 #include "runtime/child/devices.hpp"
+#include "runtime/child/host_descriptors.hpp"
 #include "runtime/child/loader_files.hpp"
 #include "runtime/child/mounts.hpp"
 #include "runtime/child/namespaces.hpp"
@@ -21,12 +22,11 @@
 #include "runtime/state/hooks.hpp"
 #include "runtime/state/state.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/node.hpp"
+#include "sys/file/mode.hpp"
 #include "sys/mount/null_device.hpp"
 #include "sys/process/program.hpp"
 #include "sys/process/pty.hpp"
 #include "sys/process/scheduling.hpp"
-#include "sys/process/umask.hpp"
 #include "sys/user/credentials.hpp"
 #include "sys/user/namespace.hpp"
 
@@ -60,36 +60,6 @@ Result<void> await_confinement(Inside& inside) {
   ChildReport confined = TRY(inside.channel.expect(Message::confined));
   inside.seccomp_size = static_cast<size_t>(confined.number);
   return {};
-}
-
-Result<void> refuse_directory(int number, const char* stream) {
-  sys::Fd fd(number);
-  auto info = sys::stat_fd(fd, stream);
-  fd.release();
-  if (!info.ok() || !S_ISDIR(info->st_mode)) return {};  // a closed one is harmless
-  return make_error(Kind::usage, std::string(stream) + " is a directory of the host");
-}
-
-// From here on the kernel resolves paths that the image chose: its program, that program's "#!"
-// line and ELF interpreter. No descriptor may be left through which /proc/self/fd/N leads to a
-// directory of the host (CVE-2024-21626); close on exec would be too late. Sockets lead nowhere.
-Result<void> close_host_descriptors(Inside& inside) {
-  inside.root.reset();
-  inside.parents = Parents();
-  inside.kernel_views.clear();
-  inside.null_device.reset();
-  inside.empty_tree.reset();
-  inside.own_dev.reset();
-  TRY(refuse_directory(STDIN_FILENO, "standard input"));
-  TRY(refuse_directory(STDOUT_FILENO, "standard output"));
-  TRY(refuse_directory(STDERR_FILENO, "standard error"));
-  const LoaderHandles& loader = inside.loader;
-  return sys::close_all_from(
-      3 + static_cast<unsigned>(inside.prepared.preserve_fds),
-      {inside.channel.fd().get(), inside.prepared.start_socket.get(), inside.terminal.get(),
-       // Regular files, which are closed before the image's program is looked up.
-       loader.image_cache.get(), loader.image_path.get(), loader.cache.get(), loader.path.get(),
-       loader.configuration.get(), loader.original.get(), loader.kept.get()});
 }
 
 Result<void> enter_shared_root(Inside& inside, const plan::EnterSharedRoot& step) {
@@ -235,6 +205,10 @@ Result<void> load_filter(Inside& inside) {
   return listener ? inside.channel.offer_listener(listener.get()) : Result<void>();
 }
 
+/// How exec enters a container: (1) one setns() on the pidfd of its first process, for all
+/// namespaces that are not ours already; (2) chroot, where the container's root is not that of its
+/// mount namespace; (3) the descriptors of the host are closed; (4) another fork, because a pid
+/// namespace takes in only children; (5) the ids of the user namespace's root.
 Result<void> join_container(const plan::Plan& plan, Inside& inside,
                             const plan::JoinContainer& step) {
   const Joined& joined = *inside.prepared.joined;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; the child is ours until it
-// executes the container's program.
+// executes the container's program, and the agent behind listenerPath is the caller's.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -10,9 +11,11 @@
 #include <string_view>
 
 #include "base/result.hpp"
+#include "plan/plan.hpp"
 #include "runtime/cgroup/cgroup.hpp"
 #include "runtime/child/inside.hpp"
 #include "runtime/state/protocol.hpp"
+#include "runtime/state/state.hpp"
 #include "sys/process/process.hpp"
 
 /// What the parent of a process that carries out a plan does for it.
@@ -71,5 +74,12 @@ Result<void> place_and_attend(const Child& child, const std::function<Result<voi
 
 /// Sends a descriptor to the socket at `path`, with a name as runc's protocol requires.
 Result<void> hand_over(const std::string& path, const sys::Fd& passed, std::string_view name);
+
+/// Passes descriptor `number` of the child, its seccomp listener, to the agent at
+/// linux.seccomp.listenerPath, together with the state of the container (`status` in it), and lets
+/// the child continue. Errors: not_found, denied, io (no agent listens there).
+/// Source: runtime-spec config-linux.md "The Container Process State", seccomp_unotify(2).
+Result<void> pass_listener(const plan::LoadSeccomp& step, const State& state,
+                           std::string_view status, const Child& child, int64_t number);
 
 }  // namespace berth::runtime

@@ -11,7 +11,6 @@
 #include "runtime/mount/target.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/mode.hpp"
-#include "sys/file/node.hpp"
 #include "sys/process/pty.hpp"
 
 namespace berth::runtime {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "plan/plan.hpp"
-#include "runtime/cgroup/views.hpp"
+#include "runtime/cgroup/cgroup.hpp"
 #include "runtime/child/activation.hpp"
 #include "runtime/child/namespaces.hpp"
 #include "runtime/mount/target.hpp"
@@ -77,7 +77,10 @@ struct Prepared {
   std::string id;
   int preserve_fds = 0;  ///< all that are passed on, those of `activation` first
   Activation activation{};
-  bool die_with_parent = false;  ///< also once the program runs
+  /// The container runs in the foreground: when berth-runtime dies, the kernel kills the first
+  /// process with SIGKILL (PR_SET_PDEATHSIG), also once the program runs. While it is being set up,
+  /// every container is killed then.
+  bool die_with_parent = false;
   bool no_pivot = false;
 };
 

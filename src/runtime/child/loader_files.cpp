@@ -14,11 +14,9 @@
 #include "runtime/mount/attach.hpp"
 #include "runtime/mount/target.hpp"
 #include "runtime/state/loader_state.hpp"
-#include "runtime/state/own_root.hpp"
 #include "scan/driver_files.hpp"
 #include "scan/loader_cache.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/file/mode.hpp"
 #include "sys/file/regular.hpp"
 #include "sys/mount/mount.hpp"
@@ -26,6 +24,48 @@
 
 namespace berth::runtime {
 namespace {
+
+constexpr size_t kMostRootNames = 4096;
+
+// Checked before it is opened, and again after: opening a device may have effects.
+std::optional<sys::Fd> open_own_regular(const std::string& path) {
+  auto place = sys::open_at(sys::cwd(), path, O_PATH | O_NOFOLLOW);
+  if (!place.ok()) return {};
+  auto info = sys::stat_fd(*place, path);
+  if (!info.ok() || !S_ISREG(info->st_mode)) return {};
+  auto file = sys::open_at(sys::cwd(), path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+  if (!file.ok()) return {};
+  auto opened = sys::stat_fd(*file, path);
+  if (!opened.ok() || !S_ISREG(opened->st_mode)) return {};
+  return std::move(*file);
+}
+
+/// The root of the calling process, for scan/. Opens only regular files.
+class OwnRoot : public scan::Tree {
+ public:
+  /// Links do not count: NVIDIA's packages are recognised by a regular file.
+  Result<std::optional<File>> find_file(const std::string& path) const override;
+  Result<std::vector<std::string>> list(const std::string& path) const override;
+  Result<std::string> read(const File& file, uint64_t offset, size_t length) const override;
+};
+
+Result<std::optional<scan::Tree::File>> OwnRoot::find_file(const std::string& path) const {
+  auto file = open_own_regular(path);
+  if (!file) return std::optional<File>();
+  auto info = TRY(sys::stat_fd(*file, path));
+  return std::optional<File>({path, static_cast<uint64_t>(info.st_size)});
+}
+
+Result<std::vector<std::string>> OwnRoot::list(const std::string& path) const {
+  auto names = sys::list_directory(sys::cwd(), path, kMostRootNames);
+  return names.ok() ? std::move(*names) : std::vector<std::string>();
+}
+
+Result<std::string> OwnRoot::read(const File& file, uint64_t offset, size_t length) const {
+  auto opened = open_own_regular(file.path);
+  if (!opened) return std::string();
+  return sys::read_at(*opened, offset, length, file.path);
+}
 
 #if defined(__x86_64__)
 constexpr const char* kMuslLoader = "/lib/ld-musl-x86_64.so.1";

@@ -15,7 +15,6 @@
 #include "runtime/mount/target.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/mode.hpp"
-#include "sys/file/node.hpp"
 #include "sys/mount/copy_tree.hpp"
 #include "sys/mount/mount.hpp"
 #include "sys/mount/overlay.hpp"
@@ -426,10 +425,11 @@ namespace {
 // kernel's mount_too_revealing()): with /proc/sysrq-trigger and the machine's settings.
 Result<void> close_kernel_views(const sys::Fd& root) {
   std::string own = TRY(sys::read_link(sys::cwd(), sys::fd_path(root)));
-  auto mounts = TRY(sys::mount_sources());
+  auto mounts = TRY(sys::mount_table());
   std::ranges::reverse(mounts);  // mounts on top of others come later in the table
-  for (const auto& [point, type, source] : mounts) {
-    if (type != "proc" && type != "sysfs") continue;
+  for (const sys::MountEntry& mount : mounts) {
+    if (mount.type != "proc" && mount.type != "sysfs") continue;
+    const std::string& point = mount.point;
     if (own == "/" || point == own || point.starts_with(own + "/")) continue;
     if (sys::detach(point).ok()) continue;
     // Locked in another user namespace. Covering it hides it as well as unmounting.

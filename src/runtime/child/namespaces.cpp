@@ -18,6 +18,11 @@ bool creates(const plan::Spawn& spawn, std::string_view type) {
   return std::ranges::find(spawn.created, type) != spawn.created.end();
 }
 
+/// "net" for "network": its file in /proc/PID/ns.
+std::string namespace_file(const std::string& type) {
+  return type == "mount" ? "mnt" : type == "network" ? "net" : type;
+}
+
 }  // namespace
 
 bool changes_user_namespace(const plan::Spawn& spawn) {
@@ -44,10 +49,6 @@ uint64_t late_namespaces(const plan::Spawn& spawn) {
 
 bool joins_user_namespace(const plan::Spawn& spawn) {
   return std::ranges::any_of(spawn.joined, [](const auto& space) { return space.type == "user"; });
-}
-
-std::string namespace_file(const std::string& type) {
-  return type == "mount" ? "mnt" : type == "network" ? "net" : type;
 }
 
 int namespace_flag(std::string_view type) {

@@ -29,8 +29,6 @@ bool changes_user_namespace(const plan::Spawn& spawn);
 /// over no others: so the new ones are made after joining, with a second birth.
 bool joins_user_namespace(const plan::Spawn& spawn);
 
-/// "net" for "network": its file in /proc/PID/ns.
-std::string namespace_file(const std::string& type);
 /// CLONE_NEW* of a type that can be joined before the root is entered, else 0.
 int namespace_flag(std::string_view type);
 /// Whether the namespace open as `fd` is the one that this process is in already.

@@ -37,7 +37,8 @@ Result<NewMount> make_file_system(const std::string& type, const std::string& so
 /// namespace may not take the tree apart.
 Result<NewMount> make_view(const sys::Fd& from, bool recursive, const std::string& name);
 
-/// A view of what `path` of the host leads to.
+/// The same of what `path` of the host leads to, links followed. It is cloned at once by
+/// open_tree(2); on a kernel without that call (Linux < 5.2), attach() binds `path`.
 Result<NewMount> make_view_of(const std::string& path, bool recursive);
 
 /// Attaches `mount` on what `target` is open at, with `attributes`, and returns a handle of it. It

@@ -9,7 +9,6 @@
 
 #include "base/text.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/node.hpp"
 #include "sys/file/root_walk.hpp"
 #include "sys/mount/mount.hpp"
 #include "sys/user/namespace.hpp"

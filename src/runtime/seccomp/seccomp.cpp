@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Where the filter is built: compile_seccomp(), which berth-runtime calls (write_filter() in
+// runtime/child/child.cpp) while the container's first process mounts. Where it is loaded:
+// load_seccomp(), in that process (plan::LoadSeccomp in runtime/child/apply.cpp).
+//
 // Runs as: berth-runtime, as root or as id 0 of a user namespace (the compiler), and the
 // container's first process (load_seccomp). Capabilities held: all, at load those of the container.
 // Hostile input: none that was not parsed before; the profile is the caller's.

@@ -13,7 +13,6 @@
 #include "oci/edit.hpp"
 #include "scan/loader_cache.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/file/mode.hpp"
 #include "sys/file/regular.hpp"
 #include "sys/mount/mount.hpp"

@@ -6,7 +6,6 @@
 #include "base/rollback.hpp"
 #include "base/text.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/node.hpp"
 
 namespace berth::runtime {
 namespace {
@@ -40,14 +39,15 @@ std::string directory_of(const std::string& group) {
   return group.empty() ? kMount : std::string(kMount) + "/" + group;
 }
 
-}  // namespace
-
+/// Writes the schemata of an existing group. Errors: as join_resctrl().
 Result<void> write_schemata(const std::string& group, const std::vector<std::string>& schemata) {
   for (const auto& line : schemata) {
     TRY(write_line(directory_of(group) + "/schemata", line + "\n"));
   }
   return {};
 }
+
+}  // namespace
 
 Result<std::string> join_resctrl(const plan::JoinResctrl& step, const std::string& id, pid_t pid) {
   const char* context = "cannot apply linux.intelRdt";

@@ -22,7 +22,4 @@ Result<std::string> join_resctrl(const plan::JoinResctrl& step, const std::strin
 /// Removes the directory that join_resctrl() returned; absent is fine.
 void remove_resctrl(const std::string& directory);
 
-/// Writes the schemata of an existing group. Errors: as join_resctrl().
-Result<void> write_schemata(const std::string& group, const std::vector<std::string>& schemata);
-
 }  // namespace berth::runtime

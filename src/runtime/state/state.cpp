@@ -8,10 +8,8 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
-#include "oci/hook_fields.hpp"
-#include "oci/mount_fields.hpp"
+#include "oci/shared_fields.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/node.hpp"
 #include "sys/file/remove_tree.hpp"
 #include "sys/process/process.hpp"
 #include "sys/user/identity.hpp"

@@ -6,15 +6,19 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
+#include <limits>
 #include <memory>
 
 #include "base/text.hpp"
-#include "sys/file/io_at.hpp"
 
 namespace berth::sys {
 namespace {
@@ -286,6 +290,100 @@ std::string fd_path(const Fd& fd) {
 
 std::string shared_fd_path(const Fd& fd) {
   return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd.get());
+}
+
+Result<void> rename_exchange(const Fd& from_dir, const std::string& from, const Fd& to_dir,
+                             const std::string& to) {
+  if (::renameat2(from_dir.get(), from.c_str(), to_dir.get(), to.c_str(), RENAME_EXCHANGE) != 0) {
+    int saved = errno;
+    Error error = sys_error(saved, "exchange " + quote(from) + " with " + quote(to));
+    if (saved == EINVAL || saved == ENOSYS) error.kind = Kind::unsupported;
+    return error;
+  }
+  return {};
+}
+
+Result<void> make_node(const Fd& dir, const std::string& name, mode_t mode, unsigned major_number,
+                       unsigned minor_number) {
+  if (::mknodat(dir.get(), name.c_str(), mode, makedev(major_number, minor_number)) != 0) {
+    return errno_now().error("make device " + quote(name));
+  }
+  return {};
+}
+
+Result<void> make_new_directory(const Fd& dir, const std::string& name, mode_t mode) {
+  if (::mkdirat(dir.get(), name.c_str(), mode) != 0) {
+    return errno_now().error("create directory " + quote(name));
+  }
+  return {};
+}
+
+Result<bool> is_device(const Fd& fd, const std::string& type, unsigned major_number,
+                       unsigned minor_number, const std::string& name) {
+  struct stat info = TRY(stat_fd(fd, name));
+  mode_t wanted = type == "b" ? S_IFBLK : type == "p" ? S_IFIFO : S_IFCHR;
+  if ((info.st_mode & S_IFMT) != wanted) return false;
+  return wanted == S_IFIFO || info.st_rdev == makedev(major_number, minor_number);
+}
+
+Result<size_t> read_at(const Fd& fd, uint64_t offset, char* buffer, size_t size,
+                       const std::string& name) {
+  while (true) {
+    ssize_t got = ::pread(fd.get(), buffer, size, static_cast<off_t>(offset));
+    int saved_errno = errno;
+    if (got >= 0) return static_cast<size_t>(got);
+    if (saved_errno != EINTR) return sys_error(saved_errno, "read " + quote(name));
+  }
+}
+
+Result<std::string> read_at(const Fd& fd, uint64_t offset, size_t length, const std::string& name) {
+  if (offset > static_cast<uint64_t>(std::numeric_limits<off_t>::max())) return std::string();
+  std::string out(length, '\0');
+  size_t filled = 0;
+  while (filled < length) {
+    size_t got = TRY(read_at(fd, offset + filled, out.data() + filled, length - filled, name));
+    if (got == 0) break;
+    filled += got;
+  }
+  out.resize(filled);
+  return out;
+}
+
+Result<void> write_at(const Fd& fd, uint64_t offset, std::string_view bytes,
+                      const std::string& name) {
+  while (!bytes.empty()) {
+    ssize_t put = ::pwrite(fd.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    int saved_errno = errno;
+    if (put < 0 && saved_errno == EINTR) continue;
+    if (put < 0) return sys_error(saved_errno, "write " + quote(name));
+    bytes.remove_prefix(static_cast<size_t>(put));
+    offset += static_cast<uint64_t>(put);
+  }
+  return {};
+}
+
+Result<void> reserve(const Fd& fd, uint64_t size, const std::string& name) {
+  // The limit also applies to overwriting, which fallocate does not check.
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && size > limit.rlim_cur) {
+    return sys_error(EFBIG, "write " + quote(name));
+  }
+  while (::fallocate(fd.get(), 0, 0, static_cast<off_t>(size)) != 0) {
+    int saved_errno = errno;
+    if (saved_errno == ENOSPC || saved_errno == EDQUOT || saved_errno == EFBIG) {
+      return sys_error(saved_errno, "write " + quote(name));
+    }
+    if (saved_errno != EINTR) break;
+  }
+  return {};
+}
+
+Result<void> truncate(const Fd& fd, uint64_t size, const std::string& name) {
+  while (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
+    int saved_errno = errno;
+    if (saved_errno != EINTR) return sys_error(saved_errno, "truncate " + quote(name));
+  }
+  return {};
 }
 
 }  // namespace berth::sys

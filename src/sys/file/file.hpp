@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <sys/types.h>
 
 #include <cstdint>
 #include <optional>
@@ -106,5 +107,41 @@ Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags, mode
 std::string fd_path(const Fd& fd);
 /// "/proc/PID/fd/N": the same for other processes of this user, while this one lives.
 std::string shared_fd_path(const Fd& fd);
+
+/// Exchanges the names of two files atomically. renameat2(2) RENAME_EXCHANGE Errors: unsupported
+/// (the file system cannot), not_found.
+Result<void> rename_exchange(const Fd& from_dir, const std::string& from, const Fd& to_dir,
+                             const std::string& to);
+
+/// mknodat(2); `mode` with S_IFCHR, S_IFBLK or S_IFIFO. Errors: exists, denied.
+Result<void> make_node(const Fd& dir, const std::string& name, mode_t mode, unsigned major,
+                       unsigned minor);
+/// mkdirat(2). Errors: exists (anything of that name, even a dangling link).
+Result<void> make_new_directory(const Fd& dir, const std::string& name, mode_t mode);
+
+/// True when `fd` is the device `type` ("c", "b") `major`:`minor`.
+Result<bool> is_device(const Fd& fd, const std::string& type, unsigned major, unsigned minor,
+                       const std::string& name);
+
+// Reads and writes at an offset, without moving the file's position.
+
+/// At most `size` bytes into `buffer`; 0 at the end of the file. pread(2)
+Result<size_t> read_at(const Fd& fd, uint64_t offset, char* buffer, size_t size,
+                       const std::string& name);
+
+/// Up to `length` bytes from `offset`; fewer only at the end of the file.
+Result<std::string> read_at(const Fd& fd, uint64_t offset, size_t length, const std::string& name);
+
+/// Writes everything or fails. pwrite(2)
+Result<void> write_at(const Fd& fd, uint64_t offset, std::string_view bytes,
+                      const std::string& name);
+
+/// Makes the file at least `size` bytes long, with blocks for all of them, and keeps its content;
+/// does nothing where the file system cannot reserve blocks.
+/// Errors: io (no room, a limit). fallocate(2)
+Result<void> reserve(const Fd& fd, uint64_t size, const std::string& name);
+
+/// ftruncate(2)
+Result<void> truncate(const Fd& fd, uint64_t size, const std::string& name);
 
 }  // namespace berth::sys

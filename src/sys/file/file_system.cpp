@@ -65,4 +65,8 @@ Result<void> check_access(const Fd& dir, const std::string& path, int mode) {
   return {};
 }
 
+bool is_denied_by_cgroup(const std::string& path) {
+  return ::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) != 0 && errno == EPERM;
+}
+
 }  // namespace berth::sys

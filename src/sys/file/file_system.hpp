@@ -33,4 +33,10 @@ std::string file_system_name(int64_t type);
 /// faccessat(2) AT_EACCESS
 Result<void> check_access(const Fd& dir, const std::string& path, int mode);
 
+/// Whether this process's device cgroup forbids reading the node `path`: a GPU's capability node
+/// has no other use, and no cgroup allows the rest of a device alone. Does not open the node, so no
+/// device is woken: access(2) consults the cgroup too, and only the cgroup gives EPERM (a mode that
+/// forbids it gives EACCES). False in doubt.
+bool is_denied_by_cgroup(const std::string& path);
+
 }  // namespace berth::sys

@@ -71,4 +71,8 @@ Result<void> set_times(const Fd& fd, FileTime accessed, FileTime modified,
   return set_both(fd, timespec_of(accessed), timespec_of(modified), name);
 }
 
+mode_t set_umask(mode_t mask) {
+  return ::umask(mask);
+}
+
 }  // namespace berth::sys

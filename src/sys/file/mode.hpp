@@ -41,4 +41,7 @@ Result<void> set_modified(const Fd& fd, FileTime time, const std::string& name);
 /// Sets the time of the last access too.
 Result<void> set_times(const Fd& fd, FileTime accessed, FileTime modified, const std::string& name);
 
+/// Sets the umask of this process and its children; returns the old one. umask(2)
+mode_t set_umask(mode_t mask);
+
 }  // namespace berth::sys

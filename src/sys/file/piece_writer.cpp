@@ -15,7 +15,6 @@
 #include "base/assert.hpp"
 #include "base/text.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/thread/work_behind.hpp"
 
 namespace berth::sys {

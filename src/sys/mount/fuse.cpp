@@ -11,7 +11,6 @@
 
 #include "base/text.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/machine/packages.hpp"
 #include "sys/mount/mount.hpp"
 #include "sys/net/socket.hpp"

@@ -1,15 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects the read-only file system in a file.
+// Detects the read-only file system in a file, also in one of Apptainer's or Singularity's (SIF).
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.hpp"
 #include "sys/fd/fd.hpp"
-#include "sys/mount/sif.hpp"
 
 namespace berth::sys {
+
+/// A range of bytes of a file.
+struct Extent {
+  uint64_t offset = 0;
+  uint64_t size = 0;
+};
+
+/// Reads bytes of the file; fewer at its end.
+using ReadAt = std::function<Result<std::string>(uint64_t offset, size_t length)>;
+
+/// The size of a SIF's header, which identifies it.
+inline constexpr size_t kSifHeader = 128;
+
+/// The squashfs that is the primary system partition of a SIF of `file_size` bytes, which lies
+/// inside the file and overlaps nothing else of it.
+/// Errors: corrupt (no such table of objects, outside of the file, overlapping), unsupported
+/// (encrypted, another file system, no or more than one such partition).
+/// Source: sylabs/sif, pkg/sif (header.go, descriptor.go).
+Result<Extent> find_sif_root(const ReadAt& read, uint64_t file_size);
 
 enum class ImageFormat { erofs, squashfs };
 

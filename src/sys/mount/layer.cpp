@@ -2,6 +2,9 @@
 #include "sys/mount/layer.hpp"
 
 #include <fcntl.h>
+#include <linux/loop.h>
+#include <linux/mount.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -11,9 +14,7 @@
 #include "sys/file/file.hpp"
 #include "sys/mount/fuse.hpp"
 #include "sys/mount/image_file.hpp"
-#include "sys/mount/loop.hpp"
 #include "sys/mount/mount.hpp"
-#include "sys/mount/squashfs.hpp"
 #include "sys/process/process.hpp"
 #include "sys/process/program.hpp"
 #include "sys/user/identity.hpp"
@@ -22,41 +23,106 @@
 namespace berth::sys {
 namespace {
 
-constexpr uint32_t kBlock = 4096;
+constexpr int kMaxLoopTries = 64;  // another process may take the free device
 
-Result<Fd> mount_from(const Fd& source) {
-  Fd context = TRY(fsopen("erofs"));
+/// Attaches a part of the file `image` to a read-only loop device, which is removed with its last
+/// handle or mount. An extent of size 0 is the rest of the file; the size of the device is a
+/// multiple of 512.
+/// Errors: not_found (no loop devices here), denied, busy (none is free), io.  loop(4)
+Result<Fd> make_loop(const Fd& image, const Extent& part, uint32_t block_size) {
+  Fd control = TRY(open_at(cwd(), "/dev/loop-control", O_RDWR));
+  for (int attempt = 0; attempt < kMaxLoopTries; ++attempt) {
+    int number = ::ioctl(control.get(), LOOP_CTL_GET_FREE);
+    if (number < 0) return errno_now().error("find a free loop device");
+    std::string path = "/dev/loop" + std::to_string(number);
+    Fd device = TRY(open_at(cwd(), path, O_RDONLY));
+    struct loop_config config = {};
+    config.fd = static_cast<uint32_t>(image.get());
+    config.block_size = block_size;
+    config.info.lo_flags = LO_FLAGS_READ_ONLY | LO_FLAGS_AUTOCLEAR;
+    config.info.lo_offset = part.offset;
+    config.info.lo_sizelimit = part.size;
+    if (::ioctl(device.get(), LOOP_CONFIGURE, &config) == 0) return device;
+    if (errno != EBUSY) return errno_now().error("put an image behind " + quote(path));
+  }
+  return make_error(Kind::busy, "find a free loop device");
+}
+
+constexpr uint32_t kSector = 512;  // so that sizes that are no multiple of more are visible whole
+
+FuseServer squashfuse(const Extent& part) {
+  FuseServer server;
+  // The multi-threaded one if it is installed.
+  server.programs = {"/usr/bin/squashfuse_ll", "/usr/local/bin/squashfuse_ll",
+                     "/usr/bin/squashfuse", "/usr/local/bin/squashfuse"};
+  server.package = "squashfuse";
+  if (part.offset > 0) server.options = {"-o", "offset=" + std::to_string(part.offset)};
+  return server;
+}
+
+Result<Fd> mount_from(const Fd& source, const std::string& type) {
+  Fd context = TRY(fsopen(type));
   TRY(fsconfig_string(context, "source", fd_path(source)));
   TRY(fsconfig_flag(context, "ro"));  // else a read-only device is refused
   TRY(fsconfig_create(context));
   return fsmount(context, MOUNT_ATTR_RDONLY);
 }
 
+Result<Fd> mount_by_loop(const Fd& image, const Extent& part) {
+  Fd device = TRY(make_loop(image, part, kSector));
+  return mount_from(device, "squashfs");
+}
+
+// No such file system in this kernel, no loop device in this machine.
+bool is_missing(const Error& error) {
+  return error.sys_errno == ENODEV || error.sys_errno == ENOENT || error.sys_errno == ENXIO;
+}
+
+// Root of the machine may mount, and its overlay reads "trusted.overlay." marks.
+bool is_root_of_machine() {
+  return effective_uid() == 0 && in_initial_user_namespace();
+}
+
+/// Mounts the squashfs in a part of the file `image`, read-only and detached. Root of the machine:
+/// by the kernel, which parses it, so `image` must be root's and not writable for others; through
+/// FUSE if the kernel lacks squashfs or loop devices. Other users: through FUSE, by Debian's
+/// squashfuse.
+/// Errors: denied, not_found (no squashfuse), corrupt, io; those of mount_fuse().
+Result<Fd> mount_squashfs(const Fd& image, const Extent& part, const std::string& path) {
+  if (!is_root_of_machine()) return mount_fuse(squashfuse(part), image);
+  auto trusted = check_trusted(image, path);
+  if (!trusted.ok()) {
+    Error error = std::move(trusted).error();
+    error.hint += ", or berth import " + path;
+    return error;
+  }
+  auto mounted = mount_by_loop(image, part);
+  if (mounted.ok() || !is_missing(mounted.error())) return mounted;
+  return mount_fuse(squashfuse(part), image);
+}
+
+constexpr uint32_t kBlock = 4096;
+
 // A kernel that only supports block devices returns ENOTBLK.
 bool lacks_file_backing(const Error& error) {
   return error.sys_errno == ENOTBLK || error.sys_errno == EINVAL;
 }
 
-Result<Fd> mount_either_way(const Fd& image) {
-  auto mounted = mount_erofs(image, Backing::file);
+/// Mounts the EROFS image `image`, open for reading, read-only and detached: the file itself
+/// (Linux 6.12), else a loop device that ends with the mount. Only for images that Berth has
+/// written: the kernel parses them. Errors: unsupported (not on this kernel), denied (only root of
+/// the initial user namespace may), corrupt (no EROFS image), io.  erofs(5); loop(4)
+Result<Fd> mount_erofs(const Fd& image) {
+  auto mounted = mount_from(image, "erofs");
   if (mounted.ok() || !lacks_file_backing(mounted.error())) return mounted;
-  return mount_erofs(image, Backing::loop);
-}
-
-// No EROFS in this kernel, no loop device in this machine.
-bool is_missing(const Error& error) {
-  return error.sys_errno == ENODEV || error.sys_errno == ENOENT || error.sys_errno == ENXIO;
+  Fd device = TRY(make_loop(image, {}, kBlock));
+  return mount_from(device, "erofs");
 }
 
 Error explain(Error error) {
   bool damaged = error.kind == Kind::corrupt || error.sys_errno == EINVAL;
   if (damaged) error.hint = "it is damaged: berth rmi, and pull the image again";
   return error;
-}
-
-// Root of the machine may mount, and its overlay reads "trusted.overlay." marks.
-bool is_root_of_machine() {
-  return effective_uid() == 0 && in_initial_user_namespace();
 }
 
 Result<FuseServer> erofs_server() {
@@ -76,7 +142,7 @@ Result<Fd> mount_any_way(const Fd& image, const std::string& path) {
   // Its bytes only reach a program without rights.
   if (!is_root_of_machine()) return mount_through_fuse(image);
   TRY(check_trusted(image, path));
-  auto mounted = mount_either_way(image);
+  auto mounted = mount_erofs(image);
   if (mounted.ok() || !is_missing(mounted.error())) return mounted;
   return mount_through_fuse(image);
 }
@@ -105,12 +171,6 @@ Result<ErofsWay> check_erofs() {
   Error error = std::move(checked).error();
   error.hint += (error.hint.empty() ? "" : ", or ") + std::string("--layer-format directory");
   return error;
-}
-
-Result<Fd> mount_erofs(const Fd& image, Backing backing) {
-  if (backing == Backing::file) return mount_from(image);
-  Fd device = TRY(make_loop(image, {}, kBlock));
-  return mount_from(device);
 }
 
 Result<std::optional<Fd>> mount_image(const std::string& path) {

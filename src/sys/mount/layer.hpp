@@ -27,23 +27,12 @@ enum class ErofsWay {
 /// Errors: not_found (no berth-erofs, no /dev/fuse), denied.
 Result<ErofsWay> check_erofs();
 
-/// The block source of an EROFS mount.
-enum class Backing {
-  file,  ///< the file itself (Linux 6.12)
-  loop,  ///< a loop device that ends with the mount
-};
-
-/// Mounts the EROFS image `image`, open for reading, read-only and detached. Only for images that
-/// Berth has written: the kernel parses them. Errors: unsupported (not on this kernel), denied
-/// (only root of the initial user namespace may), corrupt (no EROFS image), io.  erofs(5); loop(4)
-Result<Fd> mount_erofs(const Fd& image, Backing backing);
-
 /// Mounts the image in a file, detached: EROFS by the first method that root's kernel has, or
 /// through FUSE, with "user.overlay." marks; a squashfs, also of a SIF, as mount_squashfs().
 /// Nothing if `path` is a directory. A file that the kernel parses must belong to root or the
 /// effective user, and no other user may write it; links are not followed. For a process without
-/// threads. Errors: those of mount_erofs(), mount_fuse(), identify_image(), mount_squashfs();
-/// not_found; denied.
+/// threads. Errors: those of mount_fuse() and identify_image(); unsupported (not on this kernel);
+/// corrupt; not_found; denied.
 Result<std::optional<Fd>> mount_image(const std::string& path);
 
 /// Opens a directory, or mounts the image in a file.  Errors: those of mount_image().

@@ -10,9 +10,11 @@
 
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "base/text.hpp"
 #include "sys/file/file.hpp"
+#include "sys/process/process.hpp"
 #include "sys/user/namespace.hpp"
 
 namespace berth::sys {
@@ -46,6 +48,13 @@ std::string kernel_message(const Fd& context) {
     break;
   }
   return " (" + escape_controls(message) + ")";
+}
+
+Result<void> mount_procfs() {
+  Fd context = TRY(fsopen("proc"));
+  TRY(fsconfig_create(context));
+  TRY(fsmount(context, 0));
+  return {};
 }
 
 }  // namespace
@@ -177,6 +186,18 @@ Result<void> unmount(const std::string& target, int flags) {
 
 Result<void> detach(const std::string& target) {
   return unmount(target, MNT_DETACH);
+}
+
+Result<void> try_procfs() {
+  Cloned child = TRY(clone3(CLONE_NEWPID | CLONE_NEWNS, -1));
+  if (child.pid == 0) {
+    auto mounted = mount_procfs();
+    ::_exit(mounted.ok() ? 0 : mounted.error().sys_errno);
+  }
+  Process process(child.pid, std::move(child.pidfd));
+  ExitStatus status = TRY(process.wait());
+  if (status.shell_code() == 0) return {};
+  return sys_error(status.shell_code(), "mount a procfs");
 }
 
 }  // namespace berth::sys

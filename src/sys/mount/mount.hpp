@@ -52,4 +52,10 @@ Result<void> unmount(const std::string& target, int flags);
 /// Detaches it at once, with all mounts below. MNT_DETACH
 Result<void> detach(const std::string& target);
 
+/// Whether this process may mount a procfs for a new pid namespace, as every container has. Tries
+/// it in a child; for processes without threads. If a mount covers part of the visible procfs, only
+/// root of the machine may (mount_too_revealing() in fs/namespace.c).
+/// Errors: denied, unsupported.
+Result<void> try_procfs();
+
 }  // namespace berth::sys

@@ -13,7 +13,6 @@
 #include "base/error.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/mode.hpp"
-#include "sys/file/node.hpp"
 #include "sys/mount/mount.hpp"
 #include "sys/process/console.hpp"
 
@@ -73,8 +72,9 @@ void exchange(int number, const Fd& own) {
   stream.release();
 }
 
-}  // namespace
-
+/// Opens the null device for each closed standard stream, as Go's runtime does for docker and
+/// podman: otherwise the next opened file would be one, and output for the user would go into it.
+/// Errors: io (no /dev/null). open(2)
 Result<void> open_standard_streams() {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number) {
     if (::fcntl(number, F_GETFD) >= 0) continue;
@@ -84,6 +84,8 @@ Result<void> open_standard_streams() {
   }
   return {};
 }
+
+}  // namespace
 
 bool has_standard_streams(std::string_view program) {
   auto opened = open_standard_streams();

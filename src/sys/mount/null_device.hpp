@@ -10,10 +10,6 @@
 
 namespace berth::sys {
 
-/// Opens the null device for each closed standard stream, as Go's runtime does for docker and
-/// podman: otherwise the next opened file would be one, and output for the user would go into it.
-/// Errors: io (no /dev/null). open(2)
-Result<void> open_standard_streams();
 /// The first call of every main(): the same, and on failure prints the error line of `program` on
 /// standard error, if open. False: the program has to end.
 [[nodiscard]] bool has_standard_streams(std::string_view program);

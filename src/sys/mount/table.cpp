@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 
 #include "base/text.hpp"
 #include "sys/file/file.hpp"
@@ -19,8 +18,9 @@ namespace {
 constexpr size_t kMaxTable = size_t{64} << 20;
 constexpr unsigned long kNoSymlinkFollow = 8192;  // ST_NOSYMFOLLOW, which glibc 2.36 lacks
 
-// Blanks, line ends and backslashes of a path are there as "\040".
-std::string unescape(std::string_view text) {
+}  // namespace
+
+std::string unescape_mount_path(std::string_view text) {
   auto digit = [&](size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '7'; };
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -35,38 +35,27 @@ std::string unescape(std::string_view text) {
   return out;
 }
 
-}  // namespace
-
 std::vector<MountEntry> parse_mount_table(std::string_view text) {
   std::vector<MountEntry> entries;
   for (std::string_view line : split(text, '\n')) {
+    // "36 35 98:0 /root /mount options optional… - type source super-options"
     auto words = split_blank(line);
-    if (words.size() < 5) continue;
+    auto dash = std::ranges::find(words, "-");
+    if (dash - words.begin() < 6 || words.end() - dash < 3) continue;
     auto id = parse_u64(words[0]);
     auto parent = parse_u64(words[1]);
-    if (id && parent) entries.push_back({*id, *parent, unescape(words[4])});
+    if (!id || !parent) continue;
+    bool follows =
+        std::any_of(words.begin() + 6, dash, [](auto word) { return word.starts_with("master:"); });
+    entries.push_back({*id, *parent, std::string(words[2]), unescape_mount_path(words[3]),
+                       unescape_mount_path(words[4]), unescape_mount_path(dash[1]),
+                       unescape_mount_path(dash[2]), follows});
   }
   return entries;
 }
 
-Result<std::vector<MountEntry>> mount_table() {
-  return parse_mount_table(TRY(read_file(cwd(), "/proc/self/mountinfo", kMaxTable)));
-}
-
-std::vector<MountSource> parse_mount_sources(std::string_view text) {
-  std::vector<MountSource> sources;
-  for (std::string_view line : split(text, '\n')) {
-    auto words = split_blank(line);
-    // Fields of a number of their own come before the dash.
-    auto dash = std::ranges::find(words, "-");
-    if (words.size() < 5 || words.end() - dash < 3 || dash - words.begin() < 5) continue;
-    sources.push_back({unescape(words[4]), unescape(dash[1]), unescape(dash[2])});
-  }
-  return sources;
-}
-
-Result<std::vector<MountSource>> mount_sources() {
-  return parse_mount_sources(TRY(read_file(cwd(), "/proc/self/mountinfo", kMaxTable)));
+Result<std::vector<MountEntry>> mount_table(const std::string& process) {
+  return parse_mount_table(TRY(read_file(cwd(), "/proc/" + process + "/mountinfo", kMaxTable)));
 }
 
 Result<Fd> open_mount(const MountEntry& entry) {

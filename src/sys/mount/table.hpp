@@ -11,11 +11,17 @@
 
 namespace berth::sys {
 
-/// One mount that this process can see.
+/// One mount of a mount namespace.
 struct MountEntry {
   uint64_t id = 0;
   uint64_t parent = 0;
-  std::string point;  ///< absolute, as seen from this process's root
+  std::string device;  ///< "253:1" of the super block
+  std::string root;    ///< the directory of the file system that is mounted
+  std::string point;   ///< absolute, as seen from the process's root
+  std::string type;
+  std::string source;
+  bool follows = false;  ///< a slave: it receives mounts from its master
+
   bool operator==(const MountEntry&) const = default;
 };
 
@@ -23,21 +29,11 @@ struct MountEntry {
 /// Source: proc(5) "/proc/pid/mountinfo".
 std::vector<MountEntry> parse_mount_table(std::string_view text);
 
-/// The mounts of this mount namespace. /proc/self/mountinfo
-Result<std::vector<MountEntry>> mount_table();
+/// Decodes the escapes of mount tables: \040 for a blank and so on. Pure.
+std::string unescape_mount_path(std::string_view text);
 
-/// A mount and its source, as in mount tables.
-struct MountSource {
-  std::string point;  ///< absolute, as seen from this process's root
-  std::string type;
-  std::string source;
-  bool operator==(const MountSource&) const = default;
-};
-/// Parses a mountinfo file; skips malformed lines. Pure.
-std::vector<MountSource> parse_mount_sources(std::string_view text);
-
-/// The sources in this mount namespace. /proc/self/mountinfo
-Result<std::vector<MountSource>> mount_sources();
+/// The mounts that `process`, a number or "self", can see. Errors: not_found (it has ended).
+Result<std::vector<MountEntry>> mount_table(const std::string& process = "self");
 
 /// A handle of the root of mount `entry`, checked to be that mount: a process that renames
 /// directories meanwhile cannot substitute another.

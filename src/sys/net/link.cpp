@@ -141,16 +141,9 @@ Result<std::optional<uint32_t>> NetLinks::find(const std::string& name) {
   auto reply = exchange(std::move(message), what);
   if (!reply.ok() && reply.error().kind == Kind::not_found) return std::optional<uint32_t>();
   if (!reply.ok()) return std::move(reply).error();
-  Parts<nlmsghdr> parts(*reply);
-  nlmsghdr head{};
-  std::string_view body;
-  ifinfomsg info{};
-  while (parts.next(head, body)) {
-    if (head.nlmsg_type != RTM_NEWLINK || body.size() < sizeof info) continue;
-    std::memcpy(&info, body.data(), sizeof info);
-    return std::optional<uint32_t>(static_cast<uint32_t>(info.ifi_index));
-  }
-  return make_error(Kind::corrupt, what + ": no answer");
+  auto found = parse_links(*reply);
+  if (found.empty()) return make_error(Kind::corrupt, what + ": no answer");
+  return std::optional<uint32_t>(found[0].index);
 }
 
 Result<std::vector<LinkAddress>> NetLinks::addresses(uint32_t index) {

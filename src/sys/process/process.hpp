@@ -48,6 +48,15 @@ class Process {
   Fd pidfd_;
 };
 
+/// The null-terminated list for execve(2); it points into `strings`.
+inline std::vector<char*> arguments(const std::vector<std::string>& strings) {
+  std::vector<char*> list;
+  list.reserve(strings.size() + 1);
+  for (const auto& text : strings) list.push_back(const_cast<char*>(text.c_str()));
+  list.push_back(nullptr);
+  return list;
+}
+
 /// What a child starts with. Descriptors 0–2 are inherited unless given; all others are closed on
 /// exec except those in `keep`, which the caller has made inheritable.
 struct SpawnOptions {
@@ -60,8 +69,9 @@ struct SpawnOptions {
   std::vector<int> keep;          ///< descriptors that stay open under their number
   int third = -1;                 ///< duplicated to number 3 in the child; `keep` has to name 3 too
   std::string working_directory;  ///< empty: ours
-  bool die_with_parent = true;    ///< PR_SET_PDEATHSIG SIGKILL
-  bool new_session = false;       ///< setsid
+  /// When this process dies, the kernel sends SIGKILL to the program (PR_SET_PDEATHSIG).
+  bool die_with_parent = true;
+  bool new_session = false;  ///< setsid
 };
 
 /// Starts a program. Returns once exec has succeeded.
@@ -105,5 +115,23 @@ bool runs(pid_t pid, uint64_t start_time);
 
 /// /proc/sys/kernel/random/boot_id without its newline.
 Result<std::string> boot_id();
+
+// The exit status of processes that we cannot reap, or not yet.
+
+/// Converts a status of wait4(2).
+ExitStatus exit_status(int wait_status);
+
+/// How our child `pid` ended, without reaping it: if we are killed now, nothing is lost. Nothing
+/// when it still runs or is no child of ours.  waitid(2) WNOWAIT
+std::optional<ExitStatus> look_at_exit(pid_t pid);
+
+/// Reaps all ended children except `kept` and `also`: a subreaper gets the orphans of containers
+/// that share its pid namespace.
+void reap_others(pid_t kept, pid_t also = -1);
+
+/// How the process of `pidfd`, not necessarily our child, ended, even if it was reaped after the
+/// handle was opened. Nothing if the kernel does not report it (Linux < 6.15). pidfd_open(2),
+/// PIDFD_GET_INFO
+std::optional<ExitStatus> exit_of(const Fd& pidfd);
 
 }  // namespace berth::sys

@@ -13,7 +13,6 @@
 #include <chrono>
 
 #include "base/text.hpp"
-#include "sys/process/arguments.hpp"
 #include "sys/process/process.hpp"
 
 namespace berth::sys {

@@ -9,7 +9,6 @@
 #include "base/text.hpp"
 #include "image/foreign.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/file/mode.hpp"
 #include "sys/process/stream.hpp"
 #include "transfer/work/tool.hpp"

@@ -8,7 +8,7 @@
 #include "image/reference.hpp"
 #include "image/store.hpp"
 #include "json/fields.hpp"
-#include "sys/file/io_at.hpp"
+#include "sys/file/file.hpp"
 #include "transfer/archive/archive.hpp"
 #include "transfer/archive/docker_image.hpp"
 #include "transfer/archive/members.hpp"

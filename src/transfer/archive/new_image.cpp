@@ -7,7 +7,7 @@
 #include "base/time.hpp"
 #include "image/store.hpp"
 #include "json/fields.hpp"
-#include "sys/file/io_at.hpp"
+#include "sys/file/file.hpp"
 #include "transfer/layer/layers.hpp"
 
 namespace berth::transfer {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "sys/file/io_at.hpp"
+#include "sys/file/file.hpp"
 #include "transfer/gzip/parallel_inflate.hpp"
 
 namespace berth::transfer {

@@ -10,9 +10,7 @@
 
 #include "base/text.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/file/mode.hpp"
-#include "sys/file/node.hpp"
 #include "sys/file/tree.hpp"
 #include "transfer/layer/rules.hpp"
 

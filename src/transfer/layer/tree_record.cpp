@@ -8,9 +8,8 @@
 #include <charconv>
 
 #include "base/text.hpp"
-#include "sys/fd/xattr.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
+#include "sys/file/tree.hpp"
 #include "transfer/work/checksum.hpp"
 
 namespace berth::transfer {

@@ -16,10 +16,9 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "sys/fd/holes.hpp"
-#include "sys/fd/xattr.hpp"
+#include "sys/fd/blocks.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
+#include "sys/file/tree.hpp"
 #include "sys/process/stream.hpp"
 #include "sys/user/namespace.hpp"
 #include "transfer/tar/acl.hpp"

@@ -11,11 +11,8 @@
 
 #include "base/text.hpp"
 #include "facts/file_facts.hpp"
-#include "sys/fd/xattr.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/file/mode.hpp"
-#include "sys/file/node.hpp"
 #include "sys/file/remove_tree.hpp"
 #include "sys/file/tree.hpp"
 #include "sys/user/identity.hpp"

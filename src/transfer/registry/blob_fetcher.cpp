@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "base/assert.hpp"
-#include "sys/file/io_at.hpp"
+#include "sys/file/file.hpp"
 #include "sys/thread/thread.hpp"
 
 namespace berth::transfer {

@@ -12,7 +12,7 @@
 #include <mutex>
 
 #include "base/text.hpp"
-#include "sys/file/io_at.hpp"
+#include "sys/file/file.hpp"
 #include "transfer/registry/shared_key.hpp"
 
 namespace berth::transfer {

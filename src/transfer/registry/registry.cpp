@@ -12,7 +12,6 @@
 #include "base/text.hpp"
 #include "json/fields.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "transfer/work/sha256.hpp"
 
 namespace berth::transfer {

@@ -16,7 +16,6 @@
 #include "image/store.hpp"
 #include "image/upkeep.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/file/mode.hpp"
 #include "transfer/layer/tree_record.hpp"
 #include "transfer/work/sha256.hpp"

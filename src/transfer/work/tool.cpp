@@ -5,7 +5,6 @@
 
 #include "base/text.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/machine/packages.hpp"
 #include "sys/process/program.hpp"
 #include "sys/user/identity.hpp"

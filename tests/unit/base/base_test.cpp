@@ -140,6 +140,14 @@ TEST(Text, splits) {
   EXPECT_EQ(trim(" \n"), "");
 }
 
+TEST(Text, finds_what_is_below_a_directory) {
+  EXPECT_TRUE(is_below("/a/b", "/a"));
+  EXPECT_TRUE(is_below("/a", "/a/"));
+  EXPECT_TRUE(is_below("/a", "/"));
+  EXPECT_FALSE(is_below("/ab", "/a"));
+  EXPECT_FALSE(is_below("/", "/a"));
+}
+
 TEST(Digest, accepts_only_sha256_in_lower_case) {
   std::string hex(64, 'a');
   EXPECT_EQ(Digest::parse("sha256:" + hex)->hex(), hex);

@@ -7,7 +7,6 @@
 #include "support/erofs_images.hpp"
 #include "support/erofs_reader.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 
 namespace berth::erofs {
 namespace {

@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "events/reader.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/remove_tree.hpp"
 

@@ -14,7 +14,6 @@
 #include "logs/reader.hpp"
 #include "logs/writer.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/file/remove_tree.hpp"
 
 namespace berth::logs {

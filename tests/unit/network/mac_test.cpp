@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "network/mac.hpp"
-
 #include <gtest/gtest.h>
+
+#include "network/address.hpp"
 
 namespace berth::network {
 namespace {

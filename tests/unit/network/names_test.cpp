@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "network/hosts_block.hpp"
 #include "network/request.hpp"
 
 namespace berth::network {

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "network/forward.hpp"
-
 namespace berth::network {
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/cgroup_owner.hpp"
-
 #include <gtest/gtest.h>
+
+#include "plan/cgroup.hpp"
 
 namespace berth::plan {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/systemd_scope.hpp"
-
 #include <gtest/gtest.h>
+
+#include "plan/cgroup.hpp"
 
 namespace berth::plan {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/change_devices.hpp"
-
 #include <gtest/gtest.h>
+
+#include "runtime/update.hpp"
 
 namespace berth::runtime {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "slurm/mounts.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "slurm/options.hpp"
 
 namespace berth::slurm {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "slurm/torch.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
+
+#include "slurm/task_variables.hpp"
 
 namespace berth::slurm {
 namespace {

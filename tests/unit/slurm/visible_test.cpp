@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "slurm/visible.hpp"
-
 #include <gtest/gtest.h>
+
+#include "slurm/task_variables.hpp"
 
 namespace berth::slurm {
 namespace {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/grant/cdi_names.hpp"
-
 #include <gtest/gtest.h>
 
 #include "base/text.hpp"
 #include "gpu/grant/job.hpp"
+#include "gpu/grant/reach.hpp"
 #include "gpu/grant/select.hpp"
 #include "unit/gpu/grant/machine.hpp"
 

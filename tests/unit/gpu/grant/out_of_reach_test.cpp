@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/grant/out_of_reach.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "gpu/grant/reach.hpp"
 
 namespace berth::gpu {
 namespace {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/inventory/kfd.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
+#include "gpu/inventory/kernel.hpp"
 #include "unit/gpu/driver_tree.hpp"
 
 namespace berth::gpu {

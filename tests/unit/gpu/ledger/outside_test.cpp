@@ -11,7 +11,7 @@
 
 #include "../driver_tree.hpp"
 #include "gpu/ledger/chooser.hpp"
-#include "sys/machine/boot_clock.hpp"
+#include "sys/machine/host.hpp"
 #include "unit/gpu/grant/machine.hpp"
 #include "unit/gpu/ledger/seen.hpp"
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/place/requests.hpp"
-
 #include <gtest/gtest.h>
 
+#include "gpu/place/finish.hpp"
 #include "unit/gpu/driver_tree.hpp"
 
 namespace berth::gpu {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/probe/groups.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gpu/probe/devices.hpp"
 #include "unit/gpu/probe/probing.hpp"
 
 namespace berth::gpu {

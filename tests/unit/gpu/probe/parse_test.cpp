@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "gpu/probe/driver_names.hpp"
+#include "gpu/probe/driver_capabilities.hpp"
 #include "gpu/probe/nodes.hpp"
 #include "gpu/probe/nvml_facts.hpp"
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gpu/probe/proc_texts.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gpu/probe/files.hpp"
 #include "unit/gpu/probe/probing.hpp"
 
 namespace berth::gpu {

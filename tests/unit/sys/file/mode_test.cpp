@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "sys/file/file.hpp"
-#include "sys/file/node.hpp"
 #include "sys/file/regular.hpp"
 #include "sys/file/remove_tree.hpp"
 

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/file/remove_tree.hpp"
 
 namespace berth::sys {

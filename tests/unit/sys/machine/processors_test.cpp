@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "sys/file/file.hpp"
-#include "sys/file/node.hpp"
 #include "sys/file/remove_tree.hpp"
 #include "sys/file/tree.hpp"
 

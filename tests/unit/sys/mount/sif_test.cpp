@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sys/mount/sif.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+
+#include "sys/mount/image_file.hpp"
 
 namespace berth::sys {
 namespace {

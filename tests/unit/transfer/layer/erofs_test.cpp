@@ -12,7 +12,6 @@
 #include "random_layer.hpp"
 #include "support/erofs_reader.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/file/remove_tree.hpp"
 #include "sys/mount/mount.hpp"
 #include "transfer/gzip/inflate.hpp"

@@ -13,7 +13,6 @@
 
 #include "support/erofs_reader.hpp"
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 #include "sys/file/remove_tree.hpp"
 #include "transfer/gzip/inflate.hpp"
 #include "transfer/layer/erofs.hpp"

@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "sys/file/file.hpp"
-#include "sys/file/io_at.hpp"
 
 namespace berth::transfer {
 namespace {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gpu/grant/request.hpp"
+#include "gpu/grant/sources.hpp"
+#include "gpu/inventory/inventory.hpp"
+
+namespace berth::gpu {
+
+/// Moves to `request` those of `names` that no CDI file defines but that name GPUs:
+/// "nvidia.com/gpu=0" is GPU 0. `defined`: the names that the files define, sorted; `source`: where
+/// the names come from, for messages.
+void take_plain_gpus(std::vector<std::string>& names, const std::vector<std::string>& defined,
+                     const std::string& source, Request& request);
+
+/// Applies the limits and the policy's withheld GPUs to CDI names of GPUs ("nvidia.com/gpu=0",
+/// "amd.com/gpu=all"), as to --gpus: "all" becomes the names of the reachable GPUs, and the name of
+/// an unreachable one is refused. Names of other kinds pass unless `withheld` (gpu.never) has them
+/// literally. CDI files count the GPUs of the `machine`; `job` is the machine without the GPUs that
+/// the job cannot open.
+/// Errors: denied, and those of select().
+Result<std::vector<std::string>> reachable_names(const std::vector<std::string>& names,
+                                                 const std::vector<std::string>& withheld,
+                                                 const Request& request, const Inventory& machine,
+                                                 const Inventory& job);
+
+/// Applies policy, the caller's job and the GPUs that the caller can open to the choice.
+/// Pure. Errors: those of reachable_names().
+Result<void> narrow(Choice& choice, const Machine& machine);
+
+/// The nodes of GPUs that no container may get here: those that policy withholds (gpu.never) and,
+/// in a job, those of others. For nodes that are requested by path, and for a container that
+/// requests all nodes. `choice` is the result of choose(). Pure.
+std::vector<Node> nodes_out_of_reach(const Choice& choice, const Machine& machine);
+
+}  // namespace berth::gpu
