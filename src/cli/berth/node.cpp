@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/node/node.hpp"
+
 #include <algorithm>
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
 #include "cli/core/table.hpp"
-#include "engine/node/node.hpp"
 #include "json/fields.hpp"
 
 namespace berth::cli {
 namespace {
+
+// ---- node show ----------------------------------------------------------------------------------
 
 struct NodeShowOptions {
   std::optional<std::string> node;
@@ -113,6 +116,56 @@ Result<int> run_node_show(Session& session, const NodeShowOptions& o, Arguments)
   return 0;
 }
 
+// ---- node save ----------------------------------------------------------------------------------
+
+Result<int> run_node_save(Session& session, const NoOptions&, Arguments arguments) {
+  if (arguments.empty() || arguments.front() == "-") {
+    print_json(session, json::to_value(TRY(engine::this_node(session.context))));
+    return 0;
+  }
+  TRY(engine::save_node(session.context, arguments.front()));
+  return 0;
+}
+
+// ---- node check ---------------------------------------------------------------------------------
+
+struct NodeCheckOptions {
+  std::string format = "table";
+};
+
+FlagTable node_check_flags(NodeCheckOptions& o) {
+  return {format_flag(o.format)};
+}
+
+json::Value to_json(const std::vector<node::Difference>& differences) {
+  json::Array out;
+  for (const node::Difference& one : differences) {
+    out.push_back(
+        json::Object{{"member", one.member}, {"written", one.written}, {"here", one.here}});
+  }
+  return json::Object{{"differences", std::move(out)}};
+}
+
+Result<int> run_node_check(Session& session, const NodeCheckOptions& o, Arguments arguments) {
+  const std::string& file = arguments.front();
+  auto differences = TRY(engine::compare_node(session.context, file));
+  int status = differences.empty() ? 0 : 1;
+  if (o.format == "json") {
+    print_json(session, to_json(differences));
+    return status;
+  }
+  if (differences.empty()) {
+    print(session, escape_controls(file) + ": good: this machine is as it says\n");
+    return status;
+  }
+  Table table({"MEMBER", "WRITTEN", "HERE"});
+  for (node::Difference& one : differences) {
+    table.add({std::move(one.member), std::move(one.written), std::move(one.here)});
+  }
+  print(session, table.text());
+  return status;
+}
+
 }  // namespace
 
 const Verb node_show_verb{
@@ -120,6 +173,24 @@ const Verb node_show_verb{
              .summary = "Show the properties of this machine that images depend on",
              .example = "berth node show --format '{{.cpu.microarchitecture}}'"},
     .command = [] { return make_command(node_show_flags, run_node_show); },
+};
+const Verb node_save_verb{
+    .text = {.name = "node save",
+             .arguments = "[FILE|-]",
+             .summary = "Save the profile of this machine to a .json or .toml file",
+             .example = "berth node save nodes/$(hostname).toml",
+             .complete = Complete::file},
+    .arity = {0, 1},
+    .command = [] { return make_command(no_flags, run_node_save); },
+};
+const Verb node_check_verb{
+    .text = {.name = "node check",
+             .arguments = "FILE",
+             .summary = "Check a saved profile for errors, and for changes since it was saved",
+             .example = "berth node check nodes/$(hostname).toml",
+             .complete = Complete::file},
+    .arity = {1, 1},
+    .command = [] { return make_command(node_check_flags, run_node_check); },
 };
 
 }  // namespace berth::cli
