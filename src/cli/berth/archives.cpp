@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
-#include "cli/berth/elsewhere_arguments.hpp"
+#include "cli/berth/elsewhere.hpp"
 #include "cli/berth/flag_values.hpp"
 #include "engine/files/save_squashfs.hpp"
 

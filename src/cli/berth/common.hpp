@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "cli/berth/verb.hpp"
 #include "cli/core/progress.hpp"
+#include "cli/core/terminal.hpp"
 #include "cli/core/words.hpp"
 #include "engine/context/filter.hpp"
 #include "engine/image/transfer.hpp"
@@ -85,5 +87,29 @@ json::Value json_time(std::optional<int64_t> seconds);
 json::Value json_strings(const std::vector<std::string>& strings);
 
 std::string ago(int64_t seconds);  ///< human_ago() from now
+
+/// Shows the progress of a command in one line of a terminal's standard error, below the warnings:
+/// for a layer "0123456789ab: Converting 12MB of 300MB", otherwise the text of the last status
+/// event. Prints nothing if standard error is no terminal.
+class WorkDisplay {
+ public:
+  /// `words`: the operation on layers.
+  WorkDisplay(Session& session, std::string words, bool quiet);
+  ~WorkDisplay();
+  WorkDisplay(WorkDisplay&&) = delete;
+
+  engine::Progress progress();
+  /// Removes the line.
+  void finish();
+
+ private:
+  void draw(const std::string& line);
+
+  Session& session_;
+  std::string words_;
+  bool shown_;
+  LiveLines lines_;
+  std::optional<std::chrono::steady_clock::time_point> drawn_at_;
+};
 
 }  // namespace berth::cli

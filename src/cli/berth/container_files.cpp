@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "cli/berth/elsewhere_arguments.hpp"
+#include "cli/berth/elsewhere.hpp"
 #include "engine/files/changes.hpp"
 #include "engine/files/copy.hpp"
 #include "engine/inspect/commit.hpp"

@@ -255,9 +255,9 @@ std::string of_each(const std::vector<engine::GpuUse>& gpus, const Text& text) {
 }
 
 /// The requested containers, each with its last two samples.
-class Table {
+class UseTable {
  public:
-  Table(Session& session, const StatsOptions& options, std::vector<std::string> names)
+  UseTable(Session& session, const StatsOptions& options, std::vector<std::string> names)
       : session_(session), options_(options), names_(std::move(names)) {}
 
   /// Errors: not_found (a name, the first time), io.
@@ -353,7 +353,7 @@ Result<int> run_stats(Session& session, const StatsOptions& o, Arguments argumen
   const Listing with_gpus = TRY(Listing::make(kUseOfGpus, {.text = format}));
   const bool asks =
       with_gpus.uses("GPUs") || with_gpus.uses("GPUPerc") || with_gpus.uses("GPUMemUsage");
-  Table table(session, o, std::move(arguments));
+  UseTable table(session, o, std::move(arguments));
   TRY(table.measure());
   while (true) {
     std::this_thread::sleep_for(kStatsInterval);

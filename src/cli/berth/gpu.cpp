@@ -4,9 +4,7 @@
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "cli/berth/show/gpu_terms.hpp"
 #include "cli/core/table.hpp"
-#include "cli/core/text_width.hpp"
 #include "cli/template/listing.hpp"
 #include "engine/gpu/lease.hpp"
 #include "engine/gpu/list.hpp"
@@ -17,6 +15,17 @@
 
 namespace berth::cli {
 namespace {
+
+/// The terms of a container's lease, for people: " (exclusive)", " (30% 1GiB)", or nothing.
+std::string terms_of(const gpu::Lease& lease) {
+  std::vector<std::string> terms;
+  if (lease.exclusive) terms.emplace_back("exclusive");
+  if (lease.mps && lease.mps->cores_percent) {
+    terms.push_back(std::to_string(*lease.mps->cores_percent) + "%");
+  }
+  if (lease.mps && lease.mps->memory_bytes) terms.push_back(binary_bytes(*lease.mps->memory_bytes));
+  return terms.empty() ? "" : " (" + join(terms, " ") + ")";
+}
 
 // ---- gpu list -----------------------------------------------------------------------------------
 

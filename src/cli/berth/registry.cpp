@@ -4,10 +4,9 @@
 #include <vector>
 
 #include "cli/berth/common.hpp"
-#include "cli/berth/elsewhere_arguments.hpp"
+#include "cli/berth/elsewhere.hpp"
 #include "cli/berth/flag_values.hpp"
-#include "cli/berth/work_display.hpp"
-#include "cli/core/text_width.hpp"
+#include "cli/core/table.hpp"
 #include "cli/template/listing.hpp"
 #include "engine/image/images.hpp"
 #include "engine/image/registry_search.hpp"

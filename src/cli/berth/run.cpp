@@ -3,11 +3,11 @@
 
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "cli/berth/elsewhere_arguments.hpp"
+#include "cli/berth/elsewhere.hpp"
 #include "cli/berth/flag_values.hpp"
 #include "cli/berth/request_flags.hpp"
 #include "cli/berth/show/explain_text.hpp"
-#include "cli/core/text_width.hpp"
+#include "cli/core/table.hpp"
 #include "engine/decide/explain.hpp"
 #include "engine/request/text.hpp"
 #include "engine/run/dry_run.hpp"

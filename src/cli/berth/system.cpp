@@ -7,7 +7,6 @@
 #include "cli/berth/document_format.hpp"
 #include "cli/berth/show/doctor_text.hpp"
 #include "cli/berth/show/list_rows.hpp"
-#include "cli/berth/work_display.hpp"
 #include "engine/image/layer_work.hpp"
 #include "engine/image/store_check.hpp"
 #include "engine/state/log_end.hpp"

@@ -7,10 +7,20 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "cli/berth/verb.hpp"
 
-/// Arguments of other engines' verbs with the same names, and their equivalents here. Each function
-/// returns nothing for docker's arguments. Pure.
+/// The verbs, flags and arguments of other engines, and their equivalents here.
 namespace berth::cli {
+
+/// The equivalent of another engine's verb that Berth lacks, "pod" or "volume export", and the
+/// reason. Nothing if no known engine has it.
+std::optional<Error> verb_elsewhere(std::string_view name);
+
+/// The equivalents of flags of other engines' verbs of this name: the verb's own, and common ones.
+std::vector<Elsewhere> flags_elsewhere(const Verb& verb);
+
+// Arguments of other engines' verbs with the same names, and their equivalents here. Each function
+// returns nothing for docker's arguments. Pure.
 
 /// For apptainer: the name of an image file to write or read.
 bool is_image_file_name(std::string_view name);

@@ -12,4 +12,7 @@ namespace berth::cli {
 /// Source: Go's text/tabwriter with minwidth 10, padding 3, as docker/cli uses it.
 std::string align_tabs(std::string_view text);
 
+/// In double quotes, with control characters, quotes and backslashes escaped, as Go's %q.
+std::string quote_as_go(std::string_view text);
+
 }  // namespace berth::cli

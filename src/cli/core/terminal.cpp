@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/core/live_lines.hpp"
+#include "cli/core/terminal.hpp"
 
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "cli/core/text_width.hpp"
+#include "cli/core/table.hpp"
 
 namespace berth::cli {
 
