@@ -23,7 +23,7 @@
 #include "gpu/place/place.hpp"
 #include "oci/edit.hpp"
 #include "policy/amend/amend.hpp"
-#include "policy/file.hpp"
+#include "policy/policy.hpp"
 #include "sys/file/file.hpp"
 #include "sys/process/process.hpp"
 #include "sys/user/identity.hpp"
