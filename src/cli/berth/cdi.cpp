@@ -44,6 +44,19 @@ Result<int> run_cdi_generate(Session& session, const CdiGenerateOptions& o, Argu
   return 0;
 }
 
+void warn_of_faults(Session& session, const gpu::cdi::Index& index) {
+  for (const gpu::cdi::Fault& fault : index.bad_files) {
+    session.report.warn(fault.text + ", ignoring this file");
+  }
+  for (const gpu::cdi::Fault& fault : index.unavailable) {
+    session.report.warn("'" + fault.object + "' cannot be given: " + fault.text);
+  }
+}
+
+std::string devices_words(size_t count) {
+  return std::to_string(count) + (count == 1 ? " device\n" : " devices\n");
+}
+
 // ---- cdi list -----------------------------------------------------------------------------------
 
 struct CdiListOptions {
@@ -84,12 +97,7 @@ Result<int> run_cdi_list(Session& session, const CdiListOptions& o, Arguments) {
     print_json(session, to_json(index));
     return 0;
   }
-  for (const gpu::cdi::Fault& fault : index.bad_files) {
-    session.report.warn(fault.text + ", ignoring this file");
-  }
-  for (const gpu::cdi::Fault& fault : index.unavailable) {
-    session.report.warn("'" + fault.object + "' cannot be given: " + fault.text);
-  }
+  warn_of_faults(session, index);
   if (index.devices.empty() && index.bad_files.empty() && index.unavailable.empty()) {
     session.report.warn("no file in " + join(index.directories, ", ") +
                         " offers a device; see 'berth cdi generate --help'");
@@ -119,8 +127,7 @@ Result<int> run_cdi_validate(Session& session, const NoOptions&, Arguments argum
                             ? ""
                             : " (its content needs " + facts.needed_version + ")";
     print(session, path + ": good: CDI " + facts.version + needs + ", " + facts.kind + ", " +
-                       std::to_string(facts.devices) +
-                       (facts.devices == 1 ? " device\n" : " devices\n"));
+                       devices_words(facts.devices));
     if (!facts.made_for.empty() && facts.made_for != facts.driver) {
       session.report.warn(path + " was made for driver " + facts.made_for + ", " +
                           (facts.driver.empty() ? "none" : facts.driver) +
@@ -134,15 +141,8 @@ Result<int> run_cdi_validate(Session& session, const NoOptions&, Arguments argum
 
 Result<int> run_cdi_refresh(Session& session, const NoOptions&, Arguments) {
   engine::RefreshedCdi refreshed = TRY(engine::refresh_cdi(session.context));
-  for (const gpu::cdi::Fault& fault : refreshed.index.bad_files) {
-    session.report.warn(fault.text + ", ignoring this file");
-  }
-  for (const gpu::cdi::Fault& fault : refreshed.index.unavailable) {
-    session.report.warn("'" + fault.object + "' cannot be given: " + fault.text);
-  }
-  size_t count = refreshed.index.devices.size();
-  print(session,
-        refreshed.path + ": " + std::to_string(count) + (count == 1 ? " device\n" : " devices\n"));
+  warn_of_faults(session, refreshed.index);
+  print(session, refreshed.path + ": " + devices_words(refreshed.index.devices.size()));
   return 0;
 }
 

@@ -41,6 +41,10 @@ Flag format_flag(std::string& target) {
                      {"table", "json"});
 }
 
+FlagTable format_flags(FormatOptions& o) {
+  return {format_flag(o.format)};
+}
+
 Flag template_flag(std::string& target) {
   return {"format", 0, "FORMAT", "Output format: table, json or a template such as '{{.ID}}'",
           &target};
@@ -82,16 +86,6 @@ ReadValue read_moment(std::optional<int64_t>& target) {
 
 Flag detach_keys_flag(std::optional<std::string>& target) {
   return {"detach-keys", 0, "KEYS", "Key sequence that detaches (ctrl-p,ctrl-q)", &target};
-}
-
-Flag grace_flag(std::optional<int64_t>& target) {
-  ReadValue read_grace = [&target](std::string_view text) -> Result<void> {
-    TRY(read_integer(target)(text));
-    if (*target >= -1 && *target <= 1'000'000) return {};
-    return make_error(Kind::usage, "expected seconds, or -1 to wait forever");
-  };
-  return {"time", 't', "SECONDS", "Time to wait before killing (10); -1 to wait forever",
-          std::move(read_grace)};
 }
 
 void print_detached(Session& session, const engine::RunOutcome& outcome) {
@@ -141,6 +135,11 @@ Result<image::TransferResult> transfer_shown(Session& session, image::TransferRe
                                              Stream stream, Direction direction, bool quiet) {
   TransferDisplay display(session, stream, direction, quiet);
   return engine::transfer(session.context, std::move(request), display.progress());
+}
+
+size_t columns_of(const Session& session) {
+  bool terminal = session.terminal.is_terminal(Stream::out);
+  return terminal ? session.terminal.size(Stream::out).columns : 0;
 }
 
 void print(Session& session, std::string_view text) {

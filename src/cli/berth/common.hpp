@@ -24,6 +24,12 @@ namespace berth::cli {
 /// --format of our own lists: a table for people or JSON for programs.
 Flag format_flag(std::string& target);
 
+/// Options of a verb that has only that flag.
+struct FormatOptions {
+  std::string format = "table";
+};
+FlagTable format_flags(FormatOptions& options);
+
 /// --format of lists that docker has too (cli/template/listing.hpp).
 Flag template_flag(std::string& target);
 
@@ -36,8 +42,6 @@ Flag filter_flag(std::vector<engine::Filter>& target);
 
 /// --detach-keys.
 Flag detach_keys_flag(std::optional<std::string>& target);
-/// --time of stop and restart.
-Flag grace_flag(std::optional<int64_t>& target);
 
 /// A time in the form of docker's --since and --until, as nanoseconds since 1970.
 ReadValue read_moment(std::optional<int64_t>& target);
@@ -73,6 +77,9 @@ class TransferDisplay {
 /// One engine call with a display around it.
 Result<image::TransferResult> transfer_shown(Session& session, image::TransferRequest request,
                                              Stream stream, Direction direction, bool quiet);
+
+/// The width of the terminal on stdout; 0: it is no terminal.
+size_t columns_of(const Session& session);
 
 void print(Session& session, std::string_view text);          ///< to stdout
 void print_json(Session& session, const json::Value& value);  ///< indented

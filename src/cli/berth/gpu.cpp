@@ -382,9 +382,7 @@ Result<int> run_gpu_list(Session& session, const GpuListOptions& o, Arguments) {
     return 0;
   }
   // Output for a program is not truncated.
-  bool is_screen = session.terminal.is_terminal(Stream::out);
-  print(session, GpuListing(inventory, holders)
-                     .text(is_screen ? session.terminal.size(Stream::out).columns : 0));
+  print(session, GpuListing(inventory, holders).text(columns_of(session)));
   if (inventory.synthetic) print(session, note);
   return 0;
 }

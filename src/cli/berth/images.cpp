@@ -205,19 +205,11 @@ Result<int> attach(Session& session, engine::AttachFactsRequest request,
 }
 
 Result<int> show_rules(Session& session, const ScanOptions& o) {
-  std::optional<DocumentFormat> format;
-  if (!o.format.empty()) format = TRY(DocumentFormat::make(o.format));
+  auto format = TRY(DocumentFormat::make_if_given(o.format));
   bake::NfdRules rules = TRY(engine::rules_of_file(session.context, *o.nfd, o.tag));
-  if (!format) {
-    Table table({"AXIS", "VALUE"});
-    for (const auto& [axis, value] : rules.words) table.add({axis, value});
-    print(session, table.text());
-  } else if (format->is_json()) {
-    print_json(session, json::to_value(rules));
-  } else {
-    print(session, TRY(format->text(json::to_value(rules))) + "\n");
-  }
-  return 0;
+  Table table({"AXIS", "VALUE"});
+  for (const auto& [axis, value] : rules.words) table.add({axis, value});
+  return print_document(session, format, json::to_value(rules), table.text());
 }
 
 Result<int> run_scan(Session& session, const ScanOptions& o, Arguments arguments) {
@@ -237,17 +229,9 @@ Result<int> run_scan(Session& session, const ScanOptions& o, Arguments arguments
   }
   if (o.request.container) return make_error(Kind::usage, "--verified needs --attach");
   if (o.nfd) return show_rules(session, o);
-  std::optional<DocumentFormat> format;
-  if (!o.format.empty()) format = TRY(DocumentFormat::make(o.format));
+  auto format = TRY(DocumentFormat::make_if_given(o.format));
   facts::ImageFacts facts = TRY(engine::facts_of_image_named(session.context, arguments[0]));
-  if (!format) {
-    print(session, scan_text(facts));
-  } else if (format->is_json()) {
-    print_json(session, json::to_value(facts));
-  } else {
-    print(session, TRY(format->text(json::to_value(facts))) + "\n");
-  }
-  return 0;
+  return print_document(session, format, json::to_value(facts), scan_text(facts));
 }
 
 // ---- image convert ------------------------------------------------------------------------------

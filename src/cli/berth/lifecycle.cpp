@@ -91,15 +91,22 @@ Result<int> run_attach(Session& session, const AttachOptions& o, Arguments argum
 
 // ---- stop ---------------------------------------------------------------------------------------
 
-struct StopOptions {
+/// Of stop and restart.
+struct GraceOptions {
   std::optional<int64_t> grace;
 };
 
-FlagTable stop_flags(StopOptions& o) {
-  return {grace_flag(o.grace)};
+FlagTable grace_flags(GraceOptions& o) {
+  ReadValue read_grace = [&o](std::string_view text) -> Result<void> {
+    TRY(read_integer(o.grace)(text));
+    if (*o.grace >= -1 && *o.grace <= 1'000'000) return {};
+    return make_error(Kind::usage, "expected seconds, or -1 to wait forever");
+  };
+  return {{"time", 't', "SECONDS", "Time to wait before killing (10); -1 to wait forever",
+           std::move(read_grace)}};
 }
 
-Result<int> run_stop(Session& session, const StopOptions& o, Arguments arguments) {
+Result<int> run_stop(Session& session, const GraceOptions& o, Arguments arguments) {
   return for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
     TRY(engine::stop_container(session.context, name, o.grace));
     print(session, name + "\n");
@@ -137,15 +144,7 @@ Result<int> run_kill(Session& session, const KillOptions& o, Arguments arguments
 
 // ---- restart ------------------------------------------------------------------------------------
 
-struct RestartOptions {
-  std::optional<int64_t> grace;
-};
-
-FlagTable restart_flags(RestartOptions& o) {
-  return {grace_flag(o.grace)};
-}
-
-Result<int> run_restart(Session& session, const RestartOptions& o, Arguments arguments) {
+Result<int> run_restart(Session& session, const GraceOptions& o, Arguments arguments) {
   std::vector<std::string> stopped;
   int stopping =
       for_each_argument(session, arguments, [&](const std::string& name) -> Result<void> {
@@ -245,7 +244,7 @@ const Verb stop_verb{
              .complete = Complete::running},
     .arity = {1},
     .elsewhere = kStopElsewhere,
-    .command = [] { return make_command(stop_flags, run_stop); },
+    .command = [] { return make_command(grace_flags, run_stop); },
 };
 const Verb kill_verb{
     .text = {.name = "kill",
@@ -263,7 +262,7 @@ const Verb restart_verb{
              .example = "berth restart --time 30 web",
              .complete = Complete::container},
     .arity = {1},
-    .command = [] { return make_command(restart_flags, run_restart); },
+    .command = [] { return make_command(grace_flags, run_restart); },
 };
 const Verb pause_verb{
     .text = {.name = "pause",

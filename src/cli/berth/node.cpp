@@ -103,17 +103,9 @@ std::string text_of(const node::Profile& profile) {
 }
 
 Result<int> run_node_show(Session& session, const NodeShowOptions& o, Arguments) {
-  std::optional<DocumentFormat> format;
-  if (!o.format.empty()) format = TRY(DocumentFormat::make(o.format));
+  auto format = TRY(DocumentFormat::make_if_given(o.format));
   node::Profile profile = TRY(engine::node_of(session.context, o.node));
-  if (!format) {
-    print(session, text_of(profile));
-  } else if (format->is_json()) {
-    print_json(session, json::to_value(profile));
-  } else {
-    print(session, TRY(format->text(json::to_value(profile))) + "\n");
-  }
-  return 0;
+  return print_document(session, format, json::to_value(profile), text_of(profile));
 }
 
 // ---- node save ----------------------------------------------------------------------------------
@@ -129,14 +121,6 @@ Result<int> run_node_save(Session& session, const NoOptions&, Arguments argument
 
 // ---- node check ---------------------------------------------------------------------------------
 
-struct NodeCheckOptions {
-  std::string format = "table";
-};
-
-FlagTable node_check_flags(NodeCheckOptions& o) {
-  return {format_flag(o.format)};
-}
-
 json::Value to_json(const std::vector<node::Difference>& differences) {
   json::Array out;
   for (const node::Difference& one : differences) {
@@ -146,7 +130,7 @@ json::Value to_json(const std::vector<node::Difference>& differences) {
   return json::Object{{"differences", std::move(out)}};
 }
 
-Result<int> run_node_check(Session& session, const NodeCheckOptions& o, Arguments arguments) {
+Result<int> run_node_check(Session& session, const FormatOptions& o, Arguments arguments) {
   const std::string& file = arguments.front();
   auto differences = TRY(engine::compare_node(session.context, file));
   int status = differences.empty() ? 0 : 1;
@@ -190,7 +174,7 @@ const Verb node_check_verb{
              .example = "berth node check nodes/$(hostname).toml",
              .complete = Complete::file},
     .arity = {1, 1},
-    .command = [] { return make_command(node_check_flags, run_node_check); },
+    .command = [] { return make_command(format_flags, run_node_check); },
 };
 
 }  // namespace berth::cli

@@ -11,14 +11,6 @@ namespace {
 
 // ---- policy show --------------------------------------------------------------------------------
 
-struct PolicyShowOptions {
-  std::string format = "table";
-};
-
-FlagTable policy_show_flags(PolicyShowOptions& o) {
-  return {format_flag(o.format)};
-}
-
 json::Value to_json(const engine::PolicyInForce& policy) {
   json::Array keys;
   for (const engine::PolicyKey& key : policy.keys) {
@@ -32,7 +24,7 @@ json::Value to_json(const engine::PolicyInForce& policy) {
                       {"rules", json::to_value(policy.compiled.rules)}};
 }
 
-Result<int> run_policy_show(Session& session, const PolicyShowOptions& o, Arguments) {
+Result<int> run_policy_show(Session& session, const FormatOptions& o, Arguments) {
   engine::PolicyInForce policy = TRY(engine::show_policy(session.context));
   if (o.format == "json") {
     print_json(session, to_json(policy));
@@ -166,7 +158,7 @@ const Verb policy_show_verb{
              .summary = "Show the site policy in force, and where each value comes from",
              .example = "berth policy show"},
     .store = Store::none,
-    .command = [] { return make_command(policy_show_flags, run_policy_show); },
+    .command = [] { return make_command(format_flags, run_policy_show); },
 };
 const Verb policy_test_verb{
     .text = {.name = "policy test",

@@ -72,9 +72,7 @@ FlagTable explain_flags(ExplainOptions& o) {
 
 void show(Session& session, const engine::Explained& explained, std::string_view format) {
   if (format == "json") return print_json(session, explain_json(explained));
-  bool terminal = session.terminal.is_terminal(Stream::out);
-  size_t columns = terminal ? session.terminal.size(Stream::out).columns : 0;
-  print(session, explain_text(explained, columns));
+  print(session, explain_text(explained, columns_of(session)));
 }
 
 Result<int> run_explain(Session& session, const ExplainOptions& o, Arguments arguments) {

@@ -153,12 +153,7 @@ Result<int> run_slurm_preflight(Session& session, const SlurmPreflightOptions& o
   if (o.format == "json") {
     print_json(session, doctor_json(found.answers));
   } else {
-    bool terminal = session.terminal.is_terminal(Stream::out);
-    DoctorLook look;
-    look.columns = terminal ? session.terminal.size(Stream::out).columns : 0;
-    look.colour = terminal && !session.context.environment.get_filled("NO_COLOR");
-    look.quiet = o.quiet;
-    print(session, doctor_text(found.answers, look));
+    print(session, doctor_text(found.answers, look_of(session, o.quiet)));
   }
   return found.refused ? kNothingRuns : 0;
 }

@@ -175,7 +175,7 @@ struct SystemCheckOptions {
 
 FlagTable system_check_flags(SystemCheckOptions& o) {
   return {
-      choice_flag("format", "FORMAT", "Output format: table or json", &o.format, {"table", "json"}),
+      format_flag(o.format),
       {"repair", 0, "", "Remove damaged content that no container uses; pull nothing", &o.repair},
   };
 }
@@ -238,7 +238,7 @@ struct SystemDedupeOptions {
 FlagTable system_dedupe_flags(SystemDedupeOptions& o) {
   return {
       {"dry-run", 0, "", "Only show what would be saved", &o.dry_run},
-      choice_flag("format", "FORMAT", "Output format: table or json", &o.format, {"table", "json"}),
+      format_flag(o.format),
   };
 }
 
@@ -334,22 +334,13 @@ Result<doctor::Scope> scope_of(const std::vector<std::string>& arguments) {
   return unknown_word("subject", arguments[0], {"gpu"}, "berth doctor");
 }
 
-DoctorLook look_of(const Session& session, const DoctorOptions& o) {
-  bool terminal = session.terminal.is_terminal(Stream::out);
-  DoctorLook look;
-  look.columns = terminal ? session.terminal.size(Stream::out).columns : 0;
-  look.colour = terminal && !session.context.environment.get_filled("NO_COLOR");
-  look.quiet = o.quiet;
-  return look;
-}
-
 Result<int> run_log(Session& session, const DoctorOptions& o) {
   auto found = known_error::find(TRY(engine::read_log_end(*o.log)));
   auto answers = log_answers(found);
   if (o.format == "json") {
     print_json(session, doctor_json(answers));
   } else {
-    session.terminal.write_as_is(Stream::out, log_text(found, look_of(session, o)));
+    session.terminal.write_as_is(Stream::out, log_text(found, look_of(session, o.quiet)));
   }
   return count_of(answers, doctor::Status::problem) > 0 ? 1 : 0;
 }
@@ -366,7 +357,7 @@ Result<int> run_doctor(Session& session, const DoctorOptions& o, Arguments argum
     print_json(session, doctor_json(answers));
     return status;
   }
-  session.terminal.write_as_is(Stream::out, doctor_text(answers, look_of(session, o)));
+  session.terminal.write_as_is(Stream::out, doctor_text(answers, look_of(session, o.quiet)));
   return status;
 }
 
