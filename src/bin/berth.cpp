@@ -5,8 +5,8 @@
 #include <exception>
 #include <optional>
 
+#include "cli/berth/elsewhere.hpp"
 #include "cli/berth/verbs.hpp"
-#include "cli/berth/verbs_elsewhere.hpp"
 #include "engine/container/containers.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/sweep.hpp"

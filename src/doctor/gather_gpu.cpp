@@ -5,12 +5,11 @@
 #include <iterator>
 
 #include "base/text.hpp"
-#include "doctor/gather_parts.hpp"
-#include "doctor/inputs.hpp"
+#include "doctor/gather.hpp"
 #include "gpu/inventory/kernel.hpp"
 #include "gpu/probe/libraries.hpp"
 #include "gpu/probe/probe.hpp"
-#include "policy/file.hpp"
+#include "policy/policy.hpp"
 
 namespace berth::doctor {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "doctor/gather_parts.hpp"
+#include "doctor/gather.hpp"
 #include "gpu/inventory/kernel.hpp"
 #include "gpu/probe/devices.hpp"
 #include "sys/file/file.hpp"

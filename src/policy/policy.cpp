@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "json/fields.hpp"
+#include "sys/user/trusted_file.hpp"
 
 namespace berth::policy {
 namespace {
@@ -131,6 +132,15 @@ Result<Compiled> parse_compiled(std::string_view text, std::string_view document
                       "berth policy apply");
   }
   return compiled;
+}
+
+Result<Compiled> read_compiled(const std::string& config_dir) {
+  constexpr size_t kMaxBytes = size_t{1} << 20;
+  std::string path = config_dir + "/" + kCompiledName;
+  auto text = TRY(sys::read_trusted_file_if_exists(path, kMaxBytes));
+  if (!text)
+    return Compiled{.format = kFormat, .source = {}, .lines = {}, .policy = {}, .rules = {}};
+  return parse_compiled(*text, path);
 }
 
 }  // namespace berth::policy

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -212,6 +213,20 @@ void fields(auto& v, Compiled& c) {
   // An older Berth then refuses the file: it would skip rules that keep things out.
   v.optional("rules", c.rules);
   v.strict();
+}
+
+/// The policy in force below `config_dir`: that of policy.json, else the defaults (with an empty
+/// `source`). The file has to belong to root or the effective user, and no other user may write it:
+/// checked on the open file. Errors: denied (that check), and those of parse_compiled().
+Result<Compiled> read_compiled(const std::string& config_dir);
+
+/// The lower of two limits, of which 0 and negative values are none: for rules with a maximum.
+template <class T>
+T lower_limit(T a, T b) {
+  auto of = [](T value) {
+    return value > 0 ? static_cast<uint64_t>(value) : std::numeric_limits<uint64_t>::max();
+  };
+  return of(b) < of(a) ? b : a;
 }
 
 }  // namespace berth::policy

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "base/assert.hpp"
+#include "cli/template/go_text.hpp"
 #include "cli/template/listing.hpp"
-#include "cli/template/tabs.hpp"
 
 namespace {
 

@@ -3,6 +3,8 @@
 
 #include <ctime>
 
+#include "base/text.hpp"
+#include "cli/core/table.hpp"
 #include "engine/context/client_config.hpp"
 #include "engine/context/moment.hpp"
 #include "engine/request/text.hpp"
@@ -30,11 +32,17 @@ Phase phase_of(image::LayerPhase phase) {
   return Phase::waiting;
 }
 
+constexpr auto kRedrawEvery = std::chrono::milliseconds(50);
+
 }  // namespace
 
 Flag format_flag(std::string& target) {
   return choice_flag("format", "FORMAT", "Output format: table or json", &target,
                      {"table", "json"});
+}
+
+FlagTable format_flags(FormatOptions& o) {
+  return {format_flag(o.format)};
 }
 
 Flag template_flag(std::string& target) {
@@ -78,16 +86,6 @@ ReadValue read_moment(std::optional<int64_t>& target) {
 
 Flag detach_keys_flag(std::optional<std::string>& target) {
   return {"detach-keys", 0, "KEYS", "Key sequence that detaches (ctrl-p,ctrl-q)", &target};
-}
-
-Flag grace_flag(std::optional<int64_t>& target) {
-  ReadValue read_grace = [&target](std::string_view text) -> Result<void> {
-    TRY(read_integer(target)(text));
-    if (*target >= -1 && *target <= 1'000'000) return {};
-    return make_error(Kind::usage, "expected seconds, or -1 to wait forever");
-  };
-  return {"time", 't', "SECONDS", "Time to wait before killing (10); -1 to wait forever",
-          std::move(read_grace)};
 }
 
 void print_detached(Session& session, const engine::RunOutcome& outcome) {
@@ -139,6 +137,11 @@ Result<image::TransferResult> transfer_shown(Session& session, image::TransferRe
   return engine::transfer(session.context, std::move(request), display.progress());
 }
 
+size_t columns_of(const Session& session) {
+  bool terminal = session.terminal.is_terminal(Stream::out);
+  return terminal ? session.terminal.size(Stream::out).columns : 0;
+}
+
 void print(Session& session, std::string_view text) {
   session.terminal.write(Stream::out, text);
 }
@@ -176,6 +179,42 @@ json::Value json_strings(const std::vector<std::string>& strings) {
 std::string ago(int64_t seconds) {
   return human_ago(std::chrono::system_clock::time_point(std::chrono::seconds(seconds)),
                    std::chrono::system_clock::now());
+}
+
+WorkDisplay::WorkDisplay(Session& session, std::string words, bool quiet)
+    : session_(session),
+      words_(std::move(words)),
+      shown_(!quiet && session.terminal.is_terminal(Stream::err)),
+      lines_(session.terminal, Stream::err) {
+  if (shown_) session_.report.above(&lines_);
+}
+
+WorkDisplay::~WorkDisplay() {
+  finish();
+}
+
+engine::Progress WorkDisplay::progress() {
+  return [this](const image::TransferEvent& event) {
+    if (const auto* status = std::get_if<image::StatusEvent>(&event)) draw(status->text);
+    const auto* layer = std::get_if<image::LayerEvent>(&event);
+    if (layer == nullptr || layer->phase == image::LayerPhase::waiting) return;
+    draw(layer->id + ": " + words_ + " " + human_bytes(layer->done) + " of " +
+         human_bytes(layer->total));
+  };
+}
+
+void WorkDisplay::draw(const std::string& line) {
+  auto now = std::chrono::steady_clock::now();
+  if (!shown_ || (drawn_at_ && now - *drawn_at_ < kRedrawEvery)) return;
+  drawn_at_ = now;
+  lines_.draw({truncate(escape_controls(line), lines_.room().columns)});
+}
+
+void WorkDisplay::finish() {
+  if (!shown_) return;
+  lines_.draw({});
+  session_.report.above(nullptr);
+  shown_ = false;
 }
 
 }  // namespace berth::cli

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "cli/berth/verb.hpp"
 #include "cli/core/progress.hpp"
+#include "cli/core/terminal.hpp"
 #include "cli/core/words.hpp"
 #include "engine/context/filter.hpp"
 #include "engine/image/transfer.hpp"
@@ -21,6 +23,12 @@ namespace berth::cli {
 
 /// --format of our own lists: a table for people or JSON for programs.
 Flag format_flag(std::string& target);
+
+/// Options of a verb that has only that flag.
+struct FormatOptions {
+  std::string format = "table";
+};
+FlagTable format_flags(FormatOptions& options);
 
 /// --format of lists that docker has too (cli/template/listing.hpp).
 Flag template_flag(std::string& target);
@@ -34,8 +42,6 @@ Flag filter_flag(std::vector<engine::Filter>& target);
 
 /// --detach-keys.
 Flag detach_keys_flag(std::optional<std::string>& target);
-/// --time of stop and restart.
-Flag grace_flag(std::optional<int64_t>& target);
 
 /// A time in the form of docker's --since and --until, as nanoseconds since 1970.
 ReadValue read_moment(std::optional<int64_t>& target);
@@ -72,6 +78,9 @@ class TransferDisplay {
 Result<image::TransferResult> transfer_shown(Session& session, image::TransferRequest request,
                                              Stream stream, Direction direction, bool quiet);
 
+/// The width of the terminal on stdout; 0: it is no terminal.
+size_t columns_of(const Session& session);
+
 void print(Session& session, std::string_view text);          ///< to stdout
 void print_json(Session& session, const json::Value& value);  ///< indented
 
@@ -85,5 +94,29 @@ json::Value json_time(std::optional<int64_t> seconds);
 json::Value json_strings(const std::vector<std::string>& strings);
 
 std::string ago(int64_t seconds);  ///< human_ago() from now
+
+/// Shows the progress of a command in one line of a terminal's standard error, below the warnings:
+/// for a layer "0123456789ab: Converting 12MB of 300MB", otherwise the text of the last status
+/// event. Prints nothing if standard error is no terminal.
+class WorkDisplay {
+ public:
+  /// `words`: the operation on layers.
+  WorkDisplay(Session& session, std::string words, bool quiet);
+  ~WorkDisplay();
+  WorkDisplay(WorkDisplay&&) = delete;
+
+  engine::Progress progress();
+  /// Removes the line.
+  void finish();
+
+ private:
+  void draw(const std::string& line);
+
+  Session& session_;
+  std::string words_;
+  bool shown_;
+  LiveLines lines_;
+  std::optional<std::chrono::steady_clock::time_point> drawn_at_;
+};
 
 }  // namespace berth::cli

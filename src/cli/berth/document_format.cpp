@@ -2,6 +2,7 @@
 #include "cli/berth/document_format.hpp"
 
 #include "base/text.hpp"
+#include "cli/berth/common.hpp"
 
 namespace berth::cli {
 
@@ -71,9 +72,26 @@ Result<DocumentFormat> DocumentFormat::make(const std::string& text) {
   return format;
 }
 
+Result<std::optional<DocumentFormat>> DocumentFormat::make_if_given(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  return TRY(make(text));
+}
+
 Result<std::string> DocumentFormat::text(const json::Value& document) const {
   if (!template_) return json::dump(document);
   return template_->execute({document, docker_documents()});
+}
+
+Result<int> print_document(Session& session, const std::optional<DocumentFormat>& format,
+                           const json::Value& document, const std::string& text) {
+  if (!format) {
+    print(session, text);
+  } else if (format->is_json()) {
+    print_json(session, document);
+  } else {
+    print(session, TRY(format->text(document)) + "\n");
+  }
+  return 0;
 }
 
 }  // namespace berth::cli

@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "cli/berth/verb.hpp"
 #include "cli/template/template.hpp"
 #include "json/value.hpp"
 
-/// --format of inspect, info and version: templates over a whole document. Pure.
+/// --format of inspect, info and version: templates over a whole document.
 namespace berth::cli {
 
 /// Facts about docker's documents that Go's types express and JSON does not.
@@ -25,6 +26,9 @@ class DocumentFormat {
   /// Errors: usage (an invalid format, Template::parse()).
   static Result<DocumentFormat> make(const std::string& text);
 
+  /// Nothing for an empty text.  Errors: as make().
+  static Result<std::optional<DocumentFormat>> make_if_given(const std::string& text);
+
   /// One line, without its newline.  Errors: usage (Template::execute()).
   Result<std::string> text(const json::Value& document) const;
   bool is_json() const { return !template_; }
@@ -32,5 +36,10 @@ class DocumentFormat {
  private:
   std::optional<Template> template_;
 };
+
+/// Prints `document`, as indented JSON or by a template; without a format `text`. Returns 0.
+/// Errors: usage (Template::execute()).
+Result<int> print_document(Session& session, const std::optional<DocumentFormat>& format,
+                           const json::Value& document, const std::string& text);
 
 }  // namespace berth::cli

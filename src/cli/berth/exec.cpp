@@ -2,7 +2,7 @@
 #include "engine/run/exec.hpp"
 
 #include "cli/berth/common.hpp"
-#include "cli/berth/elsewhere_arguments.hpp"
+#include "cli/berth/elsewhere.hpp"
 #include "engine/request/env_file.hpp"
 #include "engine/state/outcome.hpp"
 

@@ -125,8 +125,7 @@ FlagTable prune_network_flags(PruneFlags& flags) {
 
 Result<int> prune_unused_networks(Session& session, const PruneFlags& o, Arguments) {
   constexpr std::string_view kWarning =
-      "WARNING! This will remove all custom networks not used by at least one container.\n"
-      "Are you sure you want to continue?";
+      "WARNING! This will remove all custom networks not used by at least one container.";
   if (!o.force && !TRY(confirm(session, false, kWarning))) return 0;
   print_pruned(session,
                "Deleted Networks:", TRY(engine::prune_networks(session.context, prune_options(o))));

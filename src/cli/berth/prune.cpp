@@ -7,22 +7,14 @@
 namespace berth::cli {
 namespace {
 
-constexpr std::string_view kPrunedContainers =
-    "WARNING! This will remove all stopped containers.\n"
-    "Are you sure you want to continue?";
+constexpr std::string_view kPrunedContainers = "WARNING! This will remove all stopped containers.";
 constexpr std::string_view kPrunedVolumes =
-    "WARNING! This will remove all local volumes not used by at least one container.\n"
-    "Are you sure you want to continue?";
-constexpr std::string_view kDangling =
-    "WARNING! This will remove all dangling images.\n"
-    "Are you sure you want to continue?";
+    "WARNING! This will remove all local volumes not used by at least one container.";
+constexpr std::string_view kDangling = "WARNING! This will remove all dangling images.";
 constexpr std::string_view kPrunedImages =
-    "WARNING! This will remove all images without at least one container associated to them.\n"
-    "Are you sure you want to continue?";
+    "WARNING! This will remove all images without at least one container associated to them.";
 
-constexpr std::string_view kBuildCache =
-    "WARNING! This will remove all build cache.\n"
-    "Are you sure you want to continue?";
+constexpr std::string_view kBuildCache = "WARNING! This will remove all build cache.";
 constexpr std::string_view kDeletedCache = "Deleted build cache objects:";
 
 struct PruneOptions {
@@ -70,20 +62,23 @@ constexpr Elsewhere kBuilderElsewhere[] = {
     {"keep-storage", "berth system prune --keep SIZE, for images", kWholeCache},
 };
 
+/// For a verb that removes one kind of object.
+int print_all(Session& session, std::string_view title, const engine::Pruned& pruned) {
+  print_pruned(session, title, pruned);
+  print_reclaimed(session, pruned.bytes);
+  return 0;
+}
+
 Result<int> prune_containers(Session& session, const PruneOptions& o, Arguments) {
   if (!TRY(confirm(session, o.prune.force, kPrunedContainers))) return 0;
   auto pruned = TRY(engine::prune_containers(session.context, prune_options(o.prune)));
-  print_pruned(session, "Deleted Containers:", pruned);
-  print_reclaimed(session, pruned.bytes);
-  return 0;
+  return print_all(session, "Deleted Containers:", pruned);
 }
 
 Result<int> prune_volumes(Session& session, const PruneOptions& o, Arguments) {
   if (!TRY(confirm(session, o.prune.force, kPrunedVolumes))) return 0;
   auto pruned = TRY(engine::prune_volumes(session.context, prune_options(o.prune)));
-  print_pruned(session, "Deleted Volumes:", pruned);
-  print_reclaimed(session, pruned.bytes);
-  return 0;
+  return print_all(session, "Deleted Volumes:", pruned);
 }
 
 Result<int> prune_images(Session& session, const PruneOptions& o, Arguments) {
@@ -91,17 +86,13 @@ Result<int> prune_images(Session& session, const PruneOptions& o, Arguments) {
   engine::PruneOptions options = prune_options(o.prune);
   options.all_images = o.all;
   auto pruned = TRY(engine::prune_images(session.context, options));
-  print_pruned(session, "Deleted Images:", pruned);
-  print_reclaimed(session, pruned.bytes);
-  return 0;
+  return print_all(session, "Deleted Images:", pruned);
 }
 
 Result<int> prune_builder(Session& session, const PruneOptions& o, Arguments) {
   if (!TRY(confirm(session, o.prune.force, kBuildCache))) return 0;
   auto pruned = TRY(engine::prune_build_cache(session.context));
-  print_pruned(session, kDeletedCache, pruned);
-  print_reclaimed(session, pruned.bytes);
-  return 0;
+  return print_all(session, kDeletedCache, pruned);
 }
 
 /// A running build keeps its cache.
@@ -118,8 +109,7 @@ std::string system_warning(const PruneOptions& o) {
   if (o.volumes) text += "  - all volumes not used by at least one container\n";
   text += o.all ? "  - all images without at least one container associated to them\n"
                 : "  - all dangling images\n";
-  text += "  - all build cache\n";
-  return text + "\nAre you sure you want to continue?";
+  return text + "  - all build cache\n";
 }
 
 json::Value shrunk_value(const engine::Shrunk& shrunk, bool dry_run) {
@@ -163,7 +153,7 @@ Result<int> shrink(Session& session, const PruneOptions& o) {
   std::string warning =
       "WARNING! This will remove the least recently used images that no container uses, until "
       "images take at most " +
-      human_bytes(*most) + ".\nAre you sure you want to continue?";
+      human_bytes(*most) + ".";
   if (!TRY(confirm(session, o.prune.force || o.dry_run, warning))) return 0;
   print_shrunk(session, TRY(engine::shrink_images(session.context, {*most, o.dry_run})), o);
   return 0;
@@ -183,9 +173,7 @@ Result<int> prune_system(Session& session, const PruneOptions& o, Arguments) {
   if (!TRY(confirm(session, o.prune.force, system_warning(o)))) return 0;
   auto containers = TRY(engine::prune_containers(session.context, options));
   print_pruned(session, "Deleted Containers:", containers);
-  engine::PruneOptions of_networks = options;
-  print_pruned(session,
-               "Deleted Networks:", TRY(engine::prune_networks(session.context, of_networks)));
+  print_pruned(session, "Deleted Networks:", TRY(engine::prune_networks(session.context, options)));
   engine::Pruned volumes;
   if (o.volumes) volumes = TRY(engine::prune_volumes(session.context, options));
   print_pruned(session, "Deleted Volumes:", volumes);
@@ -220,7 +208,7 @@ engine::PruneOptions prune_options(const PruneFlags& flags) {
 
 Result<bool> confirm(Session& session, bool force, std::string_view warning) {
   if (force) return true;
-  std::string prompt = std::string(warning) + " [y/N] ";
+  std::string prompt = std::string(warning) + "\nAre you sure you want to continue? [y/N] ";
   std::string answer;
   if (session.terminal.input_is_terminal()) {
     answer = TRY(session.terminal.ask(prompt));

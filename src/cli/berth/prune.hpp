@@ -20,7 +20,7 @@ FlagTable prune_flags(PruneFlags& flags);
 
 engine::PruneOptions prune_options(const PruneFlags& flags);
 
-/// Docker's question, with text between "WARNING! " and "[y/N]"; true if the answer is "y" or
+/// Docker's question, behind `warning` ("WARNING! This will …"); true if the answer is "y" or
 /// `force` is set. Without a terminal the answer is the first line of standard input.
 Result<bool> confirm(Session& session, bool force, std::string_view warning);
 

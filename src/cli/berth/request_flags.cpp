@@ -7,10 +7,10 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/flag_values.hpp"
-#include "cli/berth/namespace_flags.hpp"
 #include "engine/context/absolute_path.hpp"
 #include "engine/image/file.hpp"
 #include "engine/network/default_network.hpp"
+#include "engine/network/networks.hpp"
 #include "engine/request/env_file.hpp"
 #include "engine/request/hooks_directory.hpp"
 #include "engine/request/security.hpp"
@@ -85,19 +85,11 @@ ReadValue read_name(std::optional<std::string>& target) {
 }
 
 /// "512m", and "-1" for no limit.
-ReadValue read_swap(std::optional<int64_t>& target) {
-  return [&target](std::string_view text) -> Result<void> {
-    auto bytes = parse_bytes(text);
-    bool fits = bytes && *bytes <= static_cast<uint64_t>(INT64_MAX);
-    if (text == "-1") {
-      target = -1;
-    } else if (fits) {
-      target = static_cast<int64_t>(*bytes);
-    } else {
-      return make_error(Kind::usage, "expected a size such as 2g, or -1");
-    }
-    return {};
-  };
+Result<int64_t> parse_swap(std::string_view text) {
+  auto bytes = parse_bytes(text);
+  if (text == "-1") return -1;
+  if (bytes && *bytes <= static_cast<uint64_t>(INT64_MAX)) return static_cast<int64_t>(*bytes);
+  return make_error(Kind::usage, "expected a size such as 2g, or -1");
 }
 
 FlagTable process_flags(RequestOptions& o) {
@@ -209,7 +201,89 @@ FlagTable storage_flags(RequestOptions& o) {
   };
 }
 
-FlagTable limit_flags(RequestOptions& o) {
+using engine::NamespaceFlag;
+
+ReadValue read_mode(engine::NamespaceMode& target, NamespaceFlag flag) {
+  return read_into(target,
+                   [flag](std::string_view text) { return engine::parse_namespace(flag, text); });
+}
+
+/// The first, and further ones.
+Flag network_flag(std::string_view name, std::string_view text, engine::NetworkFlags& flags) {
+  auto read = [&flags](std::string_view mode) -> Result<void> {
+    if (mode.empty()) return make_error(Kind::usage, "expected a network's name, or no --network");
+    if (flags.mode.empty()) {
+      flags.mode = mode;
+    } else {
+      flags.more.emplace_back(mode);
+    }
+    return {};
+  };
+  return {name, 0, "NETWORK", text, read, {}, Complete::network};
+}
+
+ReadValue read_alias(engine::NetworkFlags& flags) {
+  return [&flags](std::string_view text) -> Result<void> {
+    TRY(engine::check_network_alias(text));
+    flags.aliases.emplace_back(text);
+    return {};
+  };
+}
+
+/// No address is any, as with docker.
+ReadValue read_mac_flag(std::string& target) {
+  return [&target](std::string_view text) -> Result<void> {
+    target = text.empty() ? std::string() : TRY(engine::read_mac(text));
+    return {};
+  };
+}
+
+FlagTable namespace_flags(RequestOptions& o) {
+  engine::RunRequest& r = o.request;
+  return {
+      {"add-host", 0, "NAME:ADDRESS", "Add a line to /etc/hosts",
+       append_to(r.add_host, engine::parse_add_host)},
+      {"cgroupns", 0, "MODE", "Cgroup namespace: host, private or container:NAME",
+       read_mode(r.cgroupns, NamespaceFlag::cgroupns)},
+      {"dns", 0, "ADDRESS", "Use this DNS server", append_to(r.dns, engine::parse_dns)},
+      {"dns-opt", 0, "OPTION", "The same as --dns-option",
+       append_to(r.dns_option, engine::parse_dns_option)},
+      {"dns-option", 0, "OPTION", "Set a DNS option in /etc/resolv.conf",
+       append_to(r.dns_option, engine::parse_dns_option)},
+      {"dns-search", 0, "DOMAIN", "Set a DNS search domain; '.' for none",
+       append_to(r.dns_search, engine::parse_domain)},
+      {"domainname", 0, "NAME", "Set the container's NIS domain name",
+       read_into(r.domainname, engine::parse_domain)},
+      {"expose", 0, "PORT[/PROTOCOL]", "Declare a port that the container listens on",
+       append_to(r.expose, engine::parse_expose)},
+      {"hostname", 'h', "NAME", "Set the container's host name", &r.hostname},
+      {"ipc", 0, "MODE", "IPC mode: host, private, none, shareable, container:NAME",
+       read_mode(r.ipc, NamespaceFlag::ipc)},
+      {"ip", 0, "ADDRESS", "Set the container's IP address in the named network",
+       &o.network.address},
+      {"mac-address", 0, "ADDRESS", "Set the MAC address, such as 02:42:ac:11:00:09",
+       read_mac_flag(o.network.mac)},
+      network_flag("net", "The same as --network", o.network),
+      {"net-alias", 0, "NAME", "The same as --network-alias", read_alias(o.network)},
+      network_flag("network", "Network: a NAME, bridge, host, none or container:NAME", o.network),
+      {"network-alias", 0, "NAME", "Add a DNS name for the container in its network",
+       read_alias(o.network)},
+      {"pid", 0, "MODE", "PID namespace: host, private or container:NAME",
+       read_mode(r.pid, NamespaceFlag::pid)},
+      {"publish", 'p', "[PORT:]PORT[/udp]", "Publish a container's port to the host",
+       &o.network.publish},
+      {"publish-all", 'P', "", "Publish all exposed ports to free ports of the host",
+       &o.network.publish_all},
+      {"sysctl", 0, "NAME=VALUE", "Set a kernel parameter in the container's namespaces",
+       add_to(r.sysctl, engine::parse_sysctl)},
+      {"userns", 0, "MODE", "host; keep-id[:uid=N,gid=N] keeps the caller's ids",
+       read_mode(r.userns, NamespaceFlag::userns)},
+      {"uts", 0, "MODE", "UTS namespace: host, private or container:NAME",
+       read_mode(r.uts, NamespaceFlag::uts)},
+  };
+}
+
+FlagTable own_limit_flags(RequestOptions& o) {
   engine::Limits& l = o.request.limits;
   return {
       {"blkio-weight", 0, "NUMBER", "Block I/O weight, 10 to 1000; 0 sets none", &l.blkio_weight},
@@ -219,19 +293,8 @@ FlagTable limit_flags(RequestOptions& o) {
                   {"enabled", "disabled", "no-conmon", "split"}),
       {"cgroup-parent", 0, "PATH", "Create the container's cgroup under PATH",
        &o.request.cgroup_parent},
-      {"cpu-period", 0, "MICROSECONDS", "Length of the period for --cpu-quota", &l.cpu_period},
-      {"cpu-quota", 0, "MICROSECONDS", "Limit CPU time in each --cpu-period",
-       read_integer(l.cpu_quota)},
-      {"cpu-rt-period", 0, "MICROSECONDS", "Length of the period for --cpu-rt-runtime",
-       &l.cpu_rt_period},
-      {"cpu-rt-runtime", 0, "MICROSECONDS", "Limit real-time CPU time in each --cpu-rt-period",
-       read_integer(l.cpu_rt_runtime)},
-      {"cpu-shares", 'c', "NUMBER", "CPU weight relative to other containers (1024)",
-       &l.cpu_shares},
       {"cpus", 0, "NUMBER", "Limit the number of CPUs, such as 1.5; 0 for no limit",
        read_into(l.cpu_millis, engine::parse_cpus)},
-      {"cpuset-cpus", 0, "LIST", "CPUs to run on, such as 0-3,7", &l.cpuset_cpus},
-      {"cpuset-mems", 0, "LIST", "NUMA nodes to use memory of, such as 0-1", &l.cpuset_mems},
       {"device-read-bps", 0, "DEVICE:BYTES", "Limit reads from a device, in bytes per second",
        append_to(l.device_read_bps, engine::parse_device_bytes)},
       {"device-read-iops", 0, "DEVICE:NUMBER",
@@ -244,10 +307,6 @@ FlagTable limit_flags(RequestOptions& o) {
        append_to(l.device_write_iops, engine::parse_device_rate)},
       {"memory", 'm', "BYTES", "Memory limit, such as 512m; 0 for no limit",
        read_bytes(l.memory_bytes)},
-      {"memory-reservation", 0, "BYTES", "Soft memory limit, for when the host runs short",
-       read_bytes(l.memory_reservation_bytes)},
-      {"memory-swap", 0, "BYTES", "Limit memory plus swap; -1 for unlimited swap",
-       read_swap(l.memory_swap_bytes)},
       {"memory-swappiness", 0, "NUMBER", "How eagerly the kernel swaps memory out, 0 to 100",
        read_integer(l.memory_swappiness)},
       {"oom-kill-disable", 0, "", "Disable the OOM killer for the container", &l.oom_kill_disable},
@@ -396,6 +455,26 @@ Result<void> name_image(const edf::Definition& definition, const RequestOptions&
 
 }  // namespace
 
+FlagTable limit_flags(engine::Limits& l) {
+  return {
+      {"cpu-period", 0, "MICROSECONDS", "Length of the period for --cpu-quota", &l.cpu_period},
+      {"cpu-quota", 0, "MICROSECONDS", "Limit CPU time in each --cpu-period",
+       read_integer(l.cpu_quota)},
+      {"cpu-rt-period", 0, "MICROSECONDS", "Length of the period for --cpu-rt-runtime",
+       &l.cpu_rt_period},
+      {"cpu-rt-runtime", 0, "MICROSECONDS", "Limit real-time CPU time in each --cpu-rt-period",
+       read_integer(l.cpu_rt_runtime)},
+      {"cpu-shares", 'c', "NUMBER", "CPU weight relative to other containers (1024)",
+       &l.cpu_shares},
+      {"cpuset-cpus", 0, "LIST", "CPUs to run on, such as 0-3,7", &l.cpuset_cpus},
+      {"cpuset-mems", 0, "LIST", "NUMA nodes to use memory of, such as 0-1", &l.cpuset_mems},
+      {"memory-reservation", 0, "BYTES", "Soft memory limit, for when the host runs short",
+       read_bytes(l.memory_reservation_bytes)},
+      {"memory-swap", 0, "BYTES", "Limit memory plus swap; -1 for unlimited swap",
+       read_into(l.memory_swap_bytes, parse_swap)},
+  };
+}
+
 Arity request_arity(const RequestOptions& o) {
   return {o.environment_file ? size_t{0} : size_t{1}};
 }
@@ -407,7 +486,8 @@ std::string container_beside(const RequestOptions& o) {
 }
 
 std::string replaced_container(const RequestOptions& o) {
-  return o.call.replace && o.request.name ? *o.request.name : "";
+  if (o.dry_run || o.explain || !o.call.replace) return "";
+  return o.request.name.value_or("");
 }
 
 void sort_flags(FlagTable& table) {
@@ -416,10 +496,12 @@ void sort_flags(FlagTable& table) {
 
 void add_request_flags(FlagTable& table, RequestOptions& o) {
   for (auto make : {process_flags, container_flags, health_flags, storage_flags, namespace_flags,
-                    limit_flags, right_flags}) {
+                    own_limit_flags, right_flags}) {
     FlagTable more = make(o);
     std::move(more.begin(), more.end(), std::back_inserter(table));
   }
+  FlagTable limits = limit_flags(o.request.limits);
+  std::move(limits.begin(), limits.end(), std::back_inserter(table));
   add_registry_flags(table, o.call.registry);
 }
 

@@ -1,21 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/berth/request_options.hpp"
 #include "cli/berth/verb.hpp"
 #include "engine/decide/asked.hpp"
+#include "engine/decide/mpi_launch.hpp"
+#include "engine/network/network.hpp"
+#include "engine/request/request.hpp"
 
 /// The flags that describe a container: those of `run` and `create`.
 namespace berth::cli {
 
+/// The targets of flags: members of the request where one value is enough, and values that depend
+/// on others or on the caller's directory.
+struct RequestOptions {
+  engine::RunRequest request;
+  engine::RunCall call;
+  std::vector<std::string> environment;
+  std::vector<std::string> env_files;
+  std::optional<std::string> environment_file;  ///< --environment
+  std::vector<std::string> label_files;
+  std::vector<std::string> labels;
+  std::vector<std::string> devices;
+  std::vector<std::string> volumes;
+  std::vector<std::string> mounts;
+  std::vector<std::string> tmpfs;
+  engine::NetworkFlags network;
+  engine::MpiFlags mpi;
+  std::string pull = "missing";
+  std::string gpu_driver;
+  bool immutable = false;
+  bool rootfs = false;
+  std::string runtime;
+  std::string cgroups;                         ///< podman's; no effect here
+  std::vector<std::string> hooks_directories;  ///< likewise
+  bool no_trust = true;                        ///< --disable-content-trust
+  // Only of `run`:
+  bool dry_run = false;
+  bool explain = false;
+  std::string format = "text";
+};
+
 /// Adds the flags in alphabetical order.
 void add_request_flags(FlagTable& table, RequestOptions& options);
-/// The name that --replace takes from another container, or "".
+/// The name that --replace takes from another container, or "": Command::replaced.
 std::string replaced_container(const RequestOptions& options);
 void sort_flags(FlagTable& table);
+/// The flags of limits that `update` has with the same meaning.
+FlagTable limit_flags(engine::Limits& limits);
 
 inline constexpr std::string_view kNoAddresses = "networks assign addresses themselves";
 /// Flags of docker and others that Berth lacks, with their equivalents.

@@ -94,33 +94,61 @@ Command make_command(FlagTable (*flags)(Options&),
   return command;
 }
 
-// Each in a file of its own, or beside those of its kind.
-extern const Verb run_verb, create_verb, start_verb, attach_verb, restart_verb, pause_verb,
-    unpause_verb, rename_verb, adopt_verb, exec_verb;
-extern const Verb ps_verb, logs_verb, wait_verb, stop_verb, kill_verb, rm_verb;
-extern const Verb events_verb, top_verb, stats_verb, port_verb, update_verb;
-extern const Verb cp_verb, export_verb, diff_verb, commit_verb;
-extern const Verb image_exists_verb, container_exists_verb, network_exists_verb, volume_exists_verb;
-extern const Verb volume_create_verb, volume_ls_verb, volume_rm_verb, volume_prune_verb,
-    container_prune_verb, image_prune_verb, system_df_verb, system_prune_verb, system_check_verb,
-    system_dedupe_verb, image_convert_verb, image_mount_verb, image_unmount_verb, unshare_verb,
-    builder_prune_verb;
+// The verbs, by the file that defines them.
+// about.cpp
+extern const Verb version_verb, info_verb, completion_verb, man_verb;
+// archives.cpp
+extern const Verb save_verb, load_verb, import_verb;
+// bake.cpp
+extern const Verb bake_verb;
+// build.cpp
+extern const Verb build_verb;
+// cdi.cpp
+extern const Verb cdi_generate_verb, cdi_list_verb, cdi_inspect_verb, cdi_validate_verb,
+    cdi_refresh_verb;
+// container_files.cpp
+extern const Verb cp_verb, diff_verb, commit_verb, export_verb;
+// container_status.cpp
+extern const Verb ps_verb, top_verb, port_verb, logs_verb, stats_verb, events_verb;
+// exec.cpp
+extern const Verb exec_verb;
+// gpu.cpp
+extern const Verb gpu_list_verb, gpu_top_verb;
+// images.cpp
+extern const Verb images_verb, history_verb, tag_verb, scan_verb, image_convert_verb,
+    image_mount_verb, image_unmount_verb, unshare_verb;
+// inspect.cpp
+extern const Verb inspect_verb, manifest_inspect_verb, image_exists_verb, container_exists_verb,
+    network_exists_verb, volume_exists_verb;
+// lifecycle.cpp
+extern const Verb start_verb, attach_verb, stop_verb, kill_verb, restart_verb, pause_verb,
+    unpause_verb, wait_verb, rename_verb, adopt_verb;
+// match.cpp
+extern const Verb match_verb, why_verb, why_not_verb, what_if_verb;
+// network.cpp
 extern const Verb network_create_verb, network_ls_verb, network_rm_verb, network_prune_verb,
     network_connect_verb, network_disconnect_verb;
-extern const Verb match_verb, why_verb, why_not_verb, what_if_verb, hub_verb;
-extern const Verb pull_verb, push_verb, images_verb, tag_verb, rmi_verb, inspect_verb, history_verb,
-    manifest_inspect_verb, scan_verb, build_verb, bake_verb;
-extern const Verb save_verb, load_verb, import_verb, search_verb, login_verb, logout_verb;
-extern const Verb cdi_generate_verb, cdi_list_verb, cdi_validate_verb, cdi_inspect_verb,
-    cdi_refresh_verb;
-extern const Verb policy_show_verb, policy_apply_verb, policy_import_verb, policy_lint_verb,
-    policy_test_verb;
+// node.cpp
 extern const Verb node_show_verb, node_save_verb, node_check_verb;
-extern const Verb slurm_bundle_verb, slurm_epilog_verb, slurm_features_verb, slurm_give_verb,
-    slurm_preflight_verb, slurm_step_verb;
-extern const Verb doctor_verb, explain_verb;
-extern const Verb gpu_list_verb, gpu_top_verb, metrics_verb, info_verb, version_verb,
-    completion_verb, man_verb;
+// policy.cpp
+extern const Verb policy_show_verb, policy_test_verb, policy_lint_verb, policy_apply_verb,
+    policy_import_verb;
+// prune.cpp
+extern const Verb container_prune_verb, image_prune_verb, volume_prune_verb, builder_prune_verb,
+    system_prune_verb;
+// registry.cpp
+extern const Verb pull_verb, push_verb, search_verb, login_verb, logout_verb, hub_verb;
+// removal.cpp
+extern const Verb rm_verb, rmi_verb;
+// run.cpp
+extern const Verb run_verb, create_verb, update_verb, explain_verb;
+// slurm.cpp
+extern const Verb slurm_features_verb, slurm_bundle_verb, slurm_step_verb, slurm_preflight_verb,
+    slurm_give_verb, slurm_epilog_verb;
+// system.cpp
+extern const Verb system_df_verb, system_check_verb, system_dedupe_verb, metrics_verb, doctor_verb;
+// volume.cpp
+extern const Verb volume_create_verb, volume_ls_verb, volume_rm_verb;
 
 std::string_view berth_version();
 

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "base/text.hpp"
-#include "cli/berth/verbs_elsewhere.hpp"
+#include "cli/berth/elsewhere.hpp"
 
 namespace berth::cli {
 namespace {

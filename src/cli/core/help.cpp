@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cli/core/text_width.hpp"
+#include "cli/core/table.hpp"
 
 namespace berth::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "cli/core/text_width.hpp"
+#include "cli/core/table.hpp"
 #include "cli/core/words.hpp"
 
 namespace berth::cli {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/core/live_lines.hpp"
 #include "cli/core/terminal.hpp"
 
 /// The progress of a pull or push. ProgressState is pure (events and a clock in, lines out);

@@ -2,7 +2,7 @@
 #include "cli/core/report.hpp"
 
 #include "base/text.hpp"
-#include "cli/core/live_lines.hpp"
+#include "cli/core/terminal.hpp"
 #include "json/value.hpp"
 
 namespace berth::cli {

@@ -10,8 +10,6 @@
 
 namespace berth::cli {
 
-class LiveLines;
-
 enum class LogFormat { text, json };
 enum class Verbosity { normal, debug };
 

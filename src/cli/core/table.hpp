@@ -1,11 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace berth::cli {
+
+/// Columns of UTF-8 `text` on a terminal: combining marks 0, East Asian wide and emoji 2, every
+/// invalid byte 1. Does not use the locale and wcwidth(3), which cost time at start.
+size_t text_width(std::string_view text);
+
+/// At most `columns` wide; a truncated text ends in "…". Zero columns give an empty text.
+std::string truncate(std::string_view text, size_t columns);
+
+/// `text` in lines of at most `columns`, folded at blanks; 0: one line. A longer word stays whole.
+/// Never empty.
+std::vector<std::string> fold(std::string_view text, size_t columns);
+
+/// `text` padded with blanks to `columns`; wider text is unchanged.
+std::string pad_right(std::string_view text, size_t columns);
+std::string pad_left(std::string_view text, size_t columns);
 
 /// A table for people, formatted as docker's: titles in capitals, three blanks between columns, no
 /// trailing blanks. Control characters in cells are escaped: most cells contain foreign text.

@@ -9,21 +9,10 @@ namespace berth::cli::oci {
 namespace {
 
 struct UpdateOptions {
-  std::string resources;
+  std::string resources_file;
   std::string devices;
+  berth::oci::Resources resources;  ///< of the flags
   std::optional<uint64_t> blkio_weight;
-  std::optional<uint64_t> cpu_period;
-  std::optional<int64_t> cpu_quota;
-  std::optional<uint64_t> cpu_burst;
-  std::optional<uint64_t> cpu_share;
-  std::optional<uint64_t> cpu_rt_period;
-  std::optional<int64_t> cpu_rt_runtime;
-  std::string cpuset_cpus;
-  std::string cpuset_mems;
-  std::optional<int64_t> memory;
-  std::optional<int64_t> memory_reservation;
-  std::optional<int64_t> memory_swap;
-  std::optional<int64_t> cpu_idle;
   std::optional<int64_t> pids_limit;
   std::string l3_cache_schema;
   std::string mem_bw_schema;
@@ -45,59 +34,43 @@ ReadValue read_limit(std::optional<int64_t>& target) {
 }
 
 FlagTable update_flags(UpdateOptions& o) {
+  berth::oci::Memory& memory = o.resources.memory.emplace();
+  berth::oci::Cpu& cpu = o.resources.cpu.emplace();
   return {
-      {"resources", 'r', "FILE", "Read resources from a JSON file; '-' for stdin", &o.resources},
+      {"resources", 'r', "FILE", "Read resources from a JSON file; '-' for stdin",
+       &o.resources_file},
       {"devices-of", 0, "FILE", "Set the devices of this configuration; '-' for stdin", &o.devices},
       {"blkio-weight", 0, "N", "Block I/O weight, 10 to 1000", &o.blkio_weight},
-      {"cpu-period", 0, "US", "Length of the period for --cpu-quota", &o.cpu_period},
-      {"cpu-quota", 0, "US", "CPU time in each period; -1 for no limit", read_integer(o.cpu_quota)},
-      {"cpu-burst", 0, "US", "Unused quota that may be saved for later periods", &o.cpu_burst},
-      {"cpu-share", 0, "N", "CPU weight relative to others, 2 to 262144", &o.cpu_share},
-      {"cpu-rt-period", 0, "US", "Length of the period for --cpu-rt-runtime", &o.cpu_rt_period},
+      {"cpu-period", 0, "US", "Length of the period for --cpu-quota", &cpu.period},
+      {"cpu-quota", 0, "US", "CPU time in each period; -1 for no limit", read_integer(cpu.quota)},
+      {"cpu-burst", 0, "US", "Unused quota that may be saved for later periods", &cpu.burst},
+      {"cpu-share", 0, "N", "CPU weight relative to others, 2 to 262144", &cpu.shares},
+      {"cpu-rt-period", 0, "US", "Length of the period for --cpu-rt-runtime", &cpu.realtime_period},
       {"cpu-rt-runtime", 0, "US", "Real-time CPU time in each period",
-       read_integer(o.cpu_rt_runtime)},
-      {"cpuset-cpus", 0, "LIST", "CPUs to run on, such as 0-3,7", &o.cpuset_cpus},
-      {"cpuset-mems", 0, "LIST", "NUMA nodes to use memory of, such as 0-1", &o.cpuset_mems},
-      {"memory", 0, "BYTES", "Memory limit; -1 for no limit", read_limit(o.memory)},
-      {"memory-reservation", 0, "BYTES", "Soft memory limit", read_limit(o.memory_reservation)},
+       read_integer(cpu.realtime_runtime)},
+      {"cpuset-cpus", 0, "LIST", "CPUs to run on, such as 0-3,7", &cpu.cpus},
+      {"cpuset-mems", 0, "LIST", "NUMA nodes to use memory of, such as 0-1", &cpu.mems},
+      {"memory", 0, "BYTES", "Memory limit; -1 for no limit", read_limit(memory.limit)},
+      {"memory-reservation", 0, "BYTES", "Soft memory limit", read_limit(memory.reservation)},
       {"memory-swap", 0, "BYTES", "Limit of memory plus swap; -1 for no limit",
-       read_limit(o.memory_swap)},
-      {"cpu-idle", 0, "0|1", "Run only when the CPUs are otherwise idle", read_integer(o.cpu_idle)},
+       read_limit(memory.swap)},
+      {"cpu-idle", 0, "0|1", "Run only when the CPUs are otherwise idle", read_integer(cpu.idle)},
       {"pids-limit", 0, "N", "Limit the number of processes; -1 for no limit",
        read_integer(o.pids_limit)},
       {"l3-cache-schema", 0, "SCHEMA", "L3 cache schema (Intel RDT)", &o.l3_cache_schema},
       {"mem-bw-schema", 0, "SCHEMA", "Memory bandwidth schema (Intel RDT)", &o.mem_bw_schema}};
 }
 
-berth::oci::Resources from_flags(const UpdateOptions& o) {
-  berth::oci::Resources resources;
-  resources.memory.emplace();
-  resources.memory->limit = o.memory;
-  resources.memory->reservation = o.memory_reservation;
-  resources.memory->swap = o.memory_swap;
-  resources.cpu.emplace();
-  resources.cpu->shares = o.cpu_share;
-  resources.cpu->quota = o.cpu_quota;
-  resources.cpu->burst = o.cpu_burst;
-  resources.cpu->period = o.cpu_period;
-  resources.cpu->realtime_runtime = o.cpu_rt_runtime;
-  resources.cpu->realtime_period = o.cpu_rt_period;
-  resources.cpu->cpus = o.cpuset_cpus;
-  resources.cpu->mems = o.cpuset_mems;
-  resources.cpu->idle = o.cpu_idle;
+Result<berth::oci::Resources> wanted(const UpdateOptions& o) {
+  if (!o.resources_file.empty()) return runtime::read_resources(o.resources_file);
+  berth::oci::Resources resources = o.resources;
   // As in runc, where this flag cannot ask for zero processes.
   if (o.pids_limit.value_or(0) != 0) resources.pids = berth::oci::Pids{*o.pids_limit};
   if (o.blkio_weight.value_or(0) != 0) {
-    resources.block_io.emplace();
-    resources.block_io->weight =
+    resources.block_io.emplace().weight =
         static_cast<uint32_t>(std::min<uint64_t>(*o.blkio_weight, UINT32_MAX));
   }
   return resources;
-}
-
-Result<berth::oci::Resources> wanted(const UpdateOptions& options) {
-  if (options.resources.empty()) return from_flags(options);
-  return runtime::read_resources(options.resources);
 }
 
 Result<int> run_update(Session& session, const UpdateOptions& options, const Arguments& arguments) {

@@ -5,7 +5,7 @@
 
 #include "base/assert.hpp"
 #include "base/text.hpp"
-#include "cli/template/tabs.hpp"
+#include "cli/template/go_text.hpp"
 
 namespace berth::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <optional>
 
+#include "cli/template/go_text.hpp"
 #include "cli/template/item.hpp"
-#include "cli/template/quote.hpp"
 
 // Go's fmt.Sprintf for JSON's types. A verb that does not fit its argument prints the same as in
 // Go, "%!d(string=x)": such a template is wrong, and shows where.

@@ -8,7 +8,7 @@
 #include "engine/image/transfer.hpp"
 #include "engine/node/facts_trust.hpp"
 #include "image/store.hpp"
-#include "policy/file.hpp"
+#include "policy/policy.hpp"
 
 namespace berth::engine {
 Result<image::PublishedImage> findings_of(const Context& context, const image::Image& image) {

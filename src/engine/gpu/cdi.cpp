@@ -15,7 +15,7 @@
 #include "json/fields.hpp"
 #include "oci/cdi.hpp"
 #include "oci/edit_fields.hpp"
-#include "policy/file.hpp"
+#include "policy/policy.hpp"
 #include "sys/file/file.hpp"
 #include "yaml/read.hpp"
 

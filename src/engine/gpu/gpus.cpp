@@ -25,7 +25,7 @@
 #include "gpu/place/finish.hpp"
 #include "gpu/place/place.hpp"
 #include "oci/edit.hpp"
-#include "policy/file.hpp"
+#include "policy/policy.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/file_system.hpp"
 

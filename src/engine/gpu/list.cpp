@@ -6,7 +6,7 @@
 
 #include "engine/container/list.hpp"
 #include "gpu/inventory/access.hpp"
-#include "policy/file.hpp"
+#include "policy/policy.hpp"
 
 namespace berth::engine {
 

@@ -3,7 +3,7 @@
 
 #include "engine/context/job.hpp"
 #include "engine/request/text.hpp"
-#include "policy/file.hpp"
+#include "policy/policy.hpp"
 
 namespace berth::engine {
 

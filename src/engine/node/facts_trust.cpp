@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "policy/file.hpp"
+#include "policy/policy.hpp"
 #include "sys/file/file.hpp"
 
 namespace berth::engine {

@@ -14,7 +14,7 @@
 #include "match/judge.hpp"
 #include "node/file/load.hpp"
 #include "node/what_if.hpp"
-#include "policy/file.hpp"
+#include "policy/policy.hpp"
 #include "sys/file/file.hpp"
 
 namespace berth::engine {

@@ -12,7 +12,7 @@
 #include "engine/request/text.hpp"
 #include "engine/site/facts.hpp"
 #include "gpu/grant/request.hpp"
-#include "policy/limits.hpp"
+#include "policy/policy.hpp"
 #include "sys/file/file.hpp"
 
 namespace berth::engine {

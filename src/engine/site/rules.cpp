@@ -10,7 +10,7 @@
 #include "engine/site/facts.hpp"
 #include "image/reference.hpp"
 #include "oci/edit.hpp"
-#include "policy/file.hpp"
+#include "policy/policy.hpp"
 #include "slurm/hold.hpp"
 
 namespace berth::engine {

@@ -12,7 +12,7 @@
 #include "engine/site/facts.hpp"
 #include "engine/site/rules.hpp"
 #include "json/fields.hpp"
-#include "policy/file.hpp"
+#include "policy/policy.hpp"
 #include "policy/site/houdini.hpp"
 #include "policy/site/site.hpp"
 #include "policy/site/toolkit.hpp"

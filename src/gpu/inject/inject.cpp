@@ -24,7 +24,7 @@
 #include "json/fields.hpp"
 #include "oci/edit.hpp"
 #include "policy/amend/amend.hpp"
-#include "policy/file.hpp"
+#include "policy/policy.hpp"
 #include "sys/file/file.hpp"
 #include "sys/process/process.hpp"
 #include "sys/user/identity.hpp"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "gpu/inventory/driver_root.hpp"
-#include "gpu/inventory/inventory.hpp"
 #include "node/profile.hpp"
 #include "scan/loader_cache.hpp"
 
@@ -48,7 +47,5 @@ std::string glibc_version(std::string_view bytes);
 
 /// The version of ROCm below /opt/rocm: "6.2.0".
 std::string gather_rocm(const gpu::DriverRoot& root);
-
-std::vector<NodeGpu> gpus_of(const gpu::Inventory& inventory);
 
 }  // namespace berth::node

@@ -7,7 +7,7 @@
 
 #include "base/text.hpp"
 #include "oci/edit.hpp"
-#include "policy/limits.hpp"
+#include "policy/policy.hpp"
 
 namespace berth::policy {
 namespace {

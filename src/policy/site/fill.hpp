@@ -12,9 +12,6 @@
 
 namespace berth::policy {
 
-/// {"gpu": {"environment": …}}: the document with only this entry.
-json::Value alone(const TomlEntry& entry);
-
 /// Fills `out` with one entry, so that every fault has its line and no fault hides another. `under`
 /// is the table of the entry, if its path does not contain that. Returns usage errors: an unknown
 /// key with the nearest, an invalid value; "policy.toml:3: …".

@@ -130,6 +130,16 @@ std::string key_of(const TomlEntry& entry) {
   return join(entry.path, ".");
 }
 
+json::Value alone(const TomlEntry& entry) {
+  json::Value value = entry.value;
+  for (auto name = entry.path.rbegin(); name != entry.path.rend(); ++name) {
+    json::Object object;
+    object.emplace_back(*name, std::move(value));
+    value = json::Value(std::move(object));
+  }
+  return value;
+}
+
 Result<std::vector<TomlEntry>> parse_toml(std::string_view text, std::string_view document) {
   if (text.size() > kMaxTomlBytes) {
     return make_error(Kind::corrupt, fmt::format("{}: longer than 1 MiB", document));

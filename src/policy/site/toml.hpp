@@ -26,6 +26,9 @@ struct TomlEntry {
 /// The name of an entry: "gpu.environment".
 std::string key_of(const TomlEntry& entry);
 
+/// {"gpu": {"environment": …}}: the document with only this entry.
+json::Value alone(const TomlEntry& entry);
+
 /// The entries of a document of at most 1 MiB, in the order of its lines; `document` names it in
 /// errors: "policy.toml:3: …". Dates and times become text.
 /// Errors: corrupt (invalid TOML, nested too deep).  https://toml.io/en/v1.0.0

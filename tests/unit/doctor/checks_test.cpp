@@ -6,7 +6,7 @@
 #include <set>
 
 #include "doctor/finding.hpp"
-#include "doctor/gather_parts.hpp"
+#include "doctor/gather.hpp"
 
 namespace berth::doctor {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edf/expand.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "edf/resolve.hpp"
 
 namespace berth::edf {
 namespace {

@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "json/fields.hpp"
-#include "policy/file.hpp"
 
 namespace berth::policy {
 namespace {

@@ -9,7 +9,6 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/core/table.hpp"
-#include "cli/core/text_width.hpp"
 #include "json/fields.hpp"
 
 namespace berth::cli {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/berth/verb.hpp"
-#include "cli/core/live_lines.hpp"
+#include "cli/core/terminal.hpp"
 #include "engine/build/bake.hpp"
 #include "json/value.hpp"
 

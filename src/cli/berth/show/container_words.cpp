@@ -5,9 +5,9 @@
 #include <tuple>
 
 #include "base/text.hpp"
-#include "cli/core/text_width.hpp"
+#include "cli/core/table.hpp"
 #include "cli/core/words.hpp"
-#include "cli/template/quote.hpp"
+#include "cli/template/go_text.hpp"
 #include "engine/container/list.hpp"
 
 namespace berth::cli {

@@ -4,7 +4,8 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "cli/core/text_width.hpp"
+#include "cli/berth/common.hpp"
+#include "cli/core/table.hpp"
 
 namespace berth::cli {
 namespace {
@@ -109,6 +110,12 @@ std::string sum_of(const std::vector<Answer>& answers) {
 }
 
 }  // namespace
+
+DoctorLook look_of(const Session& session, bool quiet) {
+  size_t columns = columns_of(session);
+  bool colour = columns > 0 && !session.context.environment.get_filled("NO_COLOR");
+  return {.columns = columns, .colour = colour, .quiet = quiet};
+}
 
 size_t count_of(const std::vector<Answer>& answers, Status status) {
   return static_cast<size_t>(std::ranges::count_if(

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/berth/verb.hpp"
 #include "engine/system/doctor.hpp"
 #include "json/value.hpp"
 #include "known_error/find.hpp"
@@ -17,6 +18,9 @@ struct DoctorLook {
   bool quiet = false;    ///< only problems and warnings
   bool details = false;  ///< even if there is only one
 };
+
+/// The look on the session's standard output.
+DoctorLook look_of(const Session& session, bool quiet);
 
 /// The answers for people: a paragraph for each group, one row for each check with its remedy
 /// below, and the totals at the end. Inapplicable checks are only counted. Pure.

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "cli/core/text_width.hpp"
+#include "cli/core/table.hpp"
 
 namespace berth::cli {
 namespace {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "cli/core/table.hpp"
-#include "cli/core/text_width.hpp"
 #include "cli/core/words.hpp"
 
 namespace berth::cli {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/core/text_width.hpp"
+#include "cli/core/table.hpp"
 #include "support/terminal.hpp"
 
 namespace berth::cli {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/template/tabs.hpp"
+#include "cli/template/go_text.hpp"
 
 using namespace berth;
 using namespace berth::cli;

@@ -6,7 +6,7 @@
 
 #include "base/text.hpp"
 #include "cli/berth/show/doctor_text.hpp"
-#include "cli/core/text_width.hpp"
+#include "cli/core/table.hpp"
 
 namespace berth::cli {
 namespace {
