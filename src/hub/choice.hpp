@@ -10,7 +10,7 @@
 
 #include "base/result.hpp"
 #include "image/published_facts.hpp"
-#include "match/choose.hpp"
+#include "match/rank.hpp"
 #include "node/profile.hpp"
 #include "oci/image_spec.hpp"
 #include "transfer/registry/variants.hpp"

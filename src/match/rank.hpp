@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chooses among the entries of an index for a node. Pure.
+// Ranks the entries of an index for a node: which fit, and which fits best. Pure.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What holds of every choice, over generated indexes and nodes.
-#include "match/choose.hpp"
+#include "match/rank.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -117,14 +117,14 @@ TEST(Story, a_node_without_gpus_takes_the_generic_image) {
 // ---- plain images
 // --------------------------------------------------------------------------------
 
-TEST(Choose, a_plain_index_means_its_first_entry) {
+TEST(Rank, a_plain_index_means_its_first_entry) {
   std::vector<Candidate> plain = {candidate(1, {}), candidate(2, {}), candidate(3, {})};
   Ranking ranking = rank(plain, node_of("cpu=zen4 gpu=sm_90 driver=570.10"), {});
   EXPECT_EQ(ranking.order, (std::vector<size_t>{0, 1, 2}));
   EXPECT_EQ(ranking.best()->verdict.outcome, Outcome::pass);
 }
 
-TEST(Choose, the_closest_level_is_taken_and_others_say_so) {
+TEST(Rank, the_closest_level_is_taken_and_others_say_so) {
   std::vector<Candidate> levels = {candidate(1, {}), candidate(2, {{"cpu", "x86-64-v2"}}),
                                    candidate(3, {{"cpu", "x86-64-v4"}}),
                                    candidate(4, {{"cpu", "x86-64-v3"}})};
@@ -135,7 +135,7 @@ TEST(Choose, the_closest_level_is_taken_and_others_say_so) {
               testing::HasSubstr("entry sha256:000000000000 (x86-64-v3) is closer"));
 }
 
-TEST(Choose, an_entry_for_a_feature_is_closer_than_one_that_does_without) {
+TEST(Rank, an_entry_for_a_feature_is_closer_than_one_that_does_without) {
   std::vector<Candidate> entries = {candidate(1, {}), candidate(2, {{"cpu", "x86-64-v4"}}),
                                     candidate(3, {{"cpu-features", "avx512_vnni"}}),
                                     candidate(4, {{"cpu-features", "amx_tile"}})};
@@ -145,13 +145,13 @@ TEST(Choose, an_entry_for_a_feature_is_closer_than_one_that_does_without) {
   EXPECT_EQ(rank(entries, node_of("cpu=haswell"), {}).order, (std::vector<size_t>{0}));
 }
 
-TEST(Choose, the_authors_priority_decides_between_equals) {
+TEST(Rank, the_authors_priority_decides_between_equals) {
   std::vector<Candidate> equals = {candidate(1, {{"cuda", "12.4"}}),
                                    candidate(2, {{"cuda", "12.4"}, {"priority", "5"}})};
   EXPECT_EQ(rank(equals, node_of("gpu=sm_90 driver=570.10"), {}).order.front(), 1U);
 }
 
-TEST(Choose, of_several_cudas_that_run_the_newest_is_taken) {
+TEST(Rank, of_several_cudas_that_run_the_newest_is_taken) {
   std::vector<Candidate> cudas = {
       candidate(1, {}), candidate(2, {{"cuda", "11.8"}}), candidate(3, {{"cuda", "12.8"}}),
       candidate(4, {{"cuda", "12.4"}}), candidate(5, {{"cuda", "13.0"}})};
@@ -162,7 +162,7 @@ TEST(Choose, of_several_cudas_that_run_the_newest_is_taken) {
   EXPECT_EQ(rank(cudas, node_of("gpu=sm_90 driver=570.10"), {}).order.front(), 1U);
 }
 
-TEST(Choose, what_comes_nearest_explains_a_refusal) {
+TEST(Rank, what_comes_nearest_explains_a_refusal) {
   std::vector<Candidate> none = {candidate(1, {{"cpu", "zen4"}}), candidate(2, {{"cuda", "13.0"}})};
   EXPECT_THAT(refusal(rank(none, node_of("cpu=haswell gpu=sm_90 driver=535.54"), {})),
               testing::HasSubstr("CUDA 13.0 needs driver 580"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "match/choose.hpp"
+#include "match/rank.hpp"
 
 #include <fmt/format.h>
 
