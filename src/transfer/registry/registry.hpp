@@ -153,8 +153,8 @@ class Registry {
                                  const std::string& action) const;
   Result<HttpResponse> send_manifest(const std::string& tag_or_digest, const Document& document);
   std::string object(std::string_view kind, std::string_view name) const;
-  Result<HttpResponse> send(HttpRequest request, const std::string& scope,
-                            const std::string& action);
+  Result<HttpResponse> send_with_retries(HttpRequest request, const std::string& scope,
+                                         const std::string& action);
   Result<void> wait(std::chrono::milliseconds pause);
   /// Whether another host answered: after a redirect, or of an upload.
   bool is_foreign(const HttpResponse& response) const;
