@@ -2,14 +2,14 @@
 #include "transfer/layer/unpack.hpp"
 
 #include "transfer/layer/block_stream.hpp"
-#include "transfer/layer/sink.hpp"
+#include "transfer/layer/members_and_whiteouts.hpp"
 #include "transfer/tar/entry.hpp"
 #include "transfer/tar/tar.hpp"
 #include "transfer/work/cancel.hpp"
 
 namespace berth::transfer {
 
-Result<UnpackedLayer> unpack_layer(std::unique_ptr<Inflater> bytes, LayerSink& sink,
+Result<UnpackedLayer> unpack_layer(std::unique_ptr<Inflater> bytes, MemberSink& sink,
                                    const UnpackOptions& options) {
   BlockStream blocks(std::move(bytes), options);
   TarReader tar([&] { return blocks.next(); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/layer/sink.hpp"
+#include "transfer/layer/members_and_whiteouts.hpp"
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ bool has_part(const std::string& path, std::string_view beginning) {
 
 }  // namespace
 
-Result<void> LayerSink::charge(size_t bytes) {
+Result<void> MemberSink::charge(size_t bytes) {
   tree_bytes_ += bytes;
   if (tree_bytes_ <= options_->limits.tree_bytes) return {};
   return make_error(Kind::corrupt,
@@ -24,7 +24,7 @@ Result<void> LayerSink::charge(size_t bytes) {
                     kRaiseHint);
 }
 
-Result<void> LayerSink::add(const TarEntry& entry, TarReader& tar) {
+Result<void> MemberSink::add(const TarEntry& entry, TarReader& tar) {
   TRY(check_entry(entry, ++entries_, options_->limits));
   bool has_owner = has_user(entry.uid) && has_group(entry.gid);
   if (has_owner && !has_acl(entry)) return add_resolved(entry, tar);
@@ -36,7 +36,7 @@ Result<void> LayerSink::add(const TarEntry& entry, TarReader& tar) {
 
 // Root's instead, so that no other user of the container gets it, and without the bits that would
 // run it with that owner's rights.
-void LayerSink::choose_owner(TarEntry& entry) {
+void MemberSink::choose_owner(TarEntry& entry) {
   left_out_.add_owner(entry);
   if (!has_user(entry.uid)) {
     entry.uid = 0;
@@ -48,7 +48,7 @@ void LayerSink::choose_owner(TarEntry& entry) {
   }
 }
 
-Result<void> LayerSink::add_resolved(const TarEntry& entry, TarReader& tar) {
+Result<void> MemberSink::add_resolved(const TarEntry& entry, TarReader& tar) {
   std::string path = TRY(clean_path(entry.path, options_->limits));
   current_ = path;
   if (path.empty()) {
@@ -61,7 +61,8 @@ Result<void> LayerSink::add_resolved(const TarEntry& entry, TarReader& tar) {
   return {};
 }
 
-Result<void> LayerSink::add_member(const std::string& path, const TarEntry& entry, TarReader& tar) {
+Result<void> MemberSink::add_member(const std::string& path, const TarEntry& entry,
+                                    TarReader& tar) {
   using EntryType = TarEntry::Type;
   std::string directory = TRY(enter(parent_of(path)));
   Place place{name_of(path), join_path(directory, name_of(path))};
@@ -89,7 +90,7 @@ Result<void> LayerSink::add_member(const std::string& path, const TarEntry& entr
 
 /// A character device 0:0 is a whiteout of an overlay, and appears as nothing else in a container.
 /// Images that bring layers of other images have them, and hard links to them.
-Result<void> LayerSink::add_other(const Place& place, const TarEntry& entry) {
+Result<void> MemberSink::add_other(const Place& place, const TarEntry& entry) {
   if (entry.type == TarEntry::Type::hard_link) return add_hard_link(place, entry);
   TRY(check_node(place.path, entry));
   bool hides = entry.type == TarEntry::Type::character_device && entry.device_major == 0 &&
@@ -97,7 +98,7 @@ Result<void> LayerSink::add_other(const Place& place, const TarEntry& entry) {
   return hides ? hide_by_device(place) : add_node(place, entry);
 }
 
-Result<void> LayerSink::hide_by_device(const Place& place) {
+Result<void> MemberSink::hide_by_device(const Place& place) {
   constexpr size_t kEntry = 64;
   if (device_whiteouts_.insert(place.path).second) TRY(charge(kEntry + place.path.size()));
   return hide(place);
@@ -105,7 +106,7 @@ Result<void> LayerSink::hide_by_device(const Place& place) {
 
 /// Whiteouts only affect the layers below, wherever they are in the archive (image-spec layer.md:
 /// "Whiteout files MUST only apply to resources in lower/parent layers").
-Result<void> LayerSink::add_whiteout(const Place& place) {
+Result<void> MemberSink::add_whiteout(const Place& place) {
   if (place.name == kOpaque) return mark_opaque();
   if (place.name.starts_with(kWhiteoutMeta)) return {};
   std::string hidden = TRY(hidden_name(place.path));

@@ -13,12 +13,12 @@
 
 namespace berth::transfer {
 
-/// The target of a layer's members: which ones are made, and in which order, is the same for all
-/// targets. docs/decisions/0030-layer-entries.md lists what is accepted, changed, left out and
-/// refused.
-class LayerSink {
+/// Receives the members of a layer's tar: which ones are made, which are whiteouts (they hide what
+/// layers below have), and the order are the same for all targets.
+/// docs/decisions/0030-layer-entries.md lists what is accepted, changed, left out and refused.
+class MemberSink {
  public:
-  virtual ~LayerSink() = default;
+  virtual ~MemberSink() = default;
 
   /// Makes one member; the content of a file is read from `tar`.
   /// Errors: corrupt (the entry and the reason), those of making it.
@@ -38,9 +38,9 @@ class LayerSink {
     std::string path;  ///< below the root, without links
   };
 
-  explicit LayerSink(const UnpackOptions& options) : options_(&options) {}
-  LayerSink(LayerSink&&) = default;
-  LayerSink& operator=(LayerSink&&) = default;
+  explicit MemberSink(const UnpackOptions& options) : options_(&options) {}
+  MemberSink(MemberSink&&) = default;
+  MemberSink& operator=(MemberSink&&) = default;
 
   /// Makes `directory` the current one, creating missing parts. Returns its path without links.
   virtual Result<std::string> enter(const std::string& directory) = 0;
