@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/text.hpp"
 #include "sys/file/io_at.hpp"
 #include "transfer/gzip/parallel_inflate.hpp"
 
@@ -242,6 +244,15 @@ std::unique_ptr<Inflater> Inflater::make(oci::Compression compression, std::stri
   return make(compression, [input]() mutable -> Result<std::string_view> {
     return std::exchange(input, std::string_view());
   });
+}
+
+Result<size_t> parse_inflate_threads(std::string_view text) {
+  constexpr uint64_t kMost = 64;
+  if (text.empty()) return 1;
+  std::optional<uint64_t> number = parse_u64(text);
+  if (number && *number <= kMost) return std::max<size_t>(1, *number);
+  return make_error(Kind::usage, "BERTH_INFLATE_THREADS: expected a number of at most " +
+                                     std::to_string(kMost) + ", got " + quote(text));
 }
 
 Inflater::Input file_input(const sys::Fd& file) {
