@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/digest.hpp"
 #include "base/error.hpp"
 #include "base/names.hpp"
 #include "base/result.hpp"
@@ -314,11 +315,34 @@ struct CheckRequest {
   LayerFormat layer_format = LayerFormat::directory;
 };
 
+/// Stores identical files of unpacked layers once.
+/// result: dedupe.
+struct DedupeRequest {
+  std::string verb = "dedupe";
+  std::string root;
+  bool dry_run = false;         ///< only report
+  std::vector<Digest> mounted;  ///< diff ids of mounted layers: they count as used
+  Ownership ownership = Ownership::full;
+  OverlayXattr overlay_xattr = OverlayXattr::trusted;
+  LayerFormat layer_format = LayerFormat::directory;
+};
+
+/// Converts the unpacked layers of images to `layer_format`.
+/// result: convert.
+struct ConvertRequest {
+  std::string verb = "convert";
+  std::string root;
+  std::vector<std::string> images;  ///< names or ids
+  Ownership ownership = Ownership::full;
+  OverlayXattr overlay_xattr = OverlayXattr::trusted;
+  LayerFormat layer_format = LayerFormat::directory;
+};
+
 using TransferRequest =
     std::variant<PullRequest, ResolveRequest, PublishFactsRequest, PushRequest, LoginRequest,
                  LogoutRequest, SearchRequest, TagsRequest, LoadRequest, SaveRequest, ImportRequest,
                  ArchiveRequest, ExtractRequest, CommitRequest, PublishRequest, DigestRequest,
-                 CheckKeyRequest, CheckRequest>;
+                 CheckKeyRequest, CheckRequest, DedupeRequest, ConvertRequest>;
 
 /// One JSON object on one line, with its newline.
 std::string to_json(const TransferRequest& request);
@@ -391,6 +415,24 @@ struct CheckReport {
   uint64_t bytes = 0;
 };
 
+/// The result of a DedupeRequest, or of its dry run.
+struct DedupeReport {
+  uint64_t layers = 0;      ///< examined layers
+  uint64_t files = 0;       ///< examined files
+  uint64_t identical = 0;   ///< files merged with another
+  uint64_t bytes = 0;       ///< freed on the disk
+  uint64_t used = 0;        ///< layers left unchanged because containers use them
+  uint64_t unrecorded = 0;  ///< layers without a record, made by an old version
+  std::string way;          ///< "blocks" or "links"; empty if nothing is identical
+};
+
+/// The result of a ConvertRequest.
+struct ConvertReport {
+  std::vector<Digest> layers;       ///< diff ids of the converted ones
+  uint64_t present = 0;             ///< layers that had the format already
+  std::vector<std::string> shared;  ///< other images with one of `layers`
+};
+
 /// The result of a successful verb; each request documents which members are set.
 struct TransferResult {
   std::string reference;  ///< canonical: "docker.io/library/ubuntu:latest"
@@ -403,6 +445,8 @@ struct TransferResult {
   std::string document;                ///< an index or a manifest, JSON
   std::vector<Digest> digests;
   std::optional<CheckReport> check;
+  std::optional<DedupeReport> dedupe;
+  std::optional<ConvertReport> convert;
   std::vector<FoundRepository> found;
   std::vector<std::string> tags;
 };

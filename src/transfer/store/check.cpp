@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/store/check.hpp"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -19,6 +17,7 @@
 #include "sys/file/io_at.hpp"
 #include "sys/file/mode.hpp"
 #include "transfer/layer/tree_record.hpp"
+#include "transfer/store/store.hpp"
 #include "transfer/work/sha256.hpp"
 #include "transfer/work/threads.hpp"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/store/convert.hpp"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -21,6 +19,7 @@
 #include "transfer/layer/tree_record.hpp"
 #include "transfer/layer/tree_tar.hpp"
 #include "transfer/layer/unpack_options.hpp"
+#include "transfer/store/store.hpp"
 #include "transfer/work/event.hpp"
 
 namespace berth::transfer {
@@ -294,8 +293,7 @@ Result<image::TransferResult> convert(const image::ConvertRequest& request, cons
   Events events(sink, Events::Layers::shown);
   Conversion conversion(store, request, events, cancel);
   image::TransferResult result;
-  auto report = TRY(conversion.run());
-  result.status = to_json(report);
+  result.convert = TRY(conversion.run());
   return result;
 }
 

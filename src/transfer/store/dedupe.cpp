@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/store/dedupe.hpp"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -21,6 +19,7 @@
 #include "transfer/layer/links.hpp"
 #include "transfer/layer/rules.hpp"
 #include "transfer/layer/tree_record.hpp"
+#include "transfer/store/store.hpp"
 #include "transfer/work/event.hpp"
 
 namespace berth::transfer {
@@ -362,8 +361,7 @@ Result<image::TransferResult> dedupe(const image::DedupeRequest& request, const 
   Events events(sink, Events::Layers::shown);
   Dedupe dedupe(store, request, events, cancel);
   image::TransferResult result;
-  auto report = TRY_CTX(dedupe.run(), "cannot dedupe the store " + quote(request.root));
-  result.status = to_json(report);
+  result.dedupe = TRY_CTX(dedupe.run(), "cannot dedupe the store " + quote(request.root));
   return result;
 }
 

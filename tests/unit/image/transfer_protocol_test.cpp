@@ -58,6 +58,40 @@ TEST(TransferProtocol, tells_the_verbs_apart) {
   EXPECT_EQ(std::get<ImportRequest>(*read).source_date, import.source_date);
 }
 
+TEST(TransferProtocol, gives_back_the_requests_about_layers) {
+  DedupeRequest dedupe;
+  dedupe.root = "/r";
+  dedupe.dry_run = true;
+  dedupe.ownership = Ownership::single;
+  dedupe.overlay_xattr = OverlayXattr::user;
+  Result<TransferRequest> read = parse_request(to_json(dedupe));
+  ASSERT_TRUE(read.ok()) << to_line(read.error());
+  const auto& same = std::get<DedupeRequest>(*read);
+  EXPECT_EQ(same.root, "/r");
+  EXPECT_TRUE(same.dry_run);
+  EXPECT_EQ(same.ownership, Ownership::single);
+  EXPECT_EQ(same.overlay_xattr, OverlayXattr::user);
+
+  ConvertRequest convert;
+  convert.root = "/r";
+  convert.images = {"a", "b"};
+  convert.layer_format = LayerFormat::erofs;
+  read = parse_request(to_json(convert));
+  ASSERT_TRUE(read.ok()) << to_line(read.error());
+  EXPECT_EQ(std::get<ConvertRequest>(*read).images, convert.images);
+  EXPECT_EQ(std::get<ConvertRequest>(*read).layer_format, LayerFormat::erofs);
+}
+
+TEST(TransferProtocol, refuses_requests_about_layers_without_their_form) {
+  Result<TransferRequest> read = parse_request(R"({"verb":"dedupe","root":"/r"})");
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().kind, Kind::usage);
+  read = parse_request(R"({"verb":"dedupe","root":"/r","ownership":"half","overlay_xattr":"user",)"
+                       R"("layer_format":"erofs"})");
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(to_line(read.error()), "request: ownership: expected one of full, single, got 'half'");
+}
+
 TEST(TransferProtocol, refuses_an_unknown_verb_and_an_unknown_member) {
   Result<TransferRequest> read = parse_request(R"({"verb":"fly"})");
   ASSERT_FALSE(read.ok());
@@ -92,6 +126,19 @@ TEST(TransferProtocol, gives_back_every_kind_of_event) {
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(std::get<TransferResult>(*read).reference, result.reference);
   EXPECT_EQ(std::get<TransferResult>(*read).loaded, result.loaded);
+}
+
+TEST(TransferProtocol, gives_back_the_reports_about_layers) {
+  TransferResult result;
+  result.dedupe = DedupeReport{2, 30, 4, 5000, 1, 0, "links"};
+  result.convert = ConvertReport{{Digest::from_sha256(std::string(32, 'x'))}, 1, {"c:1"}};
+  Result<TransferEvent> read = parse_event(to_json(result));
+  ASSERT_TRUE(read.ok()) << to_line(read.error());
+  const auto& same = std::get<TransferResult>(*read);
+  EXPECT_EQ(same.dedupe->bytes, 5000u);
+  EXPECT_EQ(same.dedupe->way, "links");
+  EXPECT_EQ(same.convert->layers, result.convert->layers);
+  EXPECT_EQ(same.convert->shared, result.convert->shared);
 }
 
 TEST(TransferProtocol, carries_an_error_with_all_that_the_user_reads) {
