@@ -9,7 +9,7 @@
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "hub/caller.hpp"
-#include "hub/choice_cache.hpp"
+#include "hub/choice.hpp"
 #include "hub/config/config.hpp"
 #include "hub/htpasswd.hpp"
 #include "hub/reply.hpp"

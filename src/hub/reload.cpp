@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hub/reload.hpp"
 
-#include "hub/config/flags.hpp"
+#include "hub/config/config.hpp"
 #include "sys/file/file.hpp"
 
 namespace berth::hub {
