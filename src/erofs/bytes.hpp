@@ -24,4 +24,7 @@ void append_struct(std::string& bytes, const T& value) {
   bytes += struct_bytes(value);
 }
 
+/// The CRC32C of a superblock: initialised with all ones, and not inverted at the end.
+uint32_t checksum(std::string_view bytes);
+
 }  // namespace berth::erofs

@@ -8,7 +8,6 @@
 
 #include "base/text.hpp"
 #include "erofs/bytes.hpp"
-#include "erofs/checksum.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/io_at.hpp"
 

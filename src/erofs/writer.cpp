@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "erofs/bytes.hpp"
-#include "erofs/checksum.hpp"
 #include "sys/file/io_at.hpp"
 
 namespace berth::erofs {

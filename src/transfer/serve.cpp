@@ -2,8 +2,6 @@
 #include "transfer/serve.hpp"
 
 #include "transfer/archive/archive.hpp"
-#include "transfer/archive/content_digest.hpp"
-#include "transfer/publish.hpp"
 #include "transfer/pull.hpp"
 #include "transfer/push.hpp"
 #include "transfer/registry/login.hpp"

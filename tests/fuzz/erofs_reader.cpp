@@ -7,7 +7,6 @@
 
 #include "base/assert.hpp"
 #include "erofs/bytes.hpp"
-#include "erofs/checksum.hpp"
 #include "erofs/reader.hpp"
 #include "support/erofs_walk.hpp"
 #include "sys/file/file.hpp"

@@ -3,7 +3,6 @@
 #include "image/store.hpp"
 #include "sys/file/file.hpp"
 #include "transfer/archive/archive.hpp"
-#include "transfer/archive/image_changes.hpp"
 #include "transfer/archive/members.hpp"
 #include "transfer/archive/new_image.hpp"
 #include "transfer/layer/tree_tar.hpp"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/archive/content_digest.hpp"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -11,7 +9,9 @@
 #include "sys/file/file.hpp"
 #include "sys/file/regular.hpp"
 #include "sys/process/stream.hpp"
+#include "transfer/archive/archive.hpp"
 #include "transfer/archive/ignore_patterns.hpp"
+#include "transfer/work/cancel.hpp"
 #include "transfer/work/sha256.hpp"
 
 namespace berth::transfer {

@@ -8,7 +8,6 @@
 #include "sys/file/file.hpp"
 #include "transfer/archive/archive.hpp"
 #include "transfer/archive/foreign_import.hpp"
-#include "transfer/archive/image_changes.hpp"
 #include "transfer/archive/members.hpp"
 #include "transfer/archive/new_image.hpp"
 #include "transfer/layer/tree_tar.hpp"

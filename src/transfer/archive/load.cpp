@@ -10,7 +10,6 @@
 #include "json/fields.hpp"
 #include "sys/file/io_at.hpp"
 #include "transfer/archive/archive.hpp"
-#include "transfer/archive/docker_image.hpp"
 #include "transfer/archive/members.hpp"
 #include "transfer/layer/layers.hpp"
 #include "transfer/work/event.hpp"

@@ -5,8 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "base/result.hpp"
 #include "image/reference.hpp"
+#include "image/registry_access.hpp"
 #include "image/transfer_protocol.hpp"
+#include "transfer/registry/http.hpp"
 #include "transfer/registry/registry.hpp"
 #include "transfer/work/event.hpp"
 

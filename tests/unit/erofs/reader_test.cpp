@@ -7,7 +7,6 @@
 #include <random>
 
 #include "erofs/bytes.hpp"
-#include "erofs/checksum.hpp"
 #include "support/erofs_images.hpp"
 #include "support/erofs_reader.hpp"
 #include "support/erofs_walk.hpp"

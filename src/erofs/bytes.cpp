@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "erofs/checksum.hpp"
+#include "erofs/bytes.hpp"
 
 namespace berth::erofs {
 
