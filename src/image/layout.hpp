@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "image/image.hpp"
-#include "image/store_lock.hpp"
+#include "image/lease.hpp"
 
 namespace berth::image {
 

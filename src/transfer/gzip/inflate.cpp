@@ -219,6 +219,14 @@ class Recognized final : public Inflater {
 
 }  // namespace
 
+Error gzip_error(int code) {
+  std::string reason = "the data is damaged";
+  if (code == ISAL_INCORRECT_CHECKSUM) reason = "the checksum does not hold";
+  if (code == ISAL_INVALID_WRAPPER) reason = "a header is damaged";
+  if (code == ISAL_UNSUPPORTED_METHOD) reason = "it is not deflate";
+  return make_error(Kind::corrupt, "gzip: " + reason);
+}
+
 std::unique_ptr<Inflater> Inflater::recognize(oci::Compression said, Input input, size_t threads) {
   return std::make_unique<Recognized>(said, std::move(input), threads);
 }

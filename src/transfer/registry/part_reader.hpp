@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/result.hpp"
+#include "base/text.hpp"
 #include "oci/image_spec.hpp"
 #include "transfer/registry/http.hpp"
 
@@ -29,7 +30,12 @@ struct BlobPart {
 };
 
 /// The first byte of "bytes 100-199/200". Source: RFC 9110 section 14.4.
-std::optional<uint64_t> parse_content_range_start(std::string_view value);
+inline std::optional<uint64_t> parse_content_range_start(std::string_view value) {
+  constexpr std::string_view kUnit = "bytes ";
+  if (!value.starts_with(kUnit)) return std::nullopt;
+  value.remove_prefix(kUnit.size());
+  return parse_u64(value.substr(0, value.find('-')));
+}
 
 /// Reassembles a part of a blob from answers: passes on every byte once, in order.
 class PartReader {
