@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "image/image.hpp"
-#include "image/lease.hpp"
+#include "image/store_lock.hpp"
 
 namespace berth::image {
 

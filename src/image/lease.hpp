@@ -101,24 +101,4 @@ class Watch {
   std::chrono::steady_clock::time_point since_;
 };
 
-/// A lock of the whole store, until its end.
-class StoreLock {
- public:
-  StoreLock() = default;
-  StoreLock(StoreLock&&) noexcept = default;
-  StoreLock& operator=(StoreLock&&) = delete;
-  ~StoreLock();
-
-  /// Call before each exclusive step: renews the lease, for other machines.
-  /// Errors: busy (so late that another machine may have it by now).
-  Result<void> renew();
-
- private:
-  friend class Store;
-  sys::Fd fd_;
-  sys::Fd holder_fd_;
-  std::string holder_;            ///< absolute path of the lease
-  std::shared_ptr<Lease> lease_;  ///< of a store that several machines write; else null
-};
-
 }  // namespace berth::image

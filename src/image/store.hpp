@@ -15,7 +15,7 @@
 #include "base/result.hpp"
 #include "image/additional_store.hpp"
 #include "image/image.hpp"
-#include "image/lease.hpp"
+#include "image/store_lock.hpp"
 #include "sys/fd/fd.hpp"
 #include "sys/file/file.hpp"
 
