@@ -18,7 +18,6 @@
 #include "transfer/registry/access.hpp"
 #include "transfer/registry/blob_source.hpp"
 #include "transfer/registry/registry.hpp"
-#include "transfer/sign/image_signature.hpp"
 #include "transfer/sign/signature.hpp"
 #include "transfer/work/cancel.hpp"
 #include "transfer/work/event.hpp"
