@@ -18,9 +18,16 @@ void store_fields(auto& v, auto& r) {
 }
 
 void flavor_fields(auto& v, auto& r) {
-  v.optional("ownership", r.ownership);
-  v.optional("overlay_xattr", r.overlay_xattr);
-  v.optional("layer_format", r.layer_format);
+  v.optional("ownership", r.flavor.ownership);
+  v.optional("overlay_xattr", r.flavor.overlay_xattr);
+  v.optional("layer_format", r.flavor.format);
+}
+
+/// For changes of existing layers.
+void required_flavor_fields(auto& v, auto& r) {
+  v.required("ownership", r.flavor.ownership);
+  v.required("overlay_xattr", r.flavor.overlay_xattr);
+  v.required("layer_format", r.flavor.format);
 }
 
 void fields(auto& v, FactsTrust& t) {
@@ -201,17 +208,13 @@ void fields(auto& v, DedupeRequest& r) {
   v.required("root", r.root);
   v.optional("dry_run", r.dry_run);
   v.optional("mounted", r.mounted);
-  v.required("ownership", r.ownership);
-  v.required("overlay_xattr", r.overlay_xattr);
-  v.required("layer_format", r.layer_format);
+  required_flavor_fields(v, r);
 }
 
 void fields(auto& v, ConvertRequest& r) {
   v.required("root", r.root);
   v.optional("images", r.images);
-  v.required("ownership", r.ownership);
-  v.required("overlay_xattr", r.overlay_xattr);
-  v.required("layer_format", r.layer_format);
+  required_flavor_fields(v, r);
 }
 
 void fields(auto& v, CheckFinding& f) {

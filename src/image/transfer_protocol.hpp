@@ -49,6 +49,16 @@ constexpr EnumNames<LayerFormat, 2> names_of(std::type_identity<LayerFormat>) {
   return {{{LayerFormat::directory, "directory"}, {LayerFormat::erofs, "erofs"}}};
 }
 
+/// How a layer is unpacked. Directories with other owners or other overlay marks are separate, so
+/// that, with new subordinate ids, a user never mounts the wrong one. All users share an EROFS
+/// layer.
+struct LayerFlavor {
+  Ownership ownership = Ownership::full;
+  OverlayXattr overlay_xattr = OverlayXattr::trusted;
+  /// For layers made from now on; existing ones are used as they are.
+  LayerFormat format = LayerFormat::directory;
+};
+
 /// Which facts published beside an image are trusted.
 struct FactsTrust {
   bool fetch = true;              ///< false: none, and no request is made for them
@@ -64,9 +74,7 @@ struct PullRequest {
   std::string reference;                ///< as the user typed it
   std::optional<std::string> platform;  ///< "linux/amd64", "linux/arm/v7"; none: this machine's
   RegistryAccess access;
-  Ownership ownership = Ownership::full;
-  OverlayXattr overlay_xattr = OverlayXattr::trusted;
-  LayerFormat layer_format = LayerFormat::directory;
+  LayerFlavor flavor;
   bool quiet = false;  ///< no layer events
   /// The profile that selects among the entries of an index; none: the first of the platform is
   /// taken.
@@ -163,9 +171,7 @@ struct LoadRequest {
   std::vector<std::string> additional_stores;
   std::string input;  ///< archive or OCI layout directory; an inherited descriptor is "/dev/fd/N"
   std::optional<std::string> platform;
-  Ownership ownership = Ownership::full;
-  OverlayXattr overlay_xattr = OverlayXattr::trusted;
-  LayerFormat layer_format = LayerFormat::directory;
+  LayerFlavor flavor;
   bool quiet = false;
 };
 
@@ -195,9 +201,7 @@ struct ImportRequest {
   /// the same directory gives the same digests. A tar is unchanged. None: now, and the files' own
   /// times.
   std::optional<uint64_t> source_date;
-  Ownership ownership = Ownership::full;
-  OverlayXattr overlay_xattr = OverlayXattr::trusted;
-  LayerFormat layer_format = LayerFormat::directory;
+  LayerFlavor flavor;
 };
 
 /// Writes the file or directory of an inherited descriptor as a tar, recursively. Others may change
@@ -253,9 +257,7 @@ struct CommitRequest {
   std::string message;
   std::string created_by;               ///< of the history entry
   std::optional<uint64_t> source_date;  ///< as of ImportRequest
-  Ownership ownership = Ownership::full;
-  OverlayXattr overlay_xattr = OverlayXattr::trusted;
-  LayerFormat layer_format = LayerFormat::directory;
+  LayerFlavor flavor;
 };
 
 /// An image in a published index.
@@ -310,9 +312,7 @@ struct CheckRequest {
   std::string root;
   std::vector<std::string> additional_stores;
   bool repair = false;  ///< remove what is damaged, unless a container uses it
-  Ownership ownership = Ownership::full;
-  OverlayXattr overlay_xattr = OverlayXattr::trusted;
-  LayerFormat layer_format = LayerFormat::directory;
+  LayerFlavor flavor;
 };
 
 /// Stores identical files of unpacked layers once.
@@ -322,20 +322,16 @@ struct DedupeRequest {
   std::string root;
   bool dry_run = false;         ///< only report
   std::vector<Digest> mounted;  ///< diff ids of mounted layers: they count as used
-  Ownership ownership = Ownership::full;
-  OverlayXattr overlay_xattr = OverlayXattr::trusted;
-  LayerFormat layer_format = LayerFormat::directory;
+  LayerFlavor flavor;
 };
 
-/// Converts the unpacked layers of images to `layer_format`.
+/// Converts the unpacked layers of images to its `flavor`.
 /// result: convert.
 struct ConvertRequest {
   std::string verb = "convert";
   std::string root;
   std::vector<std::string> images;  ///< names or ids
-  Ownership ownership = Ownership::full;
-  OverlayXattr overlay_xattr = OverlayXattr::trusted;
-  LayerFormat layer_format = LayerFormat::directory;
+  LayerFlavor flavor;
 };
 
 using TransferRequest =

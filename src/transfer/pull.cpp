@@ -232,20 +232,12 @@ Result<TransferResult> resolve(const ResolveRequest& request, const EventSink& s
 Result<TransferResult> pull(const PullRequest& request, const EventSink& sink, Cancel& cancel) {
   std::string what = fmt::format("cannot pull '{}'", escape_controls(request.reference));
   Events events(sink, request.quiet ? Events::Layers::hidden : Events::Layers::shown);
-  image::Store store =
-      TRY_CTX(image::Store::open(request.root,
-                                 {request.ownership, request.overlay_xattr, request.layer_format},
-                                 request.additional_stores),
-              what);
-
-  Result<TransferResult> result = [&]() -> Result<TransferResult> {
+  auto pull_into = [&](const image::Store& store) -> Result<TransferResult> {
     if (request.local) return unpack_local(request, store, events, cancel);
     Reference reference = TRY(Reference::parse(request.reference));
     return pull_from_registry(request, reference, store, events, cancel);
-  }();
-  if (result.ok()) return result;
-
-  return give_up(store, std::move(result).error().with_context(what), events);
+  };
+  return fill_store(request, what, events, pull_into);
 }
 
 }  // namespace berth::transfer

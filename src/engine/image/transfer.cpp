@@ -89,10 +89,10 @@ Result<void> complete(const Context& context, image::TransferRequest& request,
         if constexpr (requires { r.additional_stores; }) {
           r.additional_stores = context.paths.additional_stores;
         }
-        if constexpr (requires { r.ownership; }) {
-          r.ownership = single ? image::Ownership::single : image::Ownership::full;
-          r.overlay_xattr = root ? image::OverlayXattr::trusted : image::OverlayXattr::user;
-          r.layer_format = TRY(layer_format(context));
+        if constexpr (requires { r.flavor; }) {
+          r.flavor.ownership = single ? image::Ownership::single : image::Ownership::full;
+          r.flavor.overlay_xattr = root ? image::OverlayXattr::trusted : image::OverlayXattr::user;
+          r.flavor.format = TRY(layer_format(context));
         }
         if constexpr (requires { r.access; }) TRY(add_registries(context, r.access));
         if constexpr (requires { r.memory_budget; }) {

@@ -265,14 +265,9 @@ Result<image::TransferResult> import_image(const image::ImportRequest& request,
                                            const EventSink& sink, Cancel& cancel) {
   std::string what = "cannot import " + input_name(request.source);
   Events events(sink, Events::Layers::hidden);
-  image::Store store =
-      TRY_CTX(image::Store::open(request.root,
-                                 {request.ownership, request.overlay_xattr, request.layer_format},
-                                 request.additional_stores),
-              what);
-  auto result = import_into(request, store, events, cancel);
-  if (result.ok()) return result;
-  return give_up(store, std::move(result).error().with_context(what), events);
+  return fill_store(request, what, events, [&](const image::Store& store) {
+    return import_into(request, store, events, cancel);
+  });
 }
 
 }  // namespace berth::transfer

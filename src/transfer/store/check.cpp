@@ -420,8 +420,8 @@ class StoreCheck {
 
 Result<image::TransferResult> check_store(const image::CheckRequest& request,
                                           const Cancel& cancel) {
-  image::LayerFlavor flavor{request.ownership, request.overlay_xattr, request.layer_format};
-  image::Store store = TRY(image::Store::open(request.root, flavor, request.additional_stores));
+  image::Store store =
+      TRY(image::Store::open(request.root, request.flavor, request.additional_stores));
   StoreCheck check(store, request, cancel);
   image::TransferResult result;
   result.check = TRY_CTX(check.run(), "cannot check the store " + quote(request.root));

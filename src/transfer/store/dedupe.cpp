@@ -356,8 +356,7 @@ class Dedupe {
 
 Result<image::TransferResult> dedupe(const image::DedupeRequest& request, const EventSink& sink,
                                      const Cancel& cancel) {
-  image::LayerFlavor flavor{request.ownership, request.overlay_xattr, request.layer_format};
-  image::Store store = TRY(image::Store::open(request.root, flavor));
+  image::Store store = TRY(image::Store::open(request.root, request.flavor));
   Events events(sink, Events::Layers::shown);
   Dedupe dedupe(store, request, events, cancel);
   image::TransferResult result;

@@ -14,8 +14,8 @@ TEST(TransferProtocol, gives_back_the_pull_request_that_was_written) {
   request.access.tls_ca = "/etc/ca.pem";
   request.access.insecure_registries = {"h:5000"};
   request.access.stall_seconds = 7;
-  request.ownership = Ownership::single;
-  request.overlay_xattr = OverlayXattr::user;
+  request.flavor.ownership = Ownership::single;
+  request.flavor.overlay_xattr = OverlayXattr::user;
   request.quiet = true;
 
   Result<TransferRequest> read = parse_request(to_json(request));
@@ -27,8 +27,8 @@ TEST(TransferProtocol, gives_back_the_pull_request_that_was_written) {
   EXPECT_EQ(pull.access.tls_ca, request.access.tls_ca);
   EXPECT_EQ(pull.access.insecure_registries, request.access.insecure_registries);
   EXPECT_EQ(pull.access.stall_seconds, 7u);
-  EXPECT_EQ(pull.ownership, Ownership::single);
-  EXPECT_EQ(pull.overlay_xattr, OverlayXattr::user);
+  EXPECT_EQ(pull.flavor.ownership, Ownership::single);
+  EXPECT_EQ(pull.flavor.overlay_xattr, OverlayXattr::user);
   EXPECT_TRUE(pull.quiet);
   EXPECT_FALSE(pull.local);
 }
@@ -62,24 +62,24 @@ TEST(TransferProtocol, gives_back_the_requests_about_layers) {
   DedupeRequest dedupe;
   dedupe.root = "/r";
   dedupe.dry_run = true;
-  dedupe.ownership = Ownership::single;
-  dedupe.overlay_xattr = OverlayXattr::user;
+  dedupe.flavor.ownership = Ownership::single;
+  dedupe.flavor.overlay_xattr = OverlayXattr::user;
   Result<TransferRequest> read = parse_request(to_json(dedupe));
   ASSERT_TRUE(read.ok()) << to_line(read.error());
   const auto& same = std::get<DedupeRequest>(*read);
   EXPECT_EQ(same.root, "/r");
   EXPECT_TRUE(same.dry_run);
-  EXPECT_EQ(same.ownership, Ownership::single);
-  EXPECT_EQ(same.overlay_xattr, OverlayXattr::user);
+  EXPECT_EQ(same.flavor.ownership, Ownership::single);
+  EXPECT_EQ(same.flavor.overlay_xattr, OverlayXattr::user);
 
   ConvertRequest convert;
   convert.root = "/r";
   convert.images = {"a", "b"};
-  convert.layer_format = LayerFormat::erofs;
+  convert.flavor.format = LayerFormat::erofs;
   read = parse_request(to_json(convert));
   ASSERT_TRUE(read.ok()) << to_line(read.error());
   EXPECT_EQ(std::get<ConvertRequest>(*read).images, convert.images);
-  EXPECT_EQ(std::get<ConvertRequest>(*read).layer_format, LayerFormat::erofs);
+  EXPECT_EQ(std::get<ConvertRequest>(*read).flavor.format, LayerFormat::erofs);
 }
 
 TEST(TransferProtocol, refuses_requests_about_layers_without_their_form) {
