@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/text.hpp"
-#include "erofs/bytes.hpp"
+#include "erofs/format.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/io_at.hpp"
 

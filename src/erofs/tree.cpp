@@ -2,7 +2,6 @@
 #include "erofs/tree.hpp"
 
 #include "base/text.hpp"
-#include "erofs/bytes.hpp"
 #include "erofs/format.hpp"
 
 namespace berth::erofs {

@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "base/assert.hpp"
-#include "erofs/bytes.hpp"
 #include "erofs/format.hpp"
 #include "sys/file/io_at.hpp"
 

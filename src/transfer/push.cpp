@@ -156,7 +156,6 @@ Result<TransferResult> push_image(const image::PushRequest& request, Events& eve
 
   Http http(http_options(request.access), cancel);
   Registry registry = TRY(open_registry(http, cancel, request.access, reference, events));
-  TRY(registry.connect());
   events.status(fmt::format("The push refers to repository [{}/{}]", reference.registry(),
                             reference.repository()));
   std::vector<image::Image> images = TRY(store.list());
@@ -272,7 +271,6 @@ Result<TransferResult> publish_index(const PublishRequest& request, Events& even
   image::Store store = TRY(image::Store::open(request.root, {}, request.additional_stores));
   Http http(http_options(request.access), cancel);
   Registry registry = TRY(open_registry(http, cancel, request.access, reference, events));
-  TRY(registry.connect());
   TRY(check_signed_before(registry, reference, request));
   std::vector<image::Image> images = TRY(store.list());
   BlobSource blobs(store, request.access, events, cancel);

@@ -217,13 +217,14 @@ std::vector<std::string> auth_files(const RegistryAccess& access) {
 Result<Registry> open_registry(Http& http, const Cancel& cancel, const RegistryAccess& access,
                                const Reference& reference, Events& events) {
   std::string name = whole_name(reference);
-  const RegistryRule* rule = image::rule_of(access.registries, name);
-  if (rule == nullptr) {
-    return open_place(http, cancel, access, {reference.registry(), reference.repository()}, events);
+  Place place{reference.registry(), reference.repository()};
+  if (const RegistryRule* rule = image::rule_of(access.registries, name)) {
+    if (rule->blocked) return blocked(name);
+    place = TRY(place_of(image::relocated(name, *rule, rule->location)));
   }
-  if (rule->blocked) return blocked(name);
-  Place place = TRY(place_of(image::relocated(name, *rule, rule->location)));
-  return open_place(http, cancel, access, place, events);
+  Registry registry = TRY(open_place(http, cancel, access, place, events));
+  TRY(registry.connect());
+  return registry;
 }
 
 Result<WholeRegistry> open_whole(Http& http, const Cancel& cancel, const RegistryAccess& access,
@@ -261,9 +262,7 @@ Result<Registry> open_source(Http& http, const Cancel& cancel, const RegistryAcc
       events.status(fmt::format("Mirror {}: {}", mirror.location, to_line(registry.error())));
     }
   }
-  Registry registry = TRY(open_registry(http, cancel, access, reference, events));
-  TRY(registry.connect());
-  return registry;
+  return open_registry(http, cancel, access, reference, events);
 }
 
 namespace {

@@ -170,7 +170,6 @@ Result<TransferResult> publish(const PublishFactsRequest& request, Events& event
   image::Reference reference = TRY(image::Reference::parse(request.reference));
   Http http(http_options(request.access), cancel);
   Registry registry = TRY(open_registry(http, cancel, request.access, reference, events));
-  TRY(registry.connect());
   auto found = find_subject(registry, reference);
   if (!found.ok() && found.error().kind == Kind::not_found) {
     Error error = std::move(found).error();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "erofs/bytes.hpp"
+#include "erofs/format.hpp"
 
 namespace berth::erofs {
 
