@@ -14,8 +14,7 @@
 #include "facts/facts.hpp"
 #include "facts/file_facts.hpp"
 #include "scan/driver_files.hpp"
-#include "scan/loader_cache.hpp"
-#include "scan/loader_paths.hpp"
+#include "scan/loader.hpp"
 
 namespace berth::facts {
 namespace {

@@ -34,8 +34,6 @@ class Hub {
 
   Answer answer(const Asked& asked);
 
-  size_t profiles() const { return nodes_.size(); }
-
  private:
   Hub(Order order, std::optional<Htpasswd> accounts, Nodes nodes, const transfer::Cancel& cancel,
       Log& log);

@@ -21,7 +21,7 @@
 #include "gpu/place/publish.hpp"
 #include "mpi/swap.hpp"
 #include "oci/edit.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "sys/file/device_access.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/file_system.hpp"

@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 #include "gpu/probe/driver_names.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "sys/file/io_at.hpp"
 
 namespace berth::gpu {

@@ -9,7 +9,7 @@
 #include "gpu/inventory/driver_root.hpp"
 #include "gpu/inventory/inventory.hpp"
 #include "node/profile.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 
 namespace berth::node {
 

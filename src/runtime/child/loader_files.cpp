@@ -16,7 +16,7 @@
 #include "runtime/state/loader_state.hpp"
 #include "runtime/state/own_root.hpp"
 #include "scan/driver_files.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/io_at.hpp"
 #include "sys/file/mode.hpp"

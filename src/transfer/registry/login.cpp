@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/registry/login.hpp"
+#include "transfer/registry/verbs.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "image/records.hpp"
+#include "image/layout.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -7,7 +7,6 @@
 
 #include "base/text.hpp"
 #include "base/time.hpp"
-#include "image/layout.hpp"
 #include "json/fields.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/mode.hpp"

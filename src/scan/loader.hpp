@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file /etc/ld.so.cache, in which glibc's loader finds a library by its SONAME.
-// Source: glibc sysdeps/generic/dl-cache.h (the format), elf/cache.c (ldconfig's output).
+// Where glibc's loader looks for libraries: its directories, and the file /etc/ld.so.cache, in
+// which it finds a library by its SONAME. Source: glibc sysdeps/generic/dl-cache.h (the format),
+// elf/cache.c (ldconfig's output).
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,17 @@
 #include "scan/elf.hpp"
 
 namespace berth::scan {
+
+/// The default directories of all distributions' loaders, joined by ':'.
+inline constexpr const char* kDefaultDirectories =
+    "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib/aarch64-linux-gnu:"
+    "/usr/lib/aarch64-linux-gnu:/lib64:/usr/lib64:/lib:/usr/lib:/usr/local/lib";
+
+/// DT_RPATH or DT_RUNPATH of a file in the directory `origin`, with $ORIGIN expanded.  ld.so(8)
+std::string expand_origin(std::string directories, const std::string& origin);
+
+/// "/usr/lib/x" → "/usr/lib".
+std::string parent_of(const std::string& path);
 
 /// One line of `ldconfig -p`.
 struct LoaderEntry {
