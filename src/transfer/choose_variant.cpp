@@ -55,9 +55,7 @@ class VariantChooser {
     if (!request_.node || request_.force || wish.architecture != request_.node->architecture) {
       return take(0);
     }
-    if (request_.facts.fetch) {
-      published_ = TRY(fetch_published(registry_, outer_.digest, request_.facts, events_));
-    }
+    published_ = TRY(fetch_published(registry_, outer_.digest, request_.facts, events_));
     std::vector<match::Candidate> candidates;
     for (const Variants::Entry& entry : variants_.entries) {
       candidates.push_back(candidate_of(entry.descriptor, nullptr, published_));
@@ -122,10 +120,7 @@ Result<void> judge_alone(Registry& registry, const PullRequest& request,
   entry.platform = oci::Platform{
       documents.config.architecture, documents.config.os, {}, {}, documents.config.variant};
   if (entry.platform->architecture != request.node->architecture) return {};
-  std::optional<image::PublishedFacts> published;
-  if (request.facts.fetch) {
-    published = TRY(fetch_published(registry, entry.digest, request.facts, events));
-  }
+  auto published = TRY(fetch_published(registry, entry.digest, request.facts, events));
   match::Candidate candidate = candidate_of(entry, &documents.config, published);
   match::Job job = match::usual_job({candidate}, *request.node, request.job);
   match::Verdict verdict = match::judge(candidate, *request.node, job);

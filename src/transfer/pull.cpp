@@ -29,11 +29,6 @@ using image::Reference;
 using image::ResolveRequest;
 using image::TransferResult;
 
-Result<oci::Platform> wished_platform(const PullRequest& request) {
-  if (!request.platform) return oci::host_platform();
-  return oci::parse_platform(*request.platform);
-}
-
 /// A name of a single manifest leaves no choice; a requested platform must still match. For an
 /// index the chosen entry is trusted.
 Result<void> check_platform(const ImageDocuments& documents, const oci::Platform& wish,
@@ -93,7 +88,8 @@ Result<bool> is_complete(const image::Image& image, const image::Store& store,
 Result<TransferResult> pull_from_registry(const PullRequest& request, const Reference& reference,
                                           const image::Store& store, Events& events,
                                           Cancel& cancel) {
-  oci::Platform wish = TRY(wished_platform(request));
+  oci::Platform wish = oci::host_platform();
+  if (request.platform) wish = TRY(oci::parse_platform(*request.platform));
   Http http(http_options(request.access), cancel);
   Registry registry = TRY(open_source(http, cancel, request.access, reference, events));
   std::vector<Registry> peers = TRY(open_peers(http, cancel, request.access, reference));
@@ -200,10 +196,7 @@ Result<TransferResult> resolve_at_registry(const ResolveRequest& request,
     return result;
   }
   auto parsed = TRY(oci::parse_manifest(document.bytes, document.media_type));
-  std::optional<image::PublishedFacts> published;
-  if (request.facts.fetch) {
-    published = TRY(fetch_published(registry, document.digest, request.facts, events));
-  }
+  auto published = TRY(fetch_published(registry, document.digest, request.facts, events));
   const auto* index = std::get_if<oci::Index>(&parsed);
   if (index == nullptr) {
     result.entries.push_back(TRY(resolve_alone(registry, std::move(document), published)));
@@ -225,8 +218,7 @@ Result<TransferResult> resolve(const ResolveRequest& request, const EventSink& s
   std::string what = fmt::format("cannot look up '{}'", escape_controls(request.reference));
   Events events(sink, Events::Layers::hidden);
   Reference reference = TRY_CTX(Reference::parse(request.reference), what);
-  TransferResult result = TRY_CTX(resolve_at_registry(request, reference, events, cancel), what);
-  return result;
+  return TRY_CTX(resolve_at_registry(request, reference, events, cancel), what);
 }
 
 Result<TransferResult> pull(const PullRequest& request, const EventSink& sink, Cancel& cancel) {

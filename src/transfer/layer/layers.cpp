@@ -59,9 +59,9 @@ Result<void> LayerPipeline::run(const oci::Manifest& manifest, const oci::ImageC
   Shares shares = share(options_.memory_budget, options_.connections, tasks_.size(), windows);
   if (!origin_) shares.fetch.connections = 0;
   const char* limits = std::getenv("BERTH_UNPACK_LIMITS");
-  limits_ = TRY(limits_.changed_by(limits == nullptr ? "" : limits));
-  const char* inflate_threads = std::getenv("BERTH_INFLATE_THREADS");
-  if (inflate_threads != nullptr) inflate_threads_ = TRY(parse_inflate_threads(inflate_threads));
+  if (limits != nullptr) limits_ = TRY(limits_.changed_by(limits));
+  const char* threads = std::getenv("BERTH_INFLATE_THREADS");
+  if (threads != nullptr) inflate_threads_ = TRY(parse_inflate_threads(threads));
   BlobFetcher fetcher(shares.fetch, cancel_);
   run_in_threads(shares.workers, [&] { work(fetcher); });
   if (error_) return *std::move(error_);

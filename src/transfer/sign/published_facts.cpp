@@ -218,6 +218,7 @@ Result<TransferResult> publish(const PublishFactsRequest& request, Events& event
 
 Result<std::optional<PublishedFacts>> fetch_published(Registry& registry, const Digest& subject,
                                                       const FactsTrust& trust, Events& events) {
+  if (!trust.fetch) return std::optional<PublishedFacts>();
   auto facts = fetch(registry, subject, trust, events);
   if (facts.ok() || facts.error().kind == Kind::interrupted) return facts;
   events.warn("facts published beside the image: " + to_line(facts.error()) + ", ignoring them");
