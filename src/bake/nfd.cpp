@@ -10,7 +10,6 @@
 #include <set>
 
 #include "bake/nfd_document.hpp"
-#include "bake/nfd_flags.hpp"
 #include "base/text.hpp"
 #include "node/archspec.hpp"
 
@@ -237,12 +236,12 @@ class Converter {
                  (asked.op == Op::in && asked.values.size() == 1 &&
                   (asked.values[0] == "true" || asked.values[0] == name));
     if (!there) return leave(place, "cpu.cpuid: " + name, asked);
-    if (uint32_t level = level_of_flag(name)) {
+    if (uint32_t level = nfd::level_of_flag(name)) {
       level_ = std::max(level_, level);
-    } else if (auto feature = feature_of_flag(name)) {
+    } else if (auto feature = nfd::feature_of_flag(name)) {
       features_.emplace(*feature);
     } else {
-      auto near = nearest(name, flag_names());
+      auto near = nearest(name, nfd::flag_names());
       leave(place, fmt::format("cpu.cpuid: {} has no word here{}", escape_controls(name),
                                near ? fmt::format("; did you mean '{}'?", *near) : ""));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The document of NFD's image compatibility; only for nfd.cpp.
+// The document of NFD's image compatibility, and its names of CPUID flags; only for nfd.cpp.
 #pragma once
 
 #include <cstddef>
@@ -124,5 +124,17 @@ Result<void> check_feature(std::string_view feature);
 
 /// Errors: corrupt, usage.
 Result<Spec> read_spec(std::string_view text, std::string_view document);
+
+// CPUID flags by their names in such a document.
+
+/// Linux's name of a flag: "AVX512VNNI" → "avx512_vnni". Nothing: no flag of NFD, or one that
+/// /proc/cpuinfo does not show.
+std::optional<std::string> feature_of_flag(std::string_view flag);
+
+/// 1 … 4 for "X86_64_V1" … "X86_64_V4"; 0 for others.
+uint32_t level_of_flag(std::string_view flag);
+
+/// All flags known to either function.
+std::vector<std::string_view> flag_names();
 
 }  // namespace berth::bake::nfd

@@ -73,7 +73,6 @@ Result<image::TransferResult> run(transfer::Cancel& cancel, Output& output) {
   sys::Fd in(STDIN_FILENO);
   std::string text = TRY(sys::read_all(in, "the request", kMaxRequestBytes));
   auto emit = [&](const image::TransferEvent& event) { output.write(event); };
-  if (auto work = TRY(image::parse_layer_work(text))) return transfer::serve(*work, emit, cancel);
   image::TransferRequest request = TRY(image::parse_request(text));
   return transfer::serve(request, emit, cancel);
 }

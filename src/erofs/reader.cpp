@@ -7,8 +7,7 @@
 #include <cstring>
 
 #include "base/text.hpp"
-#include "erofs/bytes.hpp"
-#include "erofs/checksum.hpp"
+#include "erofs/format.hpp"
 #include "sys/file/file.hpp"
 
 namespace berth::erofs {

@@ -59,8 +59,6 @@ class Nodes {
   /// Errors: usage (header or login name an unknown profile, or invalid axes).
   Result<Node> node_of(const Caller& caller) const;
 
-  size_t size() const { return profiles_.size(); }
-
  private:
   struct Range {
     Network network;

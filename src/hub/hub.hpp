@@ -5,11 +5,13 @@
 #include <memory>
 #include <optional>
 #include <semaphore>
+#include <string>
+#include <vector>
 
 #include "base/log.hpp"
 #include "base/result.hpp"
 #include "hub/caller.hpp"
-#include "hub/choice_cache.hpp"
+#include "hub/choice.hpp"
 #include "hub/config/config.hpp"
 #include "hub/htpasswd.hpp"
 #include "hub/reply.hpp"
@@ -31,8 +33,6 @@ class Hub {
   static Result<std::unique_ptr<Hub>> make(Order order, const transfer::Cancel& cancel, Log& log);
 
   Answer answer(const Asked& asked);
-
-  size_t profiles() const { return nodes_.size(); }
 
  private:
   Hub(Order order, std::optional<Htpasswd> accounts, Nodes nodes, const transfer::Cancel& cancel,
@@ -62,5 +62,16 @@ class Hub {
   std::counting_semaphore<2> parsers_{2};
   std::counting_semaphore<2> facts_{2};
 };
+
+struct Renewed {
+  Order order;                     ///< checked
+  std::vector<std::string> fixed;  ///< keys that keep their old values until a restart
+};
+
+/// Reads the configuration of `running` again: its file, with the same flags applied. The site's
+/// policy is not read again. A file that existed has to exist still: otherwise a hub with passwords
+/// would become one without. Errors: not_found, denied, corrupt, usage (the file is missing, or
+/// invalid).
+Result<Renewed> read_again(const Order& running);
 
 }  // namespace berth::hub

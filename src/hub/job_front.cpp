@@ -1,11 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hub/job_front.hpp"
 
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "sys/file/file.hpp"
+#include "sys/thread/thread.hpp"
 #include "transfer/registry/access.hpp"
 #include "transfer/work/sha256.hpp"
 
 namespace berth::hub {
 namespace {
+
+constexpr size_t kMostKnownJobs = 4096;
+constexpr size_t kMostType = 255;
+
+/// "artifactType=application%2Fvnd…" in our own client's form; nothing for another query.
+std::optional<std::string> artifact_type(std::string_view query) {
+  constexpr std::string_view kKey = "artifactType=";
+  if (query.empty()) return "";
+  if (!query.starts_with(kKey) || query.size() > kMostType) return std::nullopt;
+  query.remove_prefix(kKey.size());
+  std::string out;
+  for (size_t i = 0; i < query.size(); ++i) {
+    char c = query[i];
+    if (c == '%') {
+      constexpr std::string_view kDigits = "0123456789ABCDEF";
+      if (i + 2 >= query.size()) return std::nullopt;
+      size_t high = kDigits.find(query[i + 1]);
+      size_t low = kDigits.find(query[i + 2]);
+      if (high == kDigits.npos || low == kDigits.npos) return std::nullopt;
+      c = static_cast<char>(high * 16 + low);
+      i += 2;
+    }
+    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                 std::string_view("!#$&-^_.+/").find(c) != std::string_view::npos;
+    if (!plain) return std::nullopt;
+    out += c;
+  }
+  return out;
+}
+
+constexpr size_t kMostBlobs = 4096;
+// Six blobs at once take 96 MiB.
+constexpr uint64_t kAhead = uint64_t{16} << 20;
+constexpr uint64_t kPart = uint64_t{4} << 20;
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
@@ -54,6 +95,173 @@ Reply head_of(const oci::Descriptor& blob, ByteRange range) {
 }
 
 }  // namespace
+
+std::optional<ReferrersRoute> referrers_route(std::string_view method, std::string_view target) {
+  constexpr std::string_view kKind = "/referrers/";
+  constexpr std::string_view kRoot = "/v2/";
+  if (method != "GET" || !target.starts_with(kRoot)) return std::nullopt;
+  size_t question = target.find('?');
+  std::string_view path = target.substr(0, question).substr(kRoot.size());
+  size_t kind = path.rfind(kKind);
+  if (kind == path.npos || kind == 0) return std::nullopt;
+  auto subject = Digest::parse(path.substr(kind + kKind.size()));
+  auto type = artifact_type(question == target.npos ? "" : target.substr(question + 1));
+  if (!subject.ok() || !type) return std::nullopt;
+  return ReferrersRoute{std::string(path.substr(0, kind)), std::move(*subject), std::move(*type)};
+}
+
+std::optional<ByteRange> range_of(std::string_view value, uint64_t size) {
+  constexpr size_t kUnit = 6;  // "bytes="
+  std::string range = plain_range(value);
+  if (range.empty()) return ByteRange{0, size};
+  size_t dash = range.find('-');
+  uint64_t begin = parse_u64(range.substr(kUnit, dash - kUnit)).value_or(size);
+  uint64_t last = parse_u64(range.substr(dash + 1)).value_or(size);
+  if (begin >= size || last < begin) return std::nullopt;
+  return ByteRange{begin, std::min(last, size - 1) + 1};
+}
+
+bool Belongings::has_manifest(const Digest& digest) const {
+  std::lock_guard lock(mutex_);
+  return manifests_.contains(digest);
+}
+
+bool Belongings::has_manifest(std::string_view tag_or_digest) const {
+  constexpr std::string_view kReferrers = "sha256-";
+  constexpr size_t kDigits = 64;
+  if (tag_or_digest == root_) return true;
+  std::string text(tag_or_digest);
+  // Also with the suffix of signatures: "sha256-HEX.sig".
+  if (text.starts_with(kReferrers)) {
+    text = "sha256:" + text.substr(kReferrers.size(), kDigits);
+  }
+  auto digest = Digest::parse(text);
+  return digest.ok() && has_manifest(*digest);
+}
+
+std::optional<oci::Descriptor> Belongings::blob(const Digest& digest) const {
+  std::lock_guard lock(mutex_);
+  auto known = blobs_.find(digest);
+  if (known == blobs_.end()) return std::nullopt;
+  return known->second;
+}
+
+void Belongings::learn(const Digest& digest, std::string_view bytes, std::string_view media_type) {
+  auto parsed = oci::parse_manifest(bytes, media_type);
+  std::lock_guard lock(mutex_);
+  if (manifests_.size() < kMostKnownJobs) manifests_.insert(digest);
+  if (!parsed.ok()) return;
+  if (const auto* index = std::get_if<oci::Index>(&*parsed)) {
+    for (const oci::Descriptor& entry : index->manifests) {
+      if (manifests_.size() < kMostKnownJobs) manifests_.insert(entry.digest);
+    }
+    return;
+  }
+  const auto& manifest = std::get<oci::Manifest>(*parsed);
+  auto add = [&](const oci::Descriptor& blob) {
+    if (blobs_.size() < kMostKnownJobs) blobs_.emplace(blob.digest, blob);
+  };
+  add(manifest.config);
+  for (const oci::Descriptor& layer : manifest.layers) add(layer);
+}
+
+Result<uint64_t> SpooledBlob::await(uint64_t position, std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, patience, [&] { return error_ || have_ > position || have_ == size_; });
+  if (error_) return *error_;
+  return have_;
+}
+
+Result<size_t> SpooledBlob::read(uint64_t position, char* buffer, size_t size) const {
+  return sys::read_at(file_, position, buffer, size, "a blob on its way");
+}
+
+Result<void> SpooledBlob::append(std::string_view bytes) {
+  TRY(sys::write_at(file_, have_, bytes, "a blob on its way"));  // only this thread changes have_
+  std::lock_guard lock(mutex_);
+  have_ += bytes.size();
+  changed_.notify_all();
+  return {};
+}
+
+void SpooledBlob::note_whole() {
+  std::lock_guard lock(mutex_);
+  have_ = size_;
+  changed_.notify_all();
+}
+
+void SpooledBlob::fail(Error error) {
+  std::lock_guard lock(mutex_);
+  error_ = std::move(error);
+  changed_.notify_all();
+}
+
+Spool::Spool(const image::Store& store, Fetch fetch, const transfer::Cancel& cancel)
+    : store_(store),
+      fetch_(std::move(fetch)),
+      cancel_(cancel),
+      fetcher_({.connections = kAtOnce, .ahead = kAhead, .part = kPart}, cancel) {}
+
+Spool::~Spool() {
+  threads_.clear();  // joins them, before the members they use are destroyed
+}
+
+Result<std::shared_ptr<SpooledBlob>> Spool::get(const oci::Descriptor& blob) {
+  std::lock_guard lock(mutex_);
+  auto known = blobs_.find(blob.digest);
+  if (known != blobs_.end()) return known->second;
+  std::shared_ptr<SpooledBlob> begun = TRY(begin(blob));
+  blobs_[blob.digest] = begun;
+  return begun;
+}
+
+Result<std::shared_ptr<SpooledBlob>> Spool::begin(const oci::Descriptor& blob) {
+  auto kept = TRY(sys::open_if_exists(sys::cwd(), store_.blob_path(blob.digest), O_RDONLY));
+  if (kept) {
+    struct stat found = TRY(sys::stat_fd(*kept, "a kept blob"));
+    if (static_cast<uint64_t>(found.st_size) == blob.size) {
+      auto whole = std::make_shared<SpooledBlob>(std::move(*kept), blob.size);
+      whole->note_whole();
+      return whole;
+    }
+  }
+  if (threads_.size() >= kMostBlobs) return make_error(Kind::busy, "pass on more than 4096 blobs");
+  auto begun = std::make_shared<SpooledBlob>(TRY(make_file()), blob.size);
+  auto thread = sys::start_thread([this, blob, begun] { bring(blob, *begun); });
+  if (!thread) return make_error(Kind::busy, "start a thread: the limit of processes is reached");
+  threads_.push_back(std::move(*thread));
+  return begun;
+}
+
+/// The name is removed at once: nothing of it is left if this process is killed.
+Result<sys::Fd> Spool::make_file() const {
+  image::Delivery delivery = TRY(image::Delivery::begin(store_));
+  image::Staged staged = TRY(delivery.stage_file());
+  return sys::duplicate(staged.fd());
+}
+
+void Spool::bring(const oci::Descriptor& blob, SpooledBlob& into) {
+  places_.acquire();
+  auto done = copy(blob, into);
+  places_.release();
+  if (done.ok()) return;
+  into.fail(std::move(done).error());
+  std::lock_guard lock(mutex_);
+  blobs_.erase(blob.digest);
+}
+
+Result<void> Spool::copy(const oci::Descriptor& blob, SpooledBlob& into) {
+  TRY(cancel_.check());
+  auto fetch = [&](transfer::BlobPart part) { return fetch_(blob, std::move(part)); };
+  transfer::BlobStream::Options options;
+  options.action = fmt::format("read blob '{}'", blob.digest.text());
+  transfer::BlobStream stream(fetcher_, blob, fetch, std::move(options));
+  while (true) {
+    std::string_view bytes = TRY(stream.next());
+    if (bytes.empty()) return {};
+    TRY(into.append(bytes));
+  }
+}
 
 Reply wait_a_moment() {
   Reply reply = refusal(503, "UNAVAILABLE", "it has not begun to come");

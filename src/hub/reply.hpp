@@ -76,4 +76,10 @@ Reply upstream_refusal(const Error& error, std::string_view unknown_code);
 Reply document_reply(std::shared_ptr<const std::string> bytes, std::string_view media_type,
                      const std::string& digest);
 
+/// The status line and headers of a reply, with the empty line behind them. Leaves out a header
+/// with control characters in its value, which only a registry can have caused. `length`: none if
+/// the end of the connection marks the end of the body.
+/// Source: RFC 9112 sections 4 and 5
+std::string head_text(const Reply& reply, std::optional<uint64_t> length, bool closes);
+
 }  // namespace berth::hub

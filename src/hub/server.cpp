@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <csignal>
@@ -20,8 +22,8 @@
 #include <thread>
 
 #include "hub/session.hpp"
-#include "hub/tls.hpp"
 #include "sys/net/tcp.hpp"
+#include "transfer/registry/shared_key.hpp"
 
 namespace berth::hub {
 namespace {
@@ -61,6 +63,36 @@ Result<void> take_over(Listener& listener, sys::Fd socket) {
   if (error) return sys_error(error.value(), "serve a socket that listens");
   socket.release();
   return {};
+}
+
+using Tls = asio::ssl::context;
+
+/// TLS 1.2 and later (1.3 with a shared key), without renegotiation and compression.
+/// Errors: usage (an invalid certificate or key, or a mismatch of the two).
+Result<std::shared_ptr<Tls>> make_tls(const TlsOptions& options) {
+  auto made = std::make_shared<Tls>(Tls::tls_server);
+  Tls& tls = *made;
+  SSL_CTX_set_min_proto_version(tls.native_handle(), TLS1_2_VERSION);
+  SSL_CTX_set_options(tls.native_handle(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+  SSL_CTX_set_mode(tls.native_handle(), SSL_MODE_RELEASE_BUFFERS);
+  if (!options.shared_key.empty()) {
+    transfer::share_key_as_server(tls.native_handle(), options.shared_key);
+    return made;
+  }
+  ErrorCode error;
+  // There is no user to ask for a passphrase.
+  tls.set_password_callback([](size_t, Tls::password_purpose) { return std::string(); }, error);
+  tls.use_certificate_chain(asio::buffer(options.certificate), error);
+  if (error) {
+    return make_error(Kind::usage, "read tls-certificate: " + error.message(),
+                      "a PEM file with the certificate first");
+  }
+  tls.use_private_key(asio::buffer(options.key), Tls::pem, error);
+  if (error) {
+    return make_error(Kind::usage, "read tls-key: " + error.message(),
+                      "a PEM file without a password, of the certificate's own key");
+  }
+  return made;
 }
 
 class AsioServer final : public Server {

@@ -16,7 +16,7 @@
 #include <future>
 #include <limits>
 
-#include "hub/response_head.hpp"
+#include "hub/reply.hpp"
 
 namespace berth::hub {
 namespace {

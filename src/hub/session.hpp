@@ -15,10 +15,8 @@
 #include <set>
 #include <utility>
 
-#include "hub/guests.hpp"
-#include "hub/outgoing.hpp"
+#include "hub/client_limits.hpp"
 #include "hub/server_options.hpp"
-#include "hub/turns.hpp"
 
 namespace berth::hub {
 

@@ -12,7 +12,6 @@
 #include "base/text.hpp"
 #include "image/layout.hpp"
 #include "image/lease.hpp"
-#include "image/records.hpp"
 #include "image/staging.hpp"
 #include "image/upkeep.hpp"
 #include "json/fields.hpp"

@@ -16,16 +16,6 @@
 /// Images and their layers in the store.
 namespace berth::image {
 
-/// How a layer is unpacked. Directories with other owners or other overlay marks are separate, so
-/// that, with new subordinate ids, a user never mounts the wrong one. All users share an EROFS
-/// layer.
-struct LayerFlavor {
-  Ownership ownership = Ownership::full;
-  OverlayXattr overlay_xattr = OverlayXattr::trusted;
-  /// For layers made from now on; existing ones are used as they are.
-  LayerFormat format = LayerFormat::directory;
-};
-
 /// One layer of an image in the store.
 struct Layer {
   Digest diff_id;          ///< of the unpacked tar

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "image/registry_access.hpp"
 
+#include "json/fields.hpp"
+
 namespace berth::image {
 namespace {
 
@@ -38,6 +40,23 @@ std::string relocated(std::string_view name, const RegistryRule& rule, std::stri
   std::optional<size_t> replaced = covered(name, prefix_of(rule));
   if (location.empty() || !replaced) return std::string(name);
   return std::string(location) + std::string(name.substr(*replaced));
+}
+
+void fields(auto& v, JobOrder& o) {
+  v.required("root", o.root);
+  v.required("reference", o.reference);
+  v.required("key", o.key);
+  access_fields(v, o.access);
+  v.optional("idle_seconds", o.idle_seconds);
+  v.strict();
+}
+
+std::string to_json(const JobOrder& order) {
+  return json::write(order) + "\n";
+}
+
+Result<JobOrder> parse_job_order(std::string_view text) {
+  return json::read<JobOrder>(text, "job order");
 }
 
 }  // namespace berth::image

@@ -8,7 +8,6 @@
 #include "base/text.hpp"
 #include "image/layout.hpp"
 #include "image/lease.hpp"
-#include "image/records.hpp"
 #include "image/staging.hpp"
 
 namespace berth::image {

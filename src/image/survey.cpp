@@ -2,7 +2,6 @@
 // The input of a check of the store, and the actions of its repair.
 
 #include "image/layout.hpp"
-#include "image/records.hpp"
 #include "image/staging.hpp"
 #include "image/store.hpp"
 #include "sys/file/remove_tree.hpp"

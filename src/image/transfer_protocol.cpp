@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "image/transfer_protocol.hpp"
 
+#include <type_traits>
+#include <utility>
+
 #include "base/text.hpp"
-#include "image/request_json.hpp"
 #include "json/error_fields.hpp"
 #include "json/fields.hpp"
 
 namespace berth::image {
 
-// Field tables, found by argument-dependent look-up; request_json.hpp adds the verbs.
+// Field tables, found by argument-dependent look-up; Whole adds the verbs.
 
 void store_fields(auto& v, auto& r) {
   v.required("root", r.root);
@@ -16,9 +18,16 @@ void store_fields(auto& v, auto& r) {
 }
 
 void flavor_fields(auto& v, auto& r) {
-  v.optional("ownership", r.ownership);
-  v.optional("overlay_xattr", r.overlay_xattr);
-  v.optional("layer_format", r.layer_format);
+  v.optional("ownership", r.flavor.ownership);
+  v.optional("overlay_xattr", r.flavor.overlay_xattr);
+  v.optional("layer_format", r.flavor.format);
+}
+
+/// For changes of existing layers.
+void required_flavor_fields(auto& v, auto& r) {
+  v.required("ownership", r.flavor.ownership);
+  v.required("overlay_xattr", r.flavor.overlay_xattr);
+  v.required("layer_format", r.flavor.format);
 }
 
 void fields(auto& v, FactsTrust& t) {
@@ -195,6 +204,19 @@ void fields(auto& v, CheckRequest& r) {
   flavor_fields(v, r);
 }
 
+void fields(auto& v, DedupeRequest& r) {
+  v.required("root", r.root);
+  v.optional("dry_run", r.dry_run);
+  v.optional("mounted", r.mounted);
+  required_flavor_fields(v, r);
+}
+
+void fields(auto& v, ConvertRequest& r) {
+  v.required("root", r.root);
+  v.optional("images", r.images);
+  required_flavor_fields(v, r);
+}
+
 void fields(auto& v, CheckFinding& f) {
   v.required("kind", f.kind);
   v.required("object", f.object);
@@ -212,6 +234,22 @@ void fields(auto& v, CheckReport& r) {
   v.optional("layers", r.layers);
   v.optional("files", r.files);
   v.optional("bytes", r.bytes);
+}
+
+void fields(auto& v, DedupeReport& r) {
+  v.required("layers", r.layers);
+  v.required("files", r.files);
+  v.required("identical", r.identical);
+  v.required("bytes", r.bytes);
+  v.required("used", r.used);
+  v.required("unrecorded", r.unrecorded);
+  v.optional("way", r.way);
+}
+
+void fields(auto& v, ConvertReport& r) {
+  v.optional("layers", r.layers);
+  v.optional("present", r.present);
+  v.optional("shared", r.shared);
 }
 
 void fields(auto& v, LayerEvent& e) {
@@ -256,11 +294,48 @@ void fields(auto& v, TransferResult& r) {
   v.optional("document", r.document);
   v.optional("digests", r.digests);
   v.optional("check", r.check);
+  v.optional("dedupe", r.dedupe);
+  v.optional("convert", r.convert);
   v.optional("found", r.found);
   v.optional("tags", r.tags);
 }
 
 namespace {
+
+/// A request with its verb. Unknown members are errors.
+template <class Request>
+struct Whole {
+  Request request;
+};
+template <class Request>
+void fields(auto& v, Whole<Request>& whole) {
+  v.required("verb", whole.request.verb);
+  fields(v, whole.request);
+  v.strict();
+}
+
+struct RequestVerb {
+  std::string verb;
+};
+void fields(auto& v, RequestVerb& r) {
+  v.optional("verb", r.verb);
+}
+
+/// Reads the alternative of TransferRequest with this verb.
+/// Errors: usage (no request has it; a wrong or missing member).
+template <size_t I = 0>
+Result<TransferRequest> read_request(const json::Value& value, std::string_view verb) {
+  if constexpr (I == std::variant_size_v<TransferRequest>) {
+    return make_error(Kind::usage, "read the request: unknown verb " + quote(verb));
+  } else {
+    using Request = std::variant_alternative_t<I, TransferRequest>;
+    if (verb != Request().verb) return read_request<I + 1>(value, verb);
+    auto whole = json::from_value<Whole<Request>>(value, "request");
+    if (whole.ok()) return TransferRequest(std::move(whole->request));
+    whole.error().kind = Kind::usage;
+    return std::move(whole).error();
+  }
+}
 
 struct EventName {
   std::string event;
@@ -285,7 +360,8 @@ Result<TransferEvent> read_event(const json::Value& value) {
 }  // namespace
 
 std::string to_json(const TransferRequest& request) {
-  return write_request(request);
+  auto write = [](const auto& r) { return json::write(Whole<std::decay_t<decltype(r)>>{r}); };
+  return std::visit(write, request) + "\n";
 }
 
 Result<TransferRequest> parse_request(std::string_view text) {
@@ -295,9 +371,7 @@ Result<TransferRequest> parse_request(std::string_view text) {
     return std::move(value).error();
   }
   std::string verb = TRY(json::from_value<RequestVerb>(*value, "request")).verb;
-  auto request = TRY(read_request<TransferRequest>(*value, verb));
-  if (request) return std::move(*request);
-  return make_error(Kind::usage, "read the request: unknown verb " + quote(verb));
+  return read_request(*value, verb);
 }
 
 std::string to_json(const TransferEvent& event) {

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/digest.hpp"
 #include "base/error.hpp"
 #include "base/names.hpp"
 #include "base/result.hpp"
@@ -48,6 +49,16 @@ constexpr EnumNames<LayerFormat, 2> names_of(std::type_identity<LayerFormat>) {
   return {{{LayerFormat::directory, "directory"}, {LayerFormat::erofs, "erofs"}}};
 }
 
+/// How a layer is unpacked. Directories with other owners or other overlay marks are separate, so
+/// that, with new subordinate ids, a user never mounts the wrong one. All users share an EROFS
+/// layer.
+struct LayerFlavor {
+  Ownership ownership = Ownership::full;
+  OverlayXattr overlay_xattr = OverlayXattr::trusted;
+  /// For layers made from now on; existing ones are used as they are.
+  LayerFormat format = LayerFormat::directory;
+};
+
 /// Which facts published beside an image are trusted.
 struct FactsTrust {
   bool fetch = true;              ///< false: none, and no request is made for them
@@ -63,9 +74,7 @@ struct PullRequest {
   std::string reference;                ///< as the user typed it
   std::optional<std::string> platform;  ///< "linux/amd64", "linux/arm/v7"; none: this machine's
   RegistryAccess access;
-  Ownership ownership = Ownership::full;
-  OverlayXattr overlay_xattr = OverlayXattr::trusted;
-  LayerFormat layer_format = LayerFormat::directory;
+  LayerFlavor flavor;
   bool quiet = false;  ///< no layer events
   /// The profile that selects among the entries of an index; none: the first of the platform is
   /// taken.
@@ -162,9 +171,7 @@ struct LoadRequest {
   std::vector<std::string> additional_stores;
   std::string input;  ///< archive or OCI layout directory; an inherited descriptor is "/dev/fd/N"
   std::optional<std::string> platform;
-  Ownership ownership = Ownership::full;
-  OverlayXattr overlay_xattr = OverlayXattr::trusted;
-  LayerFormat layer_format = LayerFormat::directory;
+  LayerFlavor flavor;
   bool quiet = false;
 };
 
@@ -194,9 +201,7 @@ struct ImportRequest {
   /// the same directory gives the same digests. A tar is unchanged. None: now, and the files' own
   /// times.
   std::optional<uint64_t> source_date;
-  Ownership ownership = Ownership::full;
-  OverlayXattr overlay_xattr = OverlayXattr::trusted;
-  LayerFormat layer_format = LayerFormat::directory;
+  LayerFlavor flavor;
 };
 
 /// Writes the file or directory of an inherited descriptor as a tar, recursively. Others may change
@@ -252,9 +257,7 @@ struct CommitRequest {
   std::string message;
   std::string created_by;               ///< of the history entry
   std::optional<uint64_t> source_date;  ///< as of ImportRequest
-  Ownership ownership = Ownership::full;
-  OverlayXattr overlay_xattr = OverlayXattr::trusted;
-  LayerFormat layer_format = LayerFormat::directory;
+  LayerFlavor flavor;
 };
 
 /// An image in a published index.
@@ -309,16 +312,33 @@ struct CheckRequest {
   std::string root;
   std::vector<std::string> additional_stores;
   bool repair = false;  ///< remove what is damaged, unless a container uses it
-  Ownership ownership = Ownership::full;
-  OverlayXattr overlay_xattr = OverlayXattr::trusted;
-  LayerFormat layer_format = LayerFormat::directory;
+  LayerFlavor flavor;
+};
+
+/// Stores identical files of unpacked layers once.
+/// result: dedupe.
+struct DedupeRequest {
+  std::string verb = "dedupe";
+  std::string root;
+  bool dry_run = false;         ///< only report
+  std::vector<Digest> mounted;  ///< diff ids of mounted layers: they count as used
+  LayerFlavor flavor;
+};
+
+/// Converts the unpacked layers of images to its `flavor`.
+/// result: convert.
+struct ConvertRequest {
+  std::string verb = "convert";
+  std::string root;
+  std::vector<std::string> images;  ///< names or ids
+  LayerFlavor flavor;
 };
 
 using TransferRequest =
     std::variant<PullRequest, ResolveRequest, PublishFactsRequest, PushRequest, LoginRequest,
                  LogoutRequest, SearchRequest, TagsRequest, LoadRequest, SaveRequest, ImportRequest,
                  ArchiveRequest, ExtractRequest, CommitRequest, PublishRequest, DigestRequest,
-                 CheckKeyRequest, CheckRequest>;
+                 CheckKeyRequest, CheckRequest, DedupeRequest, ConvertRequest>;
 
 /// One JSON object on one line, with its newline.
 std::string to_json(const TransferRequest& request);
@@ -391,6 +411,24 @@ struct CheckReport {
   uint64_t bytes = 0;
 };
 
+/// The result of a DedupeRequest, or of its dry run.
+struct DedupeReport {
+  uint64_t layers = 0;      ///< examined layers
+  uint64_t files = 0;       ///< examined files
+  uint64_t identical = 0;   ///< files merged with another
+  uint64_t bytes = 0;       ///< freed on the disk
+  uint64_t used = 0;        ///< layers left unchanged because containers use them
+  uint64_t unrecorded = 0;  ///< layers without a record, made by an old version
+  std::string way;          ///< "blocks" or "links"; empty if nothing is identical
+};
+
+/// The result of a ConvertRequest.
+struct ConvertReport {
+  std::vector<Digest> layers;       ///< diff ids of the converted ones
+  uint64_t present = 0;             ///< layers that had the format already
+  std::vector<std::string> shared;  ///< other images with one of `layers`
+};
+
 /// The result of a successful verb; each request documents which members are set.
 struct TransferResult {
   std::string reference;  ///< canonical: "docker.io/library/ubuntu:latest"
@@ -403,6 +441,8 @@ struct TransferResult {
   std::string document;                ///< an index or a manifest, JSON
   std::vector<Digest> digests;
   std::optional<CheckReport> check;
+  std::optional<DedupeReport> dedupe;
+  std::optional<ConvertReport> convert;
   std::vector<FoundRepository> found;
   std::vector<std::string> tags;
 };

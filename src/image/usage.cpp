@@ -8,7 +8,6 @@
 
 #include "base/text.hpp"
 #include "image/layout.hpp"
-#include "image/records.hpp"
 #include "image/upkeep.hpp"
 
 namespace berth::image {

@@ -83,7 +83,14 @@ struct Verdict {
   Rank rank;
 
   /// The deciding clause: the first of the worst; nullptr if all pass.
-  const Clause* decisive() const;
+  const Clause* decisive() const {
+    const Clause* worst = nullptr;
+    for (const Clause& clause : clauses) {
+      if (clause.outcome == Outcome::pass) continue;
+      if (worst == nullptr || worst->outcome < clause.outcome) worst = &clause;
+    }
+    return worst;
+  }
 };
 
 /// One image of an index, or the only one.

@@ -5,7 +5,7 @@
 #include <deque>
 
 #include "base/text.hpp"
-#include "scan/loader_paths.hpp"
+#include "scan/loader.hpp"
 
 namespace berth::mpi {
 namespace {

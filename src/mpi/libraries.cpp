@@ -4,8 +4,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "scan/loader_cache.hpp"
-#include "scan/loader_paths.hpp"
+#include "scan/loader.hpp"
 
 namespace berth::mpi {
 namespace {

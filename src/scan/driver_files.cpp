@@ -5,7 +5,7 @@
 
 #include "base/text.hpp"
 #include "json/value.hpp"
-#include "scan/loader_paths.hpp"
+#include "scan/loader.hpp"
 
 namespace berth::scan {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/result.hpp"
 #include "scan/elf.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 
 namespace berth::scan {
 

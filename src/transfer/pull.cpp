@@ -9,9 +9,8 @@
 #include "base/text.hpp"
 #include "image/reference.hpp"
 #include "image/store.hpp"
-#include "match/judge.hpp"
-#include "match/verdict.hpp"
 #include "oci/image_spec.hpp"
+#include "transfer/choose_variant.hpp"
 #include "transfer/layer/layers.hpp"
 #include "transfer/registry/access.hpp"
 #include "transfer/registry/blob_source.hpp"
@@ -30,172 +29,9 @@ using image::Reference;
 using image::ResolveRequest;
 using image::TransferResult;
 
-/// The documents that make an image, as bytes and as structs.
-struct Documents {
-  std::vector<Document> indexes;  // outermost first; none where the name means a manifest
-  Document manifest_document;
-  oci::Manifest manifest;
-  std::string config_bytes;
-  oci::ImageConfig config;
-
-  const Digest& target() const {
-    return indexes.empty() ? manifest_document.digest : indexes.front().digest;
-  }
-};
-
-Result<oci::Platform> wished_platform(const PullRequest& request) {
-  if (!request.platform) return oci::host_platform();
-  return oci::parse_platform(*request.platform);
-}
-
-/// The manifest and config of one image.
-Result<void> complete(Registry& registry, Document document, Documents& documents) {
-  auto parsed = TRY(oci::parse_manifest(document.bytes, document.media_type));
-  auto* manifest = std::get_if<oci::Manifest>(&parsed);
-  if (manifest == nullptr) {
-    return make_error(Kind::corrupt,
-                      fmt::format("read manifest '{}': it is an index", document.digest.text()));
-  }
-  documents.manifest = std::move(*manifest);
-  documents.manifest_document = std::move(document);
-  TRY(oci::check_is_image(documents.manifest));
-  documents.config_bytes = TRY(registry.get_document(documents.manifest.config));
-  documents.config = TRY(oci::parse_config(documents.config_bytes));
-  return oci::check_image(documents.manifest, documents.config);
-}
-
-bool is_refused(const match::Verdict& verdict, const PullRequest& request) {
-  return verdict.outcome == match::Outcome::fail ||
-         (request.strict && verdict.outcome != match::Outcome::pass);
-}
-
-constexpr const char* kForce = "--force pulls it anyway; see 'berth match'";
-
-Error refused(const match::Verdict& verdict) {
-  const match::Clause* clause = verdict.decisive();
-  bool fails = verdict.outcome == match::Outcome::fail;
-  return make_error(Kind::unsupported,
-                    clause != nullptr ? clause->reason : "it does not run on this machine",
-                    fails ? kForce : "omit --strict to use it; see 'berth match'");
-}
-
-/// Warns the user if the image has failed on a node like this.
-void warn_of_failures(const match::Verdict& verdict, Events& events) {
-  for (const match::Clause& clause : verdict.clauses) {
-    if (clause.about != "runs" || clause.outcome == match::Outcome::pass) continue;
-    events.warn("it " + clause.reason + ", ignoring");
-  }
-}
-
-/// Tries one image after the other, the best first, until the config of one does not contradict.
-class Chooser {
- public:
-  Chooser(Registry& registry, const PullRequest& request, Events& events)
-      : registry_(registry), request_(request), events_(events) {}
-
-  Result<Documents> choose(Document outer, const oci::Index& index, const oci::Platform& wish) {
-    outer_ = std::move(outer);
-    variants_ = TRY(list_variants(registry_, index, wish));
-    if (!request_.node || request_.force || wish.architecture != request_.node->architecture) {
-      return take(0);
-    }
-    if (request_.facts.fetch) {
-      published_ = TRY(fetch_published(registry_, outer_.digest, request_.facts, events_));
-    }
-    std::vector<match::Candidate> candidates;
-    for (const Variants::Entry& entry : variants_.entries) {
-      candidates.push_back(candidate_of(entry.descriptor, nullptr, published_));
-    }
-    job_ = match::usual_job(candidates, *request_.node, request_.job);
-    match::Ranking ranking =
-        match::rank(std::move(candidates), *request_.node, job_, match::Explain::best);
-    if (ranking.order.empty()) {
-      return make_error(Kind::unsupported, match::refusal(ranking), kForce);
-    }
-    return take_first_that_runs(ranking);
-  }
-
- private:
-  /// The limit of fetched configs.
-  static constexpr size_t kMaxTries = 4;
-
-  Result<Documents> take(size_t index) {
-    const Variants::Entry& entry = variants_.entries[index];
-    Documents documents;
-    documents.indexes.push_back(outer_);
-    if (entry.inner) documents.indexes.push_back(variants_.inner[*entry.inner]);
-    Document manifest = TRY(get_described(registry_, entry.descriptor));
-    TRY(complete(registry_, std::move(manifest), documents));
-    return documents;
-  }
-
-  Result<Documents> take_first_that_runs(const match::Ranking& ranking) {
-    std::optional<match::Verdict> last;
-    for (size_t i = 0; i < std::min(ranking.order.size(), kMaxTries); ++i) {
-      size_t index = ranking.order[i];
-      const match::Judged& judged = ranking.entries[index];
-      Documents documents = TRY(take(index));
-      last = match::judge(candidate_of(judged.candidate.descriptor, &documents.config, published_),
-                          *request_.node, job_);
-      if (is_refused(*last, request_)) continue;
-      warn_of_failures(*last, events_);
-      if (ranking.entries.size() > 1) {
-        events_.status(fmt::format("Chose entry {} of {}", match::entry_name(judged.candidate),
-                                   ranking.entries.size()));
-      }
-      return documents;
-    }
-    return refused(*last);
-  }
-
-  Registry& registry_;
-  const PullRequest& request_;
-  Events& events_;
-  match::Job job_;
-  Document outer_;
-  Variants variants_;
-  std::optional<image::PublishedFacts> published_;
-};
-
-/// The only image of a name: there is no choice. Docker takes one of another platform, with the
-/// warning of check_platform().
-Result<void> judge_alone(Registry& registry, const PullRequest& request, const Documents& documents,
-                         Events& events) {
-  if (!request.node || request.force) return {};
-  oci::Descriptor entry;
-  entry.digest = documents.manifest_document.digest;
-  entry.platform = oci::Platform{
-      documents.config.architecture, documents.config.os, {}, {}, documents.config.variant};
-  if (entry.platform->architecture != request.node->architecture) return {};
-  std::optional<image::PublishedFacts> published;
-  if (request.facts.fetch) {
-    published = TRY(fetch_published(registry, entry.digest, request.facts, events));
-  }
-  match::Candidate candidate = candidate_of(entry, &documents.config, published);
-  match::Job job = match::usual_job({candidate}, *request.node, request.job);
-  match::Verdict verdict = match::judge(candidate, *request.node, job);
-  if (is_refused(verdict, request)) return refused(verdict);
-  warn_of_failures(verdict, events);
-  return {};
-}
-
-Result<Documents> get_documents(Registry& registry, const Reference& reference,
-                                const oci::Platform& wish, const PullRequest& request,
-                                Events& events) {
-  Document document = TRY(registry.get_manifest(reference.manifest_reference()));
-  auto parsed = TRY(oci::parse_manifest(document.bytes, document.media_type));
-  if (const auto* index = std::get_if<oci::Index>(&parsed)) {
-    return Chooser(registry, request, events).choose(std::move(document), *index, wish);
-  }
-  Documents documents;
-  TRY(complete(registry, std::move(document), documents));
-  TRY(judge_alone(registry, request, documents, events));
-  return documents;
-}
-
 /// A name of a single manifest leaves no choice; a requested platform must still match. For an
 /// index the chosen entry is trusted.
-Result<void> check_platform(const Documents& documents, const oci::Platform& wish,
+Result<void> check_platform(const ImageDocuments& documents, const oci::Platform& wish,
                             const PullRequest& request, Events& events) {
   const oci::ImageConfig& config = documents.config;
   bool fits = config.os == wish.os && config.architecture == wish.architecture;
@@ -212,7 +48,7 @@ Result<void> check_platform(const Documents& documents, const oci::Platform& wis
 }
 
 Result<void> publish(image::Delivery& delivery, const Reference& reference,
-                     const Documents& documents) {
+                     const ImageDocuments& documents) {
   for (const oci::Descriptor& layer : documents.manifest.layers) {
     TRY(delivery.note_origin(layer.digest, reference));
   }
@@ -252,7 +88,8 @@ Result<bool> is_complete(const image::Image& image, const image::Store& store,
 Result<TransferResult> pull_from_registry(const PullRequest& request, const Reference& reference,
                                           const image::Store& store, Events& events,
                                           Cancel& cancel) {
-  oci::Platform wish = TRY(wished_platform(request));
+  oci::Platform wish = oci::host_platform();
+  if (request.platform) wish = TRY(oci::parse_platform(*request.platform));
   Http http(http_options(request.access), cancel);
   Registry registry = TRY(open_source(http, cancel, request.access, reference, events));
   std::vector<Registry> peers = TRY(open_peers(http, cancel, request.access, reference));
@@ -262,7 +99,7 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
       [&] { return open_site_source(http, cancel, request.access, reference, events); }, cancel,
       events);
   image::Delivery delivery = TRY(image::Delivery::begin(store));
-  Documents documents = TRY(get_documents(registry, reference, wish, request, events));
+  ImageDocuments documents = TRY(choose_variant(registry, reference, wish, request, events));
   TRY(check_platform(documents, wish, request, events));
   events.status(
       fmt::format("{}: Pulling from {}", reference.manifest_reference(), reference.repository()));
@@ -337,8 +174,7 @@ Result<image::ResolvedEntry> resolve_alone(Registry& registry, Document document
   only.descriptor.size = document.bytes.size();
   if (published) add_published(only, *published);
   if (only.found) return only;
-  Documents documents;
-  TRY(complete(registry, std::move(document), documents));
+  ImageDocuments documents = TRY(get_image_documents(registry, std::move(document)));
   only.descriptor.platform = oci::Platform{
       documents.config.architecture, documents.config.os, {}, {}, documents.config.variant};
   only.config = std::move(documents.config.config);
@@ -360,10 +196,7 @@ Result<TransferResult> resolve_at_registry(const ResolveRequest& request,
     return result;
   }
   auto parsed = TRY(oci::parse_manifest(document.bytes, document.media_type));
-  std::optional<image::PublishedFacts> published;
-  if (request.facts.fetch) {
-    published = TRY(fetch_published(registry, document.digest, request.facts, events));
-  }
+  auto published = TRY(fetch_published(registry, document.digest, request.facts, events));
   const auto* index = std::get_if<oci::Index>(&parsed);
   if (index == nullptr) {
     result.entries.push_back(TRY(resolve_alone(registry, std::move(document), published)));
@@ -385,27 +218,18 @@ Result<TransferResult> resolve(const ResolveRequest& request, const EventSink& s
   std::string what = fmt::format("cannot look up '{}'", escape_controls(request.reference));
   Events events(sink, Events::Layers::hidden);
   Reference reference = TRY_CTX(Reference::parse(request.reference), what);
-  TransferResult result = TRY_CTX(resolve_at_registry(request, reference, events, cancel), what);
-  return result;
+  return TRY_CTX(resolve_at_registry(request, reference, events, cancel), what);
 }
 
 Result<TransferResult> pull(const PullRequest& request, const EventSink& sink, Cancel& cancel) {
   std::string what = fmt::format("cannot pull '{}'", escape_controls(request.reference));
   Events events(sink, request.quiet ? Events::Layers::hidden : Events::Layers::shown);
-  image::Store store =
-      TRY_CTX(image::Store::open(request.root,
-                                 {request.ownership, request.overlay_xattr, request.layer_format},
-                                 request.additional_stores),
-              what);
-
-  Result<TransferResult> result = [&]() -> Result<TransferResult> {
+  auto pull_into = [&](const image::Store& store) -> Result<TransferResult> {
     if (request.local) return unpack_local(request, store, events, cancel);
     Reference reference = TRY(Reference::parse(request.reference));
     return pull_from_registry(request, reference, store, events, cancel);
-  }();
-  if (result.ok()) return result;
-
-  return give_up(store, std::move(result).error().with_context(what), events);
+  };
+  return fill_store(request, what, events, pull_into);
 }
 
 }  // namespace berth::transfer

@@ -2,17 +2,12 @@
 #include "transfer/serve.hpp"
 
 #include "transfer/archive/archive.hpp"
-#include "transfer/archive/content_digest.hpp"
-#include "transfer/publish.hpp"
 #include "transfer/pull.hpp"
 #include "transfer/push.hpp"
-#include "transfer/registry/login.hpp"
-#include "transfer/registry/search.hpp"
+#include "transfer/registry/verbs.hpp"
 #include "transfer/sign/published_facts.hpp"
 #include "transfer/sign/signature.hpp"
-#include "transfer/store/check.hpp"
-#include "transfer/store/convert.hpp"
-#include "transfer/store/dedupe.hpp"
+#include "transfer/store/store.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -41,6 +36,8 @@ struct Server {
   Answer operator()(const image::PublishRequest& r) { return publish(r, events, cancel); }
   Answer operator()(const image::DigestRequest& r) { return digest(r, cancel); }
   Answer operator()(const image::CheckRequest& r) { return check_store(r, cancel); }
+  Answer operator()(const image::DedupeRequest& r) { return dedupe(r, events, cancel); }
+  Answer operator()(const image::ConvertRequest& r) { return convert(r, events, cancel); }
   Answer operator()(const image::CheckKeyRequest& r) {
     TRY(public_key_of(r.sign_key));
     return image::TransferResult{};
@@ -48,14 +45,6 @@ struct Server {
 };
 
 }  // namespace
-
-Result<image::TransferResult> serve(const image::LayerWork& work, const EventSink& events,
-                                    Cancel& cancel) {
-  if (const auto* request = std::get_if<image::DedupeRequest>(&work)) {
-    return dedupe(*request, events, cancel);
-  }
-  return convert(std::get<image::ConvertRequest>(work), events, cancel);
-}
 
 Result<image::TransferResult> serve(const image::TransferRequest& request, const EventSink& events,
                                     Cancel& cancel) {

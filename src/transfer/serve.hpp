@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "image/layer_work.hpp"
 #include "image/transfer_protocol.hpp"
 #include "transfer/work/cancel.hpp"
 #include "transfer/work/event.hpp"
@@ -10,8 +9,6 @@ namespace berth::transfer {
 
 /// Carries out a request; sends events to `events` meanwhile, and returns the result or the error.
 /// Errors: those of the verb.
-Result<image::TransferResult> serve(const image::LayerWork& work, const EventSink& events,
-                                    Cancel& cancel);
 Result<image::TransferResult> serve(const image::TransferRequest& request, const EventSink& events,
                                     Cancel& cancel);
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "match/choose.hpp"
+#include "match/rank.hpp"
 #include "match/verdict.hpp"
 #include "node/what_if.hpp"
 

@@ -6,8 +6,7 @@
 #include <string>
 
 #include "base/assert.hpp"
-#include "erofs/bytes.hpp"
-#include "erofs/checksum.hpp"
+#include "erofs/format.hpp"
 #include "erofs/reader.hpp"
 #include "support/erofs_walk.hpp"
 #include "sys/file/file.hpp"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 
 // What was read once is written and read again: the entries must be the same ones, sorted.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "match/choose.hpp"
+#include "match/rank.hpp"
 #include "match/verdict.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gzip layer that several threads inflate (BERTH_INFLATE_THREADS): what comes out is what one
-thread gives, and what one refuses they refuse with the same words."""
+"""A gzip layer that several threads inflate, which only BERTH_INFLATE_THREADS asks for: what comes out is what
+one thread gives, and what one refuses they refuse with the same words."""
 
 import pathlib
 import random

@@ -12,7 +12,7 @@
 #include "engine/build/bake_request.hpp"
 #include "engine/context/context.hpp"
 #include "image/transfer_protocol.hpp"
-#include "match/choose.hpp"
+#include "match/rank.hpp"
 #include "match/verdict.hpp"
 
 /// Builds one index of variants from a bake file: `berth bake`.

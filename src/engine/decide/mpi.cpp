@@ -21,9 +21,10 @@
 #include "gpu/place/publish.hpp"
 #include "mpi/swap.hpp"
 #include "oci/edit.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/file_system.hpp"
+#include "sys/file/open_devices.hpp"
 
 namespace berth::engine {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
 #include "image/transfer_protocol.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "sys/fd/fd.hpp"
 
 namespace berth::engine {

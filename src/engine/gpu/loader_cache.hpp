@@ -7,7 +7,7 @@
 
 #include "base/result.hpp"
 #include "engine/image/merged.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "sys/fd/fd.hpp"
 
 namespace berth::engine {

@@ -9,7 +9,7 @@
 #include "engine/image/lowest_layer.hpp"
 #include "gpu/place/publish.hpp"
 #include "oci/edit.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "sys/file/file.hpp"
 
 namespace berth::engine {

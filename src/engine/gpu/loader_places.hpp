@@ -6,7 +6,7 @@
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
 #include "oci/runtime_spec.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 
 namespace berth::engine {
 

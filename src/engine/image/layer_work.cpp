@@ -55,8 +55,9 @@ Result<image::DedupeReport> dedupe_layers(const Context& context, Trial trial,
   image::DedupeRequest request;
   request.dry_run = trial == Trial::yes;
   request.mounted = TRY(mounted_layers(context));
-  image::TransferResult result = TRY(run_layer_work(context, std::move(request), progress));
-  return image::parse_dedupe_report(result.status);
+  image::TransferResult result = TRY(transfer(context, std::move(request), progress));
+  if (result.dedupe) return std::move(*result.dedupe);
+  return make_error(Kind::corrupt, "berth-transfer has another version");
 }
 
 Result<image::ConvertReport> convert_layers(const Context& context, const std::string& format,
@@ -67,8 +68,9 @@ Result<image::ConvertReport> convert_layers(const Context& context, const std::s
   wanted.layer_format = format;  // checked as for a pull
   image::ConvertRequest request;
   request.images = images;
-  image::TransferResult result = TRY(run_layer_work(wanted, std::move(request), progress));
-  return image::parse_convert_report(result.status);
+  image::TransferResult result = TRY(transfer(wanted, std::move(request), progress));
+  if (result.convert) return std::move(*result.convert);
+  return make_error(Kind::corrupt, "berth-transfer has another version");
 }
 
 }  // namespace berth::engine

@@ -7,7 +7,7 @@
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
 #include "engine/image/transfer.hpp"
-#include "image/layer_work.hpp"
+#include "image/transfer_protocol.hpp"
 
 /// Work on unpacked layers.
 namespace berth::engine {

@@ -75,8 +75,8 @@ Result<void> complete_pull(const Environment& environment, image::PullRequest& r
 }
 
 // Sets what all requests have in common.
-template <class Request>
-Result<void> complete(const Context& context, Request& request, PassedStreams& streams) {
+Result<void> complete(const Context& context, image::TransferRequest& request,
+                      PassedStreams& streams) {
   bool single = context.identity == Identity::single;
   bool root = context.identity == Identity::root;
   return std::visit(
@@ -89,10 +89,10 @@ Result<void> complete(const Context& context, Request& request, PassedStreams& s
         if constexpr (requires { r.additional_stores; }) {
           r.additional_stores = context.paths.additional_stores;
         }
-        if constexpr (requires { r.ownership; }) {
-          r.ownership = single ? image::Ownership::single : image::Ownership::full;
-          r.overlay_xattr = root ? image::OverlayXattr::trusted : image::OverlayXattr::user;
-          r.layer_format = TRY(layer_format(context));
+        if constexpr (requires { r.flavor; }) {
+          r.flavor.ownership = single ? image::Ownership::single : image::Ownership::full;
+          r.flavor.overlay_xattr = root ? image::OverlayXattr::trusted : image::OverlayXattr::user;
+          r.flavor.format = TRY(layer_format(context));
         }
         if constexpr (requires { r.access; }) TRY(add_registries(context, r.access));
         if constexpr (requires { r.memory_budget; }) {
@@ -147,9 +147,7 @@ struct Call {
   sys::Fd events;
 };
 
-/// `request`: the variant of all requests of one kind.
-template <class Request>
-Result<Call> start(const Context& context, Request request) {
+Result<Call> start(const Context& context, image::TransferRequest request) {
   PassedStreams streams;
   TRY(complete(context, request, streams));
   sys::Fd input = TRY(sys::memory_file("berth-transfer-request", image::to_json(request)));
@@ -244,20 +242,14 @@ Result<image::TransferResult> transfer(const Context& context, image::TransferRe
   return result;
 }
 
-Result<image::TransferResult> run_layer_work(const Context& context, image::LayerWork work,
-                                             const Progress& progress) {
-  Call call = TRY(start(context, std::move(work)));
-  return finish(context, std::move(call), progress);
-}
-
 Result<void> transfer_tree(const Context& context, image::ArchiveRequest from,
                            image::ExtractRequest to) {
   sys::Pipe pipe = TRY(sys::make_pipe());
   from.output = descriptor_name(pipe.write);
   to.input = descriptor_name(pipe.read);
-  Call writer = TRY(start<image::TransferRequest>(context, std::move(from)));
+  Call writer = TRY(start(context, std::move(from)));
   pipe.write.reset();
-  Call reader = TRY(start<image::TransferRequest>(context, std::move(to)));
+  Call reader = TRY(start(context, std::move(to)));
   pipe.read.reset();
   // The writer prints only a few lines, so it never waits for us to read them.
   auto extracted = finish(context, std::move(reader), {});

@@ -7,7 +7,6 @@
 
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
-#include "image/layer_work.hpp"
 #include "image/transfer_protocol.hpp"
 #include "sys/fd/fd.hpp"
 
@@ -23,10 +22,6 @@ using Progress = std::function<void(const image::TransferEvent&)>;
 /// not_found (the program is missing), corrupt (it has another version).
 Result<image::TransferResult> transfer(const Context& context, image::TransferRequest request,
                                        const Progress& progress);
-
-/// The same for work on unpacked layers.
-Result<image::TransferResult> run_layer_work(const Context& context, image::LayerWork work,
-                                             const Progress& progress);
 
 /// "512m" → bytes. `what`: the flag or variable, for errors.  Errors: usage (not a size, or too
 /// small).

@@ -8,7 +8,7 @@
 #include "engine/context/context.hpp"
 #include "image/store.hpp"
 #include "image/transfer_protocol.hpp"
-#include "match/choose.hpp"
+#include "match/rank.hpp"
 #include "match/verdict.hpp"
 #include "policy/policy.hpp"
 

@@ -8,7 +8,7 @@
 #include "doctor/preflight.hpp"
 #include "engine/node/node.hpp"
 #include "gpu/grant/request.hpp"
-#include "match/choose.hpp"
+#include "match/rank.hpp"
 #include "match/verdict.hpp"
 
 namespace berth::engine {

@@ -12,8 +12,8 @@
 
 #include "base/text.hpp"
 #include "engine/context/registries.hpp"
-#include "image/job_order.hpp"
 #include "image/reference.hpp"
+#include "image/registry_access.hpp"
 #include "slurm/board.hpp"
 #include "sys/fd/poll.hpp"
 #include "sys/file/file.hpp"

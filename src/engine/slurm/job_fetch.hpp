@@ -8,7 +8,6 @@
 
 #include "engine/context/context.hpp"
 #include "engine/request/request.hpp"
-#include "image/job_order.hpp"
 #include "image/registry_access.hpp"
 #include "image/store.hpp"
 #include "sys/process/process.hpp"

@@ -3,7 +3,7 @@
 
 #include "engine/node/facts_trust.hpp"
 #include "engine/node/match.hpp"
-#include "hub/config/flags.hpp"
+#include "hub/config/config.hpp"
 #include "json/fields.hpp"
 #include "sys/file/file.hpp"
 #include "sys/process/program.hpp"

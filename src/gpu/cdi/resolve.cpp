@@ -13,7 +13,7 @@
 #include "gpu/cdi/known_hooks.hpp"
 #include "gpu/grant/grant.hpp"
 #include "scan/elf.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "sys/file/file.hpp"
 
 namespace berth::gpu::cdi {

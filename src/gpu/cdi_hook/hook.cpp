@@ -13,7 +13,7 @@
 #include "json/fields.hpp"
 #include "oci/config.hpp"
 #include "oci/runtime_spec.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "sys/file/file.hpp"
 #include "sys/user/confine.hpp"
 #include "sys/user/namespace.hpp"

@@ -15,7 +15,7 @@
 #include "oci/edit.hpp"
 #include "policy/policy.hpp"
 #include "scan/driver_files.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 
 namespace berth::gpu {
 

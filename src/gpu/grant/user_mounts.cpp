@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/text.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 
 namespace berth::gpu {
 

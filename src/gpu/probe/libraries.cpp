@@ -12,7 +12,7 @@
 #include "gpu/probe/driver_capabilities.hpp"
 #include "scan/driver_files.hpp"
 #include "scan/elf.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "sys/file/file.hpp"
 
 namespace berth::gpu {

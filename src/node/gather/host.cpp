@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "node/check.hpp"
 #include "node/gather/parts.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "scan/mpi.hpp"
 
 namespace berth::node {

@@ -8,7 +8,7 @@
 
 #include "gpu/inventory/driver_root.hpp"
 #include "node/profile.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 
 namespace berth::node {
 

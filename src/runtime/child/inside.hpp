@@ -16,7 +16,7 @@
 #include "runtime/child/namespaces.hpp"
 #include "runtime/mount/target.hpp"
 #include "runtime/state/protocol.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "sys/fd/fd.hpp"
 #include "sys/process/shared_buffer.hpp"
 

@@ -15,7 +15,7 @@
 #include "runtime/mount/target.hpp"
 #include "runtime/state/loader_state.hpp"
 #include "scan/driver_files.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/mode.hpp"
 #include "sys/file/regular.hpp"

@@ -11,7 +11,7 @@
 
 #include "base/text.hpp"
 #include "oci/edit.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/mode.hpp"
 #include "sys/file/regular.hpp"

@@ -3,7 +3,6 @@
 #include "image/store.hpp"
 #include "sys/file/file.hpp"
 #include "transfer/archive/archive.hpp"
-#include "transfer/archive/image_changes.hpp"
 #include "transfer/archive/members.hpp"
 #include "transfer/archive/new_image.hpp"
 #include "transfer/layer/tree_tar.hpp"
@@ -46,7 +45,7 @@ Result<image::TransferResult> commit_into(const image::CommitRequest& request,
   LayerPacker packer(staged.fd(), cancel);
   sys::Fd tree = TRY(open_input(request.tree));
   auto warn = [&events](const std::string& text) { events.warn(text); };
-  TreeTarOptions options{"", Marks::layer, request.overlay_xattr, warn, request.source_date};
+  TreeTarOptions options{"", Marks::layer, request.flavor.overlay_xattr, warn, request.source_date};
   for (const std::string& name : request.left_out) options.instead[name] = std::nullopt;
   if (!request.loader_cache.empty()) {
     sys::Fd cache = TRY(open_input(request.loader_cache));
@@ -74,14 +73,9 @@ Result<image::TransferResult> commit(const image::CommitRequest& request, const 
                                      Cancel& cancel) {
   const char* what = "cannot make an image of the container";
   Events events(sink, Events::Layers::hidden);
-  image::Store store =
-      TRY_CTX(image::Store::open(request.root,
-                                 {request.ownership, request.overlay_xattr, request.layer_format},
-                                 request.additional_stores),
-              what);
-  auto result = commit_into(request, store, events, cancel);
-  if (result.ok()) return result;
-  return give_up(store, std::move(result).error().with_context(what), events);
+  return fill_store(request, what, events, [&](const image::Store& store) {
+    return commit_into(request, store, events, cancel);
+  });
 }
 
 }  // namespace berth::transfer

@@ -10,7 +10,6 @@
 #include "json/fields.hpp"
 #include "sys/file/file.hpp"
 #include "transfer/archive/archive.hpp"
-#include "transfer/archive/docker_image.hpp"
 #include "transfer/archive/members.hpp"
 #include "transfer/layer/layers.hpp"
 #include "transfer/work/event.hpp"
@@ -293,18 +292,12 @@ Result<image::TransferResult> load(const image::LoadRequest& request, const Even
                                    Cancel& cancel) {
   std::string what = "cannot load " + input_name(request.input);
   Events events(sink, request.quiet ? Events::Layers::hidden : Events::Layers::shown);
-  image::Store store =
-      TRY_CTX(image::Store::open(request.root,
-                                 {request.ownership, request.overlay_xattr, request.layer_format},
-                                 request.additional_stores),
-              what);
-  auto result = [&]() -> Result<image::TransferResult> {
+  auto load_into = [&](const image::Store& store) -> Result<image::TransferResult> {
     image::Delivery delivery = TRY(image::Delivery::begin(store));
     ArchiveMembers members = TRY(ArchiveMembers::open(request.input, delivery, cancel));
     return Loader(request, store, delivery, members, events, cancel).run();
-  }();
-  if (result.ok()) return result;
-  return give_up(store, std::move(result).error().with_context(what), events);
+  };
+  return fill_store(request, what, events, load_into);
 }
 
 }  // namespace berth::transfer

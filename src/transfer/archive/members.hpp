@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The members of an archive: their names, and their files.
 #pragma once
 
 #include <map>
@@ -9,9 +10,27 @@
 #include "base/digest.hpp"
 #include "base/result.hpp"
 #include "image/store.hpp"
+#include "json/fields.hpp"
 #include "transfer/work/cancel.hpp"
 
 namespace berth::transfer {
+
+/// One element of a docker-archive's manifest.json.
+struct DockerImage {
+  std::string config;  ///< these three name members of the archive
+  std::vector<std::string> repo_tags;
+  std::vector<std::string> layers;
+};
+void fields(auto& v, DockerImage& i) {
+  v.required("Config", i.config);
+  v.always("RepoTags", i.repo_tags);
+  v.always("Layers", i.layers);
+}
+
+/// The path of a blob in an OCI layout. image-spec image-layout.md
+inline std::string blob_name(const Digest& digest) {
+  return "blobs/sha256/" + digest.hex();
+}
 
 /// The files of an archive or an OCI layout directory, copied into the store's tmp/ and hashed
 /// meanwhile. A rename makes them blobs.

@@ -57,4 +57,10 @@ Result<image::TransferResult> publish_new_image(const image::Store& store,
                                                 image::Delivery& delivery, const NewImage& image,
                                                 Events& events, Cancel& cancel);
 
+/// Applies one Dockerfile instruction about the config, as docker import --change: CMD, ENTRYPOINT,
+/// ENV, EXPOSE, LABEL, ONBUILD, STOPSIGNAL, USER, VOLUME, WORKDIR. CMD and ENTRYPOINT as a JSON
+/// array, else run by /bin/sh -c.
+/// Errors: usage.
+Result<void> apply_change(const std::string& instruction, oci::ContainerDefaults& config);
+
 }  // namespace berth::transfer

@@ -14,7 +14,6 @@
 #include "sys/file/remove_tree.hpp"
 #include "sys/process/stream.hpp"
 #include "transfer/archive/archive.hpp"
-#include "transfer/archive/docker_image.hpp"
 #include "transfer/archive/members.hpp"
 #include "transfer/archive/output_file.hpp"
 #include "transfer/registry/blob_source.hpp"

@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/text.hpp"
 #include "sys/file/file.hpp"
 #include "transfer/gzip/parallel_inflate.hpp"
 
@@ -217,6 +219,14 @@ class Recognized final : public Inflater {
 
 }  // namespace
 
+Error gzip_error(int code) {
+  std::string reason = "the data is damaged";
+  if (code == ISAL_INCORRECT_CHECKSUM) reason = "the checksum does not hold";
+  if (code == ISAL_INVALID_WRAPPER) reason = "a header is damaged";
+  if (code == ISAL_UNSUPPORTED_METHOD) reason = "it is not deflate";
+  return make_error(Kind::corrupt, "gzip: " + reason);
+}
+
 std::unique_ptr<Inflater> Inflater::recognize(oci::Compression said, Input input, size_t threads) {
   return std::make_unique<Recognized>(said, std::move(input), threads);
 }
@@ -242,6 +252,15 @@ std::unique_ptr<Inflater> Inflater::make(oci::Compression compression, std::stri
   return make(compression, [input]() mutable -> Result<std::string_view> {
     return std::exchange(input, std::string_view());
   });
+}
+
+Result<size_t> parse_inflate_threads(std::string_view text) {
+  constexpr uint64_t kMost = 64;
+  if (text.empty()) return 1;
+  std::optional<uint64_t> number = parse_u64(text);
+  if (number && *number <= kMost) return std::max<size_t>(1, *number);
+  return make_error(Kind::usage, "BERTH_INFLATE_THREADS: expected a number of at most " +
+                                     std::to_string(kMost) + ", got " + quote(text));
 }
 
 Inflater::Input file_input(const sys::Fd& file) {

@@ -20,8 +20,8 @@ class Inflater {
   /// first bytes are at least four, if the layer has as many.
   using Input = std::function<Result<std::string_view>()>;
 
-  /// `threads`: for inflating gzip, this one included. More than one take the memory of
-  /// ParallelGzip::Options::memory().
+  /// `threads`: for inflating gzip, this one included. More than one take up to 13 MiB for each and
+  /// for three more segments.
   static std::unique_ptr<Inflater> make(oci::Compression compression, Input input,
                                         size_t threads = 1);
   /// The same for a layer in memory, which has to stay there.

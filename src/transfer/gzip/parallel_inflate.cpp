@@ -53,11 +53,6 @@ ParallelGzip::~ParallelGzip() {
   changed_.notify_all();
 }
 
-uint64_t ParallelGzip::Options::memory() const {
-  uint64_t each = segment + room + sizeof(InflateChunk) + kDeflateWindow * sizeof(uint16_t);
-  return (threads + kMoreSegments) * each + kHere;
-}
-
 size_t ParallelGzip::most_segments() const {
   return options_.threads + kMoreSegments;
 }

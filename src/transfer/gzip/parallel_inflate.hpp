@@ -21,8 +21,9 @@ namespace berth::transfer {
 /// Decompresses one gzip stream with several threads. It is cut into segments. In each a thread
 /// searches for the beginning of a block and decodes from there, without knowing the preceding
 /// output; the reader joins pieces where one ends exactly where the next begins, and decodes itself
-/// where they do not. So a false find costs only speed. That a whole pull becomes faster has not
-/// been measured on a machine with many processors (docs/decisions/0151).
+/// where they do not. So a false find costs only speed. Takes up to 13 MiB for each thread and for
+/// three more segments. That a whole pull becomes faster was never measured, so it is only used on
+/// request (docs/decisions/0151).
 /// Source: Kerbiriou and Chikhi 2019 (two passes), Knespel and Brunst 2023 (any content); RFC 1951
 /// and 1952.
 class ParallelGzip final : public Inflater {
@@ -31,9 +32,6 @@ class ParallelGzip final : public Inflater {
     size_t threads = 1;                ///< including the reader; slower if the system grants fewer
     size_t segment = size_t{1} << 20;  ///< compressed bytes, a power of two from 4 KiB on
     size_t room = size_t{12} << 20;    ///< for the output of one, at first twice its size
-
-    /// The most memory in bytes, for any stream.
-    uint64_t memory() const;
   };
   ParallelGzip(Input input, Options options);
   ~ParallelGzip() override;

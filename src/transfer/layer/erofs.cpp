@@ -34,7 +34,7 @@ bool is_capability(std::string_view value) {
 
 ErofsLayer::ErofsLayer(const sys::Fd& image, const erofs::Identity& identity,
                        const UnpackOptions& options)
-    : LayerSink(options),
+    : MemberSink(options),
       writer_(image, identity, options.cache),
       identity_(identity),
       own_uid_(sys::effective_uid()),

@@ -9,7 +9,7 @@
 #include "base/result.hpp"
 #include "erofs/writer.hpp"
 #include "sys/fd/fd.hpp"
-#include "transfer/layer/sink.hpp"
+#include "transfer/layer/members_and_whiteouts.hpp"
 #include "transfer/layer/tree_record.hpp"
 #include "transfer/layer/unpack_options.hpp"
 #include "transfer/tar/entry.hpp"
@@ -23,7 +23,7 @@ namespace berth::transfer {
 /// attributes that a file system here would not take are kept, up to 64 KiB each; holes of a file
 /// are not stored, and a container sees zeros instead of a hole.
 /// Memory: about 160 bytes and the name for each entry; UnpackLimits::tree_bytes in all.
-class ErofsLayer final : public LayerSink {
+class ErofsLayer final : public MemberSink {
  public:
   /// `image`: an empty regular file, open for reading and writing; it and `options` have to outlive
   /// this. After an error the caller discards the file.

@@ -32,7 +32,6 @@ constexpr size_t kMostWorkers = 48;
 /// How many layers are handled at once, and how much of each is buffered, within a budget.
 struct Shares {
   size_t workers;
-  uint64_t left;  // for layers that several threads inflate
   BlobFetcher::Limits fetch;
 };
 Shares share(uint64_t budget, size_t connections, size_t tasks, bool windows) {
@@ -46,8 +45,6 @@ Shares share(uint64_t budget, size_t connections, size_t tasks, bool windows) {
   uint64_t left = each - std::min(each, takes);
   shares.fetch.ahead = std::clamp(left, kLeastAhead, kMostAhead);
   shares.fetch.part = shares.fetch.ahead / 4;
-  uint64_t taken = shares.workers * (kEachLayer + shares.fetch.ahead);
-  shares.left = budget - std::min(budget, taken);
   shares.fetch.connections = connections;
   return shares;
 }
@@ -62,10 +59,9 @@ Result<void> LayerPipeline::run(const oci::Manifest& manifest, const oci::ImageC
   Shares shares = share(options_.memory_budget, options_.connections, tasks_.size(), windows);
   if (!origin_) shares.fetch.connections = 0;
   const char* limits = std::getenv("BERTH_UNPACK_LIMITS");
-  limits_ = TRY(limits_.changed_by(limits == nullptr ? "" : limits));
-  const char* inflate_threads = std::getenv("BERTH_INFLATE_THREADS");
-  inflate_threads_ = TRY(InflateThreads::make(spare_processors(), shares.left,
-                                              inflate_threads == nullptr ? "" : inflate_threads));
+  if (limits != nullptr) limits_ = TRY(limits_.changed_by(limits));
+  const char* threads = std::getenv("BERTH_INFLATE_THREADS");
+  if (threads != nullptr) inflate_threads_ = TRY(parse_inflate_threads(threads));
   BlobFetcher fetcher(shares.fetch, cancel_);
   run_in_threads(shares.workers, [&] { work(fetcher); });
   if (error_) return *std::move(error_);
@@ -225,27 +221,6 @@ erofs::Identity identity_of(const Digest& diff_id) {
   return identity;
 }
 
-/// Threads for inflating one layer, returned by the destructor.
-class BorrowedThreads {
- public:
-  BorrowedThreads(InflateThreads& from, std::mutex& mutex, uint64_t blob_size)
-      : from_(from), mutex_(mutex) {
-    std::lock_guard lock(mutex_);
-    count_ = from_.take(blob_size);
-  }
-  ~BorrowedThreads() {
-    std::lock_guard lock(mutex_);
-    from_.give_back(count_);
-  }
-  BorrowedThreads(BorrowedThreads&&) = delete;
-  size_t count() const { return count_; }
-
- private:
-  InflateThreads& from_;
-  std::mutex& mutex_;  // guards it
-  size_t count_;
-};
-
 }  // namespace
 
 image::LayerFlavor flavor_of_new_layers(const image::Store& store) {
@@ -296,10 +271,9 @@ Result<void> LayerPipeline::unpack(const Task& task, const Inflater::Input& inpu
     events_.layer(id, LayerPhase::unpacking, bytes, task.blob.size);
   };
   options.on_warning = [&](const std::string& text) { events_.warn("layer " + id + ": " + text); };
-  BorrowedThreads threads(inflate_threads_, mutex_, task.blob.size);
   auto unpacked = [&]() -> Result<UnpackedLayer> {
     UnpackedLayer layer = TRY(make_layer(
-        staged, flavor.format, Inflater::recognize(task.compression, input, threads.count()),
+        staged, flavor.format, Inflater::recognize(task.compression, input, inflate_threads_),
         task.diff_id, options));
     if (layer.diff_id == task.diff_id) return layer;
     return make_error(

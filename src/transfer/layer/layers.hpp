@@ -10,7 +10,6 @@
 #include "image/store.hpp"
 #include "oci/image_spec.hpp"
 #include "transfer/gzip/inflate.hpp"
-#include "transfer/gzip/inflate_threads.hpp"
 #include "transfer/layer/unpack.hpp"
 #include "transfer/layer/unpack_options.hpp"
 #include "transfer/registry/blob_fetcher.hpp"
@@ -43,8 +42,8 @@ class LayerPipeline {
     bool scan = true;
     /// Keep the blobs in the store, too.
     bool keep_blobs = false;
-    /// Bytes of memory for all layers together, besides the names of an image's files and zstd
-    /// windows over 8 MiB.
+    /// Bytes of memory for all layers together, besides the names of an image's files, zstd windows
+    /// over 8 MiB, and what BERTH_INFLATE_THREADS takes.
     uint64_t memory_budget = uint64_t{512} << 20;
     size_t connections = kConnections;  ///< to one registry at once
     /// Fetches bytes of blobs instead of the origin's registry.
@@ -99,11 +98,11 @@ class LayerPipeline {
   Options options_;
 
   UnpackLimits limits_;
-  std::vector<Task> tasks_;  // the largest first, which otherwise would finish last
+  size_t inflate_threads_ = 1;  // for each layer
+  std::vector<Task> tasks_;     // the largest first, which otherwise would finish last
 
   std::mutex mutex_;  // guards the following members
   size_t next_ = 0;
-  InflateThreads inflate_threads_;
   std::optional<Error> error_;
 };
 

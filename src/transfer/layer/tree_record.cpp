@@ -2,6 +2,7 @@
 #include "transfer/layer/tree_record.hpp"
 
 #include <fcntl.h>
+#include <isa-l/crc64.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 #include "base/text.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/tree.hpp"
-#include "transfer/work/checksum.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -534,6 +534,12 @@ Result<TreeDifferences> compare_extents(const sys::Fd& image, const sys::Fd& rec
   }
   differences.files = 1;
   return differences;
+}
+
+uint64_t checksum(uint64_t before, std::string_view bytes) {
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): ISA-L's type of bytes
+  return crc64_ecma_refl(before, reinterpret_cast<const unsigned char*>(bytes.data()),
+                         bytes.size());
 }
 
 }  // namespace berth::transfer

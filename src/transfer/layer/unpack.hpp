@@ -11,7 +11,7 @@
 namespace berth::transfer {
 
 class Inflater;
-class LayerSink;
+class MemberSink;
 
 struct UnpackedLayer {
   Digest diff_id;  ///< SHA-256 of the whole uncompressed stream
@@ -31,7 +31,7 @@ struct UnpackedLayer {
 /// Errors: corrupt (the entry and the reason), unsupported (a kind of entry or an id that cannot be
 /// expressed here), denied, io (no space left), interrupted, and those of the bytes.
 /// Source: image-spec layer.md; POSIX pax; kernel overlayfs.rst "whiteouts and opaque directories".
-Result<UnpackedLayer> unpack_layer(std::unique_ptr<Inflater> bytes, LayerSink& sink,
+Result<UnpackedLayer> unpack_layer(std::unique_ptr<Inflater> bytes, MemberSink& sink,
                                    const UnpackOptions& options);
 
 }  // namespace berth::transfer

@@ -16,8 +16,8 @@
 #include "sys/file/remove_tree.hpp"
 #include "sys/file/tree.hpp"
 #include "sys/user/identity.hpp"
+#include "transfer/layer/tree_record.hpp"
 #include "transfer/tar/acl.hpp"
-#include "transfer/work/checksum.hpp"
 
 namespace berth::transfer {
 namespace {

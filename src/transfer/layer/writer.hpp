@@ -11,7 +11,7 @@
 #include "sys/file/mode.hpp"
 #include "sys/file/piece_writer.hpp"
 #include "sys/user/user_namespace.hpp"
-#include "transfer/layer/sink.hpp"
+#include "transfer/layer/members_and_whiteouts.hpp"
 #include "transfer/layer/tree_record.hpp"
 #include "transfer/layer/unpack_options.hpp"
 #include "transfer/tar/entry.hpp"
@@ -20,7 +20,7 @@ namespace berth::transfer {
 
 /// Makes the members of a layer's tar below one directory, whatever their names are. Every name is
 /// made through the handle of its parent; the directory must be private to this process.
-class LayerWriter final : public LayerSink {
+class LayerWriter final : public MemberSink {
  public:
   static Result<LayerWriter> make(const sys::Fd& root, const UnpackOptions& options);
 
@@ -47,7 +47,8 @@ class LayerWriter final : public LayerSink {
     std::vector<std::pair<std::string, std::string>> xattrs;
   };
 
-  explicit LayerWriter(const UnpackOptions& options) : LayerSink(options), pieces_(options.cache) {}
+  explicit LayerWriter(const UnpackOptions& options)
+      : MemberSink(options), pieces_(options.cache) {}
 
   bool has_user(uint64_t uid) const override;
   bool has_group(uint64_t gid) const override;

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
 
 #include "base/text.hpp"
+#include "sys/file/file.hpp"
 #include "transfer/registry/chain.hpp"
 #include "transfer/registry/credentials.hpp"
-#include "transfer/registry/host_files.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -81,6 +84,120 @@ std::vector<std::string> insecure_hosts(const RegistryAccess& access) {
   return hosts;
 }
 
+constexpr size_t kMostPem = size_t{1} << 20;
+
+/// The host of "host:5000/path", in a URL's form.
+std::string host_of(std::string_view location) {
+  return to_lower(location.substr(0, location.find('/')));
+}
+
+bool names(std::string_view host, const Url& url) {
+  return is_host(host, url) || (host == "docker.io" && url.host == "registry-1.docker.io");
+}
+
+/// Whether the rule applies to this host.
+bool is_about(const image::RegistryRule& rule, const Url& url) {
+  const std::string& own = rule.location.empty() ? rule.prefix : rule.location;
+  return names(host_of(own), url) ||
+         std::ranges::any_of(rule.mirror, [&](const image::RegistryMirror& mirror) {
+           return names(host_of(mirror.location), url);
+         });
+}
+
+/// A machine of the same job is reached without a proxy.
+bool is_peer(const image::RegistryAccess& access, const Url& url) {
+  return access.peers && std::ranges::any_of(access.peers->addresses, [&](const std::string& one) {
+           return is_host(one, url);
+         });
+}
+
+/// containers-certs.d(5): every *.crt is an authority, a *.cert needs a *.key of the same name.
+Result<void> read_directory(const std::string& path, HostOptions& options) {
+  auto listed = sys::list_directory(sys::cwd(), path);
+  // Certificates that only another user may read.
+  if (!listed.ok() && listed.error().kind == Kind::denied) return {};
+  std::vector<std::string> files = TRY(std::move(listed));
+  std::ranges::sort(files);
+  for (const std::string& name : files) {
+    std::string file = path + "/" + name;
+    if (name.ends_with(".crt")) {
+      options.tls_ca += TRY(sys::read_file(sys::cwd(), file, kMostPem)) + "\n";
+    } else if (name.ends_with(".cert") && options.tls_certificate.empty()) {
+      std::string key = file.substr(0, file.size() - 5) + ".key";
+      if (!TRY(sys::stat_entry(sys::cwd(), key))) {
+        return make_error(
+            Kind::usage,
+            fmt::format("use the certificate '{}': its key '{}' does not exist", file, key));
+      }
+      options.tls_certificate = file;
+      options.tls_key = key;
+    }
+  }
+  return {};
+}
+
+/// Options of hosts from the site's rules and its certificate directories; thread-safe. A rule
+/// applies to the host of its location and to those of its mirrors. If it names no files, those of
+/// the first directory with a subdirectory HOST:PORT or HOST are used.
+/// Source: containers-certs.d(5), docker's "Verify repository client with certificates".
+class HostFiles {
+ public:
+  explicit HostFiles(const RegistryAccess& access) : access_(access) {}
+
+  /// Errors: not_found, denied (an unreadable file), usage (a certificate without its key).
+  Result<HostOptions> options_of(const Url& url);
+
+ private:
+  Result<HostOptions> find(const Url& url) const;
+
+  const RegistryAccess access_;
+  std::mutex mutex_;
+  std::map<std::string, HostOptions> known_;  // by host and port
+};
+
+Result<HostOptions> HostFiles::options_of(const Url& url) {
+  std::string key = fmt::format("{}:{}", url.host, url.port);
+  {
+    std::lock_guard lock(mutex_);
+    auto known = known_.find(key);
+    if (known != known_.end()) return known->second;
+  }
+  HostOptions found = TRY(find(url));
+  std::lock_guard lock(mutex_);
+  return known_.emplace(std::move(key), std::move(found)).first->second;
+}
+
+Result<HostOptions> HostFiles::find(const Url& url) const {
+  HostOptions options;
+  if (is_peer(access_, url)) {
+    options.proxy = "none";
+    options.shared_key = access_.peers->key;
+    return options;
+  }
+  for (const RegistryRule& rule : access_.registries) {
+    if (!is_about(rule, url)) continue;
+    if (options.proxy.empty()) options.proxy = rule.proxy;
+    if (options.tls_ca.empty() && !rule.tls_ca.empty()) {
+      options.tls_ca = TRY(sys::read_file(sys::cwd(), rule.tls_ca, kMostPem));
+    }
+    if (options.tls_certificate.empty()) {
+      options.tls_certificate = rule.tls_certificate;
+      options.tls_key = rule.tls_key;
+    }
+  }
+  if (!options.tls_ca.empty() || !options.tls_certificate.empty()) return options;
+  for (const std::string& directory : access_.certificate_directories) {
+    for (const std::string& name : {fmt::format("{}:{}", url.host, url.port), url.host}) {
+      std::string path = directory + "/" + name;
+      auto there = sys::stat_entry(sys::cwd(), path);
+      if (!there.ok() || !*there) continue;
+      TRY(read_directory(path, options));
+      return options;
+    }
+  }
+  return options;
+}
+
 }  // namespace
 
 HttpOptions http_options(const RegistryAccess& access) {
@@ -100,13 +217,14 @@ std::vector<std::string> auth_files(const RegistryAccess& access) {
 Result<Registry> open_registry(Http& http, const Cancel& cancel, const RegistryAccess& access,
                                const Reference& reference, Events& events) {
   std::string name = whole_name(reference);
-  const RegistryRule* rule = image::rule_of(access.registries, name);
-  if (rule == nullptr) {
-    return open_place(http, cancel, access, {reference.registry(), reference.repository()}, events);
+  Place place{reference.registry(), reference.repository()};
+  if (const RegistryRule* rule = image::rule_of(access.registries, name)) {
+    if (rule->blocked) return blocked(name);
+    place = TRY(place_of(image::relocated(name, *rule, rule->location)));
   }
-  if (rule->blocked) return blocked(name);
-  Place place = TRY(place_of(image::relocated(name, *rule, rule->location)));
-  return open_place(http, cancel, access, place, events);
+  Registry registry = TRY(open_place(http, cancel, access, place, events));
+  TRY(registry.connect());
+  return registry;
 }
 
 Result<WholeRegistry> open_whole(Http& http, const Cancel& cancel, const RegistryAccess& access,
@@ -144,9 +262,7 @@ Result<Registry> open_source(Http& http, const Cancel& cancel, const RegistryAcc
       events.status(fmt::format("Mirror {}: {}", mirror.location, to_line(registry.error())));
     }
   }
-  Registry registry = TRY(open_registry(http, cancel, access, reference, events));
-  TRY(registry.connect());
-  return registry;
+  return open_registry(http, cancel, access, reference, events);
 }
 
 namespace {

@@ -5,8 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "base/result.hpp"
 #include "image/reference.hpp"
+#include "image/registry_access.hpp"
 #include "image/transfer_protocol.hpp"
+#include "transfer/registry/http.hpp"
 #include "transfer/registry/registry.hpp"
 #include "transfer/work/event.hpp"
 
@@ -19,9 +22,9 @@ HttpOptions http_options(const image::RegistryAccess& access);
 std::vector<std::string> auth_files(const image::RegistryAccess& access);
 
 /// A client of the reference's repository, at the location that the site's rules give, with its
-/// credential from the files; not yet connected.
+/// credential from the files; connected.
 /// Errors: denied (a rule blocks it), usage (a rule yields an invalid repository), those of the
-/// files.
+/// files and of Registry::connect().
 Result<Registry> open_registry(Http& http, const Cancel& cancel,
                                const image::RegistryAccess& access,
                                const image::Reference& reference, Events& events);

@@ -52,8 +52,6 @@ class Authenticator {
   Result<void> answer(const HttpResponse& refused, const std::string& scope,
                       const std::string& used);
 
-  bool has_credential() const { return credential_.has_value(); }
-
  private:
   /// The caller holds mutex_.
   std::string current_authorization(const std::string& scope) const;

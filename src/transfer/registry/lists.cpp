@@ -80,7 +80,7 @@ Result<std::optional<std::string>> Registry::find_referrers(const Digest& subjec
                            "artifactType=" + percent_encode(std::string(artifact_type)));
   request.max_body = oci::kMaxManifestBytes;
   request.headers = {fmt::format("Accept: {}", oci::media_type::kIndex)};
-  HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
+  HttpResponse response = TRY(send_with_retries(std::move(request), pull_scope(), action));
   if (is_unknown(response.status)) return std::optional<std::string>();
   if (!response.ok()) return refusal(response, action);
   return std::optional<std::string>(std::move(response.body));
@@ -102,7 +102,7 @@ Result<HttpResponse> Registry::get_list(const std::string& path, const std::stri
   request.url = at(path);
   request.url.query = query;
   request.max_body = oci::kMaxManifestBytes;
-  return send(std::move(request), scope, action);
+  return send_with_retries(std::move(request), scope, action);
 }
 
 Result<HttpResponse> Registry::list_tags(const std::string& query) {

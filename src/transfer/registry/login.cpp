@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/registry/login.hpp"
-
 #include <fmt/format.h>
 
 #include "base/text.hpp"
 #include "transfer/registry/access.hpp"
 #include "transfer/registry/credentials.hpp"
+#include "transfer/registry/verbs.hpp"
 
 namespace berth::transfer {
 namespace {

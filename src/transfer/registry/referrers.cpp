@@ -87,23 +87,17 @@ std::optional<std::string> embedded_in(const Embedded& entry) {
   return same ? bytes : std::nullopt;
 }
 
-Result<ReferrerIndex> parse_index(const std::string& bytes) {
-  return json::read<ReferrerIndex>(bytes, "referrers");
-}
-
 Result<std::optional<ReferrerIndex>> index_under_tag(Registry& registry, const Digest& subject) {
   auto document = TRY(registry.find_manifest(tag_of(subject)));
   if (!document) return std::optional<ReferrerIndex>();
-  ReferrerIndex index = TRY(parse_index(document->bytes));
-  return std::optional<ReferrerIndex>(std::move(index));
+  return std::optional<ReferrerIndex>(TRY(json::read<ReferrerIndex>(document->bytes, "referrers")));
 }
 
 Result<std::optional<ReferrerIndex>> find_index(Registry& registry, const Digest& subject,
                                                 const std::string& type) {
   auto listed = TRY(registry.find_referrers(subject, type));
   if (!listed) return index_under_tag(registry, subject);
-  ReferrerIndex index = TRY(parse_index(*listed));
-  return std::optional<ReferrerIndex>(std::move(index));
+  return std::optional<ReferrerIndex>(TRY(json::read<ReferrerIndex>(*listed, "referrers")));
 }
 
 const Embedded* newest(const ReferrerIndex& index, const std::string& type) {
@@ -208,8 +202,7 @@ Result<std::optional<Artifact>> find_artifact(Registry& registry, const Digest& 
   auto index = TRY(find_index(registry, subject, type));
   const Embedded* entry = index ? newest(*index, type) : nullptr;
   if (entry == nullptr) return std::optional<Artifact>();
-  Artifact artifact = TRY(read_artifact(registry, *entry, subject, type));
-  return std::optional<Artifact>(std::move(artifact));
+  return std::optional<Artifact>(TRY(read_artifact(registry, *entry, subject, type)));
 }
 
 }  // namespace berth::transfer

@@ -131,7 +131,7 @@ Result<void> Registry::check_login() {
   HttpRequest request;
   request.url = at("/v2/");
   std::string action = fmt::format("log in to registry '{}'", name_);
-  HttpResponse response = TRY(send(std::move(request), "", action));
+  HttpResponse response = TRY(send_with_retries(std::move(request), "", action));
   if (response.status == 401) {
     return make_error(Kind::denied, action + ": 401 Unauthorized: wrong user name or password");
   }
@@ -154,7 +154,7 @@ Result<HttpResponse> Registry::ask_for_manifest(const std::string& tag_or_digest
   request.headers = {fmt::format("Accept: {}, {}, {}, {}", oci::media_type::kIndex,
                                  oci::media_type::kManifest, oci::media_type::kDockerIndex,
                                  oci::media_type::kDockerManifest)};
-  return send(std::move(request), pull_scope(), action);
+  return send_with_retries(std::move(request), pull_scope(), action);
 }
 
 Result<Document> Registry::read_manifest(HttpResponse response, const std::string& tag_or_digest,
@@ -200,7 +200,7 @@ Result<std::string> Registry::get_document(const oci::Descriptor& blob) {
   HttpRequest request;
   request.url = at("/v2/" + repository_ + "/blobs/" + blob.digest.text());
   request.max_body = blob.size;
-  HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
+  HttpResponse response = TRY(send_with_retries(std::move(request), pull_scope(), action));
   if (!response.ok()) return refusal(response, action);
   if (response.body.size() != blob.size) {
     return make_error(Kind::corrupt, fmt::format("{}: {} of {} bytes arrived", action,
@@ -229,7 +229,7 @@ Result<void> Registry::get_blob(const oci::Descriptor& blob, BlobPart part) {
     request.sink = [&reader](const HttpResponse& head, std::string_view bytes) {
       return reader.take(head, bytes);
     };
-    HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
+    HttpResponse response = TRY(send_with_retries(std::move(request), pull_scope(), action));
     answered = true;
     bool moved = reader.next() > before;
     bool all = reader.next() == reader.end();
@@ -272,7 +272,7 @@ Result<bool> Registry::has_blob(const Digest& digest) {
   HttpRequest request;
   request.method = "HEAD";
   request.url = at("/v2/" + repository_ + "/blobs/" + digest.text());
-  HttpResponse response = TRY(send(std::move(request), push_scope(), action));
+  HttpResponse response = TRY(send_with_retries(std::move(request), push_scope(), action));
   if (response.ok()) return true;
   // A registry that does not answer HEAD is sent the blob, which it may have already.
   if (response.status == 404 || knows_no_head(response)) return false;
@@ -287,7 +287,7 @@ Result<HttpResponse> Registry::pass_blob(const Digest& digest, const std::string
   if (!range.empty()) request.headers = {"Range: " + range};
   request.follow = follow == Follow::yes;
   request.sink = sink;
-  HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
+  HttpResponse response = TRY(send_with_retries(std::move(request), pull_scope(), action));
   if (response.ok() || response.broken || response.status == 416) return response;
   if (is_redirect(response)) return response;
   return refusal(response, action);
@@ -299,7 +299,7 @@ Result<HttpResponse> Registry::look_at_blob(const Digest& digest, Follow follow)
   request.method = "HEAD";
   request.url = blob_url(digest);
   request.follow = follow == Follow::yes;
-  HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
+  HttpResponse response = TRY(send_with_retries(std::move(request), pull_scope(), action));
   if (response.ok() || is_redirect(response)) return response;
   return refusal(response, action);
 }
@@ -309,7 +309,7 @@ Result<void> Registry::may_have_blob(const Digest& digest) {
   HttpRequest request;
   request.method = "HEAD";
   request.url = blob_url(digest);
-  HttpResponse response = TRY(send(std::move(request), pull_scope(), action));
+  HttpResponse response = TRY(send_with_retries(std::move(request), pull_scope(), action));
   if (response.ok() || knows_no_head(response)) return {};
   return refusal(response, action);
 }
@@ -338,7 +338,7 @@ Result<Delivered> Registry::put_blob(const oci::Descriptor& blob, const OpenBlob
     request->upload = &file;
     request->upload_size = blob.size;
     request->on_sent = progress;
-    HttpResponse response = TRY(send(*std::move(request), push_scope(), action));
+    HttpResponse response = TRY(send_with_retries(*std::move(request), push_scope(), action));
     if (response.ok()) return Delivered::uploaded;
     if (!response.broken) return refusal(response, action);
     if (++lost >= kMaxAttempts) {
@@ -361,7 +361,7 @@ Result<std::optional<HttpRequest>> Registry::start_upload(const Digest& digest,
         request.url, "mount=" + percent_encode(digest.text()) + "&from=" + percent_encode(*from));
     scope += " repository:" + *from + ":pull";
   }
-  HttpResponse response = TRY(send(std::move(request), scope, action));
+  HttpResponse response = TRY(send_with_retries(std::move(request), scope, action));
   if (from && response.status == 201) return std::optional<HttpRequest>();
   if (from && !response.ok()) return start_upload(digest, std::nullopt);
   std::optional<std::string_view> location = response.header("location");
@@ -398,7 +398,7 @@ Result<HttpResponse> Registry::send_manifest(const std::string& tag_or_digest,
   request.url = at("/v2/" + repository_ + "/manifests/" + tag_or_digest);
   request.headers = {"Content-Type: " + document.media_type};
   request.body = document.bytes;
-  HttpResponse response = TRY(send(std::move(request), push_scope(), action));
+  HttpResponse response = TRY(send_with_retries(std::move(request), push_scope(), action));
   if (!response.ok()) return refusal(response, action);
   std::optional<std::string_view> digest = response.header("docker-content-digest");
   if (digest && *digest != document.digest.text()) {
@@ -433,8 +433,8 @@ std::string Registry::object(std::string_view kind, std::string_view name) const
   return fmt::format("{} '{}' at registry '{}'", kind, name, name_);
 }
 
-Result<HttpResponse> Registry::send(HttpRequest request, const std::string& scope,
-                                    const std::string& action) {
+Result<HttpResponse> Registry::send_with_retries(HttpRequest request, const std::string& scope,
+                                                 const std::string& action) {
   bool ours = request.url.origin() == base_.origin();  // an upload may go to another host
   bool streams = request.sink || request.upload != nullptr;
   bool answered = false;

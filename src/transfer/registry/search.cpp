@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/registry/search.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "image/reference.hpp"
 #include "json/fields.hpp"
 #include "transfer/registry/access.hpp"
+#include "transfer/registry/verbs.hpp"
 #include "transfer/work/event.hpp"
 
 namespace berth::transfer {

@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 #include "image/published_facts.hpp"
-#include "match/choose.hpp"
+#include "match/rank.hpp"
 #include "match/verdict.hpp"
 #include "oci/image_spec.hpp"
 #include "transfer/registry/registry.hpp"

@@ -170,7 +170,6 @@ Result<TransferResult> publish(const PublishFactsRequest& request, Events& event
   image::Reference reference = TRY(image::Reference::parse(request.reference));
   Http http(http_options(request.access), cancel);
   Registry registry = TRY(open_registry(http, cancel, request.access, reference, events));
-  TRY(registry.connect());
   auto found = find_subject(registry, reference);
   if (!found.ok() && found.error().kind == Kind::not_found) {
     Error error = std::move(found).error();
@@ -219,6 +218,7 @@ Result<TransferResult> publish(const PublishFactsRequest& request, Events& event
 
 Result<std::optional<PublishedFacts>> fetch_published(Registry& registry, const Digest& subject,
                                                       const FactsTrust& trust, Events& events) {
+  if (!trust.fetch) return std::optional<PublishedFacts>();
   auto facts = fetch(registry, subject, trust, events);
   if (facts.ok() || facts.error().kind == Kind::interrupted) return facts;
   events.warn("facts published beside the image: " + to_line(facts.error()) + ", ignoring them");

@@ -3,8 +3,12 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/digest.hpp"
 #include "base/result.hpp"
+#include "image/reference.hpp"
+#include "transfer/registry/registry.hpp"
 
 /// Signatures over bytes with keys in PEM: ECDSA on P-256 with SHA-256, as cosign and podman use,
 /// or Ed25519. Source: RFC 5480, RFC 8410, openssl EVP_DigestSign(3).
@@ -26,5 +30,20 @@ Result<std::string> public_key_of(const std::string& private_pem);
 /// The first 16 hex digits of the SHA-256 of the public key (SubjectPublicKeyInfo), of a public or
 /// a private PEM: a name that people can compare.
 Result<std::string> key_name(const std::string& pem);
+
+// Image signatures that cosign writes and podman and cosign check: a "simple signing" document for
+// each, in an image under the tag sha256-HEX.sig beside the signed one. Source: sigstore/cosign
+// specs/SIGNATURE_SPEC.md, containers/image containers-signature.5.
+
+/// Adds a signature of the manifest or index `digest`, which the registry has under `reference`, to
+/// the existing ones. Does nothing if the key has signed it before.
+/// Errors: usage (the key), those of Registry.
+Result<void> sign_image(Registry& registry, const image::Reference& reference, const Digest& digest,
+                        const std::string& private_pem);
+
+/// Whether one of `public_keys` (PEM) has signed `digest` under `reference` as sign_image() does.
+/// Verifies the signature: the registry is not trusted. Errors: usage (a key), those of Registry.
+Result<bool> is_signed(Registry& registry, const image::Reference& reference, const Digest& digest,
+                       const std::vector<std::string>& public_keys);
 
 }  // namespace berth::transfer

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/store/check.hpp"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -18,6 +16,7 @@
 #include "sys/file/file.hpp"
 #include "sys/file/mode.hpp"
 #include "transfer/layer/tree_record.hpp"
+#include "transfer/store/store.hpp"
 #include "transfer/work/sha256.hpp"
 #include "transfer/work/threads.hpp"
 
@@ -420,8 +419,8 @@ class StoreCheck {
 
 Result<image::TransferResult> check_store(const image::CheckRequest& request,
                                           const Cancel& cancel) {
-  image::LayerFlavor flavor{request.ownership, request.overlay_xattr, request.layer_format};
-  image::Store store = TRY(image::Store::open(request.root, flavor, request.additional_stores));
+  image::Store store =
+      TRY(image::Store::open(request.root, request.flavor, request.additional_stores));
   StoreCheck check(store, request, cancel);
   image::TransferResult result;
   result.check = TRY_CTX(check.run(), "cannot check the store " + quote(request.root));

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/store/convert.hpp"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -21,6 +19,7 @@
 #include "transfer/layer/tree_record.hpp"
 #include "transfer/layer/tree_tar.hpp"
 #include "transfer/layer/unpack_options.hpp"
+#include "transfer/store/store.hpp"
 #include "transfer/work/event.hpp"
 
 namespace berth::transfer {
@@ -134,9 +133,9 @@ class Conversion {
 
   /// An early check; replace_layer() decides.
   Result<void> check_idle(const image::Layer& layer) {
-    if (TRY(record_of(layer)).flavor.format == request_.layer_format) return {};
-    if (request_.ownership == image::Ownership::single &&
-        request_.layer_format == image::LayerFormat::erofs) {
+    if (TRY(record_of(layer)).flavor.format == request_.flavor.format) return {};
+    if (request_.flavor.ownership == image::Ownership::single &&
+        request_.flavor.format == image::LayerFormat::erofs) {
       return make_error(
           Kind::unsupported,
           "make EROFS images of directories without subordinate ids: they lack the files' owners",
@@ -157,14 +156,14 @@ class Conversion {
       return make_error(Kind::not_found, "it has been removed");
     }
     image::LayerRecord record = TRY(record_of(layer));
-    if (record.flavor.format == request_.layer_format) {
+    if (record.flavor.format == request_.flavor.format) {
       ++report_.present;
       return false;
     }
     const std::string& path = layer.directory;
     TRY(mend_times(layer));
     auto left_out = TRY(check_content(path, record.flavor.format));
-    image::Staged staged = TRY(delivery_->stage_layer(request_.layer_format));
+    image::Staged staged = TRY(delivery_->stage_layer(request_.flavor.format));
     TRY(unpack(layer, std::move(left_out), staged));
     TRY(copy_facts(path, staged));
     std::string user =
@@ -241,7 +240,7 @@ class Conversion {
         pipe.write.reset();
       });
       if (!writer) return make_error(Kind::busy, "start a thread: the limit is reached");
-      made = make_layer(staged, request_.layer_format,
+      made = make_layer(staged, request_.flavor.format,
                         Inflater::make(oci::Compression::none, pipe_input(pipe.read)),
                         layer.diff_id, options);
       pipe.read.reset();  // a process that still writes notices it
@@ -289,13 +288,11 @@ class Conversion {
 
 Result<image::TransferResult> convert(const image::ConvertRequest& request, const EventSink& sink,
                                       Cancel& cancel) {
-  image::LayerFlavor flavor{request.ownership, request.overlay_xattr, request.layer_format};
-  image::Store store = TRY(image::Store::open(request.root, flavor));
+  image::Store store = TRY(image::Store::open(request.root, request.flavor));
   Events events(sink, Events::Layers::shown);
   Conversion conversion(store, request, events, cancel);
   image::TransferResult result;
-  auto report = TRY(conversion.run());
-  result.status = to_json(report);
+  result.convert = TRY(conversion.run());
   return result;
 }
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/store/dedupe.hpp"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -20,6 +18,7 @@
 #include "transfer/layer/links.hpp"
 #include "transfer/layer/rules.hpp"
 #include "transfer/layer/tree_record.hpp"
+#include "transfer/store/store.hpp"
 #include "transfer/work/event.hpp"
 
 namespace berth::transfer {
@@ -356,13 +355,11 @@ class Dedupe {
 
 Result<image::TransferResult> dedupe(const image::DedupeRequest& request, const EventSink& sink,
                                      const Cancel& cancel) {
-  image::LayerFlavor flavor{request.ownership, request.overlay_xattr, request.layer_format};
-  image::Store store = TRY(image::Store::open(request.root, flavor));
+  image::Store store = TRY(image::Store::open(request.root, request.flavor));
   Events events(sink, Events::Layers::shown);
   Dedupe dedupe(store, request, events, cancel);
   image::TransferResult result;
-  auto report = TRY_CTX(dedupe.run(), "cannot dedupe the store " + quote(request.root));
-  result.status = to_json(report);
+  result.dedupe = TRY_CTX(dedupe.run(), "cannot dedupe the store " + quote(request.root));
   return result;
 }
 

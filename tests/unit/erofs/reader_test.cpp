@@ -6,8 +6,7 @@
 #include <cstring>
 #include <random>
 
-#include "erofs/bytes.hpp"
-#include "erofs/checksum.hpp"
+#include "erofs/format.hpp"
 #include "support/erofs_images.hpp"
 #include "support/erofs_reader.hpp"
 #include "support/erofs_walk.hpp"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "erofs/checksum.hpp"
+#include "erofs/format.hpp"
 #include "support/erofs_images.hpp"
 #include "support/erofs_reader.hpp"
 #include "sys/file/file.hpp"

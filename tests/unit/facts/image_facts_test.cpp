@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <map>
 
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 
 namespace berth::facts {
 namespace {

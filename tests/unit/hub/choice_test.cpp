@@ -7,7 +7,6 @@
 
 #include <map>
 
-#include "hub/choice_cache.hpp"
 #include "node/check.hpp"
 #include "transfer/work/sha256.hpp"
 

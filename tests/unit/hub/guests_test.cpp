@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hub/guests.hpp"
-
 #include <gtest/gtest.h>
 
+#include "hub/client_limits.hpp"
 #include "unit/hub/address.hpp"
 
 namespace berth::hub {

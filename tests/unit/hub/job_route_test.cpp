@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hub/job_route.hpp"
-
 #include <gtest/gtest.h>
+
+#include "hub/job_front.hpp"
 
 namespace berth::hub {
 namespace {

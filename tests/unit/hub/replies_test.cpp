@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "hub/document_cache.hpp"
 #include "hub/reply.hpp"
 #include "hub/request_log.hpp"
+#include "hub/sources.hpp"
 #include "json/value.hpp"
 
 namespace berth::hub {

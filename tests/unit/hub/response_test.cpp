@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "hub/outgoing.hpp"
-#include "hub/response_head.hpp"
+#include "hub/client_limits.hpp"
+#include "hub/reply.hpp"
 
 namespace berth::hub {
 namespace {

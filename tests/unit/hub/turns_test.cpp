@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hub/turns.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
+#include "hub/client_limits.hpp"
 #include "unit/hub/address.hpp"
 
 namespace berth::hub {

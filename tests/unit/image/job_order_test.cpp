@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "image/job_order.hpp"
-
 #include <gtest/gtest.h>
 
+#include "image/registry_access.hpp"
 #include "image/transfer_protocol.hpp"
 
 namespace berth::image {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "match/choose.hpp"
+#include "match/rank.hpp"
 #include "match/verdict.hpp"
 #include "node/archspec.hpp"
 #include "unit/match/node_of.hpp"

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "match/choose.hpp"
 #include "match/judge.hpp"
 #include "match/likeness.hpp"
+#include "match/rank.hpp"
 #include "match/verdict.hpp"
 #include "node/archspec.hpp"
 #include "unit/match/node_of.hpp"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "mpi/libraries.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 
 namespace berth::mpi {
 

@@ -6,7 +6,7 @@
 
 #include <map>
 
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 
 namespace berth::scan {
 namespace {

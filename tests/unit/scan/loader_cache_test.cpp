@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "scan/loader_cache.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
+
+#include "scan/loader.hpp"
 
 namespace berth::scan {
 namespace {

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/text.hpp"
-#include "erofs/bytes.hpp"
+#include "erofs/format.hpp"
 #include "support/erofs_images.hpp"
 
 namespace berth::erofs {

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "gpu/cdi_hook/root.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "sys/file/file.hpp"
 #include "unit/gpu/driver_tree.hpp"
 

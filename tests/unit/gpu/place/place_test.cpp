@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "sys/user/identity.hpp"
 #include "unit/gpu/driver_tree.hpp"
 

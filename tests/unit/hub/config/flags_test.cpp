@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hub/config/flags.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "hub/config/config.hpp"
 #include "json/fields.hpp"
 
 namespace berth::hub {

@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "node/gather/parts.hpp"
-#include "scan/loader_cache.hpp"
+#include "scan/loader.hpp"
 #include "unit/node/cpus.hpp"
 
 namespace berth::node {

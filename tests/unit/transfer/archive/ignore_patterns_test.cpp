@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/archive/ignore_patterns.hpp"
-
 #include <gtest/gtest.h>
+
+#include "transfer/archive/content_digest.hpp"
 
 namespace berth::transfer {
 namespace {

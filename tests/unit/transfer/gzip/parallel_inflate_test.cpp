@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "support/gzip_maker.hpp"
-#include "transfer/gzip/inflate_threads.hpp"
+#include "transfer/gzip/inflate.hpp"
 
 namespace berth::transfer {
 namespace {
@@ -299,39 +299,17 @@ TEST(DeflateCodes, have_room_for_the_longest) {
 
 // ---- how many threads ---------------------------------------------------------------------------
 
-constexpr uint64_t kLarge = uint64_t{1} << 30;
-constexpr uint64_t kPlenty = uint64_t{4} << 30;
-
-TEST(InflateThreads, are_one_where_more_do_not_pay) {
-  InflateThreads few =
-      *InflateThreads::make(InflateThreads::kBusy + InflateThreads::kLeast - 1, kPlenty, "");
-  EXPECT_EQ(few.take(kLarge), 1u);
-  InflateThreads many = *InflateThreads::make(64, kPlenty, "");
-  EXPECT_EQ(many.take(InflateThreads::kLargeBlob - 1), 1u);
-  InflateThreads poor = *InflateThreads::make(64, 1 << 20, "");
-  EXPECT_EQ(poor.take(kLarge), 1u);
-}
-
-TEST(InflateThreads, are_shared_by_the_largest_layers) {
-  InflateThreads threads = *InflateThreads::make(
-      InflateThreads::kBusy + InflateThreads::kMost + InflateThreads::kLeast, kPlenty, "");
-  EXPECT_EQ(threads.take(kLarge), InflateThreads::kMost);
-  EXPECT_EQ(threads.take(kLarge), InflateThreads::kLeast);
-  EXPECT_EQ(threads.take(kLarge), 1u);
-  threads.give_back(1);
-  threads.give_back(InflateThreads::kMost);
-  EXPECT_EQ(threads.take(kLarge), InflateThreads::kMost);
-}
-
-TEST(InflateThreads, are_as_many_as_was_asked_for) {
-  InflateThreads threads = *InflateThreads::make(1, 0, "5");
-  EXPECT_EQ(threads.take(1), 5u);
-  EXPECT_EQ(threads.take(kLarge), 5u);
-  EXPECT_EQ(InflateThreads::make(64, kPlenty, "0")->take(kLarge), 1u);
-  auto wrong = InflateThreads::make(64, kPlenty, "many");
-  ASSERT_FALSE(wrong.ok());
-  EXPECT_EQ(to_line(wrong.error()),
-            "BERTH_INFLATE_THREADS: expected a number of at most 64, got 'many'");
+TEST(InflateThreads, are_one_unless_more_are_asked_for) {
+  EXPECT_EQ(*parse_inflate_threads(""), 1u);
+  EXPECT_EQ(*parse_inflate_threads("0"), 1u);
+  EXPECT_EQ(*parse_inflate_threads("5"), 5u);
+  for (const char* wrong : {"many", "65", "-1"}) {
+    auto refused = parse_inflate_threads(wrong);
+    ASSERT_FALSE(refused.ok()) << wrong;
+    EXPECT_EQ(
+        to_line(refused.error()),
+        std::string("BERTH_INFLATE_THREADS: expected a number of at most 64, got '") + wrong + "'");
+  }
 }
 
 }  // namespace

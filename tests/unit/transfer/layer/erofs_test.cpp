@@ -66,7 +66,7 @@ class ErofsLayerTest : public testing::Test {
     return unpack_layer(Inflater::make(oci::Compression::none, tar), writer, options_);
   }
   /// Without threads: many of them would be all that a small layer costs.
-  static std::string add_all(LayerSink& sink, std::string_view rest) {
+  static std::string add_all(MemberSink& sink, std::string_view rest) {
     TarReader tar([&] { return Result<std::string_view>(std::exchange(rest, {})); });
     auto added = [&]() -> Result<void> {
       TarEntry entry;

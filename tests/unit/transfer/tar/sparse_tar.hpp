@@ -7,7 +7,7 @@
 
 #include "support/tar_checksums.hpp"
 #include "tar_builder.hpp"
-#include "transfer/tar/sparse.hpp"
+#include "transfer/tar/tar.hpp"
 
 namespace berth::transfer {
 

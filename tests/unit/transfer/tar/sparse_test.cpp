@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "transfer/tar/sparse.hpp"
 
 #include <gtest/gtest.h>
 
