@@ -42,7 +42,7 @@ class Builder {
     names_.reserve(kExpected);
   }
 
-  bool Null() { return add({}); }
+  bool Null() { return add(nullptr); }
   bool Bool(bool value) { return add(value); }
   // Every number comes here: RapidJSON's parser reads beyond its tables for "0." and 400 zeros. No
   // zero byte ends `text`.
@@ -100,17 +100,20 @@ class Builder {
     failure_ = std::move(text);
     return false;
   }
-  bool add(Value value) {
+  // Makes the value where it waits: moving one costs as much as parsing a short text.
+  template <class T>
+  bool add(T&& value) {
     if (++count_ > limits_.max_values) return fail("more values than the limit allows");
-    waiting_.push_back(std::move(value));
+    waiting_.emplace_back(std::forward<T>(value));
     return true;
   }
   bool open() { return ++depth_ <= limits_.max_depth || fail("nested too deeply"); }
-  // `value` contains the last `size` waiting ones.
-  bool close(size_t size, Value value) {
+  // `container` contains the last `size` waiting ones.
+  template <class T>
+  bool close(size_t size, T container) {
     --depth_;
-    waiting_.resize(waiting_.size() - size);
-    return add(std::move(value));
+    waiting_.erase(waiting_.end() - static_cast<ptrdiff_t>(size), waiting_.end());
+    return add(std::move(container));
   }
 
   static constexpr size_t kFew = 16;

@@ -184,7 +184,8 @@ Result<FilterSize> write_filter(const plan::Plan& plan, const Prepared& prepared
   auto program = TRY(compile_seccomp(seccomp->profile));
   auto bytes = std::as_bytes(std::span(program));
   TRY(give_rights(plan, prepared, program));
-  std::ranges::copy(bytes, prepared.seccomp.bytes().begin());
+  // std::ranges::copy() copies byte by byte here.
+  std::copy(bytes.begin(), bytes.end(), prepared.seccomp.bytes().begin());
   return FilterSize{static_cast<int64_t>(program.size())};
 }
 
