@@ -20,7 +20,7 @@ constexpr std::string_view kNone = "none", kPlatform = "platform", kCapability =
 
 struct Axis {
   std::string_view name;
-  std::string_view word;    ///< below match::kPrefix; empty: it is no annotation
+  std::string_view word;    ///< below match::kPrefix; empty: it is not an annotation
   std::string_view prefix;  ///< of its part of a cell's name
   std::string_view like;    ///< values that it has, for errors
 };

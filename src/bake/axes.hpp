@@ -12,7 +12,7 @@
 
 namespace berth::bake {
 
-/// Axis → value, as in the bake file: {"cpu", "x86-64-v3"}. "none" is no demand.
+/// Axis → value, as in the bake file: {"cpu", "x86-64-v3"}. "none" is not a demand.
 using AxisValues = std::map<std::string, std::string>;
 
 /// All axes: "cuda", "cpu", "cc", …; in the order used in names of cells.

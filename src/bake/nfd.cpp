@@ -34,7 +34,7 @@ struct Span {
   }
 };
 
-/// The numbers that an expression admits; nothing if they are no range.
+/// The numbers that an expression admits; nothing if they are not a range.
 std::optional<Span> span_of(const Asked& asked) {
   const auto& numbers = asked.numbers;
   switch (asked.op) {

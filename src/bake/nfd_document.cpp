@@ -157,10 +157,10 @@ struct Flag {
   std::string_view nfd, kernel;
 };
 
-// Only those that Linux shows in /proc/cpuinfo: no profile contains hidden ones (avx_ifma,
-// cmpccxadd, …), and every node would be refused.
+// Only flags that Linux shows in /proc/cpuinfo. With one that it hides (avx_ifma, cmpccxadd, …),
+// which no profile contains, every node would be refused.
 // Source: github.com/klauspost/cpuid, and NFD's source/cpu for Arm; arch/x86's cpufeatures.h.
-/// Flags with the same name in Linux, in small letters.
+/// Flags that Linux has under the same name in lower case.
 constexpr std::string_view kSame[] = {
     "ADX",        "AVX",        "AVX2",      "AVX512BW",   "AVX512CD", "AVX512DQ",   "AVX512ER",
     "AVX512F",    "AVX512IFMA", "AVX512PF",  "AVX512VBMI", "AVX512VL", "BMI1",       "BMI2",

@@ -111,7 +111,7 @@ struct Asked {
   Op op = Op::any;
   bool version = false;             ///< values are versions
   std::vector<std::string> values;  ///< versions: plain dotted numbers
-  std::vector<int64_t> numbers;     ///< for a comparing operator, if they are no versions
+  std::vector<int64_t> numbers;     ///< for a comparing operator, if they are not versions
   std::string text;                 ///< "Ge 5", "In 5, 6": for people
 };
 

@@ -114,7 +114,8 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
   }
   std::vector<std::string> services;
   if (user && paths.ok()) services = gpu::services_of_root(paths->driver_root);
-  // While other users can be told apart from root.
+  // Before a user namespace is entered, in which root and other users would be the same overflow
+  // uid.
   if (verb.store != cli::Store::none) {
     paths->additional_stores = engine::usable_stores(*paths, log);
   }

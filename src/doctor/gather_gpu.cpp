@@ -60,7 +60,7 @@ void gather_pci(const gpu::DriverRoot& root, GpuFacts& facts) {
     gpu.address = address;
     gpu.vendor = trim(read_text(root, base + "/vendor"));
     if (gpu.vendor.starts_with("0x")) gpu.vendor.erase(0, 2);
-    if (gpu.vendor != "10de" && gpu.vendor != "1002") continue;  // others are no compute GPUs
+    if (gpu.vendor != "10de" && gpu.vendor != "1002") continue;  // others are not compute GPUs
     gpu.driver = kernel_driver_of(root, address);
     gpu.listed = std::ranges::find(listed, address) != listed.end();
     facts.pci.push_back(std::move(gpu));

@@ -125,7 +125,7 @@ Result<std::string_view> value_of(std::string_view inside, const LookUp& look_up
   std::string_view name = inside.substr(0, mark);
   bool has_default = mark != std::string_view::npos;
   std::string_view otherwise = has_default ? inside.substr(mark + 2) : "";
-  // A default is a text: one that seems to name a variable would be cut at that one's '}'.
+  // A default is literal: `inside` of one with a nested "${NAME}" ends at the inner '}'.
   if (!is_name(name) || otherwise.find("${") != std::string_view::npos) {
     return not_readable("${" + std::string(inside) + "}");
   }

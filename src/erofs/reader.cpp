@@ -116,7 +116,7 @@ Result<Reader> Reader::open(const sys::Fd& image) {
   reader.size_ = static_cast<uint64_t>(info.st_size);
   TRY(reader.read_superblock());
   Inode root = TRY(reader.inode(reader.root()));
-  if (!S_ISDIR(root.mode)) return damaged("its root is no directory");
+  if (!S_ISDIR(root.mode)) return damaged("its root is not a directory");
   return reader;
 }
 

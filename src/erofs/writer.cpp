@@ -267,7 +267,7 @@ Result<void> Writer::place(Plan& plan) {
   bool is_root = plan.directory->parent == nullptr;
   size_t room = is_root ? kBlock - kRootAt : kBlock;
   size_t head = sizeof(DiskInode) + plan.directory->attributes.bytes().size();
-  // A completely full block is no tail.
+  // A completely full block is not a tail.
   if (last < kBlock && head + last <= room) plan.layout = Layout::tail;
   if (is_root) {
     plan.directory->address = kRootAt;
@@ -366,7 +366,7 @@ Result<void> Writer::finish(Directory& root) {
   TRY(data_.flush());
   TRY(write_links());
   TRY(sys::truncate(*file_, end_, "image"));
-  // Without this it is no image.
+  // Without this it is not an image.
   return write_first_block();
 }
 

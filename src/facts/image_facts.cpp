@@ -89,7 +89,7 @@ Result<Loader> Loader::make(const scan::Tree& tree, const VisibleFiles& files,
   auto cache = scan::read_loader_cache(bytes);
   if (!cache.ok()) return loader;
   for (scan::LoaderEntry& entry : cache->entries) {
-    if (entry.hwcap != 0) continue;  // for better processors, beside the generic one
+    if (entry.hwcap != 0) continue;  // a hwcaps variant; the generic library is listed too
     loader.cache_[entry.soname].push_back(std::move(entry.path));
   }
   return loader;
@@ -408,7 +408,7 @@ std::string two_parts(std::string_view version) {
 }
 
 /// Its file is called libcudart.so.12.8.90, or, in a Python package, libcudart.so.12 beside the
-/// package's metadata. Empty: it is no such library.
+/// package's metadata. Empty: it is not such a library.
 Result<std::string> Drawing::cuda_runtime(const FileFacts& file) const {
   constexpr std::string_view kLibrary = "libcudart.so.";
   std::string_view name = name_of(file.path);

@@ -325,7 +325,7 @@ milliseconds JobFront::idle() const {
 Answer JobFront::answer(const Asked& asked) {
   touch();
   auto is_ours = [&](const std::string& name) { return name == reference_.repository(); };
-  const Answer unknown = just(refusal(404, "NAME_UNKNOWN", "this is no part of the job's image"));
+  const Answer unknown = just(refusal(404, "NAME_UNKNOWN", "this is not part of the job's image"));
   if (auto route = referrers_route(asked.method, asked.target)) {
     if (!is_ours(route->name) || !belongings_.has_manifest(route->subject)) return unknown;
     auto find = [route = *route](Registry& place) -> Result<std::optional<Document>> {
@@ -395,7 +395,7 @@ Result<Reply> JobFront::document_of(Held& held, const Find& find, const std::str
 
 Answer JobFront::give_blob(const Digest& digest, const Asked& asked) {
   auto blob = belongings_.blob(digest);
-  if (!blob) return just(refusal(404, "BLOB_UNKNOWN", "this is no part of the job's image"));
+  if (!blob) return just(refusal(404, "BLOB_UNKNOWN", "this is not part of the job's image"));
   if (asked.method == "HEAD") return just(head_of(*blob, {0, blob->size}));
   Answer answer;
   answer.stream = [this, blob = *blob, range = asked.range](Output& output, Note&) {

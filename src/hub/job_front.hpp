@@ -43,7 +43,7 @@ struct ReferrersRoute {
   std::string artifact_type;  ///< empty: every type
 };
 
-/// Nothing if it is no such route.  Source: distribution-spec 1.1 "Listing Referrers".
+/// Nothing if it is not such a route.  Source: distribution-spec 1.1 "Listing Referrers".
 std::optional<ReferrersRoute> referrers_route(std::string_view method, std::string_view target);
 
 /// Bytes [begin, end) of a blob.
@@ -51,7 +51,7 @@ struct ByteRange {
   uint64_t begin = 0;
   uint64_t end = 0;
 };
-/// The part of a blob of `size` bytes that a Range header requests: the whole if it is no range.
+/// The part of a blob of `size` bytes that a Range header requests: the whole if it is not a range.
 /// Nothing if the blob has no such bytes.  Source: RFC 9110 section 14.1.2
 std::optional<ByteRange> range_of(std::string_view value, uint64_t size);
 

@@ -64,13 +64,13 @@ Route tags_route(std::string_view name, std::string_view query) {
   if (!read_reference(name, "")) return no_name();
   TagsRoute route{std::string(name), std::string(query_value(query, "last")), 0};
   if (!route.last.empty() && !read_reference(name, ":" + route.last)) {
-    return refusal(400, "TAG_INVALID", "last is no tag");
+    return refusal(400, "TAG_INVALID", "last is not a tag");
   }
   std::string_view count = query_value(query, "n");
   if (count.empty()) return route;
   auto number = parse_u64(count);
   if (!number || *number == 0) {
-    return refusal(400, "PAGINATION_NUMBER_INVALID", "n is no number of tags");
+    return refusal(400, "PAGINATION_NUMBER_INVALID", "n is not a positive number");
   }
   route.count = static_cast<uint32_t>(std::min(*number, kMostTags));
   return route;

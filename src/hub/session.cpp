@@ -162,7 +162,7 @@ class Session final : public Connection,
                       : error.message();
     closes_ = true;
     send(large ? refusal(431, "UNSUPPORTED", "the head of the request is larger than 16 KiB")
-               : refusal(400, "UNSUPPORTED", "this is no HTTP/1.1 request"));
+               : refusal(400, "UNSUPPORTED", "this is not an HTTP/1.1 request"));
   }
 
   /// podman and docker try TLS first if they are told that a registry may lack it.

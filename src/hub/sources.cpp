@@ -36,7 +36,7 @@ std::string type_inside(const std::string& bytes) {
 }  // namespace
 
 Result<Held> Source::get(const std::string& tag_or_digest) {
-  Held held = cache_.find(key_ + "@" + tag_or_digest);  // a tag is no digest, so never found
+  Held held = cache_.find(key_ + "@" + tag_or_digest);  // a tag is not a digest, so never found
   if (held.bytes) return held;
   transfer::Document document = TRY(registry_.get_manifest(tag_or_digest));
   held.digest = document.digest.text();

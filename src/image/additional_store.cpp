@@ -20,9 +20,9 @@ constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 constexpr const char* kRead[] = {"blobs/sha256", "images", "layers"};
 constexpr int kFile = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
-/// Whether we can use `found` as its author could. Files of a directory have the owners of the
-/// unpacking user, so a directory serves only that user (`own`: its name is of our flavour); an
-/// image in one file has the owners inside and serves all users that can mount it.
+/// Whether the caller can use `found`. The files of a directory have owners that fit the user
+/// who unpacked it, so only that user can use it (`own`: its name has the caller's flavour). An
+/// EROFS image records the owners, and every user who can mount it can use it.
 bool suits(const LayerRecord& found, const struct stat& directory, bool own) {
   if (found.flavor.format == LayerFormat::directory) {
     return own && directory.st_uid == sys::effective_uid();

@@ -53,7 +53,7 @@ bool is_tag(std::string_view text);
 
 /// The argument of `search`: "localhost:5000/cuda" is "cuda" at "localhost:5000", "cuda" is "cuda"
 /// at "docker.io", and "localhost:5000/" is every repository there. The text is free: a first part
-/// in upper case is no registry, as in docker.
+/// in upper case is not a registry, as in docker.
 struct SearchTerm {
   std::string registry;  ///< as Reference::registry()
   std::string text;      ///< without the "library/" of Docker Hub's own images

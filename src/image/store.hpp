@@ -101,8 +101,8 @@ class Store {
   /// Damaged images are skipped; `damaged` gets a sentence about each.
   Result<std::vector<Image>> list(std::vector<std::string>* damaged = nullptr) const;
 
-  /// The bytes of a blob that is no layer (index, manifest, config); checks only the limits of its
-  /// length. Errors: not_found, corrupt (over 4 MiB).
+  /// The bytes of a blob that is not a layer (index, manifest, config); checks only the limits of
+  /// its length. Errors: not_found, corrupt (over 4 MiB).
   Result<std::string> read_document(const Digest& digest) const;
   Result<bool> has_blob(const Digest& digest) const;
   /// Repositories that had the blob, the latest first; ignore the tags. A hint: it may be gone
@@ -153,7 +153,7 @@ class Store {
   Result<uint64_t> collect();
 
   /// While the lock is held no other process changes the objects or, if it is exclusive, reads
-  /// them. Hold it only for moments.  Errors: busy (another machine holds it for too long), io.
+  /// them. Hold it only briefly.  Errors: busy (another machine holds it for too long), io.
   Result<StoreLock> lock(sys::LockMode mode) const;
 
  private:

@@ -37,10 +37,10 @@ inline constexpr const char* kLinkedFile = "linked";
 /// The same while such links are made: the times of its directories may be too late.
 inline constexpr const char* kLinkingFile = "linking";
 
-/// Calls `act` while no other process can begin to use, replace or remove the layer `name`, a
-/// directory in layers/; only for moments. Does not call it if a container uses the layer, and
-/// returns the container's id; or if a delivery other than `own` does, and returns kBusyDelivery.
-/// Errors: not_found (it was removed), io, those of `act`.
+/// Calls `act`, which must be brief, while no other process can begin to use, replace or remove
+/// the layer `name`, a directory in layers/. If a container uses the layer, only returns its id; if
+/// a delivery other than `own` does, only returns kBusyDelivery. Errors: not_found (it was
+/// removed), io, those of `act`.
 Result<std::string> with_idle_layer(const Store& store, const std::string& name,
                                     const std::function<Result<void>()>& act,
                                     const Delivery* own = nullptr);

@@ -9,7 +9,7 @@
 namespace berth::json {
 
 /// The position of the first byte that no document can contain, or npos: one outside of UTF-8
-/// sequences, or a control character that is no white space.  RFC 8259, RFC 3629
+/// sequences, or a control character that is not white space.  RFC 8259, RFC 3629
 size_t find_foreign_byte(std::string_view text);
 
 /// Appends `text` with its quotes. Invalid UTF-8 becomes U+FFFD.  RFC 8259 section 7

@@ -52,9 +52,9 @@ class Value {
   const Array* array() const { return get_if<Array>(); }
   const std::string* string() const { return get_if<std::string>(); }
 
-  /// The member of an object, or nothing when it is missing or this is no object.
+  /// The member of an object, or nothing when it is missing or this is not an object.
   const Value* find(std::string_view name) const;
-  /// Adds or replaces a member; a value that is no object becomes one.
+  /// Adds or replaces a member; a value that is not an object becomes one.
   void set(std::string_view name, Value value);
 
   /// For error messages: "a string", "an object", …

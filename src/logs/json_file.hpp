@@ -39,7 +39,7 @@ struct PlainLine {
 /// are free at `to`.
 PlainLine write_plain_line(char* to, std::string_view bytes, const JsonTail& tail);
 
-/// Parses a line without its newline; nothing if it is no entry: a power cut or a full disk has
+/// Parses a line without its newline; nothing if it is not an entry: a power cut or a full disk has
 /// torn it.
 std::optional<Entry> parse_json_entry(std::string_view line);
 

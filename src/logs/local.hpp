@@ -34,7 +34,7 @@ struct Frame {
   int64_t time_ns = 0;
 };
 std::array<char, kFrameHeader> write_frame_header(const Frame& frame, LocalKey key);
-/// Nothing if the first kFrameHeader of `bytes` are no header.
+/// Nothing if the first kFrameHeader of `bytes` are not a header.
 std::optional<Frame> read_frame_header(std::string_view bytes, LocalKey key);
 
 }  // namespace berth::logs

@@ -25,7 +25,7 @@ enum class Family {
 struct Abi {
   Family family = Family::unknown;
   std::string soname;  ///< "libmpi.so.40"
-  /// Of the file's name without links, "libmpi.so.40.30.4", or only those of the SONAME.
+  /// Of the name of the file that symlinks lead to, "libmpi.so.40.30.4", or else of the SONAME.
   std::vector<uint64_t> numbers;
   std::string version;  ///< of the product, if the library contains it: "4.1.4"
   bool operator==(const Abi&) const = default;

@@ -26,7 +26,7 @@ struct Library {
   Symbols symbols;
 };
 
-/// Returns nothing for a file that is no valid library or program of `machine`.
+/// Returns nothing for a file that is not a valid library or program of `machine`.
 using ReadLibrary = std::function<Result<std::optional<Library>>(
     const scan::Tree& tree, const scan::Tree::File& file, uint16_t machine)>;
 Result<std::optional<Library>> read_library(const scan::Tree& tree, const scan::Tree::File& file,

@@ -13,8 +13,8 @@ namespace berth::network {
 /// The addresses of the nameserver lines of a resolv.conf(5), in their order.
 std::vector<std::string> nameservers_of(std::string_view resolv_conf);
 
-/// The ones that a container with only IPv4 can reach: no loopback, which is another machine there,
-/// and no IPv6.
+/// Those that a container with only IPv4 can reach: no IPv6, and no loopback address, which in
+/// the container is the container itself.
 std::vector<std::string> reachable(const std::vector<std::string>& nameservers);
 
 /// The same for a container with only IPv6: no IPv4, no loopback, and no link-local address of the

@@ -63,8 +63,8 @@ std::optional<std::string_view> least_with(const Cpu& host,
                                            const std::vector<std::string>& features);
 
 /// The least microarchitecture that has all of `features` and is `above` or descends from it (any,
-/// if that is no name). Generic ones first, then those with fewer features. Nothing if archspec has
-/// none.
+/// if that is not a name). Generic ones first, then those with fewer features. Nothing if archspec
+/// has none.
 std::optional<std::string_view> least_known_with(const std::vector<std::string>& features,
                                                  std::string_view above);
 

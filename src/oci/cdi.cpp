@@ -162,7 +162,7 @@ Result<Spec> read_json(std::string_view text, std::string_view file) {
 
 json::Value to_document(const Spec& spec) {
   json::Value document = json::to_value(spec);
-  // Empty edits of the whole file are no member at all.
+  // Empty edits of the whole file are not a member at all.
   if (spec.edits.empty()) {
     std::erase_if(*document.get_if<json::Object>(),
                   [](const auto& member) { return member.first == "containerEdits"; });

@@ -23,7 +23,7 @@ struct KernelMounts {
 /// /proc, /dev, /dev/pts, /sys, /sys/fs/cgroup, /dev/mqueue and /dev/shm, with Docker's options.
 std::vector<Mount> kernel_mounts(const KernelMounts& choices);
 
-/// A config.json to start from: a shell in ./rootfs, the same as other runtimes' 'spec' writes.
+/// A config.json to start from, as other runtimes' `spec` writes it: a shell in ./rootfs.
 Spec default_spec();
 /// The same for an ordinary user, mapped to root inside: no network namespace, no limits.
 Spec default_rootless_spec(uint32_t uid, uint32_t gid);

@@ -37,7 +37,7 @@ void add_device(const DeviceNode& node, Spec& spec) {
   Device device{node.type, node.path, node.major, node.minor, node.file_mode, node.uid, node.gid};
   set_owner(node, spec, device);
   devices.push_back(std::move(device));
-  // A fifo is no device for the cgroup, and "u" is a synonym of "c".
+  // A fifo is not a device for the cgroup, and "u" is a synonym of "c".
   if (node.type != "p" && node.permissions != "none") {
     if (!spec.linux_.resources) spec.linux_.resources.emplace();
     spec.linux_.resources->devices.push_back(

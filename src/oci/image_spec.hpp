@@ -118,7 +118,7 @@ void fields(auto& v, Index& i) {
 struct Manifest {
   int schema_version = 2;
   std::string media_type;
-  std::string artifact_type;  ///< of an artifact that is no image
+  std::string artifact_type;  ///< of an artifact that is not an image
   Descriptor config;
   std::vector<Descriptor> layers;  ///< lowest first
   std::map<std::string, std::string> annotations;
@@ -234,7 +234,7 @@ void fields(auto& v, ImageConfig& c) {
 /// and a body with both `layers` and `manifests` is refused (CVE-2021-41190). `document` names the
 /// bytes in errors.
 /// Errors: corrupt (over 4 MiB, invalid JSON, a missing or wrong member, too many layers or
-/// entries, contradicting types), unsupported (schema 1; a type that is no image).
+/// entries, contradicting types), unsupported (schema 1; a type that is not an image).
 Result<std::variant<Index, Manifest>> parse_manifest(std::string_view bytes,
                                                      std::string_view media_type,
                                                      std::string_view document = "manifest");

@@ -28,8 +28,8 @@ Result<SystemdScope> parse_systemd_scope(const std::string& path, const std::str
                                          SystemdManager manager);
 
 /// The scope for a linux.cgroupsPath that the engine has written: "berth-c1" is one in the
-/// manager's own slice, "a-b.slice/berth-c1" one in that. Nothing if its parent is no slice. Pure.
-/// Errors: usage (an impossible slice).
+/// manager's own slice, "a-b.slice/berth-c1" one in that. Nothing if its parent is not a slice.
+/// Pure. Errors: usage (an impossible slice).
 Result<std::optional<SystemdScope>> scope_of_path(const std::string& path, SystemdManager manager);
 
 /// The user of this machine that becomes the owner of the container's cgroup, so that the container

@@ -107,11 +107,12 @@ struct MountLayers {
 struct IdMap {
   std::vector<oci::IdMapping> uids;
   std::vector<oci::IdMapping> gids;
-  std::string user_namespace;  ///< the host's path of one that has the maps; empty: those above
+  std::string user_namespace;  ///< host path of one with the mapping; empty: `uids`, `gids`
   bool recursive = false;
   std::string member;  ///< "mounts[3].options", for errors
 };
-/// With an id map berth-runtime makes it, which has the rights over the file system.
+/// One with an id map is mounted by berth-runtime, which has CAP_SYS_ADMIN over the file
+/// system.
 struct MountFilesystem {
   std::string type;
   std::string source;

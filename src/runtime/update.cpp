@@ -204,7 +204,7 @@ Result<void> OwnDev::remove(const oci::Device& device) const {
 
 /// Fails when a process of the container has one of `devices` open or mapped. Repeats until two
 /// rounds see the same processes: a process born meanwhile has its files from one of them. Freezing
-/// them is no option: a runtime that is killed could not thaw them.
+/// them is not an option: a runtime that is killed could not thaw them.
 Result<void> check_unused(const Found& found, const Devices& devices) {
   constexpr std::chrono::seconds kPatience{5};
   if (devices.empty()) return {};

@@ -23,7 +23,7 @@ class Tree {
   virtual ~Tree() = default;
   /// The regular file at `path`; nothing for other types.  Errors: io.
   virtual Result<std::optional<File>> find_file(const std::string& path) const = 0;
-  /// The names in the directory `path`; none if it is no directory.  Errors: io.
+  /// The names in the directory `path`; none if it is not a directory.  Errors: io.
   virtual Result<std::vector<std::string>> list(const std::string& path) const = 0;
   /// Up to `length` bytes of a file from find_file().  Errors: io.
   virtual Result<std::string> read(const File& file, uint64_t offset, size_t length) const = 0;
@@ -102,7 +102,7 @@ Result<DriverFiles> find_driver_files(const Tree& tree, const LoaderSettings& se
 /// NVIDIA's package in one directory of a tree.
 struct CompatLook {
   std::optional<CompatPackage> package;
-  std::string why_not;  ///< the directory exists, but is no such package
+  std::string why_not;  ///< the directory exists, but is not such a package
 };
 
 inline constexpr const char* kCompatDirectory = "/usr/local/cuda/compat";

@@ -9,7 +9,7 @@ namespace berth::slurm {
 namespace {
 
 /// Whether two texts are equal, in a time that does not depend on where they differ; their lengths
-/// are no secret.
+/// are not secret.
 bool same_secret(std::string_view one, std::string_view other) {
   if (one.size() != other.size()) return false;
   volatile unsigned char difference = 0;

@@ -537,7 +537,8 @@ BERTH_HOOK slurm_spank_task_post_fork(spank_t spank, int, char**) {
     plugin.cgroup = TRY(track(item_of(spank, S_TASK_PID, pid_t{0}), plugin.berth.process));
     return {};
   });
-  // It would mistake the job's devices for the step's; tasks then get no answer.
+  // Outside the step's cgroup berth would mistake the job's devices for the step's. Once it is
+  // killed, tasks get no answer.
   if (tracked != 0) kill_berth();
   close_and_forget(plugin.berth.order);
   return 0;

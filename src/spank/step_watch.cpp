@@ -21,7 +21,7 @@ namespace {
   ::prctl(PR_SET_NAME, "berth-watch", 0, 0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (::getppid() != parent) _exit(0);
-  // SIGTERM comes first, and leaves time to continue.
+  // Slurm sends SIGTERM first, after which the step may go on: only SIGKILL ends this process.
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, nullptr);

@@ -79,7 +79,7 @@ json::Value resolve(std::string_view text) {
   return text;
 }
 
-/// What `text` means as "str", "int", "bool" or "null"; nothing when it is no such thing.
+/// What `text` means as "str", "int", "bool" or "null"; nothing when it is not such a thing.
 std::optional<json::Value> resolve_as(std::string_view type, std::string_view text) {
   if (type == "str") return json::Value(text);
   if (type == "int") return parse_integer(text);

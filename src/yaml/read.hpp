@@ -19,7 +19,7 @@ inline constexpr json::Limits kLimits{
 /// of Go's readers: 0644 and 0o644 are octal, 0b1 binary, 1_000 has a separator. Quoted scalars are
 /// text. Refused, because they can turn a small file into a large one or a value into another type:
 /// anchors and aliases, tags except those of the core schema, merge keys, duplicate keys, keys that
-/// are no scalars, a second document. `document` names it in errors: "gpu.yaml: line 3, column 7:
+/// are not scalars, a second document. `document` names it in errors: "gpu.yaml: line 3, column 7:
 /// …". Errors: corrupt.
 Result<json::Value> parse(std::string_view text, std::string_view document,
                           const json::Limits& limits = kLimits);

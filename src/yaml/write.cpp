@@ -19,7 +19,7 @@ bool is_plain_key(std::string_view key) {
 }
 
 /// JSON's text with what YAML does not take unescaped: DEL and C1 controls, line and paragraph
-/// separators (YAML 1.1 breaks lines there), byte order marks and what is no character.
+/// separators (YAML 1.1 breaks lines there), byte order marks and what is not a character.
 std::string double_quote(const std::string& text) {
   constexpr std::string_view kThree[] = {"\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf",
                                          "\xef\xbf\xbe", "\xef\xbf\xbf"};

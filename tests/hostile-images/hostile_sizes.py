@@ -127,7 +127,7 @@ item("sparse-gnu-overlaps", "GNU's old map: parts that overlap",
      old_sparse([(0, 6), (4, 2)], 100), says=MAP + "goes back or overlaps")
 item("sparse-gnu-without-end", "GNU's old map: extensions that hold nothing, one after the other",
      old_sparse([(0, 8)], 100, (bytes(504) + b"\1" + bytes(7)) * 1000),
-     says=MAP + "holds what is no number")
+     says=MAP + "contains something that is not a number")
 item("sparse-gnu-of-exabytes", "GNU's old map: a hole of exabytes",
      old_sparse([(0, 8)], 1 << 59), says=RAISE)
 item("sparse-0.0-past-the-end", "the map of pax 0.0 goes beyond the file",

@@ -71,7 +71,7 @@ def test_a_file_where_a_directory_is_to_be_mounted(refused, work, profile):
         f"berth: volume '{source}:/etc/passwd': the source is a directory, "
         "the destination in the image is not")
     assert refused("-v", f"{source}/file:/etc") == (
-        f"berth: volume '{source}/file:/etc': the source is no directory, "
+        f"berth: volume '{source}/file:/etc': the source is not a directory, "
         "the destination in the image is one")
 
 

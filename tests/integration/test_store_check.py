@@ -153,7 +153,7 @@ def test_a_kept_layer_blob_is_read_whole(berth, push, image):
 def test_a_damaged_record_is_told_and_removed(berth, pulled):
     (record,) = (berth.root / "images").iterdir()
     record.write_text("{")
-    assert texts(check(berth), "record") == ["is no image record"]
+    assert texts(check(berth), "record") == ["is not an image record"]
     check(berth, "--repair")
     assert check(berth)["findings"] == []
     assert list((berth.root / "layers").iterdir()) == []

@@ -153,7 +153,7 @@ def test_a_wrong_diff_id_is_refused(berth, push, listing):
     (lambda data: data + b"more", "gzip", "gzip: something follows its end"),
     (lambda data: data[:-5] + bytes([data[-5] ^ 1]) + data[-4:], "gzip",
      "gzip: the checksum does not hold"),
-    (lambda data: b"no gzip", "gzip", "gzip: it is no gzip"),
+    (lambda data: b"no gzip", "gzip", "gzip: it is not gzip data"),
     (lambda data: data[:-9], "zstd", "zstd: it is cut short"),
     (lambda data: b"no zstd", "zstd", "zstd: the data is damaged"),
 ], ids=["cut", "garbage", "sum", "other", "zstd-cut", "zstd-other"])

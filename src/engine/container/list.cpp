@@ -76,7 +76,7 @@ void fields(V& v, RuntimeState& s) {
   v.optional("pid", s.pid);
 }
 
-// Its monitor writes the pid down; berth in front of a container does not.
+// Its monitor writes the pid down; a foreground berth does not.
 bool needs_pid(const ContainerSummary& summary) {
   return summary.state == ContainerState::running && !summary.watched;
 }

@@ -150,7 +150,7 @@ void end_forgotten(const Context& context, const std::string& id) {
   auto free = sys::try_lock(**entry, sys::LockMode::exclusive, id);
   if (!free.ok() || !*free) return;  // its creator is about to remove it
   entry->reset();
-  // Without --force: a running one has another owner.
+  // Without --force: if the container runs, another process owns it.
   auto ended = call_runtime(context, {"delete", id});
   if (!ended.ok()) context.log.debug("end what is left of " + id + ": " + to_line(ended.error()));
 }

@@ -216,8 +216,9 @@ Result<void> check_volume(const Volume& volume, const LayerView& view) {
   LayerView::Type there = TRY(view.look_up(volume.destination));
   if (there == LayerView::Type::absent) return {};
   if (directory == (there == LayerView::Type::directory)) return {};
-  const char* fault = directory ? "the source is a directory, the destination in the image is not"
-                                : "the source is no directory, the destination in the image is one";
+  const char* fault = directory
+                          ? "the source is a directory, the destination in the image is not"
+                          : "the source is not a directory, the destination in the image is one";
   const std::string& shown = volume.name.empty() ? volume.source : volume.name;
   return make_error(Kind::usage,
                     "volume " + quote(shown + ":" + volume.destination) + ": " + fault);

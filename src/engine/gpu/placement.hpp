@@ -42,7 +42,7 @@ struct Placement {
   bool operator==(const Placement&) const = default;
 };
 
-/// The processors and the memory near these GPUs. Nothing if that is no restriction, if none of
+/// The processors and the memory near these GPUs. Nothing if that is not a restriction, if none of
 /// them is allowed, or if a GPU's node is unknown. Pure.
 std::optional<Placement> place_beside(const std::vector<gpu::Selected>& gpus,
                                       const NumaNodes& nodes, const Allowed& allowed);

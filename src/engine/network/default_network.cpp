@@ -17,7 +17,7 @@ Result<DefaultNetwork> default_network(const Environment& environment, const std
   const std::string& mode = site.policy.network.default_mode;
   if (!mode.empty()) return DefaultNetwork{TRY(parse_network(mode)), "the policy of this machine"};
   if (is_in_job(environment)) return DefaultNetwork{Network::host, "a batch job"};
-  return DefaultNetwork{Network::bridge, "Berth"};
+  return DefaultNetwork{Network::bridge, "built in"};
 }
 
 }  // namespace berth::engine

@@ -71,7 +71,7 @@ Result<std::string> placed_path(const std::string& path, const std::string& work
   if (path != "." && !path.starts_with("./")) return path;
   std::string_view rest = path;
   if (path != ".") rest.remove_prefix(2);
-  // ".//etc" is no way to an absolute path.
+  // ".//etc" is not a way to an absolute path.
   rest.remove_prefix(std::min(rest.find_first_not_of('/'), rest.size()));
   return absolute_path(rest.empty() ? "." : rest, working_directory);
 }

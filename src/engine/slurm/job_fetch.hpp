@@ -21,8 +21,8 @@ class JobFetch {
   JobFetch() = default;
 
   /// Joins the step that the environment names with this node, for the image of `request`. Is alone
-  /// if there is no such step or no other node, and, with a warning, if the step's board cannot be
-  /// reached. A node that has the image asks no other, and serves others in the background.
+  /// if there is no such step or no other node, and, with a warning, if the step's board cannot
+  /// be reached. A node that has the image asks no other, and serves others in the background.
   static JobFetch begin(const Context& context, const image::Store& store,
                         const RunRequest& request, const image::RegistryAccess& access);
 

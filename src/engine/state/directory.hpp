@@ -27,7 +27,7 @@ struct ContainerFiles : record::Lines {
 };
 
 /// containers/<id> of a store, held by a lock on the directory itself, which the kernel releases
-/// when the holder dies: a container is owned as long as berth in front of it, or berth-monitor
+/// when the holder dies: a container is owned as long as its foreground berth, or berth-monitor
 /// with berth-holder, holds the lock.
 class ContainerDirectory {
  public:

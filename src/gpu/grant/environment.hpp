@@ -47,7 +47,7 @@ bool is_qualified_name(std::string_view text);
 
 /// CUDA_VERSION without NVIDIA_REQUIRE_CUDA: an image older than the contract.
 bool is_legacy_image(const Variables& variables);
-/// "cuda>=8.0" for CUDA_VERSION "8.0.61"; nothing if that is no version.
+/// "cuda>=8.0" for CUDA_VERSION "8.0.61"; nothing if that is not a version.
 std::optional<std::string> legacy_requirement(const Variables& variables);
 
 /// The words of NVIDIA_DRIVER_CAPABILITIES, "all" among them, and the unknown ones.

@@ -171,7 +171,7 @@ Result<void> Granter::check_requirements() {
   for (const NamedRequirement& requirement : request_.requirements) {
     auto parsed = parse_requirement(requirement.text);
     if (!parsed.ok()) {
-      // A spelling that only a newer toolkit knows is no reason to refuse.
+      // A spelling that only a newer toolkit knows is not a reason to refuse.
       reason("requirement", escape_controls(requirement.name),
              "not checked: " + parsed.error().what, false);
       continue;

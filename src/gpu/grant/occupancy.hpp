@@ -27,7 +27,7 @@ inline bool is_outside(const Holding& one) {
 
 struct Occupancy {
   std::vector<Holding> held;
-  std::string group;             ///< of the requester: holdings of its group are no obstacle
+  std::string group;             ///< of the requester: holdings of its group are not an obstacle
   uid_t user = 0;                ///< the requester's: a group belongs to one user
   bool all_users = false;        ///< the requester is root: its group may have members of any user
   std::vector<std::string> own;  ///< keys that the requester holds, and keeps if possible

@@ -63,7 +63,7 @@ struct Choice {
   /// Variables with a job's value that the user passed on by name, and that mean nothing in the
   /// container any more.
   std::vector<std::string> withdrawn;
-  /// Only the scheduler requests GPUs: then a machine without a driver is no error.
+  /// Only the scheduler requests GPUs: then a machine without a driver is not an error.
   bool by_scheduler_alone = false;
   policy::Gpu site;  ///< the policy that was applied
 

@@ -130,7 +130,7 @@ struct Driver {
   std::string glibc_needed = {};
 };
 
-/// A file with the name of a driver file that is no valid ELF file.
+/// A file with the name of a driver file that is not a valid ELF file.
 struct DamagedFile {
   std::string path;  ///< on the host
   std::string why;

@@ -43,7 +43,7 @@ struct KfdNode {
   std::string architecture;  ///< "gfx90a"
 };
 
-/// "key value" lines; values that are no numbers are left out.
+/// "key value" lines; values that are not numbers are left out.
 std::map<std::string, uint64_t> parse_properties(std::string_view text);
 
 /// Parses nodes/<N>/properties; nothing for a processor, which is a node too.

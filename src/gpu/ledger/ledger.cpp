@@ -61,7 +61,7 @@ struct Record {
   uid_t user = 0;  ///< the owner, as the kernel says
 };
 
-/// Nothing if it is no record.
+/// Nothing if it is not a record.
 Result<std::optional<Record>> read_record(const sys::Fd& file, const std::string& name) {
   struct stat info = TRY(sys::stat_fd(file, name));
   if (!S_ISREG(info.st_mode) || info.st_size > static_cast<off_t>(kRecordSize)) {

@@ -30,7 +30,7 @@ struct Computing {
 /// How long an answer of NVIDIA's driver is reused: asking takes longer than starting a container.
 inline constexpr std::chrono::seconds kBelieved{5};
 
-/// Nothing if this is no process: it has ended, or the number is of another pid namespace.
+/// Nothing if this is not a process: it has ended, or the number is of another pid namespace.
 std::optional<Computing> computing_now(std::string key, int64_t pid, const SeeProcess& see);
 
 /// Adds the processes that compute on AMD's GPUs of `inventory`, from world-readable kernel files

@@ -63,7 +63,7 @@ bool has_ended(pid_t pid) {
   return ended.ok() && *ended;
 }
 
-// Without this line it is no cgroup file.
+// Without this line it is not a cgroup file.
 bool is_populated(const std::string& directory) {
   auto events = sys::read_file_if_exists(sys::cwd(), directory + "/cgroup.events", 4096);
   if (events.ok() && *events) return (*events)->find("populated 1") != std::string::npos;

@@ -22,8 +22,8 @@ struct ElfObject {
   scan::ElfFile elf;
 };
 
-/// The ELF file at `path` below the root; nothing if it is no regular file. An invalid one is added
-/// to `damaged`, once, and is nothing too.
+/// The ELF file at `path` below the root; nothing if it is not a regular file. An invalid one is
+/// added to `damaged`, once, and is nothing too.
 std::optional<ElfObject> open_elf(const DriverRoot& root, const std::string& path,
                                   std::vector<DamagedFile>& damaged);
 

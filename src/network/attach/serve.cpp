@@ -93,7 +93,7 @@ Result<void> prepare_inside(Leases& leases, const Holder& holder, const Request&
                             Lease& lease) {
   lease.outside = request.outside;
   std::vector<Lease> current = TRY(leases.sweep());
-  // Frees ports of killed containers. Ports that others cannot get are no error here.
+  // Frees ports of killed containers. Ports that others cannot get are not an error here.
   ignore(forward_ports(leases, holder, current));
   lease.host = holder.host;
   auto subnet = parse_subnet(holder.subnet);

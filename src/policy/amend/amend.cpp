@@ -278,7 +278,7 @@ Result<void> Amender::set_shm_size(const Given& given) {
   for (oci::Mount& mount : spec_.mounts) {
     bool shm = mount.type == "tmpfs" && parts_of(mount.destination) == Strings{"dev", "shm"};
     if (!shm) continue;
-    // 0 is no limit, and so is a percentage, as the machine's memory is unknown here.
+    // 0 is not a limit, and so is a percentage, as the machine's memory is unknown here.
     uint64_t size = *most;
     for (const std::string& option : mount.options) {
       if (option.starts_with("size=")) {

@@ -199,8 +199,8 @@ class CgroupSet {
   Result<std::vector<pid_t>> processes() const;
 
   /// Kills the processes that are still inside and removes the directories, children first, waiting
-  /// up to 2 s for dying processes. Missing directories are no error. Tries all of them and returns
-  /// the first error.
+  /// up to 2 s for dying processes. Missing directories are not an error. Tries all of them and
+  /// returns the first error.
   Result<void> remove();
 
   bool empty() const { return directories_.empty(); }

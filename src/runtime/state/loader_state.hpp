@@ -33,7 +33,7 @@ inline constexpr std::string_view kReplaced = "=";
 Result<sys::Fd> replace_cache(const sys::Fd& etc, std::string_view bytes);
 
 /// Whether the loader files that `plan` puts into the root have to be removed again: the root
-/// outlives the container, and is no upper directory, which its engine looks after.
+/// outlives the container, and is not an upper directory, which its engine looks after.
 bool leaves_loader_files(const plan::Plan& plan);
 
 /// Removes what the start of the container put into its root, so that a commit by its engine

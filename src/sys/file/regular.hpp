@@ -14,8 +14,8 @@
 
 namespace berth::sys {
 
-/// Opens the file of `held`, an O_PATH handle, for reading; nothing: it is no regular file. `name`
-/// is for errors.  Errors: denied, io.
+/// Opens the file of `held`, an O_PATH handle, for reading; nothing: it is not a regular file.
+/// `name` is for errors.  Errors: denied, io.
 Result<std::optional<Fd>> open_regular(const Fd& held, const std::string& name);
 
 /// Opens entry `name` of `dir` without following a link; nothing: it is missing, or no regular
@@ -24,7 +24,7 @@ Result<std::optional<Fd>> open_regular(const Fd& held, const std::string& name);
 Result<std::optional<Fd>> find_regular(const Fd& dir, const std::string& name);
 
 /// `path` of a container's `root`, with links resolved inside it; nothing as above.
-/// Errors: denied, io, usage (a circle of links). openat2(2) RESOLVE_IN_ROOT
+/// Errors: denied, io, usage (a symlink loop). openat2(2) RESOLVE_IN_ROOT
 Result<std::optional<Fd>> find_regular_in_root(const Fd& root, const std::string& path);
 
 /// Its bytes.  Errors: as above, corrupt (more than `max_bytes`).

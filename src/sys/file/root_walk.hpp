@@ -43,7 +43,7 @@ class RootWalk {
 };
 
 /// Resolves the links of `path` in `root`; missing parts keep their names.
-/// Errors: denied, io (a circle of links).
+/// Errors: denied, io (a symlink loop).
 Result<std::string> real_path_in_root(const Fd& root, const std::string& path);
 
 }  // namespace berth::sys

@@ -42,7 +42,7 @@ void copy_attributes(const Fd& from, const Fd& to) {
     const char* name = names.data() + at;
     at += static_cast<ssize_t>(std::string_view(name).size()) + 1;
     value.resize(kMaxAttributes);
-    // The layout of a file system is no property of the file.
+    // The layout of a file system is not a property of the file.
     std::string_view key(name);
     if (key.starts_with("trusted.overlay.") || key.starts_with("user.overlay.") ||
         key.starts_with("user.fuseoverlayfs.")) {

@@ -16,7 +16,7 @@ namespace berth::sys {
 /// Errors: usage (deeper), io (no space), denied (an unreadable entry).
 Result<void> copy_tree(const Fd& from, const Fd& to, const std::string& name);
 
-/// Copies `entry` of `from`, which is no directory, likewise. Errors: io, busy (it changes).
+/// Copies `entry` of `from`, which is not a directory, likewise. Errors: io, busy (it changes).
 Result<void> copy_entry(const Fd& from, const Fd& to, const std::string& entry);
 
 /// Gives the directory `to` the owner, mode, attributes and times of `from`.

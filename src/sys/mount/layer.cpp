@@ -48,7 +48,8 @@ Result<Fd> make_loop(const Fd& image, const Extent& part, uint32_t block_size) {
   return make_error(Kind::busy, "find a free loop device");
 }
 
-constexpr uint32_t kSector = 512;  // so that sizes that are no multiple of more are visible whole
+constexpr uint32_t kSector =
+    512;  // so that sizes that are not a multiple of more are visible whole
 
 FuseServer squashfuse(const Extent& part) {
   FuseServer server;

@@ -40,7 +40,7 @@ Result<void> map_mount_ids(const Fd& mount, const Fd& user_namespace, Recursive 
 Result<void> mount(const std::string& source, const std::string& target, const std::string& type,
                    unsigned long flags, const std::string& data);
 /// Keeps new mounts of this mount namespace out of all others; theirs still propagate here.
-/// Errors: unsupported ('/' is no mount point, as in a chroot), denied.
+/// Errors: unsupported ('/' is not a mount point, as in a chroot), denied.
 /// mount_namespaces(7) MS_SLAVE
 Result<void> keep_mounts_here();
 /// The same in a new mount namespace.

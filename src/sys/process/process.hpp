@@ -122,7 +122,7 @@ Result<std::string> boot_id();
 ExitStatus exit_status(int wait_status);
 
 /// How our child `pid` ended, without reaping it: if we are killed now, nothing is lost. Nothing
-/// when it still runs or is no child of ours.  waitid(2) WNOWAIT
+/// when it still runs or is not a child of ours.  waitid(2) WNOWAIT
 std::optional<ExitStatus> look_at_exit(pid_t pid);
 
 /// Reaps all ended children except `kept` and `also`: a subreaper gets the orphans of containers

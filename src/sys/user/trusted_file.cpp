@@ -27,7 +27,7 @@ bool others_write(const struct stat& info) {
 }
 
 // A new owner or mode does not affect processes that have the file open for writing. For a
-// directory that is no danger: each entry is checked again.
+// directory that is not a danger: each entry is checked again.
 std::string how_to_own(const struct stat& info, const std::string& command,
                        const std::string& path) {
   if (S_ISDIR(info.st_mode)) return command + " " + path;

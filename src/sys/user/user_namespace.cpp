@@ -25,7 +25,7 @@ namespace berth::sys {
 namespace {
 
 constexpr size_t kMostRanges = 64;
-constexpr uint64_t kEndOfIds = UINT32_MAX;  // 4294967295 is no id: it means "no change"
+constexpr uint64_t kEndOfIds = UINT32_MAX;  // 4294967295 is not an id: it means "no change"
 
 bool overlap(const IdRange& a, const IdRange& b) {
   return uint64_t{a.outside} < uint64_t{b.outside} + b.count &&

@@ -24,8 +24,8 @@ Result<image::TransferResult> save(const image::SaveRequest& request, const Even
                                    Cancel& cancel);
 
 /// Makes an image with one layer from a directory or a tar.
-/// Errors: usage (a change that is no Dockerfile instruction for the config), not_found, corrupt,
-/// io.
+/// Errors: usage (a change that is not a Dockerfile instruction for the config), not_found,
+/// corrupt, io.
 Result<image::TransferResult> import_image(const image::ImportRequest& request,
                                            const EventSink& events, Cancel& cancel);
 

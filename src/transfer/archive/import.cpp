@@ -34,7 +34,7 @@ namespace {
 constexpr const char* kPackage = "squashfs-tools-ng";
 constexpr uid_t kNobody = 65534;
 constexpr size_t kImportPiece = size_t{1} << 20;
-// The limits of ArchiveReader for compressed tars: below is harmless, above is no honest file.
+// The limits of ArchiveReader for compressed tars: below is harmless, above is not an honest file.
 constexpr uint64_t kFree = uint64_t{1} << 30;
 constexpr uint64_t kMostRatio = 1000;
 

@@ -85,7 +85,8 @@ class Gzip final : public Inflater {
   Result<size_t> read(char* out, size_t size) override {
     if (window_.used() == 0) {
       TRY(window_.fill());
-      if (!window_.rest().starts_with("\x1f\x8b")) return corrupt_stream("gzip", "it is no gzip");
+      if (!window_.rest().starts_with("\x1f\x8b"))
+        return corrupt_stream("gzip", "it is not gzip data");
     }
     state_.next_out = reinterpret_cast<uint8_t*>(out);
     state_.avail_out = static_cast<uint32_t>(size);
@@ -145,7 +146,8 @@ class Zstd final : public Inflater {
     ZSTD_outBuffer output{out, size, 0};
     while (output.pos < size) {
       TRY(window_.fill());
-      if (window_.ended() && window_.used() == 0) return corrupt_stream("zstd", "it is no zstd");
+      if (window_.ended() && window_.used() == 0)
+        return corrupt_stream("zstd", "it is not zstd data");
       if (window_.ended() && between_frames_) break;
       size_t out_before = output.pos;
       // In slices, so that consumed() follows the output.

@@ -69,7 +69,7 @@ bool InflateChunk::decode_from(uint64_t bit) {
   return decode_markers();
 }
 
-/// Whether it ends here. `good`: successfully.
+/// Whether the chunk ends here; sets `good` to false if that is because of an error.
 bool InflateChunk::ends_here(Stop stop, bool& good) {
   good = true;
   switch (stop) {

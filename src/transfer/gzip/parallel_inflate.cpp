@@ -263,7 +263,7 @@ Result<void> ParallelGzip::read_header() {
   if (position_ == 0) {
     DeflateView view = TRY(view_at(0));
     if (view.end < 2 || view.bytes[0] != 0x1f || view.bytes[1] != 0x8b) {
-      return corrupt_member("it is no gzip");
+      return corrupt_member("it is not gzip data");
     }
   }
   isal_inflate_init(header_state_.get());

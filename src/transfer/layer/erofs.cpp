@@ -259,7 +259,7 @@ Result<void> ErofsLayer::add_symlink(const Place& place, const TarEntry& entry) 
 Result<void> ErofsLayer::add_hard_link(const Place& place, const TarEntry& entry) {
   std::string reason = "it is a hard link to " + quote(entry.link) + ", which ";
   auto target = clean_path(entry.link, options_->limits);
-  if (!target.ok() || target->empty()) return refuse_entry(place.path, reason + "is no file");
+  if (!target.ok() || target->empty()) return refuse_entry(place.path, reason + "is not a file");
   Directory* from = TRY(find_directory(parent_of(*target)));
   Node* file = from == nullptr ? nullptr : find(*from, name_of(*target));
   if (file == nullptr && left_out_.add_link(place.path, *target)) {

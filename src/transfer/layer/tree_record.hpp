@@ -96,7 +96,7 @@ Result<TreeDifferences> compare_extents(const sys::Fd& image, const sys::Fd& rec
 
 /// A running CRC-64 (ECMA-182, reflected; ISA-L, so with the processor's carry-less
 /// multiplication): detects changes by a disk, a mistake or a power cut, at a twentieth of the cost
-/// of SHA-256. It is no protection against a process that can write the store.
+/// of SHA-256. It is not protection against a process that can write the store.
 uint64_t checksum(uint64_t before, std::string_view bytes);
 
 }  // namespace berth::transfer

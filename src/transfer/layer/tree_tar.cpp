@@ -309,7 +309,7 @@ class TreeTar {
     auto instead = options_.instead.find(name);
     if (instead != options_.instead.end()) return add_instead(instead->second, entry);
     if (TRY(link_to_first(status, name, entry))) return {};
-    // Through the handle: it was checked, and is no device on which an open has effects.
+    // Through the handle: it was checked, and is not a device on which an open has effects.
     sys::Fd file =
         TRY(sys::open_at(sys::cwd(), sys::fd_path(found), O_RDONLY | O_NONBLOCK | O_NOCTTY));
     OverlaySays says = TRY(take_attributes(file, name, entry));

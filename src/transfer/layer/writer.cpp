@@ -327,7 +327,7 @@ Result<void> LayerWriter::add_symlink(const Place& place, const TarEntry& entry)
 Result<void> LayerWriter::add_hard_link(const Place& place, const TarEntry& entry) {
   std::string reason = "it is a hard link to " + quote(entry.link) + ", which ";
   auto target = clean_path(entry.link, options_->limits);
-  if (!target.ok() || target->empty()) return refuse_entry(place.path, reason + "is no file");
+  if (!target.ok() || target->empty()) return refuse_entry(place.path, reason + "is not a file");
   auto from = sys::open_in_root(levels_[0].fd, "/" + parent_of(*target), O_PATH | O_DIRECTORY);
   std::optional<struct stat> file;
   if (from.ok()) file = TRY(sys::stat_entry(*from, name_of(*target)));

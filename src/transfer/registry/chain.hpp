@@ -45,7 +45,7 @@ class Chain {
   /// asked.
   void distrust(const Error& error);
 
-  /// The first result of `ask(Registry&)` that is no error, else the last error.
+  /// The first result of `ask(Registry&)` that is not an error, else the last error.
   template <class Ask>
   auto ask(Ask ask) -> decltype(ask(std::declval<Registry&>())) {
     for (size_t i = first_;; ++i) {

@@ -165,7 +165,7 @@ class Findings {
 
   void take(FoundRepository repository) {
     auto parsed = Reference::parse(request_.registry + "/" + repository.name);
-    // "debian" of a Docker Hub mirror is no valid name there: "debian" means "library/debian".
+    // "debian" of a Docker Hub mirror is not a valid name there: "debian" means "library/debian".
     if (!parsed.ok() || parsed->repository() != repository.name) return pass_over();
     if (is_elsewhere(request_.registry + "/" + repository.name)) return;
     repository.name = parsed->familiar_name();

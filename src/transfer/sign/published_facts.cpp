@@ -179,7 +179,7 @@ Result<TransferResult> publish(const PublishFactsRequest& request, Events& event
   Subject subject = TRY(std::move(found));
   TRY(check_images(request, subject));
 
-  // Findings of others about other images of this index stay.
+  // Keeps what others have published about other images of this index.
   PublishedFacts facts = TRY(published_before(registry, subject.document.digest, request, events));
   std::string old = image::to_json(facts);
   add_findings(facts, request.images, subject.images);

@@ -200,7 +200,7 @@ class StoreCheck {
     for (const auto& path : survey_.damaged_records) {
       auto entry = sys::stat_entry(root_, path);
       if (entry.ok() && *entry) {
-        ignore(damaged("record", path, **entry, {"is no image record"}));
+        ignore(damaged("record", path, **entry, {"is not an image record"}));
       }
     }
   }
@@ -212,7 +212,7 @@ class StoreCheck {
     if (!named) return {};
     if (!file.ok() && !is_damage(file.error())) return std::move(file).error();
     if (!file.ok() || !S_ISREG(named->st_mode)) {
-      return damaged("blob", path, *named, {"is no regular file that can be read"});
+      return damaged("blob", path, *named, {"is not a readable regular file"});
     }
     struct stat seen = TRY(sys::stat_fd(**file, path));
     Sha256 hash;
@@ -241,7 +241,7 @@ class StoreCheck {
     auto seen = TRY(sys::stat_entry(root_, path));
     if (!seen) return {};
     if (!opened.ok() && !is_damage(opened.error())) return std::move(opened).error();
-    if (!opened.ok()) return damaged("layer", path, *seen, {"is no directory of a layer"});
+    if (!opened.ok()) return damaged("layer", path, *seen, {"is not the directory of a layer"});
     auto compared = compare_layer(**opened, last_name(path));
     TRY(cancel_.check());
     if (!compared.ok() && !is_damage(compared.error())) {

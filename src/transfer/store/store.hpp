@@ -10,7 +10,7 @@
 namespace berth::transfer {
 
 /// Checks everything in the store, reading all of it. Others may pull, run and remove meanwhile:
-/// what they remove during the check is no damage.
+/// what they remove during the check is not damage.
 /// Errors: interrupted, io, usage and unsupported (the store).
 Result<image::TransferResult> check_store(const image::CheckRequest& request, const Cancel& cancel);
 

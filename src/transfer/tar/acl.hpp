@@ -29,7 +29,7 @@ struct Acl {
   /// "user::rw-,user:ada:r--:1001,group::r--,mask::r--,other::r--", the format of star, GNU tar and
   /// libarchive: parts end with ',' or a newline, comments are skipped. Numbers come as a fourth
   /// field or as the name: names of this machine may mean other users than the image's. Nothing if
-  /// it is no such list.
+  /// it is not such a list.
   static std::optional<Acl> parse_text(std::string_view text);
   /// The value of the attribute.  Source: linux/posix_acl_xattr.h
   static std::optional<Acl> parse(std::string_view value);

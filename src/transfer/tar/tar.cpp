@@ -155,7 +155,7 @@ Result<Extents> parse_sparse_list(std::string_view text, const std::string& path
   bool has_offset = false;
   for (std::string_view part : split(text, ',')) {
     auto number = parse_u64(part);
-    if (!number) return refuse_map(path, "holds what is no number");
+    if (!number) return refuse_map(path, "contains something that is not a number");
     if (has_offset) {
       extents.back().length = *number;
     } else {
@@ -186,12 +186,13 @@ Result<bool> SparseLines::add_number(uint64_t number) {
 Result<bool> SparseLines::add(std::string_view block) {
   for (char c : block) {
     if (c != '\n') {
-      if (digits_.size() == kMaxDigits) return refuse_map(path_, "holds what is no number");
+      if (digits_.size() == kMaxDigits)
+        return refuse_map(path_, "contains something that is not a number");
       digits_ += c;
       continue;
     }
     auto number = parse_u64(digits_);
-    if (!number) return refuse_map(path_, "holds what is no number");
+    if (!number) return refuse_map(path_, "contains something that is not a number");
     digits_.clear();
     if (TRY(add_number(*number))) return true;
   }
@@ -426,8 +427,8 @@ Result<void> TarReader::read_sparse(const std::string& record, const Extensions&
 /// GNU's first form: four parts in the header, 21 in each of the records that may follow.
 Result<Extents> TarReader::read_old_sparse(std::string_view record, const TarEntry& entry) {
   Extents extents;
-  Error bad =
-      corrupt_tar("entry " + quote(entry.path) + ": its sparse map holds what is no number");
+  Error bad = corrupt_tar("entry " + quote(entry.path) +
+                          ": its sparse map contains something that is not a number");
   auto take = [&](std::string_view from, size_t at, size_t count) -> Result<void> {
     for (size_t i = 0; i < count; ++i, at += 24) {
       if (from[at] == '\0') return {};

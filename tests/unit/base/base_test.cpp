@@ -107,7 +107,8 @@ TEST(Text, escapes_controls_of_8_bit_terminals_and_keeps_every_letter) {
   EXPECT_EQ(escape_controls("\x9b"
                             "2J\x85"),
             "\\x9b2J\\x85");
-  // A continuation byte that is no control because a letter is made of it, and one that is cut off.
+  // A continuation byte that is not a control because a letter is made of it, and one that is cut
+  // off.
   EXPECT_EQ(escape_controls("\xc5\x9b \xe2\x80\x9b \xf0\x9f\x9a\x80"),
             "\xc5\x9b \xe2\x80\x9b \xf0\x9f\x9a\x80");
   EXPECT_EQ(escape_controls("\xe2\x80"), "\xe2\\x80");

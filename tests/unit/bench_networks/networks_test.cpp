@@ -235,7 +235,8 @@ TEST_F(DigitFiles, are_read_batch_by_batch_and_from_the_beginning_again) {
   auto digits = Digits::open(directory_);
   ASSERT_TRUE(digits.ok()) << to_line(digits.error());
   std::vector<float> pixels(3 * 784), labels(3);
-  for (auto [batch, first] : {std::pair{0, 0}, {1, 3}, {2, 0}}) {  // the seventh is no whole batch
+  for (auto [batch, first] :
+       {std::pair{0, 0}, {1, 3}, {2, 0}}) {  // the seventh is not a whole batch
     auto done = digits->read(static_cast<uint64_t>(batch), 3, pixels.data(), labels.data());
     ASSERT_TRUE(done.ok()) << to_line(done.error());
     for (int image = 0; image < 3; ++image) {

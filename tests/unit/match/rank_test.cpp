@@ -302,7 +302,7 @@ void check_gains(Generator& generator) {
   Ranking before = rank(entries, node_of(had), {UserLand::host, true});
   // Later words win. Each is more than what any generated node has, or as much.
   for (std::string_view gain : {"cpu=sapphirerapids", "driver=590.44", "kernel=6.18"}) {
-    // zen2 and zen4 are not below sapphirerapids: another vendor's processor is no gain.
+    // zen2 and zen4 are not below sapphirerapids: another vendor's processor is not a gain.
     if (gain.starts_with("cpu") && had.find("cpu=zen") != std::string::npos) continue;
     Ranking after = rank(entries, node_of(had + " " + std::string(gain)), {UserLand::host, true});
     for (size_t i = 0; i < entries.size(); ++i) {

@@ -204,7 +204,7 @@ TEST(Template, constants) {
          {"{{'a'}} {{'\\n'}} {{'\u00e9'}}", "97 10 233"},
          {"{{0x1F}} {{0b11}} {{0o17}} {{017}} {{1_000}} {{-5}} {{+5}}", "31 3 15 15 1000 -5 5"},
          {"{{1.5}} {{1e3}} {{true}} {{false}}", "1.5 1000 true false"},
-         {"{{nil}}", "error: template, column 3: 'nil' is no command"},
+         {"{{nil}}", "error: template, column 3: 'nil' is not a command"},
          {"{{1x}}", "error: template, column 3: not a number: '1x'"},
          {"{{99999999999999999999}}",
           "error: template, column 3: not a number: '99999999999999999999'"},

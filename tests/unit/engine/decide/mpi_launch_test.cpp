@@ -68,7 +68,7 @@ TEST(Launcher, is_known_by_the_variables_of_its_ranks) {
   EXPECT_EQ(launcher({}), "none");
 }
 
-/// "slurm 8 pmi pmix"; "none": this is no launch of several.
+/// "slurm 8 pmi pmix"; "none": this is not a launch of several.
 std::string launch(const std::vector<std::string>& entries) {
   auto found = launch_of(Environment(entries));
   if (!found) return "none";

@@ -97,7 +97,7 @@ TEST(Scope, names_an_allowed_device_as_the_host_does_where_that_is_it) {
   add_names(list, {{"/dev/null", "c", 1, 3},
                    {"/dev/zero", "c", 1, 5},         // is not allowed
                    {"/dev/full", "c", 1, 3},         // is another device
-                   {"/dev/../dev/null", "b", 1, 3},  // is no block device
+                   {"/dev/../dev/null", "b", 1, 3},  // is not a block device
                    {"/dev/fd", "c", 1, 3},           // a link
                    {"/none", "c", 1, 3},
                    {"/dev/none", "c", 1, 3}});

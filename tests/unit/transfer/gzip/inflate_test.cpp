@@ -102,7 +102,7 @@ TEST(Inflate, recognizes_what_is_packed_otherwise_than_its_type_says) {
     EXPECT_EQ(recognized(said, zstd(tar)), tar);
     EXPECT_EQ(recognized(said, tar), tar);
   }
-  EXPECT_EQ(recognized(Compression::gzip, "no"), "gzip: it is no gzip");
+  EXPECT_EQ(recognized(Compression::gzip, "no"), "gzip: it is not gzip data");
   EXPECT_EQ(recognized(Compression::zstd, "garbage"), "zstd: the data is damaged");
   EXPECT_EQ(recognized(Compression::none, gzip(tar)), tar);
   EXPECT_EQ(recognized(Compression::none, zstd(tar)), tar);
@@ -111,8 +111,8 @@ TEST(Inflate, recognizes_what_is_packed_otherwise_than_its_type_says) {
 
 TEST(Inflate, refuses_damage) {
   std::string packed = gzip(text());
-  EXPECT_EQ(inflate(Compression::gzip, "no"), "gzip: it is no gzip");
-  EXPECT_EQ(inflate(Compression::gzip, ""), "gzip: it is no gzip");
+  EXPECT_EQ(inflate(Compression::gzip, "no"), "gzip: it is not gzip data");
+  EXPECT_EQ(inflate(Compression::gzip, ""), "gzip: it is not gzip data");
   for (size_t cut : {packed.size() - 1, packed.size() - 8, packed.size() / 2, size_t{2}}) {
     EXPECT_EQ(inflate(Compression::gzip, packed.substr(0, cut)), "gzip: it is cut short") << cut;
   }

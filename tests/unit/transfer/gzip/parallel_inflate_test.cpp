@@ -160,8 +160,8 @@ TEST(ParallelInflate, reads_headers_with_everything_in_them) {
 
 TEST(ParallelInflate, refuses_damage_as_one_thread_does) {
   std::string packed = GzipMaker{}(mixed_bytes(100'000, 9));
-  EXPECT_EQ(by_many("no"), "gzip: it is no gzip");
-  EXPECT_EQ(by_many(""), "gzip: it is no gzip");
+  EXPECT_EQ(by_many("no"), "gzip: it is not gzip data");
+  EXPECT_EQ(by_many(""), "gzip: it is not gzip data");
   for (size_t cut : {packed.size() - 1, packed.size() - 8, packed.size() - 9, packed.size() / 2,
                      packed.size() / 4096 * 4096, size_t{12}, size_t{5}, size_t{2}}) {
     EXPECT_EQ(by_many(packed.substr(0, cut)), "gzip: it is cut short") << cut;
