@@ -139,10 +139,13 @@ TEST(TarSparse, maps_have_an_end_and_numbers) {
                            .finish())
         .error;
   };
-  EXPECT_EQ(lines("1\n0\n"), "tar: entry 's': its sparse map contains something that is not a number");
+  EXPECT_EQ(lines("1\n0\n"),
+            "tar: entry 's': its sparse map contains something that is not a number");
   EXPECT_EQ(lines(""), "tar: entry 's': its sparse map does not end");
-  EXPECT_EQ(lines("1\n-1\n0\n"), "tar: entry 's': its sparse map contains something that is not a number");
-  EXPECT_EQ(lines(std::string(600, '1')), "tar: entry 's': its sparse map contains something that is not a number");
+  EXPECT_EQ(lines("1\n-1\n0\n"),
+            "tar: entry 's': its sparse map contains something that is not a number");
+  EXPECT_EQ(lines(std::string(600, '1')),
+            "tar: entry 's': its sparse map contains something that is not a number");
   EXPECT_EQ(lines("100000000\n0\n"), "tar: entry 's': its sparse map has too many parts");
   std::string endless = "262144\n";
   while (endless.size() < (1 << 20) + 512) endless += "0\n0\n";
@@ -153,7 +156,8 @@ TEST(TarSparse, lists_are_pairs_of_numbers) {
   auto error = [](std::string_view text) { return to_line(parse_sparse_list(text, "s").error()); };
   EXPECT_EQ(error("1"), "tar: entry 's': its sparse map ends in the middle of a part");
   EXPECT_EQ(error("1,x"), "tar: entry 's': its sparse map contains something that is not a number");
-  EXPECT_EQ(error("1,2,"), "tar: entry 's': its sparse map contains something that is not a number");
+  EXPECT_EQ(error("1,2,"),
+            "tar: entry 's': its sparse map contains something that is not a number");
   std::string many = "0,0";
   for (size_t i = 0; i < kMaxExtents; ++i) many += ",0,0";
   EXPECT_EQ(error(many), "tar: entry 's': its sparse map has too many parts");
