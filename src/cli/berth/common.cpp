@@ -88,6 +88,16 @@ Flag detach_keys_flag(std::optional<std::string>& target) {
   return {"detach-keys", 0, "KEYS", "Key sequence that detaches (ctrl-p,ctrl-q)", &target};
 }
 
+FlagTable grace_flags(GraceOptions& o) {
+  ReadValue read_grace = [&o](std::string_view text) -> Result<void> {
+    TRY(read_integer(o.grace)(text));
+    if (*o.grace >= -1 && *o.grace <= 1'000'000) return {};
+    return make_error(Kind::usage, "expected seconds, or -1 to wait forever");
+  };
+  return {{"time", 't', "SECONDS", "Time to wait before killing (10); -1 to wait forever",
+           std::move(read_grace)}};
+}
+
 void print_detached(Session& session, const engine::RunOutcome& outcome) {
   if (outcome.detached) session.terminal.write(Stream::err, "read escape sequence\n");
 }

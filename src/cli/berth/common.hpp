@@ -49,6 +49,12 @@ ReadValue read_moment(std::optional<int64_t>& target);
 /// --label K[=V], each into `target`.
 ReadValue read_label(std::map<std::string, std::string>& target);
 
+/// Of stop and restart.
+struct GraceOptions {
+  std::optional<int64_t> grace;
+};
+FlagTable grace_flags(GraceOptions& options);
+
 /// Prints a message if the detach keys were typed.
 void print_detached(Session& session, const engine::RunOutcome& outcome);
 

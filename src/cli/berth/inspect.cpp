@@ -4,17 +4,12 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
-#include "engine/container/list.hpp"
 #include "engine/container/volume_query.hpp"
 #include "engine/inspect/image_document.hpp"
 #include "engine/network/query.hpp"
-#include "engine/node/match.hpp"
-#include "json/value.hpp"
 
 namespace berth::cli {
 namespace {
-
-// ---- inspect ------------------------------------------------------------------------------------
 
 struct InspectOptions {
   std::string format;
@@ -84,68 +79,6 @@ constexpr Elsewhere kInspectElsewhere[] = {
     {"verbose", "leave it out", "there is no swarm with tasks to show"},
 };
 
-// ---- manifest inspect ---------------------------------------------------------------------------
-
-struct ManifestOptions {
-  image::RegistryAccess access;
-  bool insecure = false;
-  bool raw = false;
-};
-
-FlagTable manifest_flags(ManifestOptions& o) {
-  FlagTable table{
-      {"insecure", 0, "", "Allow HTTP or an unverified certificate for IMAGE's registry",
-       &o.insecure},
-      {"raw", 0, "", "Print the manifest exactly as the registry has it", &o.raw},
-  };
-  add_registry_flags(table, o.access);
-  return table;
-}
-
-Result<int> inspect_manifest(Session& session, const ManifestOptions& o, Arguments arguments) {
-  image::TransferResult found =
-      TRY(engine::look_up_document(session.context, arguments[0], o.access, o.insecure));
-  if (o.raw) {
-    print(session, found.document);
-  } else {
-    print_json(session,
-               TRY(json::parse(found.document, "the document of " + quote(found.reference))));
-  }
-  return 0;
-}
-
-/// Of docker.
-constexpr Elsewhere kManifestElsewhere[] = {
-    {"v", "berth match IMAGE, which shows each entry", "only one document is shown"},
-    {"verbose", "berth match IMAGE, which shows each entry", "only one document is shown"},
-};
-
-// ---- exists -------------------------------------------------------------------------------------
-// podman's questions for scripts: the status is the answer, and nothing is printed.
-
-template <class T>
-Result<int> answer(Result<T> found) {
-  if (found.ok()) return 0;
-  if (found.error().kind == Kind::not_found) return 1;
-  return std::move(found).error();
-}
-
-Result<int> has_image(Session& session, const NoOptions&, Arguments arguments) {
-  return answer(engine::inspect_image(session.context, arguments[0]));
-}
-
-Result<int> has_container(Session& session, const NoOptions&, Arguments arguments) {
-  return answer(engine::get_container(session.context, arguments[0]));
-}
-
-Result<int> has_volume(Session& session, const NoOptions&, Arguments arguments) {
-  return answer(engine::inspect_volume(session.context, arguments[0]));
-}
-
-Result<int> has_network(Session& session, const NoOptions&, Arguments arguments) {
-  return answer(engine::inspect_network(session.context, arguments[0]));
-}
-
 }  // namespace
 
 const Verb inspect_verb{
@@ -157,51 +90,6 @@ const Verb inspect_verb{
     .arity = {1},
     .elsewhere = kInspectElsewhere,
     .command = [] { return make_command(inspect_flags, run_inspect); },
-};
-const Verb manifest_inspect_verb{
-    .text = {.name = "manifest inspect",
-             .arguments = "IMAGE",
-             .summary = "Show the manifest or index of an image in a registry",
-             .example = "berth manifest inspect debian:12"},
-    .arity = {1, 1},
-    .elsewhere = kManifestElsewhere,
-    .command = [] { return make_command(manifest_flags, inspect_manifest); },
-};
-const Verb image_exists_verb{
-    .text = {.name = "image exists",
-             .arguments = "IMAGE",
-             .summary = "Check whether an image exists: exit status 0 if it does, else 1",
-             .example = "berth image exists debian:12",
-             .complete = Complete::image},
-    .arity = {1, 1},
-    .command = [] { return make_command(no_flags, has_image); },
-};
-const Verb container_exists_verb{
-    .text = {.name = "container exists",
-             .arguments = "CONTAINER",
-             .summary = "Check whether a container exists: exit status 0 if it does, else 1",
-             .example = "berth container exists web",
-             .complete = Complete::container},
-    .arity = {1, 1},
-    .command = [] { return make_command(no_flags, has_container); },
-};
-const Verb network_exists_verb{
-    .text = {.name = "network exists",
-             .arguments = "NETWORK",
-             .summary = "Check whether a network exists: exit status 0 if it does, else 1",
-             .example = "berth network exists app",
-             .complete = Complete::network},
-    .arity = {1, 1},
-    .command = [] { return make_command(no_flags, has_network); },
-};
-const Verb volume_exists_verb{
-    .text = {.name = "volume exists",
-             .arguments = "VOLUME",
-             .summary = "Check whether a volume exists: exit status 0 if it does, else 1",
-             .example = "berth volume exists data",
-             .complete = Complete::volume},
-    .arity = {1, 1},
-    .command = [] { return make_command(no_flags, has_volume); },
 };
 
 }  // namespace berth::cli

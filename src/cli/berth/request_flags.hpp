@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/berth/elsewhere.hpp"
 #include "cli/berth/verb.hpp"
 #include "engine/decide/asked.hpp"
 #include "engine/decide/mpi_launch.hpp"
@@ -273,6 +274,19 @@ Arity request_arity(const RequestOptions& options);
 /// "The default network is 'host' here: a batch job." and a newline; "" if the policy is
 /// unreadable.
 std::string network_footnote(const engine::Environment& environment, const std::string& config);
+
+/// What run and create have besides their texts and functions.
+constexpr Verb verb_with_image(VerbText text, Command (*command)()) {
+  return {.text = text,
+          .arity = {1},
+          .needs = engine::Needs::user_namespace,
+          .flags_end = FlagsEnd::at_first_argument,
+          .elsewhere = kRequestElsewhere,
+          .arguments_elsewhere = run_elsewhere,
+          .error_status = 125,
+          .footnote = network_footnote,
+          .command = command};
+}
 
 /// The container that the flags name for its namespaces, or "": Command::beside.
 std::string container_beside(const RequestOptions& options);

@@ -94,61 +94,24 @@ Command make_command(FlagTable (*flags)(Options&),
   return command;
 }
 
-// The verbs, by the file that defines them.
-// about.cpp
-extern const Verb version_verb, info_verb, completion_verb, man_verb;
-// archives.cpp
-extern const Verb save_verb, load_verb, import_verb;
-// bake.cpp
-extern const Verb bake_verb;
-// build.cpp
-extern const Verb build_verb;
-// cdi.cpp
-extern const Verb cdi_generate_verb, cdi_list_verb, cdi_inspect_verb, cdi_validate_verb,
-    cdi_refresh_verb;
-// container_files.cpp
-extern const Verb cp_verb, diff_verb, commit_verb, export_verb;
-// container_status.cpp
-extern const Verb ps_verb, top_verb, port_verb, logs_verb, stats_verb, events_verb;
-// exec.cpp
-extern const Verb exec_verb;
-// gpu.cpp
-extern const Verb gpu_list_verb, gpu_top_verb;
-// images.cpp
-extern const Verb images_verb, history_verb, tag_verb, scan_verb, image_convert_verb,
-    image_mount_verb, image_unmount_verb, unshare_verb;
-// inspect.cpp
-extern const Verb inspect_verb, manifest_inspect_verb, image_exists_verb, container_exists_verb,
-    network_exists_verb, volume_exists_verb;
-// lifecycle.cpp
-extern const Verb start_verb, attach_verb, stop_verb, kill_verb, restart_verb, pause_verb,
-    unpause_verb, wait_verb, rename_verb, adopt_verb;
-// match.cpp
-extern const Verb match_verb, why_verb, why_not_verb, what_if_verb;
-// network.cpp
-extern const Verb network_create_verb, network_ls_verb, network_rm_verb, network_prune_verb,
-    network_connect_verb, network_disconnect_verb;
-// node.cpp
-extern const Verb node_show_verb, node_save_verb, node_check_verb;
-// policy.cpp
-extern const Verb policy_show_verb, policy_test_verb, policy_lint_verb, policy_apply_verb,
-    policy_import_verb;
-// prune.cpp
-extern const Verb container_prune_verb, image_prune_verb, volume_prune_verb, builder_prune_verb,
-    system_prune_verb;
-// registry.cpp
-extern const Verb pull_verb, push_verb, search_verb, login_verb, logout_verb, hub_verb;
-// removal.cpp
-extern const Verb rm_verb, rmi_verb;
-// run.cpp
-extern const Verb run_verb, create_verb, update_verb, explain_verb;
-// slurm.cpp
-extern const Verb slurm_features_verb, slurm_bundle_verb, slurm_step_verb, slurm_preflight_verb,
-    slurm_give_verb, slurm_epilog_verb;
-// system.cpp
-extern const Verb system_df_verb, system_check_verb, system_dedupe_verb, metrics_verb, doctor_verb;
-// volume.cpp
-extern const Verb volume_create_verb, volume_ls_verb, volume_rm_verb;
+// Each in a file of its own, or in that of its group.
+extern const Verb adopt_verb, attach_verb, bake_verb, build_verb, builder_prune_verb,
+    cdi_generate_verb, cdi_inspect_verb, cdi_list_verb, cdi_refresh_verb, cdi_validate_verb,
+    commit_verb, completion_verb, container_exists_verb, container_prune_verb, cp_verb, create_verb,
+    diff_verb, doctor_verb, events_verb, exec_verb, explain_verb, export_verb, gpu_list_verb,
+    gpu_top_verb, history_verb, hub_verb, image_convert_verb, image_exists_verb, image_mount_verb,
+    image_prune_verb, image_unmount_verb, images_verb, import_verb, info_verb, inspect_verb,
+    kill_verb, load_verb, login_verb, logout_verb, logs_verb, man_verb, manifest_inspect_verb,
+    match_verb, metrics_verb, network_connect_verb, network_create_verb, network_disconnect_verb,
+    network_exists_verb, network_ls_verb, network_prune_verb, network_rm_verb, node_check_verb,
+    node_save_verb, node_show_verb, pause_verb, policy_apply_verb, policy_import_verb,
+    policy_lint_verb, policy_show_verb, policy_test_verb, port_verb, ps_verb, pull_verb, push_verb,
+    rename_verb, restart_verb, rm_verb, rmi_verb, run_verb, save_verb, scan_verb, search_verb,
+    slurm_bundle_verb, slurm_epilog_verb, slurm_features_verb, slurm_give_verb,
+    slurm_preflight_verb, slurm_step_verb, start_verb, stats_verb, stop_verb, system_check_verb,
+    system_dedupe_verb, system_df_verb, system_prune_verb, tag_verb, top_verb, unpause_verb,
+    unshare_verb, update_verb, version_verb, volume_create_verb, volume_exists_verb, volume_ls_verb,
+    volume_prune_verb, volume_rm_verb, wait_verb, what_if_verb, why_not_verb, why_verb;
 
 std::string_view berth_version();
 

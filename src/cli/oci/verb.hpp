@@ -88,18 +88,10 @@ Result<int> descriptor_count(std::optional<uint64_t> preserve_fds);
 Result<runtime::LaunchRequest> to_request(const Session& session, const LaunchOptions& options,
                                           const std::string& id);
 
-// The verbs, by the file that defines them.
-// bundle.cpp
-extern const Verb spec_verb, plan_verb;
-// checkpoint.cpp
-extern const Verb checkpoint_verb, restore_verb;
-// exec.cpp, features.cpp, update.cpp
-extern const Verb exec_verb, features_verb, update_verb;
-// lifecycle.cpp
-extern const Verb create_verb, start_verb, run_verb, pause_verb, resume_verb, kill_verb,
-    delete_verb;
-// status.cpp
-extern const Verb state_verb, list_verb, ps_verb, events_verb;
+// Each in a file of its own; pause.cpp has resume too.
+extern const Verb checkpoint_verb, create_verb, delete_verb, events_verb, exec_verb, features_verb,
+    kill_verb, list_verb, pause_verb, plan_verb, ps_verb, restore_verb, resume_verb, run_verb,
+    spec_verb, start_verb, state_verb, update_verb;
 
 /// All verbs, in the order of the help.
 const std::vector<const Verb*>& verbs();

@@ -5,84 +5,10 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
-#include "cli/berth/verbs.hpp"
 #include "engine/system/system_info.hpp"
 
 namespace berth::cli {
 namespace {
-
-// ---- version ------------------------------------------------------------------------------------
-
-struct VersionOptions {
-  std::string format;
-};
-
-FlagTable version_flags(VersionOptions& o) {
-  return {{"format", 'f', "FORMAT",
-           "Output format: json or a template such as '{{.Client.Version}}'", &o.format}};
-}
-
-constexpr std::string_view kArchitecture =
-#if defined(__x86_64__)
-    "amd64";
-#elif defined(__aarch64__)
-    "arm64";
-#else
-    "unknown";
-#endif
-
-/// Docker's members. Client and server are the same, because there is one program.
-json::Value document() {
-  const std::string_view version = berth_version();
-  json::Value platform = json::Object{{"Name", "Berth"}};
-  json::Object client{{"Platform", platform},    {"Version", version},    {"ApiVersion", ""},
-                      {"DefaultAPIVersion", ""}, {"GitCommit", ""},       {"GoVersion", ""},
-                      {"Os", "linux"},           {"Arch", kArchitecture}, {"BuildTime", ""},
-                      {"Context", "default"},    {"Experimental", false}};
-  json::Object server{
-      {"Platform", platform},
-      {"Components", json::Array{json::Object{
-                         {"Name", "Engine"}, {"Version", version}, {"Details", json::Object{}}}}},
-      {"Version", version},
-      {"ApiVersion", ""},
-      {"MinAPIVersion", ""},
-      {"GitCommit", ""},
-      {"GoVersion", ""},
-      {"Os", "linux"},
-      {"Arch", kArchitecture},
-      {"KernelVersion", ""},
-      {"BuildTime", ""}};
-  return json::Object{{"Client", std::move(client)}, {"Server", std::move(server)}};
-}
-
-std::string text_of() {
-  const std::string version(berth_version());
-  const std::string platform = "linux/" + std::string(kArchitecture);
-  return "Client:\n Version:           " + version + "\n OS/Arch:           " + platform +
-         "\n\nServer:\n Engine:\n  Version:          " + version +
-         "\n  OS/Arch:          " + platform + "\n";
-}
-
-Result<int> run_version(Session& session, const VersionOptions& o, Arguments) {
-  if (o.format.empty()) {
-    print(session, text_of());
-    return 0;
-  }
-  auto format = DocumentFormat::make(o.format);
-  if (!format.ok()) {
-    session.report.error(format.error());
-    return kFormatStatus;
-  }
-  print(session, TRY(format->text(document())) + "\n");
-  return 0;
-}
-
-/// Of docker.
-constexpr Elsewhere kVersionElsewhere[] = {
-    {"kubeconfig", "kubectl version", "Berth does not connect to a cluster"},
-};
-
-// ---- info ---------------------------------------------------------------------------------------
 
 struct InfoOptions {
   std::string format;
@@ -203,56 +129,8 @@ Result<int> run_info(Session& session, const InfoOptions& o, Arguments) {
   return 0;
 }
 
-// ---- completion ---------------------------------------------------------------------------------
-
-Result<int> run_completion(Session& session, const NoOptions&, Arguments arguments) {
-  GlobalOptions globals;
-  CompletionInput input = completion_input(globals);
-  const std::string& shell = arguments[0];
-  if (shell == "bash") {
-    print(session, bash_completion(input));
-  } else if (shell == "zsh") {
-    print(session, zsh_completion(input));
-  } else if (shell == "fish") {
-    print(session, fish_completion(input));
-  } else {
-    return unknown_word("shell", shell, {"bash", "zsh", "fish"}, "berth completion");
-  }
-  return 0;
-}
-
-// ---- man ----------------------------------------------------------------------------------------
-
-Result<int> run_man(Session& session, const NoOptions&, Arguments arguments) {
-  if (arguments.empty()) {
-    for (const Verb* verb : all_verbs()) print(session, std::string(verb->text.name) + "\n");
-    return 0;
-  }
-  GlobalOptions globals;
-  FlagTable program_flags = global_flags(globals);
-  Call call = TRY(find_verb(arguments));
-  if (!call.words.empty()) {
-    return make_error(Kind::usage, quote("berth man") + " takes one verb; see 'berth man --help'");
-  }
-  VerbPage page{call.verb->text, call.verb->command().flags};
-  print(session, man_page("berth", berth_version(), page, program_flags));
-  return 0;
-}
-
 }  // namespace
 
-std::string_view berth_version() {
-  return BERTH_VERSION;
-}
-
-const Verb version_verb{
-    .text = {.name = "version",
-             .summary = "Print the version",
-             .example = "berth version --format json"},
-    .store = Store::none,
-    .elsewhere = kVersionElsewhere,
-    .command = [] { return make_command(version_flags, run_version); },
-};
 const Verb info_verb{
     .text = {.name = "info",
              .summary = "Show information about this installation",
@@ -260,26 +138,6 @@ const Verb info_verb{
     .needs = engine::Needs::user_namespace,
     .store = Store::swept,
     .command = [] { return make_command(info_flags, run_info); },
-};
-const Verb completion_verb{
-    .text = {.name = "completion",
-             .arguments = "bash|zsh|fish",
-             .summary = "Print the shell completion script",
-             .example = "source <(berth completion bash)",
-             .words = "bash zsh fish"},
-    .arity = {1, 1},
-    .store = Store::none,
-    .command = [] { return make_command(no_flags, run_completion); },
-};
-const Verb man_verb{
-    .text = {.name = "man",
-             .arguments = "[VERB]",
-             .summary = "Print the manual page of a verb, or the names of all verbs",
-             .example = "berth man run | man -l -",
-             .complete = Complete::verb},
-    .arity = {0, 2},
-    .store = Store::none,
-    .command = [] { return make_command(no_flags, run_man); },
 };
 
 }  // namespace berth::cli

@@ -1,31 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/state/bundle.hpp"
-
 #include "cli/oci/verb.hpp"
 #include "json/value.hpp"
 
 namespace berth::cli::oci {
 namespace {
-
-// ---- spec ---------------------------------------------------------------------------------------
-
-struct SpecOptions {
-  std::string bundle = ".";
-  bool rootless = false;
-};
-
-FlagTable spec_flags(SpecOptions& o) {
-  return {directory_flag("bundle", 'b', "Directory to write it to", &o.bundle),
-          {"rootless", 0, "", "For a rootless container", &o.rootless}};
-}
-
-Result<int> run_spec(Session&, const SpecOptions& options, const Arguments&) {
-  auto kind = options.rootless ? runtime::SpecKind::rootless : runtime::SpecKind::root;
-  TRY_CTX(runtime::write_default_spec(options.bundle, kind), "cannot write the configuration");
-  return 0;
-}
-
-// ---- plan ---------------------------------------------------------------------------------------
 
 struct PlanOptions {
   LaunchOptions launch;
@@ -71,12 +49,6 @@ Result<int> run_plan(Session& session, const PlanOptions& options, const Argumen
 
 }  // namespace
 
-const Verb spec_verb{
-    .text = {.name = "spec",
-             .summary = "Write a default config.json",
-             .example = "berth-runtime spec --bundle /srv/web"},
-    .command = [] { return make_command(spec_flags, run_spec); },
-};
 const Verb plan_verb{
     .text = {.name = "plan",
              .arguments = "ID",
