@@ -11,7 +11,7 @@
 #include "engine/context/absolute_path.hpp"
 #include "engine/image/file.hpp"
 #include "engine/network/default_network.hpp"
-#include "engine/request/env_file.hpp"
+#include "engine/request/environment.hpp"
 #include "engine/request/hooks_directory.hpp"
 #include "engine/request/security.hpp"
 #include "engine/request/text.hpp"

@@ -24,7 +24,6 @@
 #include "engine/network/network.hpp"
 #include "engine/request/environment.hpp"
 #include "engine/request/keep_id.hpp"
-#include "engine/request/process.hpp"
 #include "engine/request/ulimits.hpp"
 #include "engine/site/rules.hpp"
 #include "engine/state/layout.hpp"

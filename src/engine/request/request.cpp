@@ -132,16 +132,28 @@ bool is_attached(const RunCall& call, std::string_view stream) {
          std::find(call.attach.begin(), call.attach.end(), stream) != call.attach.end();
 }
 
-std::vector<std::string> inherited_variables(const std::vector<std::string>& environment,
-                                             const Environment& caller) {
-  std::vector<std::string> inherited;
-  for (const std::string& entry : environment) {
-    if (entry.find('=') != std::string::npos) continue;
-    if (auto value = caller.get(entry)) {
-      inherited.push_back(entry + "=" + std::string(*value));
-    }
+Result<std::vector<std::string>> make_command(const std::vector<std::string>& image_entrypoint,
+                                              const std::vector<std::string>& image_command,
+                                              const std::optional<std::string>& entrypoint,
+                                              const std::vector<std::string>& command) {
+  std::vector<std::string> args;
+  if (!entrypoint) {
+    args = image_entrypoint;
+  } else if (!entrypoint->empty()) {
+    args.push_back(*entrypoint);
   }
-  return inherited;
+  // The image's arguments belong to the image's entrypoint.
+  const auto& tail = command.empty() && !entrypoint ? image_command : command;
+  // `ch-run IMAGE -- COMMAND`: drops the "--" if there is no entrypoint. An entrypoint may expect
+  // it.
+  bool marked = args.empty() && tail.size() > 1 && tail.front() == "--";
+  args.insert(args.end(), tail.begin() + (marked ? 1 : 0), tail.end());
+  if (args.empty()) {
+    return make_error(Kind::usage, "the image has no command and none was given",
+                      "a command after the image, e.g. /bin/sh");
+  }
+  if (args[0].empty()) return make_error(Kind::usage, "the command is an empty string");
+  return args;
 }
 
 std::string joined_container(const RunRequest& request) {
@@ -150,11 +162,6 @@ std::string joined_container(const RunRequest& request) {
     if (mode->kind == ModeKind::container) return mode->container;
   }
   return "";
-}
-
-bool names_home(const std::vector<std::string>& environment) {
-  return std::any_of(environment.begin(), environment.end(),
-                     [](const std::string& entry) { return entry.starts_with("HOME="); });
 }
 
 bool keeps_groups(const RunRequest& request) {

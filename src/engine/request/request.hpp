@@ -393,8 +393,6 @@ std::string joined_container(const RunRequest& request);
 
 /// "--group-add keep-groups": the caller's groups and no others.
 bool keeps_groups(const RunRequest& request);
-/// Whether one of the entries "NAME=value" sets HOME.
-bool names_home(const std::vector<std::string>& environment);
 
 inline constexpr const char* kRequestFile = "request.json";
 inline constexpr size_t kMaxRequest = size_t{16} << 20;  ///< maximum size of a kRequestFile; bytes
@@ -432,9 +430,13 @@ inline constexpr int kPmiDescriptor = 3;
 /// Whether `stream` is attached: -a names it, or there is no -a.
 bool is_attached(const RunCall& call, std::string_view stream);
 
-/// The caller's values for the names in `environment` that have none: "NAME=value".
-std::vector<std::string> inherited_variables(const std::vector<std::string>& environment,
-                                             const Environment& caller);
+/// Entrypoint and arguments as one argument list. An entrypoint of the request replaces the image's
+/// and drops the image's arguments; arguments of the request replace the image's.
+/// Errors: usage (nothing to run).
+Result<std::vector<std::string>> make_command(const std::vector<std::string>& image_entrypoint,
+                                              const std::vector<std::string>& image_command,
+                                              const std::optional<std::string>& entrypoint,
+                                              const std::vector<std::string>& command);
 
 /// Parses a kRequestFile. Errors: corrupt (not such a document, or a member that this Berth does
 /// not know).

@@ -12,6 +12,7 @@
 #include "engine/context/moment.hpp"
 #include "engine/context/name.hpp"
 #include "engine/decide/explain.hpp"
+#include "engine/request/environment.hpp"
 #include "engine/request/text.hpp"
 #include "engine/run/bundle.hpp"
 #include "engine/state/journal.hpp"

@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "engine/gpu/cdi.hpp"
 #include "engine/gpu/host_devices.hpp"
-#include "engine/request/process.hpp"
+#include "engine/request/environment.hpp"
 #include "engine/request/text.hpp"
 #include "engine/site/facts.hpp"
 #include "gpu/grant/request.hpp"

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "engine/request/process.hpp"
+#include "engine/request/environment.hpp"
 #include "engine/site/effects.hpp"
 #include "engine/site/facts.hpp"
 #include "image/reference.hpp"

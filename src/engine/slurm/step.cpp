@@ -17,7 +17,7 @@
 #include "engine/image/file.hpp"
 #include "engine/image/store.hpp"
 #include "engine/pull/have_image.hpp"
-#include "engine/request/process.hpp"
+#include "engine/request/environment.hpp"
 #include "engine/run/exec.hpp"
 #include "engine/run/run.hpp"
 #include "engine/run/start.hpp"

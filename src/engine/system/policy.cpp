@@ -8,6 +8,7 @@
 #include "engine/image/file.hpp"
 #include "engine/image/rootfs.hpp"
 #include "engine/image/store.hpp"
+#include "engine/request/environment.hpp"
 #include "engine/site/effects.hpp"
 #include "engine/site/facts.hpp"
 #include "engine/site/rules.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/request/process.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "engine/request/environment.hpp"
 
 namespace berth::engine {
 namespace {
@@ -59,28 +59,17 @@ TEST(MakeEnvironment, refuses_a_variable_without_a_name) {
   EXPECT_EQ(to_line(made.error()), "environment variable '=x': expected NAME=value");
 }
 
-TEST(MakeCommand, puts_the_arguments_after_the_entrypoint) {
-  EXPECT_THAT(*make_command({"/entry"}, {"a"}, std::nullopt, {}), ElementsAre("/entry", "a"));
-  EXPECT_THAT(*make_command({"/entry"}, {"a"}, std::nullopt, {"b", "c"}),
-              ElementsAre("/entry", "b", "c"));
-  EXPECT_THAT(*make_command({}, {"sh"}, std::nullopt, {}), ElementsAre("sh"));
+TEST(ParseEnvFile, keeps_assignments_and_bare_names) {
+  auto entries = parse_env_file("# a comment\n\nA=1\n  B= 2 \r\nC\nD=#x\n", "env");
+  ASSERT_TRUE(entries.ok());
+  EXPECT_THAT(*entries, ElementsAre("A=1", "B= 2 ", "C", "D=#x"));
 }
 
-TEST(MakeCommand, drops_the_images_arguments_with_its_entrypoint) {
-  EXPECT_THAT(*make_command({"/entry"}, {"a"}, "/mine", {}), ElementsAre("/mine"));
-  EXPECT_THAT(*make_command({"/entry"}, {"a"}, "/mine", {"b"}), ElementsAre("/mine", "b"));
-}
-
-TEST(MakeCommand, clears_the_entrypoint_with_an_empty_one) {
-  EXPECT_THAT(*make_command({"/entry"}, {"a"}, "", {"b"}), ElementsAre("b"));
-  auto nothing = make_command({"/entry"}, {"a"}, "", {});
-  ASSERT_FALSE(nothing.ok());
-  EXPECT_EQ(nothing.error().kind, Kind::usage);
-}
-
-TEST(MakeCommand, refuses_an_empty_command) {
-  EXPECT_FALSE(make_command({}, {}, std::nullopt, {}).ok());
-  EXPECT_FALSE(make_command({}, {}, std::nullopt, {""}).ok());
+TEST(ParseEnvFile, names_the_line_that_it_refuses) {
+  auto entries = parse_env_file("A=1\nno good=2\n", "my.env");
+  ASSERT_FALSE(entries.ok());
+  EXPECT_EQ(to_line(entries.error()), "my.env: line 2: 'no good' is not a variable name");
+  EXPECT_FALSE(parse_env_file("=1", "env").ok());
 }
 
 }  // namespace
