@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "engine/image/rootfs_choice.hpp"
+#include "engine/image/rootfs_driver.hpp"
 #include "engine/state/layout.hpp"
 #include "oci/config.hpp"
 #include "oci/runtime_spec.hpp"

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "engine/container/rootfs_driver.hpp"
+#include "engine/container/rootfs_setup.hpp"
 #include "engine/context/job.hpp"
 #include "engine/decide/check.hpp"
 #include "engine/decide/container_marks.hpp"

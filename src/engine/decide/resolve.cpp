@@ -9,7 +9,7 @@
 #include "engine/container/list.hpp"
 #include "engine/decide/check.hpp"
 #include "engine/decide/image_mounts.hpp"
-#include "engine/image/rootfs_choice.hpp"
+#include "engine/image/rootfs_driver.hpp"
 #include "engine/image/store.hpp"
 #include "engine/pull/have_image.hpp"
 #include "engine/request/environment.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/text.hpp"
-#include "engine/container/rootfs_driver.hpp"
+#include "engine/container/rootfs_setup.hpp"
 #include "engine/gpu/gpus.hpp"
 #include "engine/network/files.hpp"
 #include "engine/state/layout.hpp"

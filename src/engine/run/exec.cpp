@@ -10,7 +10,7 @@
 #include "engine/container/list.hpp"
 #include "engine/container/root_view.hpp"
 #include "engine/decide/reason.hpp"
-#include "engine/image/rootfs_choice.hpp"
+#include "engine/image/rootfs_driver.hpp"
 #include "engine/request/environment.hpp"
 #include "engine/request/keep_id.hpp"
 #include "engine/request/request.hpp"

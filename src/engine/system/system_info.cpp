@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
 #include "engine/image/images.hpp"
-#include "engine/image/rootfs_choice.hpp"
+#include "engine/image/rootfs_driver.hpp"
 #include "engine/network/default_network.hpp"
 #include "sys/file/file.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The root file system of a container: the kernel's overlay, or, for users without it,
-// fuse-overlayfs or a copy of the image (docs/decisions/0141).
+// Makes the root file system of one container for its driver: the kernel's overlay, or, for users
+// without it, fuse-overlayfs or a copy of the image (docs/decisions/0141). The driver was chosen
+// before: engine/image/rootfs_driver.hpp.
 #pragma once
 
 #include <optional>

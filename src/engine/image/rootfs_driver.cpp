@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/image/rootfs_choice.hpp"
+#include "engine/image/rootfs_driver.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/container/rootfs_driver.hpp"
+#include "engine/container/rootfs_setup.hpp"
 
 #include <fcntl.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/text.hpp"
 #include "engine/image/layer_view.hpp"
-#include "engine/image/rootfs_choice.hpp"
+#include "engine/image/rootfs_driver.hpp"
 #include "engine/state/layout.hpp"
 #include "oci/edit.hpp"
 #include "sys/file/file.hpp"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which driver: the choice for the roots of new containers, and what an existing container has
+// (docs/decisions/0141). engine/container/rootfs_setup.hpp then makes one container's root for it.
 #pragma once
 
 #include <optional>
@@ -11,8 +13,6 @@
 #include "engine/request/request.hpp"
 #include "oci/runtime_spec.hpp"
 
-/// The driver for the root file systems of new containers, and the driver of an existing one
-/// (docs/decisions/0141).
 namespace berth::engine {
 
 std::string_view rootfs_driver_name(RootfsDriver driver);
