@@ -2,7 +2,7 @@
 // An internal command: `berth` runs it for a container that has lost its monitor, because the new
 // monitor has to be in the container's user namespace.
 #include "cli/berth/common.hpp"
-#include "engine/container/containers.hpp"
+#include "engine/container/life.hpp"
 
 namespace berth::cli {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/text.hpp"
-#include "engine/container/containers.hpp"
+#include "engine/container/life.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/root_view.hpp"
 #include "engine/files/changes.hpp"

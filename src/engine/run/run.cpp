@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "engine/container/attach.hpp"
-#include "engine/container/containers.hpp"
 #include "engine/container/health.hpp"
 #include "engine/container/launch.hpp"
+#include "engine/container/life.hpp"
 #include "engine/container/sweep.hpp"
 #include "engine/container/watch.hpp"
 #include "engine/context/moment.hpp"

@@ -8,9 +8,9 @@
 
 #include "base/text.hpp"
 #include "engine/container/container_volumes.hpp"
-#include "engine/container/containers.hpp"
 #include "engine/container/health.hpp"
 #include "engine/container/launch.hpp"
+#include "engine/container/life.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/sweep.hpp"
 #include "engine/context/moment.hpp"

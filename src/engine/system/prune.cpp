@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 #include "base/time.hpp"
-#include "engine/container/containers.hpp"
+#include "engine/container/life.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/volumes.hpp"
 #include "engine/context/moment.hpp"

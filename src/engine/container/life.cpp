@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/container/containers.hpp"
+#include "engine/container/life.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
