@@ -218,7 +218,7 @@ Result<PolicyAnswer> try_policy(const Context& context, const PolicyTrial& trial
   policy::Outcome outcome =
       TRY(judge_request(context, compiled.rules, request, known, trial.supposed));
   PolicyAnswer answer{std::move(outcome), known != nullptr, std::nullopt};
-  auto allowed = check_places(answer.outcome.effects.registries, request, known);
+  auto allowed = check_origin(answer.outcome.effects.registries, request, known);
   answer.refusal = policy::refusal_of(answer.outcome.effects);
   if (!allowed.ok()) answer.refusal = std::move(allowed).error();
   return answer;
