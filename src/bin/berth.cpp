@@ -10,6 +10,7 @@
 #include "engine/container/life.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/sweep.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/image/store.hpp"
 #include "gpu/probe/probe.hpp"
 #include "sys/file/file.hpp"

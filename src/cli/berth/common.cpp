@@ -4,7 +4,7 @@
 #include <ctime>
 
 #include "engine/context/client_config.hpp"
-#include "engine/context/moment.hpp"
+#include "engine/context/time.hpp"
 #include "engine/request/text.hpp"
 
 namespace berth::cli {

@@ -8,7 +8,7 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/flag_values.hpp"
 #include "cli/berth/namespace_flags.hpp"
-#include "engine/context/absolute_path.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/image/file.hpp"
 #include "engine/network/default_network.hpp"
 #include "engine/request/environment.hpp"

@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "engine/build/bases.hpp"
 #include "engine/build/runner.hpp"
-#include "engine/context/find_in_path.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/image/images.hpp"
 #include "engine/image/shared_layers.hpp"
 #include "image/reference.hpp"

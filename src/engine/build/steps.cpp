@@ -8,7 +8,7 @@
 
 #include "bake/containerfile.hpp"
 #include "base/text.hpp"
-#include "engine/context/find_in_path.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/request/ulimits.hpp"
 #include "oci/image_spec.hpp"
 #include "sys/machine/packages.hpp"

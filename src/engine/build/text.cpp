@@ -2,7 +2,7 @@
 #include "engine/build/text.hpp"
 
 #include "base/text.hpp"
-#include "engine/context/absolute_path.hpp"
+#include "engine/context/paths.hpp"
 #include "sys/file/file.hpp"
 
 namespace berth::engine {

@@ -5,7 +5,7 @@
 
 #include "base/text.hpp"
 #include "engine/context/document_values.hpp"
-#include "engine/context/time_text.hpp"
+#include "engine/context/time.hpp"
 
 namespace berth::engine {
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "engine/context/moment.hpp"
+#include "engine/context/time.hpp"
 #include "engine/state/configs.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/context/context.hpp"
 
+#include "gpu/grant/job.hpp"
+
 namespace berth::engine {
 
 std::string_view identity_name(Identity identity) {
@@ -39,6 +41,10 @@ std::vector<std::string> Environment::without_loader() const {
 std::optional<std::string_view> Environment::get_filled(std::string_view name) const {
   auto value = get(name);
   return value && !value->empty() ? value : std::nullopt;
+}
+
+bool is_in_job(const Environment& environment) {
+  return gpu::find_job(gpu::Variables({}, environment.entries())).has_value();
 }
 
 }  // namespace berth::engine

@@ -9,7 +9,7 @@
 
 #include "base/text.hpp"
 #include "engine/container/rootfs_setup.hpp"
-#include "engine/context/job.hpp"
+#include "engine/context/context.hpp"
 #include "engine/decide/check.hpp"
 #include "engine/decide/container_marks.hpp"
 #include "engine/decide/image_mounts.hpp"

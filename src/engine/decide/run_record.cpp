@@ -9,7 +9,7 @@
 #include "base/text.hpp"
 #include "base/time.hpp"
 #include "engine/container/list.hpp"
-#include "engine/context/time_text.hpp"
+#include "engine/context/time.hpp"
 #include "engine/decide/explain.hpp"
 #include "engine/gpu/list.hpp"
 #include "engine/gpu/use.hpp"

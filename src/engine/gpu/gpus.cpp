@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "base/text.hpp"
-#include "engine/context/job.hpp"
+#include "engine/context/context.hpp"
 #include "engine/gpu/cdi.hpp"
 #include "engine/gpu/host_devices.hpp"
 #include "engine/gpu/list.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "engine/context/time_text.hpp"
+#include "engine/context/time.hpp"
 #include "engine/image/facts.hpp"
 #include "engine/image/mounted.hpp"
 #include "engine/image/store.hpp"

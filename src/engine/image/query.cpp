@@ -7,8 +7,7 @@
 
 #include "base/text.hpp"
 #include "base/time.hpp"
-#include "engine/context/moment.hpp"
-#include "engine/context/time_text.hpp"
+#include "engine/context/time.hpp"
 #include "engine/image/store.hpp"
 
 namespace berth::engine {

@@ -7,7 +7,7 @@
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
-#include "engine/context/moment.hpp"
+#include "engine/context/time.hpp"
 #include "engine/inspect/container_query.hpp"
 #include "engine/state/journal.hpp"
 #include "events/reader.hpp"

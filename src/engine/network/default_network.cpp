@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/network/default_network.hpp"
 
-#include "engine/context/job.hpp"
+#include "engine/context/context.hpp"
 #include "engine/request/text.hpp"
 #include "policy/file.hpp"
 

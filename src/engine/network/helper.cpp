@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "engine/context/find_in_path.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/network/networks.hpp"
 #include "network/ipv6.hpp"
 #include "sys/file/file.hpp"

@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
 #include "engine/context/document_values.hpp"
-#include "engine/context/time_text.hpp"
+#include "engine/context/time.hpp"
 #include "engine/network/leases.hpp"
 #include "network/ipv4.hpp"
 

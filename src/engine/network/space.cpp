@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/context/privilege.hpp"
 #include "engine/network/helper.hpp"
 #include "engine/network/leases.hpp"

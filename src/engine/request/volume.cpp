@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/text.hpp"
-#include "engine/context/absolute_path.hpp"
+#include "engine/context/paths.hpp"
 #include "plan/mount_options.hpp"
 
 namespace berth::engine {

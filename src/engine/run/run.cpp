@@ -9,7 +9,7 @@
 #include "engine/container/life.hpp"
 #include "engine/container/sweep.hpp"
 #include "engine/container/watch.hpp"
-#include "engine/context/moment.hpp"
+#include "engine/context/time.hpp"
 #include "engine/decide/decide.hpp"
 #include "engine/decide/reason.hpp"
 #include "engine/decide/resolve.hpp"

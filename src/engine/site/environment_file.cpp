@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 #include "edf/resolve.hpp"
-#include "engine/context/absolute_path.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/gpu/cdi.hpp"
 #include "engine/image/file.hpp"
 #include "engine/request/text.hpp"

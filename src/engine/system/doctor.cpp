@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "doctor/gather.hpp"
 #include "doctor/inputs.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/context/privilege.hpp"
 #include "engine/network/default_network.hpp"
 #include "engine/network/network.hpp"

@@ -11,7 +11,7 @@
 #include "engine/container/life.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/volumes.hpp"
-#include "engine/context/moment.hpp"
+#include "engine/context/time.hpp"
 #include "engine/image/facts.hpp"
 #include "engine/image/images.hpp"
 #include "engine/image/mounted.hpp"

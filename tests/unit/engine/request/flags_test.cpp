@@ -5,7 +5,7 @@
 #include <csignal>
 
 #include "engine/context/name.hpp"
-#include "engine/context/time_text.hpp"
+#include "engine/context/time.hpp"
 #include "engine/image/images.hpp"
 #include "engine/request/text.hpp"
 #include "engine/request/volume.hpp"
