@@ -2,7 +2,7 @@
 // podman's questions for scripts: the status is the answer, and nothing is printed.
 #include "cli/berth/common.hpp"
 #include "engine/container/list.hpp"
-#include "engine/container/volume_query.hpp"
+#include "engine/container/volumes.hpp"
 #include "engine/inspect/image_document.hpp"
 #include "engine/network/query.hpp"
 

@@ -4,7 +4,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
-#include "engine/container/volume_query.hpp"
+#include "engine/container/volumes.hpp"
 #include "engine/inspect/image_document.hpp"
 #include "engine/network/query.hpp"
 

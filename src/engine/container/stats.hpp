@@ -51,4 +51,10 @@ Traffic read_traffic(std::string_view table);
 /// User and system ticks of /proc/PID/stat; nothing for other text.
 std::optional<uint64_t> read_ticks(std::string_view stat);
 
+/// The processes of a running container as the host's ps(1) lists them, with the host's ids.
+/// `ps_arguments`: as with docker; empty means "-ef".
+/// Errors: not_found, usage (not running), those of ps.
+Result<std::string> container_processes(const Context& context, std::string_view reference,
+                                        const std::vector<std::string>& ps_arguments);
+
 }  // namespace berth::engine

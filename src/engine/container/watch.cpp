@@ -5,8 +5,8 @@
 
 #include <iterator>
 
+#include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"
-#include "engine/state/layout.hpp"
 #include "json/fields.hpp"
 #include "monitor/protocol.hpp"
 #include "sys/file/file.hpp"

@@ -26,7 +26,7 @@
 #include "engine/request/keep_id.hpp"
 #include "engine/request/ulimits.hpp"
 #include "engine/site/rules.hpp"
-#include "engine/state/layout.hpp"
+#include "engine/state/directory.hpp"
 #include "oci/config.hpp"
 #include "oci/edit.hpp"
 #include "oci/user.hpp"

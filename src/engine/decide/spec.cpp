@@ -5,7 +5,7 @@
 
 #include "engine/container/volumes.hpp"
 #include "engine/gpu/host_devices.hpp"
-#include "engine/state/layout.hpp"
+#include "engine/state/directory.hpp"
 #include "oci/default_spec.hpp"
 #include "oci/edit.hpp"
 

@@ -16,7 +16,7 @@
 #include "engine/image/lowest_layer.hpp"
 #include "engine/image/rootfs.hpp"
 #include "engine/request/environment.hpp"
-#include "engine/state/configs.hpp"
+#include "engine/state/directory.hpp"
 #include "gpu/grant/cdi_names.hpp"
 #include "gpu/grant/environment.hpp"
 #include "gpu/grant/grant.hpp"

@@ -5,7 +5,6 @@
 
 #include "engine/gpu/list.hpp"
 #include "engine/state/directory.hpp"
-#include "engine/state/layout.hpp"
 #include "gpu/grant/select.hpp"
 #include "gpu/probe/amd_use.hpp"
 #include "oci/config.hpp"

@@ -14,7 +14,6 @@
 #include "engine/network/leases.hpp"
 #include "engine/network/network.hpp"
 #include "engine/state/directory.hpp"
-#include "engine/state/layout.hpp"
 #include "sys/file/file.hpp"
 
 namespace berth::engine {

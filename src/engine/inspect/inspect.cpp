@@ -9,7 +9,6 @@
 #include "engine/inspect/container_document.hpp"
 #include "engine/network/leases.hpp"
 #include "engine/state/directory.hpp"
-#include "engine/state/layout.hpp"
 #include "oci/config.hpp"
 #include "sys/file/file.hpp"
 

@@ -13,7 +13,6 @@
 #include "engine/network/networks.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"
-#include "engine/state/layout.hpp"
 #include "json/fields.hpp"
 #include "oci/config.hpp"
 #include "sys/file/file.hpp"

@@ -18,7 +18,6 @@
 #include "engine/network/networks.hpp"
 #include "engine/request/text.hpp"
 #include "engine/state/directory.hpp"
-#include "engine/state/layout.hpp"
 #include "json/fields.hpp"
 #include "network/ipv6.hpp"
 #include "network/publish.hpp"

@@ -4,7 +4,7 @@
 //
 //   1. Defaults: PATH, HOSTNAME, and TERM if there is a terminal.
 //   2. The image's config.
-//   3. The site's rules (SiteEffects::environment): env-unset, env-default, env. An env-default
+//   3. The site's rules (SiteShare::environment): env-unset, env-default, env. An env-default
 //      counts only if neither the image nor 4 names the variable.
 //   4. The request (RunRequest::environment), which resolve() puts together from:
 //        an environment file, --environment: expand_variables()
@@ -12,7 +12,7 @@
 //        --env-file, then --env; in a Slurm step, what the plugin passes on
 //        a task's own variables (Asked::fallback_environment), if neither 2 nor the rest of 4 names
 //        them
-//   5. The site's env-force (SiteEffects::forced_environment).
+//   5. The site's env-force (SiteShare::forced_environment).
 //   6. HOME of the container's user, if nothing above sets HOME.
 //   7. add_gpus(): removes the job's selection of GPUs that does not count here; sets the variables
 //      of the granted GPUs, of CDI devices and of MPS.

@@ -13,7 +13,6 @@
 #include "engine/decide/decide.hpp"
 #include "engine/decide/reason.hpp"
 #include "engine/decide/resolve.hpp"
-#include "engine/request/cid_file.hpp"
 #include "engine/run/bundle.hpp"
 #include "engine/run/new_container.hpp"
 #include "engine/run/start.hpp"

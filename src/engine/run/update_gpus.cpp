@@ -16,7 +16,6 @@
 #include "engine/run/bundle.hpp"
 #include "engine/run/new_container.hpp"
 #include "engine/state/directory.hpp"
-#include "engine/state/layout.hpp"
 #include "gpu/ledger/alive.hpp"
 #include "gpu/ledger/ledger.hpp"
 #include "json/fields.hpp"
