@@ -4,7 +4,6 @@
 #include "cli/berth/elsewhere_arguments.hpp"
 #include "cli/berth/flag_values.hpp"
 #include "engine/build/image.hpp"
-#include "engine/build/text.hpp"
 #include "engine/context/paths.hpp"
 #include "engine/request/text.hpp"
 

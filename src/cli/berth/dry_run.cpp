@@ -3,7 +3,7 @@
 
 #include "base/text.hpp"
 #include "cli/core/text_width.hpp"
-#include "engine/run/dry_run.hpp"
+#include "engine/run/run.hpp"
 
 namespace berth::cli {
 namespace {

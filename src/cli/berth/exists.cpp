@@ -3,8 +3,8 @@
 #include "cli/berth/common.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/volumes.hpp"
-#include "engine/inspect/image_document.hpp"
-#include "engine/network/query.hpp"
+#include "engine/inspect/inspect.hpp"
+#include "engine/network/networks.hpp"
 
 namespace berth::cli {
 namespace {

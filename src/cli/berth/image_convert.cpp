@@ -2,7 +2,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/work_display.hpp"
-#include "engine/image/layer_work.hpp"
+#include "engine/image/maintenance.hpp"
 
 namespace berth::cli {
 namespace {

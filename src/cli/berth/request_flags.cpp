@@ -10,7 +10,7 @@
 #include "cli/berth/namespace_flags.hpp"
 #include "engine/context/paths.hpp"
 #include "engine/image/file.hpp"
-#include "engine/network/default_network.hpp"
+#include "engine/network/network.hpp"
 #include "engine/request/environment.hpp"
 #include "engine/request/hooks_directory.hpp"
 #include "engine/request/security.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
-#include "engine/image/store_check.hpp"
+#include "engine/image/maintenance.hpp"
 
 namespace berth::cli {
 namespace {

@@ -14,7 +14,7 @@
 #include "engine/decide/published_facts.hpp"
 #include "engine/image/images.hpp"
 #include "engine/image/store.hpp"
-#include "engine/node/facts_trust.hpp"
+#include "engine/node/match.hpp"
 #include "engine/state/log_end.hpp"
 #include "image/reference.hpp"
 #include "image/store.hpp"

@@ -11,6 +11,7 @@
 #include "engine/context/paths.hpp"
 #include "engine/request/ulimits.hpp"
 #include "oci/image_spec.hpp"
+#include "sys/file/file.hpp"
 #include "sys/machine/packages.hpp"
 #include "sys/process/process.hpp"
 

@@ -11,12 +11,11 @@
 #include "engine/container/rootfs_setup.hpp"
 #include "engine/context/context.hpp"
 #include "engine/decide/check.hpp"
-#include "engine/decide/container_marks.hpp"
 #include "engine/decide/image_mounts.hpp"
 #include "engine/decide/mpi.hpp"
 #include "engine/decide/spec.hpp"
 #include "engine/gpu/gpus.hpp"
-#include "engine/gpu/loader_places.hpp"
+#include "engine/gpu/loader.hpp"
 #include "engine/image/layer_view.hpp"
 #include "engine/image/rootfs.hpp"
 #include "engine/network/files.hpp"
@@ -27,6 +26,7 @@
 #include "engine/request/ulimits.hpp"
 #include "engine/site/rules.hpp"
 #include "engine/state/directory.hpp"
+#include "gpu/place/publish.hpp"
 #include "oci/config.hpp"
 #include "oci/edit.hpp"
 #include "oci/user.hpp"
@@ -253,6 +253,25 @@ Result<void> set_root(const RunRequest& request, const std::string& directory, D
   }
   decision.provenance.root =
       gpu::Reason{kRootItem, to_json_text(*request.rootfs_driver), true, request.rootfs_reason, ""};
+  return {};
+}
+
+Result<void> make_marks(const sys::Fd& directory) {
+  TRY(sys::write_file(directory, ".dockerenv", "", 0644));
+  TRY(sys::make_directory(directory, "run", 0755));
+  return sys::write_file(directory, "run/.containerenv", "engine=\"berth\"\n", 0644);
+}
+
+/// Adds, below the image, the files by which programs detect a container: /.dockerenv (docker's)
+/// and /run/.containerenv (podman's, which names the engine). Only for an overlay root; diff and
+/// commit do not show them.  Errors: io.
+Result<void> add_container_marks(const Context& context, oci::Spec& spec) {
+  const std::string name = "container-marks";
+  TRY(sys::make_directories(sys::cwd(), context.paths.state, 0700));
+  sys::Fd parent = TRY(sys::open_at(sys::cwd(), context.paths.state, O_RDONLY | O_DIRECTORY));
+  TRY_CTX(gpu::publish_directory(parent, name, make_marks),
+          "cannot prepare the files that every container has");
+  add_lowest_layer(context.paths.state + "/" + name, spec);
   return {};
 }
 

@@ -11,7 +11,7 @@
 #include "engine/decide/image_mounts.hpp"
 #include "engine/image/rootfs_driver.hpp"
 #include "engine/image/store.hpp"
-#include "engine/pull/have_image.hpp"
+#include "engine/pull/pull.hpp"
 #include "engine/request/environment.hpp"
 #include "engine/request/keep_id.hpp"
 #include "engine/site/environment_file.hpp"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "base/text.hpp"
@@ -90,6 +91,8 @@ RootfsChoice fall_back(const Context& context, const Error& why) {
   return choice;
 }
 
+constexpr std::string_view kLowerOption = "lowerdir+=";
+
 }  // namespace
 
 std::string to_json_text(const RootfsDriver& driver) {
@@ -144,6 +147,16 @@ std::vector<std::string> copied_layers(const oci::Spec& spec) {
     if (key.starts_with(oci::kCopiedLayerAnnotation)) layers.push_back(layer);
   }
   return layers;
+}
+
+void add_lowest_layer(const std::string& layer, oci::Spec& spec) {
+  if (layer.empty()) return;
+  for (oci::Mount& mount : spec.mounts) {
+    if (mount.destination != "/" || mount.type != "overlay") continue;
+    auto last = std::find_if(mount.options.rbegin(), mount.options.rend(),
+                             [](const std::string& o) { return o.starts_with(kLowerOption); });
+    mount.options.insert(last.base(), std::string(kLowerOption) + layer);
+  }
 }
 
 }  // namespace berth::engine

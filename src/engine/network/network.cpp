@@ -12,7 +12,7 @@
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
-#include "engine/network/default_network.hpp"
+#include "engine/context/context.hpp"
 #include "engine/network/helper.hpp"
 #include "engine/network/leases.hpp"
 #include "engine/network/networks.hpp"
@@ -22,6 +22,7 @@
 #include "network/ipv6.hpp"
 #include "network/publish.hpp"
 #include "network/request.hpp"
+#include "policy/file.hpp"
 #include "sys/process/process.hpp"
 #include "sys/process/program.hpp"
 
@@ -296,6 +297,19 @@ Result<std::vector<std::string>> list_published(const Context& context, std::str
                                            std::string(reference));
   }
   return lines;
+}
+
+Result<DefaultNetwork> default_network(const Environment& environment, const std::string& config) {
+  if (auto own = environment.get_filled(kNetworkVariable)) {
+    Network network = TRY_CTX(parse_network(*own), std::string("cannot use ") + kNetworkVariable);
+    return DefaultNetwork{network, kNetworkVariable};
+  }
+  policy::Compiled site =
+      TRY_CTX(policy::read_compiled(config), "cannot read the policy of this machine");
+  const std::string& mode = site.policy.network.default_mode;
+  if (!mode.empty()) return DefaultNetwork{TRY(parse_network(mode)), "the policy of this machine"};
+  if (is_in_job(environment)) return DefaultNetwork{Network::host, "a batch job"};
+  return DefaultNetwork{Network::bridge, "Berth"};
 }
 
 }  // namespace berth::engine

@@ -11,6 +11,7 @@
 
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
+#include "engine/context/filter.hpp"
 #include "engine/request/request.hpp"
 
 namespace berth::engine {
@@ -78,5 +79,14 @@ Result<std::string> read_mac(std::string_view text);
 
 /// Checks a name by which other containers of the network find a container. Errors: usage.
 Result<void> check_network_alias(std::string_view alias);
+
+/// Sorted by name, with bridge, host and none. Filters: dangling, driver, id, label, name, scope,
+/// type.
+/// Errors: usage (a filter), io.
+Result<std::vector<NetworkRecord>> query_networks(const Context& context, const Filters& filters);
+
+/// One JSON object with the members of `docker network inspect`.
+/// Errors: not_found ("No such network: X").
+Result<std::string> inspect_network(const Context& context, const std::string& reference);
 
 }  // namespace berth::engine

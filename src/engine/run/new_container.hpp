@@ -7,7 +7,7 @@
 
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
-#include "engine/decide/decision.hpp"
+#include "engine/decide/decide.hpp"
 #include "engine/decide/resolve.hpp"
 #include "engine/request/request.hpp"
 #include "engine/state/directory.hpp"

@@ -16,7 +16,7 @@
 #include "engine/files/save_squashfs.hpp"
 #include "engine/image/file.hpp"
 #include "engine/image/store.hpp"
-#include "engine/pull/have_image.hpp"
+#include "engine/pull/pull.hpp"
 #include "engine/request/environment.hpp"
 #include "engine/run/exec.hpp"
 #include "engine/run/run.hpp"

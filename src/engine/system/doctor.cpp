@@ -9,7 +9,6 @@
 #include "doctor/inputs.hpp"
 #include "engine/context/paths.hpp"
 #include "engine/context/privilege.hpp"
-#include "engine/network/default_network.hpp"
 #include "engine/network/network.hpp"
 
 namespace berth::engine {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/image/layer_work.hpp"
+#include "engine/image/maintenance.hpp"
 
 #include <algorithm>
 
 #include "base/text.hpp"
 #include "engine/image/mounted.hpp"
 #include "engine/image/store.hpp"
+#include "engine/image/transfer.hpp"
 
 namespace berth::engine {
 namespace {
@@ -69,6 +70,22 @@ Result<image::ConvertReport> convert_layers(const Context& context, const std::s
   request.images = images;
   image::TransferResult result = TRY(run_layer_work(wanted, std::move(request), progress));
   return image::parse_convert_report(result.status);
+}
+
+Result<image::CheckReport> check_store(const Context& context, Repair repair) {
+  if (repair == Repair::yes) {
+    for (const MountedImage& mounted : TRY(list_mounted_images())) {
+      return make_error(Kind::busy,
+                        "repair the store: image " + quote(mounted.image) + " is mounted at " +
+                            quote(mounted.directory),
+                        "berth image unmount " + mounted.directory);
+    }
+  }
+  image::CheckRequest request;
+  request.repair = repair == Repair::yes;
+  image::TransferResult result = TRY(transfer(context, std::move(request), {}));
+  if (result.check) return std::move(*result.check);
+  return make_error(Kind::corrupt, "berth-transfer has another version");
 }
 
 }  // namespace berth::engine

@@ -8,8 +8,9 @@
 #include "engine/context/context.hpp"
 #include "engine/image/transfer.hpp"
 #include "image/layer_work.hpp"
+#include "image/transfer_protocol.hpp"
 
-/// Work on unpacked layers.
+/// Work on what the store has: equal files, the form of layers, damage.
 namespace berth::engine {
 
 enum class Trial { no, yes };  ///< yes: only report
@@ -25,5 +26,11 @@ Result<image::DedupeReport> dedupe_layers(const Context& context, Trial trial,
 Result<image::ConvertReport> convert_layers(const Context& context, const std::string& format,
                                             const std::vector<std::string>& images,
                                             const Progress& progress);
+
+enum class Repair { no, yes };
+
+/// Checks everything in the store; Repair::yes removes what is damaged or not needed, except what a
+/// container uses.  Errors: those of berth-transfer.
+Result<image::CheckReport> check_store(const Context& context, Repair repair);
 
 }  // namespace berth::engine
