@@ -476,8 +476,7 @@ std::string to_json_text(CellState state) {
 }
 
 bool BakeReport::has(CellState state) const {
-  return std::any_of(cells.begin(), cells.end(),
-                     [&](const CellReport& cell) { return cell.state == state; });
+  return std::ranges::any_of(cells, [&](const CellReport& cell) { return cell.state == state; });
 }
 
 Result<BakeReport> bake(const Context& context, const BakeRequest& request,

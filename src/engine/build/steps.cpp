@@ -70,7 +70,7 @@ Result<bool> succeeds(const Context& context, const BuildStep& step) {
 /// "linux-amd64" for this machine's own platform, "linux-arm64-v8": a file name.
 std::string platform_name(const std::string& platform) {
   std::string name = platform.empty() ? oci::platform_text(oci::host_platform()) : platform;
-  std::replace(name.begin(), name.end(), '/', '-');
+  std::ranges::replace(name, '/', '-');
   return name;
 }
 

@@ -200,10 +200,9 @@ Result<std::vector<ContainerSummary>> list_containers(const Context& context, Wh
     summaries.push_back(std::move(summary));
   }
   warn_of_adoptions(context);
-  std::sort(summaries.begin(), summaries.end(),
-            [](const ContainerSummary& a, const ContainerSummary& b) {
-              return std::tie(a.created_ns, a.id) > std::tie(b.created_ns, b.id);
-            });
+  std::ranges::sort(summaries, [](const ContainerSummary& a, const ContainerSummary& b) {
+    return std::tie(a.created_ns, a.id) > std::tie(b.created_ns, b.id);
+  });
   return summaries;
 }
 

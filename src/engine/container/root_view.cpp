@@ -33,7 +33,7 @@ std::string bundle_of(const Context& context, const ContainerSummary& container)
 }
 
 bool has_option(const oci::Mount& mount, std::string_view option) {
-  return std::find(mount.options.begin(), mount.options.end(), option) != mount.options.end();
+  return std::ranges::find(mount.options, option) != mount.options.end();
 }
 
 struct OverlayPaths {

@@ -37,7 +37,7 @@ Sharing sharing_of(const RunRequest& request) {
 
 void use_rootfs_driver(const RunRequest& request, const std::string& directory, oci::Spec& spec) {
   RootfsDriver driver = request.rootfs_driver.value_or(RootfsDriver::overlay);
-  auto root = std::find_if(spec.mounts.begin(), spec.mounts.end(), is_root);
+  auto root = std::ranges::find_if(spec.mounts, is_root);
   if (driver == RootfsDriver::overlay || root == spec.mounts.end()) return;
   if (driver == RootfsDriver::fuse_overlayfs) {
     root->type = root->source = "fuse-overlayfs";

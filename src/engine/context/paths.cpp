@@ -75,7 +75,7 @@ Result<std::vector<std::string>> additional_stores(std::vector<std::string> give
   for (std::string& path : given) {
     if (path.empty()) continue;
     std::string whole = TRY(absolute(std::move(path)));
-    if (std::find(stores.begin(), stores.end(), whole) == stores.end()) {
+    if (std::ranges::find(stores, whole) == stores.end()) {
       stores.push_back(std::move(whole));
     }
   }

@@ -99,10 +99,10 @@ bool is_below(std::string_view path, std::string_view directory) {
 
 bool is_mounted(const RunRequest& request, std::string_view path) {
   auto covers = [&](const auto& mount) { return is_below(path, mount.destination); };
-  return std::any_of(request.volumes.begin(), request.volumes.end(), covers) ||
-         std::any_of(request.tmpfs.begin(), request.tmpfs.end(), covers) ||
-         std::any_of(request.image_mounts.begin(), request.image_mounts.end(), covers) ||
-         is_below(path, "/proc") || is_below(path, "/sys") || is_below(path, "/dev");
+  return std::ranges::any_of(request.volumes, covers) ||
+         std::ranges::any_of(request.tmpfs, covers) ||
+         std::ranges::any_of(request.image_mounts, covers) || is_below(path, "/proc") ||
+         is_below(path, "/sys") || is_below(path, "/dev");
 }
 
 Result<Accounts> read_accounts(const LayerView& view) {
@@ -162,8 +162,8 @@ Result<oci::ContainerUser> choose_user(const Context& context, const RunRequest&
 /// The last group of the range that starts at 0 in our user namespace.
 Result<uint32_t> last_group() {
   std::vector<sys::IdRange> ranges = TRY(sys::mapped_gids());
-  std::sort(ranges.begin(), ranges.end(),
-            [](const auto& one, const auto& other) { return one.inside < other.inside; });
+  std::ranges::sort(ranges,
+                    [](const auto& one, const auto& other) { return one.inside < other.inside; });
   uint32_t end = 0;
   for (const sys::IdRange& range : ranges) {
     if (range.inside == end) end += std::min(range.count, uint32_t{INT32_MAX} - end);
@@ -283,7 +283,7 @@ Result<Decision> decide(const Context& context, const Resolved& resolved, const 
   const image::Image& image = resolved.image();
   const oci::ContainerDefaults& defaults = image.config.config;
   std::vector<std::string> layers = image.layer_directories();
-  std::reverse(layers.begin(), layers.end());
+  std::ranges::reverse(layers);
   bool host_root = false;
   if (request.image_file) layers = {request.image};
   if (request.rootfs) {

@@ -128,7 +128,7 @@ class Loader {
     const std::string entry = entry_of_ours();
     if (entry.empty() && !has_nvidia(evidence_)) return std::nullopt;
     const auto& own = evidence_.image.libraries;
-    auto first = std::find_if(own.begin(), own.end(), [](const scan::ImageLibrary& library) {
+    auto first = std::ranges::find_if(own, [](const scan::ImageLibrary& library) {
       return library.before_cache && !scan::is_in_driver_place(library.path);
     });
     if (first != own.end()) return of_the_image(*first);
@@ -161,8 +161,8 @@ class Loader {
 
   bool is_of_cdi(const std::string& path) const {
     const auto& lines = evidence_.cdi.loader_entries;
-    return std::any_of(lines.begin(), lines.end(),
-                       [&](const oci::LoaderLine& line) { return line.path == path; });
+    return std::ranges::any_of(lines,
+                               [&](const oci::LoaderLine& line) { return line.path == path; });
   }
 
   bool is_of_compat(const std::string& path) const {
@@ -186,7 +186,7 @@ class Loader {
 
   gpu::Reason of_ours(const std::string& path) const {
     std::string directory = path.substr(0, path.rfind('/'));
-    bool named = std::any_of(library_path_.begin(), library_path_.end(), [&](std::string_view one) {
+    bool named = std::ranges::any_of(library_path_, [&](std::string_view one) {
       return one.substr(0, one.find_last_not_of('/') + 1) == directory;
     });
     const char* cache = evidence_.image.musl ? "musl's list of directories" : "the loader's cache";
@@ -238,7 +238,7 @@ std::optional<gpu::Reason> loaded_libcuda(const Provenance& provenance, const oc
 }  // namespace
 
 bool Explanation::granted() const {
-  return std::any_of(items.begin(), items.end(), [](const gpu::Reason& item) {
+  return std::ranges::any_of(items, [](const gpu::Reason& item) {
     return item.given && item.kind != "requirement" && item.kind != "capabilities" &&
            item.kind != "driver-mode" && item.kind != kRootItem && item.kind != kRuleItem &&
            !item.kind.starts_with(kMpiItems);
@@ -246,7 +246,7 @@ bool Explanation::granted() const {
 }
 
 bool Explanation::asks_nothing() const {
-  return sources.empty() && std::all_of(items.begin(), items.end(), [](const gpu::Reason& item) {
+  return sources.empty() && std::ranges::all_of(items, [](const gpu::Reason& item) {
            return item.kind == kRootItem || item.kind == kRuleItem ||
                   item.kind.starts_with(kMpiItems);
          });

@@ -251,7 +251,7 @@ void leave_out_hidden(const oci::Spec& spec, mpi::Decision& decision) {
     if (place != "/") places.push_back(std::move(place));
   }
   auto hidden = [&](const std::string& path) {
-    return std::any_of(places.begin(), places.end(), [&](const std::string& place) {
+    return std::ranges::any_of(places, [&](const std::string& place) {
       return path == place || path.starts_with(place + "/");
     });
   };
@@ -263,8 +263,7 @@ void leave_out_hidden(const oci::Spec& spec, mpi::Decision& decision) {
 void withdraw_installation(oci::Spec& spec, Provenance& provenance) {
   std::erase_if(spec.process->env, [&](const std::string& entry) {
     std::string name = entry.substr(0, entry.find('='));
-    bool of_it =
-        std::find(kOfInstallation.begin(), kOfInstallation.end(), name) != kOfInstallation.end();
+    bool of_it = std::ranges::find(kOfInstallation, name) != kOfInstallation.end();
     if (of_it) {
       provenance.mpi.push_back(
           {kVariableItem, entry, false, "it leads to plugins of an MPI that is replaced", ""});

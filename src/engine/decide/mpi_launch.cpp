@@ -39,9 +39,9 @@ constexpr std::array<std::string_view, 8> kKeptBack = {"I_MPI_ROOT",
                                                        "PMI_FD"};
 
 bool is_passed(std::string_view name) {
-  bool named = std::any_of(kPassed.begin(), kPassed.end(),
-                           [&](std::string_view prefix) { return name.starts_with(prefix); });
-  return named && std::find(kKeptBack.begin(), kKeptBack.end(), name) == kKeptBack.end();
+  bool named = std::ranges::any_of(
+      kPassed, [&](std::string_view prefix) { return name.starts_with(prefix); });
+  return named && std::ranges::find(kKeptBack, name) == kKeptBack.end();
 }
 
 /// Paths of Open MPI's session, PMIx's rendezvous and shared-file stores, and Slurm's plugin. Outer
@@ -56,7 +56,7 @@ constexpr std::array kMeetingPlaces = {"OMPI_MCA_orte_top_session_dir",
 
 /// "/", "/tmp", "/var/tmp": shared by all users, so not a directory of one job.
 bool is_everybodys(std::string_view path) {
-  auto slashes = std::count(path.begin(), path.end(), '/');
+  auto slashes = std::ranges::count(path, '/');
   return slashes < 2 || path == "/var/tmp" || path == "/dev/shm" || path == "/run/user";
 }
 
@@ -171,8 +171,8 @@ std::optional<Launcher> launcher_of(const Environment& environment) {
 std::optional<mpi::Launch> launch_of(const Environment& environment) {
   mpi::Launch launch;
   auto says_one_of = [&](const auto& names) {
-    return std::any_of(std::begin(names), std::end(names),
-                       [&](const char* name) { return environment.get_filled(name).has_value(); });
+    return std::ranges::any_of(
+        names, [&](const char* name) { return environment.get_filled(name).has_value(); });
   };
   constexpr std::array kOfPmi = {kDescriptor, "PMI_PORT", "PMI_RANK", "PALS_RANKID"};
   constexpr std::array kOfPmix = {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR"};
@@ -245,7 +245,7 @@ std::vector<std::string> meeting_paths(const Environment& environment) {
   for (std::string& path : named) {
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
     if (!is_plain_path(path) || is_everybodys(path)) continue;
-    bool known = std::any_of(out.begin(), out.end(), [&](const std::string& other) {
+    bool known = std::ranges::any_of(out, [&](const std::string& other) {
       return path == other || path.starts_with(other + "/");
     });
     if (!known) out.push_back(std::move(path));
@@ -261,10 +261,9 @@ void add_meeting_places(const Environment& environment, RunRequest& request) {
     // In /tmp another user could have made it.
     bool guessed = path.find("/spmix_appdir_") != path.npos;
     if (guessed && (*there)->st_uid != sys::effective_uid()) continue;
-    bool known =
-        std::any_of(request.volumes.begin(), request.volumes.end(), [&](const Volume& one) {
-          return path == one.destination || path.starts_with(one.destination + "/");
-        });
+    bool known = std::ranges::any_of(request.volumes, [&](const Volume& one) {
+      return path == one.destination || path.starts_with(one.destination + "/");
+    });
     if (known) continue;
     Volume volume;
     volume.source = volume.destination = std::move(path);

@@ -130,8 +130,8 @@ std::vector<match::RunGpu> kinds_of(const std::vector<node::NodeGpu>& gpus) {
   for (const node::NodeGpu& gpu : gpus) {
     kinds.push_back({gpu.vendor, gpu.model, gpu.compute_capability, gpu.architecture});
   }
-  std::sort(kinds.begin(), kinds.end());
-  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
+  std::ranges::sort(kinds);
+  kinds.erase(std::ranges::unique(kinds), kinds.end());
   return kinds;
 }
 

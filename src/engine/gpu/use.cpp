@@ -25,7 +25,7 @@ GpuUse use_of(std::string name, std::optional<uint32_t> busy,
 }
 
 bool has_all(const std::set<std::string>& nodes, const std::vector<gpu::Node>& wanted) {
-  return !wanted.empty() && std::all_of(wanted.begin(), wanted.end(), [&](const gpu::Node& node) {
+  return !wanted.empty() && std::ranges::all_of(wanted, [&](const gpu::Node& node) {
     return nodes.contains(node.path);
   });
 }
@@ -34,7 +34,7 @@ void add_slices(const std::set<std::string>& nodes, const gpu::Gpu& gpu, const g
                 std::vector<GpuUse>& found) {
   for (const gpu::MigDevice& slice : gpu.mig) {
     if (!has_all(nodes, slice.nodes)) continue;
-    auto same = std::find_if(known.slices.begin(), known.slices.end(), [&](const auto& one) {
+    auto same = std::ranges::find_if(known.slices, [&](const auto& one) {
       return one.gpu_instance == slice.gpu_instance &&
              one.compute_instance == slice.compute_instance;
     });
@@ -88,9 +88,8 @@ std::vector<GpuUse> gpus_of(const std::set<std::string>& nodes, const gpu::Inven
   for (const gpu::Gpu& gpu : inventory.gpus) {
     add_partitions(nodes, gpu, found);  // the first partition has the GPU's own node
     if (!gpu.partitions.empty() || !nodes.contains(gpu.node.path)) continue;
-    auto same = std::find_if(use.gpus.begin(), use.gpus.end(), [&](const gpu::Use& one) {
-      return one.pci_address == gpu.pci_address;
-    });
+    auto same = std::ranges::find_if(
+        use.gpus, [&](const gpu::Use& one) { return one.pci_address == gpu.pci_address; });
     gpu::Use known = same == use.gpus.end() ? gpu::Use{} : *same;
     if (gpu.mig.empty()) {
       found.push_back(use_of(std::to_string(gpu.index), known.busy_percent, known.memory));

@@ -127,7 +127,7 @@ Result<std::vector<std::string>> tags_of(const Context& context, std::string_vie
       if (same && !reference.tag().empty()) references.push_back(reference.familiar());
     }
   }
-  std::sort(references.begin(), references.end());
+  std::ranges::sort(references);
   if (!references.empty()) return references;
   return make_error(Kind::not_found,
                     "An image does not exist locally with the tag: " + wanted.familiar_name(),

@@ -40,7 +40,7 @@ Result<std::string> key_of(const Context& context, const sys::Fd& store) {
 /// An error of the machine's current state, not of the overlay.
 bool is_of_the_moment(const Error& error) {
   constexpr int kNumbers[] = {ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EROFS};
-  return std::find(std::begin(kNumbers), std::end(kNumbers), error.sys_errno) != std::end(kNumbers);
+  return std::ranges::find(kNumbers, error.sys_errno) != std::end(kNumbers);
 }
 
 Result<void> try_overlay_in(const sys::Fd& staging, bool user_attributes) {
@@ -108,8 +108,7 @@ Result<RootfsDriver> from_json_text(std::string_view text, std::type_identity<Ro
 }
 
 std::string_view rootfs_driver_name(RootfsDriver driver) {
-  return std::find_if(std::begin(kDriverNames), std::end(kDriverNames),
-                      [&](const Name& one) { return one.driver == driver; })
+  return std::ranges::find_if(kDriverNames, [&](const Name& one) { return one.driver == driver; })
       ->name;
 }
 
@@ -136,7 +135,7 @@ bool is_root(const oci::Mount& mount) {
 
 std::optional<RootfsDriver> rootfs_driver_of(const oci::Spec& spec) {
   if (!copied_layers(spec).empty()) return RootfsDriver::copy;
-  auto root = std::find_if(spec.mounts.begin(), spec.mounts.end(), is_root);
+  auto root = std::ranges::find_if(spec.mounts, is_root);
   if (root == spec.mounts.end()) return std::nullopt;
   return root->type == "overlay" ? RootfsDriver::overlay : RootfsDriver::fuse_overlayfs;
 }

@@ -53,8 +53,8 @@ std::string name_of(const std::string& entry) {
 std::vector<std::string> environment(const ContainerFacts& facts) {
   std::vector<std::string> list;
   auto find = [&list](const std::string& name) {
-    return std::find_if(list.begin(), list.end(),
-                        [&](const std::string& old) { return old.starts_with(name); });
+    return std::ranges::find_if(list,
+                                [&](const std::string& old) { return old.starts_with(name); });
   };
   auto set = [&](const std::string& entry) {
     auto same = find(name_of(entry));
@@ -176,7 +176,7 @@ oci::ContainerDefaults container_defaults(const ContainerFacts& facts) {
   }
   // The command is the arguments behind the entrypoint, whether from the request or the image.
   if (facts.command.size() >= config.entrypoint.size() &&
-      std::equal(config.entrypoint.begin(), config.entrypoint.end(), facts.command.begin())) {
+      std::ranges::equal(config.entrypoint, facts.command.begin())) {
     config.cmd.assign(facts.command.begin() + static_cast<ptrdiff_t>(config.entrypoint.size()),
                       facts.command.end());
   }

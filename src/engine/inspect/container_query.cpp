@@ -61,8 +61,8 @@ bool descends(const image::Image& image, const image::Image& from) {
   };
   bool longer = layers.size() > below.size() || history.size() > before.size();
   return longer && below.size() <= layers.size() && before.size() <= history.size() &&
-         std::equal(below.begin(), below.end(), layers.begin()) &&
-         std::equal(before.begin(), before.end(), history.begin(), same);
+         std::ranges::equal(below, layers.begin()) &&
+         std::ranges::equal(before, history.begin(), same);
 }
 
 ContainerDetails details_of(const Context& context, const ContainerSummary& summary, Images& images,
@@ -163,7 +163,7 @@ class ContainerSieve {
     if (before_ && !is_older(c, *before_)) return false;
     if (since_ && !is_older(*since_, c)) return false;
     auto any = [](const std::vector<Pattern>& patterns, auto matches) {
-      return patterns.empty() || std::any_of(patterns.begin(), patterns.end(), matches);
+      return patterns.empty() || std::ranges::any_of(patterns, matches);
     };
     if (!any(ids_, [&](const Pattern& p) { return p.matches(c.id); })) return false;
     if (!any(names_,
@@ -185,14 +185,14 @@ class ContainerSieve {
                c.image_id.starts_with("sha256:" + name);
       });
     }
-    return std::any_of(ancestors_.begin(), ancestors_.end(),
-                       [&](const image::Image* from) { return descends(*image, *from); });
+    return std::ranges::any_of(ancestors_,
+                               [&](const image::Image* from) { return descends(*image, *from); });
   }
 
   bool fits(const ContainerSummary& c, const ContainerDetails& details) const {
     if (!filters_.fits_labels(details.labels)) return false;
     bool volume = filters_.fits("volume", [&](const std::string& wanted) {
-      return std::any_of(details.mounts.begin(), details.mounts.end(), [&](const MountSummary& m) {
+      return std::ranges::any_of(details.mounts, [&](const MountSummary& m) {
         return m.name == wanted || m.source == wanted || m.destination == wanted;
       });
     });
@@ -214,7 +214,7 @@ class ContainerSieve {
 
   template <class T>
   static bool holds(const std::vector<T>& list, const T& value) {
-    return std::find(list.begin(), list.end(), value) != list.end();
+    return std::ranges::find(list, value) != list.end();
   }
   static bool is_older(const ContainerSummary& a, const ContainerSummary& b) {
     return std::tie(a.created_ns, a.id) < std::tie(b.created_ns, b.id);
@@ -224,11 +224,11 @@ class ContainerSieve {
     if (published_.empty() && exposed_.empty()) return true;
     auto is_named = [](const std::vector<network::Exposed>& ranges, uint16_t port,
                        const std::string& protocol) {
-      return std::any_of(ranges.begin(), ranges.end(), [&](const network::Exposed& range) {
+      return std::ranges::any_of(ranges, [&](const network::Exposed& range) {
         return port >= range.first && port <= range.last && protocol == range.protocol;
       });
     };
-    return std::any_of(ports.begin(), ports.end(), [&](const PortSummary& port) {
+    return std::ranges::any_of(ports, [&](const PortSummary& port) {
       return (port.host_port != 0 && is_named(published_, port.host_port, port.protocol)) ||
              is_named(exposed_, port.container_port, port.protocol);
     });

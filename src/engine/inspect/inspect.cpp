@@ -37,7 +37,7 @@ void add_image(const Context& context, ContainerFacts& facts) {
   if (!image.ok() || !*image) return;
   facts.image_config = (*image)->config;
   facts.layers = (*image)->layer_directories();
-  std::reverse(facts.layers.begin(), facts.layers.end());
+  std::ranges::reverse(facts.layers);
   if (facts.size) facts.size = container_size(facts.directory, (*image)->size);
 }
 

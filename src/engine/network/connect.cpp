@@ -66,8 +66,8 @@ Result<Changing> open_container(const Context& context, std::string_view network
 }
 
 bool is_in(const RunRequest& request, const std::string& network) {
-  return std::any_of(request.networks.begin(), request.networks.end(),
-                     [&](const JoinedNetwork& one) { return one.name == network; });
+  return std::ranges::any_of(request.networks,
+                             [&](const JoinedNetwork& one) { return one.name == network; });
 }
 
 /// An ordinary user's container that started without a named network has other namespaces than

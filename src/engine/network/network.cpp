@@ -70,8 +70,8 @@ Result<void> join_more(const Context& context, const NetworkFlags& flags, RunReq
   }
   for (const std::string& text : flags.more) {
     JoinedNetwork joined = TRY(parse_joined_network(context, text));
-    bool twice = std::any_of(request.networks.begin(), request.networks.end(),
-                             [&](const JoinedNetwork& one) { return one.name == joined.name; });
+    bool twice = std::ranges::any_of(
+        request.networks, [&](const JoinedNetwork& one) { return one.name == joined.name; });
     if (twice) {
       return make_error(Kind::usage,
                         "network " + quote(joined.name) + " is specified multiple times");
@@ -111,8 +111,8 @@ Result<void> place_network_flags(const NetworkFlags& flags, RunRequest& request)
   for (const JoinedNetwork& one : request.networks) {
     if (one.name == kDefaultNetwork) TRY(check_default(one));
   }
-  bool any = std::any_of(request.networks.begin(), request.networks.end(),
-                         [](const JoinedNetwork& one) { return one.name != kDefaultNetwork; });
+  bool any = std::ranges::any_of(
+      request.networks, [](const JoinedNetwork& one) { return one.name != kDefaultNetwork; });
   request.mac_address = request.networks.front().mac;
   if (!any) request.networks.clear();
   if (request.mac_address.empty()) return {};
@@ -278,7 +278,7 @@ Result<std::vector<std::string>> list_published(const Context& context, std::str
   auto lease = TRY(find_lease(context, container.id));
   std::vector<network::Published> ports;
   if (lease) ports = std::move(lease->ports);
-  std::stable_sort(ports.begin(), ports.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(ports, [](const auto& a, const auto& b) {
     return std::tie(a.container_port, a.protocol) < std::tie(b.container_port, b.protocol);
   });
   std::vector<std::string> lines;

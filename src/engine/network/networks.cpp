@@ -39,7 +39,7 @@ bool is_name_character(char c) {
 
 bool is_network_name(std::string_view name) {
   return !name.empty() && name.size() <= kMaxNetworkName && name[0] != '_' && name[0] != '.' &&
-         name[0] != '-' && std::all_of(name.begin(), name.end(), is_name_character);
+         name[0] != '-' && std::ranges::all_of(name, is_name_character);
 }
 
 /// Keywords of --network: a network with such a name could not be selected.
@@ -150,7 +150,7 @@ std::string make_network_id(const std::vector<NetworkRecord>& others) {
     auto begins_so = [&](const NetworkRecord& one) {
       return one.id.compare(0, network::kNetworkDigits, id, 0, network::kNetworkDigits) == 0;
     };
-    if (std::none_of(others.begin(), others.end(), begins_so)) return id;
+    if (std::ranges::none_of(others, begins_so)) return id;
   }
 }
 
@@ -361,8 +361,8 @@ Result<std::vector<network::Attachment>> attachments_of(const Context& context,
 }
 
 Result<void> check_network_alias(std::string_view alias) {
-  bool good = !alias.empty() && alias.size() <= 253 &&
-              std::all_of(alias.begin(), alias.end(), is_name_character);
+  bool good =
+      !alias.empty() && alias.size() <= 253 && std::ranges::all_of(alias, is_name_character);
   if (good) return {};
   return make_error(Kind::usage, "expected a name of letters, digits, '.', '_' and '-', not " +
                                      quote(alias.substr(0, 255)));
@@ -440,8 +440,8 @@ Result<std::vector<NetworkRecord>> query_networks(const Context& context, const 
     bool is_dangling = !is_usual(one) && !used.contains(one.id);
     if (fits && (!dangling || is_dangling == *dangling)) found.push_back(std::move(one));
   }
-  std::sort(found.begin(), found.end(),
-            [](const NetworkRecord& a, const NetworkRecord& b) { return a.name < b.name; });
+  std::ranges::sort(found,
+                    [](const NetworkRecord& a, const NetworkRecord& b) { return a.name < b.name; });
   return found;
 }
 

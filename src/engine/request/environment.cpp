@@ -14,8 +14,8 @@ std::string_view variable_name(std::string_view entry) {
 }
 
 bool names_home(const std::vector<std::string>& environment) {
-  return std::any_of(environment.begin(), environment.end(),
-                     [](const std::string& entry) { return entry.starts_with("HOME="); });
+  return std::ranges::any_of(environment,
+                             [](const std::string& entry) { return entry.starts_with("HOME="); });
 }
 
 std::vector<std::string> inherited_variables(const std::vector<std::string>& environment,

@@ -128,8 +128,7 @@ Result<NamespaceMode> from_json_text(std::string_view text, std::type_identity<N
 }
 
 bool is_attached(const RunCall& call, std::string_view stream) {
-  return call.attach.empty() ||
-         std::find(call.attach.begin(), call.attach.end(), stream) != call.attach.end();
+  return call.attach.empty() || std::ranges::find(call.attach, stream) != call.attach.end();
 }
 
 Result<std::vector<std::string>> make_command(const std::vector<std::string>& image_entrypoint,
@@ -166,7 +165,7 @@ std::string joined_container(const RunRequest& request) {
 
 bool keeps_groups(const RunRequest& request) {
   const auto& groups = request.group_add;
-  return std::find(groups.begin(), groups.end(), "keep-groups") != groups.end();
+  return std::ranges::find(groups, "keep-groups") != groups.end();
 }
 
 Result<RunRequest> parse_run_request(std::string_view text) {

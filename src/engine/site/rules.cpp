@@ -96,8 +96,8 @@ Result<void> check_registry(const Context& context, const RunRequest& request,
     const policy::Rule& rule = placed.rule;
     return rule.registries.empty() && (!rule.stop || policy::asks_image(rule));
   });
-  if (std::all_of(rules.begin(), rules.end(),
-                  [](const auto& placed) { return placed.rule.registries.empty(); })) {
+  if (std::ranges::all_of(rules,
+                          [](const auto& placed) { return placed.rule.registries.empty(); })) {
     return {};
   }
   policy::Outcome outcome = TRY(judge_request(context, rules, request, image));

@@ -47,7 +47,7 @@ class PruneSieve {
     if (until_ && created_ns > *until_) return false;
     if (!filters_.fits_labels(labels)) return false;
     auto unwanted = filters_.values("label!");
-    return std::none_of(unwanted.begin(), unwanted.end(), [&](const std::string& text) {
+    return std::ranges::none_of(unwanted, [&](const std::string& text) {
       size_t equals = text.find('=');
       auto found = labels.find(text.substr(0, equals));
       if (found == labels.end()) return false;
