@@ -30,15 +30,11 @@ struct Mounted {
 };
 
 Result<RunRequest> kept_request(const Context& context, const ContainerSummary& container) {
-  Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
-  std::string path = container_files(context.paths, container.id, lifetime) + "/" + kRequestFile;
-  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxRequest));
-  if (!text) {
-    return make_error(Kind::unsupported,
-                      "container " + quote(container.name) + " has no list of its volumes",
-                      "-d when it is started, or without --rm");
-  }
-  return parse_run_request(*text);
+  auto request = TRY(find_request(context, container));
+  if (request) return std::move(*request);
+  return make_error(Kind::unsupported,
+                    "container " + quote(container.name) + " has no list of its volumes",
+                    "-d when it is started, or without --rm");
 }
 
 // "NAME", "NAME:ro", "NAME:rw"; z and Z have no effect on the other container's volumes.

@@ -234,10 +234,22 @@ std::optional<int64_t> process_of(const Paths& paths, std::string_view reference
   return joined.empty() ? std::nullopt : running_process(context, joined);
 }
 
+std::string files_of(const Context& context, const ContainerSummary& summary) {
+  return container_files(context.paths, summary.id,
+                         summary.remove ? Lifetime::removed : Lifetime::kept);
+}
+
+Result<std::optional<RunRequest>> find_request(const Context& context,
+                                               const ContainerSummary& summary) {
+  const std::string path = files_of(context, summary) + "/" + kRequestFile;
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxRequest));
+  if (!text) return std::optional<RunRequest>();
+  return std::optional(TRY(parse_run_request(*text)));
+}
+
 std::optional<RunRequest> saved_request(const Context& context, const ContainerSummary& summary) {
-  std::string files = container_files(context.paths, summary.id,
-                                      summary.remove ? Lifetime::removed : Lifetime::kept);
-  auto text = sys::read_file_if_exists(sys::cwd(), files + "/" + kRequestFile);
+  const std::string path = files_of(context, summary) + "/" + kRequestFile;
+  auto text = sys::read_file_if_exists(sys::cwd(), path);
   if (!text.ok() || !*text) return std::nullopt;
   auto request = parse_run_request(**text);
   if (request.ok()) return std::move(*request);

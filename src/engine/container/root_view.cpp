@@ -27,9 +27,7 @@ constexpr size_t kMaxViewedConfig = size_t{16} << 20;
 constexpr int kPathDirectory = O_PATH | O_DIRECTORY;
 
 std::string bundle_of(const Context& context, const ContainerSummary& container) {
-  Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
-  return container_files(context.paths, container.id, lifetime) + "/" +
-         std::string(kBundleDirectory);
+  return files_of(context, container) + "/" + std::string(kBundleDirectory);
 }
 
 bool has_option(const oci::Mount& mount, std::string_view option) {

@@ -235,8 +235,7 @@ Result<std::vector<VolumeRecord>> query_volumes(const Context& context, const Fi
     if (dangling && (users.count(volume.name) == 0) != *dangling) continue;
     found.push_back(std::move(volume));
   }
-  std::ranges::sort(found,
-                    [](const VolumeRecord& a, const VolumeRecord& b) { return a.name < b.name; });
+  std::ranges::sort(found, {}, &VolumeRecord::name);
   return found;
 }
 

@@ -162,8 +162,7 @@ Result<oci::ContainerUser> choose_user(const Context& context, const RunRequest&
 /// The last group of the range that starts at 0 in our user namespace.
 Result<uint32_t> last_group() {
   std::vector<sys::IdRange> ranges = TRY(sys::mapped_gids());
-  std::ranges::sort(ranges,
-                    [](const auto& one, const auto& other) { return one.inside < other.inside; });
+  std::ranges::sort(ranges, {}, &sys::IdRange::inside);
   uint32_t end = 0;
   for (const sys::IdRange& range : ranges) {
     if (range.inside == end) end += std::min(range.count, uint32_t{INT32_MAX} - end);

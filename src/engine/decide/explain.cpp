@@ -319,9 +319,7 @@ Result<void> keep(const Explanation& explanation, const sys::Fd& files) {
 
 Result<Explained> explain_container(const Context& context, std::string_view reference) {
   ContainerSummary container = TRY(get_container(context, reference));
-  Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
-  std::string path =
-      container_files(context.paths, container.id, lifetime) + "/" + kExplanationFile;
+  std::string path = files_of(context, container) + "/" + kExplanationFile;
   auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxExplained));
   Explained out{container.id, container.name, container.image, {}};
   if (text) out.explanation = TRY(parse_explanation(*text));

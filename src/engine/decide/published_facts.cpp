@@ -131,7 +131,7 @@ std::vector<match::RunGpu> kinds_of(const std::vector<node::NodeGpu>& gpus) {
     kinds.push_back({gpu.vendor, gpu.model, gpu.compute_capability, gpu.architecture});
   }
   std::ranges::sort(kinds);
-  kinds.erase(std::ranges::unique(kinds), kinds.end());
+  kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
   return kinds;
 }
 

@@ -31,8 +31,7 @@ std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const 
                                          const gpu::SeeProcess& see) {
   std::vector<gpu::Computing> out;
   for (const gpu::Use& known : use.gpus) {
-    auto gpu = std::ranges::find_if(
-        inventory.gpus, [&](const gpu::Gpu& one) { return one.pci_address == known.pci_address; });
+    auto gpu = std::ranges::find(inventory.gpus, known.pci_address, &gpu::Gpu::pci_address);
     if (gpu == inventory.gpus.end()) continue;
     if (!known.processes) continue;
     for (const gpu::ProcessUse& process : *known.processes) {

@@ -70,9 +70,7 @@ std::optional<gpu::Uses> nvml_use(const Context& context, const gpu::Inventory& 
 
 std::set<std::string> nodes_given(const Context& context, const ContainerSummary& container) {
   std::set<std::string> nodes;
-  auto lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
-  std::string bundle =
-      container_files(context.paths, container.id, lifetime) + "/" + std::string(kBundleDirectory);
+  std::string bundle = files_of(context, container) + "/" + std::string(kBundleDirectory);
   auto text = sys::read_file_if_exists(sys::cwd(), bundle + "/config.json");
   if (!text.ok() || !*text) return nodes;
   auto spec = oci::parse_spec(**text);
@@ -88,8 +86,7 @@ std::vector<GpuUse> gpus_of(const std::set<std::string>& nodes, const gpu::Inven
   for (const gpu::Gpu& gpu : inventory.gpus) {
     add_partitions(nodes, gpu, found);  // the first partition has the GPU's own node
     if (!gpu.partitions.empty() || !nodes.contains(gpu.node.path)) continue;
-    auto same = std::ranges::find_if(
-        use.gpus, [&](const gpu::Use& one) { return one.pci_address == gpu.pci_address; });
+    auto same = std::ranges::find(use.gpus, gpu.pci_address, &gpu::Use::pci_address);
     gpu::Use known = same == use.gpus.end() ? gpu::Use{} : *same;
     if (gpu.mig.empty()) {
       found.push_back(use_of(std::to_string(gpu.index), known.busy_percent, known.memory));

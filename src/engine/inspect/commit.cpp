@@ -24,15 +24,6 @@
 namespace berth::engine {
 namespace {
 
-/// A foreground container with --rm keeps no request: only its image's defaults are known.
-Result<RunRequest> committed_request(const Context& context, const ContainerSummary& container) {
-  Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
-  std::string path = container_files(context.paths, container.id, lifetime) + "/" + kRequestFile;
-  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxRequest));
-  if (!text) return RunRequest();
-  return parse_run_request(*text);
-}
-
 /// Freezes a running container until this object is destroyed.
 class Pause {
  public:
@@ -135,7 +126,8 @@ Result<std::string> commit_container(const Context& context, std::string_view re
   image::Image base = TRY(store.get_image(container.image_id));
   ContainerFacts facts;
   facts.command = container.command;
-  facts.request = TRY(committed_request(context, container));
+  // A foreground container with --rm keeps no request: only its image's defaults are known.
+  facts.request = TRY(find_request(context, container)).value_or(RunRequest());
   facts.image_config = base.config;
 
   image::CommitRequest commit;

@@ -120,7 +120,7 @@ Result<std::string> inspect_container(const Context& context, std::string_view r
   facts.remove = c.remove;
   facts.directory = container_path(context.paths, c.id);
   facts.root = context.paths.root;
-  facts.files = container_files(context.paths, c.id, c.remove ? Lifetime::removed : Lifetime::kept);
+  facts.files = files_of(context, c);
   if (auto request = saved_request(context, c)) facts.request = std::move(*request);
   if (sizes == Sizes::yes) facts.size = container_size(facts.directory, 0);
   add_image(context, facts);

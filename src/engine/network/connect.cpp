@@ -46,8 +46,7 @@ Result<Changing> open_container(const Context& context, std::string_view network
   changing.network = std::move(*record);
   changing.summary = TRY(get_container(context, reference));
   const ContainerSummary& summary = changing.summary;
-  const std::string path = container_files(context.paths, summary.id,
-                                           summary.remove ? Lifetime::removed : Lifetime::kept);
+  const std::string path = files_of(context, summary);
   changing.files = TRY(sys::open_at(sys::cwd(), path, O_DIRECTORY | O_RDONLY));
   changing.turn = TRY(take_turn(changing.files, summary.name));
   auto text = TRY(sys::read_file_if_exists(changing.files, kRequestFile, kMaxRequest));

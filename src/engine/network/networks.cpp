@@ -440,8 +440,7 @@ Result<std::vector<NetworkRecord>> query_networks(const Context& context, const 
     bool is_dangling = !is_usual(one) && !used.contains(one.id);
     if (fits && (!dangling || is_dangling == *dangling)) found.push_back(std::move(one));
   }
-  std::ranges::sort(found,
-                    [](const NetworkRecord& a, const NetworkRecord& b) { return a.name < b.name; });
+  std::ranges::sort(found, {}, &NetworkRecord::name);
   return found;
 }
 

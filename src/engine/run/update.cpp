@@ -126,8 +126,7 @@ Result<void> update_container(const Context& context, std::string_view reference
                    "container"),
         summary);
   }
-  const std::string path = container_files(context.paths, summary.id,
-                                           summary.remove ? Lifetime::removed : Lifetime::kept);
+  const std::string path = files_of(context, summary);
   sys::Fd files = TRY(sys::open_at(sys::cwd(), path, O_DIRECTORY | O_RDONLY));
   // Concurrent updates run one after the other, each on the previous result.
   sys::Fd turn = TRY(take_turn(files, summary.name));

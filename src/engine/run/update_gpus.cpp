@@ -288,8 +288,7 @@ Result<oci::Spec> with_devices_of(oci::Spec before, const oci::Spec& after, cons
 Result<void> update_gpus(const Context& context, const ContainerSummary& container,
                          const RunRequest& wanted) {
   TRY(check_changeable(context, wanted, container.id));
-  Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
-  const std::string path = container_files(context.paths, container.id, lifetime);
+  const std::string path = files_of(context, container);
   sys::Fd files = TRY(sys::open_at(sys::cwd(), path, O_DIRECTORY | O_RDONLY));
   return GpuUpdate(context, container, std::move(files)).run(wanted);
 }
