@@ -9,7 +9,6 @@
 #include "engine/build/runner.hpp"
 #include "engine/context/paths.hpp"
 #include "engine/image/images.hpp"
-#include "engine/image/shared_layers.hpp"
 #include "image/reference.hpp"
 #include "json/value.hpp"
 #include "sys/file/file.hpp"

@@ -10,7 +10,6 @@
 #include <tuple>
 
 #include "base/text.hpp"
-#include "base/time.hpp"
 #include "engine/container/launch.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/sweep.hpp"

@@ -9,9 +9,7 @@
 
 #include "base/text.hpp"
 #include "engine/image/rootfs_driver.hpp"
-#include "engine/state/directory.hpp"
 #include "oci/config.hpp"
-#include "oci/runtime_spec.hpp"
 #include "record/record.hpp"
 #include "sys/file/file.hpp"
 #include "sys/mount/fuse_overlay.hpp"

@@ -5,10 +5,8 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
 #include "engine/image/layer_view.hpp"
 #include "engine/image/rootfs_driver.hpp"
-#include "engine/state/directory.hpp"
 #include "oci/edit.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/remove_tree.hpp"

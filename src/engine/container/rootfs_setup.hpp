@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "engine/context/context.hpp"
 #include "engine/request/request.hpp"
 #include "engine/state/directory.hpp"
 #include "oci/runtime_spec.hpp"

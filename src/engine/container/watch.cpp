@@ -5,14 +5,12 @@
 
 #include <iterator>
 
-#include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"
 #include "json/fields.hpp"
 #include "monitor/protocol.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/remove_tree.hpp"
 #include "sys/net/socket.hpp"
-#include "sys/process/process.hpp"
 
 namespace berth::engine {
 namespace {

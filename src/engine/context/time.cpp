@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
-#include <string>
 
 #include "base/text.hpp"
 #include "base/time.hpp"

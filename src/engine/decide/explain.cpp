@@ -4,10 +4,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <iterator>
-#include <string>
-#include <string_view>
 #include <unordered_set>
-#include <vector>
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"

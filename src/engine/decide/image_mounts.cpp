@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
 #include "engine/image/store.hpp"
 #include "engine/request/volume.hpp"
 

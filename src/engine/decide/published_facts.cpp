@@ -2,9 +2,7 @@
 #include "engine/decide/published_facts.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <set>
-#include <vector>
 
 #include "base/text.hpp"
 #include "base/time.hpp"
@@ -19,11 +17,9 @@
 #include "engine/node/match.hpp"
 #include "engine/state/directory.hpp"
 #include "gpu/inventory/driver_root.hpp"
-#include "image/store.hpp"
 #include "known_error/end.hpp"
 #include "match/run_record.hpp"
 #include "node/gather/gather.hpp"
-#include "policy/file.hpp"
 #include "sys/file/file.hpp"
 #include "sys/process/process.hpp"
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 
 #include "engine/container/container_volumes.hpp"
 #include "engine/container/list.hpp"

@@ -7,7 +7,6 @@
 #include <iterator>
 
 #include "base/text.hpp"
-#include "engine/context/context.hpp"
 #include "engine/gpu/cdi.hpp"
 #include "engine/gpu/host_devices.hpp"
 #include "engine/gpu/list.hpp"
@@ -26,7 +25,6 @@
 #include "gpu/place/finish.hpp"
 #include "gpu/place/place.hpp"
 #include "oci/edit.hpp"
-#include "policy/file.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/file_system.hpp"
 

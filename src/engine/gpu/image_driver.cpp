@@ -7,7 +7,6 @@
 
 #include "base/text.hpp"
 #include "engine/image/layer_tree.hpp"
-#include "engine/state/directory.hpp"
 #include "gpu/place/publish.hpp"
 #include "json/fields.hpp"
 #include "sys/file/file.hpp"

@@ -4,12 +4,10 @@
 #include <fcntl.h>
 
 #include <set>
-#include <vector>
 
 #include "engine/image/rootfs_driver.hpp"
 #include "gpu/place/publish.hpp"
 #include "oci/edit.hpp"
-#include "scan/loader_cache.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/regular.hpp"
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
 #include "engine/gpu/use.hpp"
 #include "gpu/ledger/processes.hpp"
 #include "gpu/mps/join.hpp"

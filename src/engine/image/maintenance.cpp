@@ -6,7 +6,6 @@
 #include "base/text.hpp"
 #include "engine/image/mounted.hpp"
 #include "engine/image/store.hpp"
-#include "engine/image/transfer.hpp"
 
 namespace berth::engine {
 namespace {

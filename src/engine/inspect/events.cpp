@@ -5,7 +5,6 @@
 #include <array>
 #include <chrono>
 
-#include "base/text.hpp"
 #include "engine/container/list.hpp"
 #include "engine/context/time.hpp"
 #include "engine/inspect/container_query.hpp"

@@ -12,7 +12,6 @@
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
-#include "engine/context/context.hpp"
 #include "engine/network/helper.hpp"
 #include "engine/network/leases.hpp"
 #include "engine/network/networks.hpp"
@@ -20,7 +19,6 @@
 #include "engine/state/directory.hpp"
 #include "json/fields.hpp"
 #include "network/ipv6.hpp"
-#include "network/publish.hpp"
 #include "network/request.hpp"
 #include "policy/file.hpp"
 #include "sys/process/process.hpp"

@@ -2,7 +2,6 @@
 #include "engine/node/match.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <variant>
 
@@ -12,7 +11,6 @@
 #include "engine/image/transfer.hpp"
 #include "engine/node/node.hpp"
 #include "image/reference.hpp"
-#include "image/store.hpp"
 #include "match/judge.hpp"
 #include "node/file/load.hpp"
 #include "node/what_if.hpp"

@@ -9,10 +9,8 @@
 #include "engine/image/file.hpp"
 #include "engine/image/rootfs.hpp"
 #include "engine/image/store.hpp"
-#include "engine/node/match.hpp"
 #include "engine/request/volume.hpp"
 #include "engine/site/rules.hpp"
-#include "image/store.hpp"
 
 namespace berth::engine {
 namespace {

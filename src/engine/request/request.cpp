@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "engine/context/context.hpp"
 #include "json/fields.hpp"
 
 namespace berth::engine {

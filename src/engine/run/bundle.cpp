@@ -7,9 +7,7 @@
 
 #include "base/text.hpp"
 #include "engine/container/rootfs_setup.hpp"
-#include "engine/gpu/gpus.hpp"
 #include "engine/network/files.hpp"
-#include "engine/state/directory.hpp"
 #include "json/fields.hpp"
 #include "monitor/protocol.hpp"
 #include "oci/config.hpp"

@@ -5,7 +5,6 @@
 #include <signal.h>
 
 #include <chrono>
-#include <utility>
 
 #include "base/text.hpp"
 #include "engine/container/container_volumes.hpp"

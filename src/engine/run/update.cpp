@@ -6,7 +6,6 @@
 #include <chrono>
 #include <thread>
 
-#include "base/text.hpp"
 #include "engine/container/launch.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/watch.hpp"

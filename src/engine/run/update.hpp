@@ -9,7 +9,6 @@
 #include "engine/context/context.hpp"
 #include "engine/request/limits.hpp"
 #include "engine/request/request.hpp"
-#include "sys/fd/fd.hpp"
 
 namespace berth::engine {
 

@@ -8,7 +8,6 @@
 
 #include "engine/node/node.hpp"
 #include "engine/node/slurm_features.hpp"
-#include "engine/request/request.hpp"
 #include "image/reference.hpp"
 #include "sys/file/file.hpp"
 #include "sys/user/identity.hpp"

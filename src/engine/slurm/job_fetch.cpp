@@ -12,17 +12,14 @@
 
 #include "base/text.hpp"
 #include "engine/context/registries.hpp"
-#include "image/job_order.hpp"
 #include "image/reference.hpp"
 #include "slurm/board.hpp"
 #include "sys/fd/poll.hpp"
 #include "sys/file/file.hpp"
 #include "sys/net/socket.hpp"
 #include "sys/net/tcp.hpp"
-#include "sys/process/process.hpp"
 #include "sys/process/program.hpp"
 #include "sys/process/signals.hpp"
-#include "sys/process/stream.hpp"
 
 namespace berth::engine {
 

@@ -11,7 +11,6 @@
 #include "base/rollback.hpp"
 #include "base/text.hpp"
 #include "engine/state/journal.hpp"
-#include "json/fields.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/remove_tree.hpp"
 

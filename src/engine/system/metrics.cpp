@@ -13,8 +13,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <utility>
-#include <vector>
 
 #include "base/text.hpp"
 #include "sys/fd/poll.hpp"

@@ -4,13 +4,11 @@
 #include <sys/stat.h>
 
 #include "base/text.hpp"
-#include "engine/decide/check.hpp"
 #include "engine/image/file.hpp"
 #include "engine/image/rootfs.hpp"
 #include "engine/image/store.hpp"
 #include "engine/request/environment.hpp"
 #include "engine/site/effects.hpp"
-#include "engine/site/facts.hpp"
 #include "engine/site/rules.hpp"
 #include "json/fields.hpp"
 #include "policy/file.hpp"
@@ -19,7 +17,6 @@
 #include "policy/site/toolkit.hpp"
 #include "sys/file/file.hpp"
 #include "sys/process/umask.hpp"
-#include "sys/user/identity.hpp"
 #include "sys/user/trusted_file.hpp"
 
 namespace berth::engine {

@@ -20,7 +20,6 @@
 #include "engine/inspect/container_query.hpp"
 #include "engine/network/networks.hpp"
 #include "engine/state/journal.hpp"
-#include "engine/state/pruned.hpp"
 #include "image/upkeep.hpp"
 
 namespace berth::engine {
