@@ -6,7 +6,7 @@
 
 #include "cli/berth/request_options.hpp"
 #include "cli/berth/verb.hpp"
-#include "engine/decide/asked.hpp"
+#include "engine/decide/resolve.hpp"
 
 /// The flags that describe a container: those of `run` and `create`.
 namespace berth::cli {

@@ -10,7 +10,7 @@
 #include "base/text.hpp"
 #include "engine/build/bake_plan.hpp"
 #include "engine/build/image.hpp"
-#include "engine/build/runner.hpp"
+#include "engine/build/steps.hpp"
 #include "engine/decide/published_facts.hpp"
 #include "engine/image/images.hpp"
 #include "engine/image/store.hpp"

@@ -6,7 +6,6 @@
 #include "bake/containerfile.hpp"
 #include "base/text.hpp"
 #include "engine/build/bases.hpp"
-#include "engine/build/runner.hpp"
 #include "engine/context/paths.hpp"
 #include "engine/image/images.hpp"
 #include "image/reference.hpp"

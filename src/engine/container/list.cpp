@@ -2,6 +2,7 @@
 #include "engine/container/list.hpp"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <utility>
 
@@ -161,21 +162,10 @@ std::optional<int64_t> first_process(const Context& context, const std::string& 
 }
 
 std::string_view container_state_name(ContainerState state) {
-  switch (state) {
-    case ContainerState::created:
-      return "created";
-    case ContainerState::running:
-      return "running";
-    case ContainerState::paused:
-      return "paused";
-    case ContainerState::restarting:
-      return "restarting";
-    case ContainerState::exited:
-      return "exited";
-    case ContainerState::dead:
-      return "dead";
-  }
-  BERTH_ASSERT(false);
+  // In the order of ContainerState.
+  constexpr std::array<std::string_view, 6> kNames = {"created",    "running", "paused",
+                                                      "restarting", "exited",  "dead"};
+  return kNames[static_cast<size_t>(state)];
 }
 
 bool is_alive(ContainerState state) {

@@ -10,7 +10,6 @@
 #include "base/text.hpp"
 #include "engine/context/document_values.hpp"
 #include "engine/context/time.hpp"
-#include "engine/state/configs.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"
 #include "json/fields.hpp"
@@ -76,6 +75,12 @@ void remove_anonymous(const Context& context, const Pick& is_to_go) {
     auto removed = remove_volume(context, name);
     if (!removed.ok()) context.log.debug(to_line(removed.error()) + ", ignoring");
   }
+}
+
+/// The ids of containers, running or not, that mount the volume.  Errors: io.
+Result<std::vector<std::string>> containers_of_volume(const Context& context,
+                                                      const std::string& name) {
+  return containers_with(context.paths, "/volumes/" + name + "/" + kData);
 }
 
 }  // namespace
@@ -167,11 +172,6 @@ Result<VolumeUsers> list_volume_users(const Context& context) {
     for (const std::string& volume : mounted) ++users.known[volume];
   }
   return users;
-}
-
-Result<std::vector<std::string>> containers_of_volume(const Context& context,
-                                                      const std::string& name) {
-  return containers_with(context.paths, "/volumes/" + name + "/" + kData);
 }
 
 Result<void> remove_volume(const Context& context, const std::string& name) {

@@ -52,10 +52,6 @@ Result<std::optional<VolumeRecord>> find_volume(const Context& context, const st
 /// Sorted by name.  Errors: io.
 Result<std::vector<VolumeRecord>> list_volumes(const Context& context);
 
-/// The ids of containers, running or not, that mount the volume.  Errors: io.
-Result<std::vector<std::string>> containers_of_volume(const Context& context,
-                                                      const std::string& name);
-
 /// The same for all volumes, in one pass over the containers.
 struct VolumeUsers {
   std::map<std::string, uint64_t> known;  ///< by volume name: how many containers mount it

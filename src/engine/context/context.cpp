@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/context/context.hpp"
 
+#include <array>
+
 #include "gpu/grant/job.hpp"
 
 namespace berth::engine {
 
 std::string_view identity_name(Identity identity) {
-  switch (identity) {
-    case Identity::root:
-      return "root";
-    case Identity::mapped:
-      return "mapped";
-    case Identity::single:
-      return "single";
-  }
-  BERTH_ASSERT(false);
+  // In the order of Identity.
+  constexpr std::array<std::string_view, 3> kNames = {"root", "mapped", "single"};
+  return kNames[static_cast<size_t>(identity)];
 }
 
 Environment Environment::from(char** environ) {

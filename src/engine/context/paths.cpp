@@ -125,6 +125,11 @@ Result<std::string> absolute_path(std::string_view path, std::string_view direct
   return std::string(directory) + (directory.ends_with('/') ? "" : "/") + std::string(path);
 }
 
+bool is_at_or_below(std::string_view path, std::string_view directory) {
+  if (!path.starts_with(directory)) return false;
+  return path.size() == directory.size() || path[directory.size()] == '/';
+}
+
 std::string find_in_path(const Context& context, const std::string& name) {
   constexpr std::string_view kUsualPath = "/usr/local/bin:/usr/bin:/bin";
   std::string_view path = context.environment.get("PATH").value_or(kUsualPath);

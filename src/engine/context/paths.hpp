@@ -30,6 +30,9 @@ Result<void> make_directories(const Paths& paths);
 /// Errors: not_found (relative to a removed directory).
 Result<std::string> absolute_path(std::string_view path, std::string_view directory);
 
+/// Whether `path` is `directory`, or inside of it; both are absolute. Pure.
+bool is_at_or_below(std::string_view path, std::string_view directory);
+
 /// The absolute path of the program `name` in the caller's PATH; empty: not found.
 std::string find_in_path(const Context& context, const std::string& name);
 

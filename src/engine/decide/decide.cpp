@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "engine/container/rootfs_setup.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/decide/check.hpp"
 #include "engine/decide/image_mounts.hpp"
 #include "engine/decide/mpi.hpp"
@@ -16,6 +17,7 @@
 #include "engine/gpu/loader.hpp"
 #include "engine/image/layer_view.hpp"
 #include "engine/image/rootfs.hpp"
+#include "engine/image/rootfs_driver.hpp"
 #include "engine/network/leases.hpp"
 #include "engine/network/network.hpp"
 #include "engine/request/environment.hpp"
@@ -89,17 +91,13 @@ Result<std::string> choose_hostname(const Context& context, const RunRequest& re
   return id.substr(0, 12);
 }
 
-bool is_below(std::string_view path, std::string_view directory) {
-  return path == directory ||
-         (path.starts_with(directory) && path.substr(directory.size()).starts_with('/'));
-}
-
 bool is_mounted(const RunRequest& request, std::string_view path) {
-  auto covers = [&](const auto& mount) { return is_below(path, mount.destination); };
+  auto covers = [&](const auto& mount) { return is_at_or_below(path, mount.destination); };
+  auto is_kernels = [&](const char* place) { return is_at_or_below(path, place); };
   return std::ranges::any_of(request.volumes, covers) ||
          std::ranges::any_of(request.tmpfs, covers) ||
-         std::ranges::any_of(request.image_mounts, covers) || is_below(path, "/proc") ||
-         is_below(path, "/sys") || is_below(path, "/dev");
+         std::ranges::any_of(request.image_mounts, covers) || is_kernels("/proc") ||
+         is_kernels("/sys") || is_kernels("/dev");
 }
 
 Result<Accounts> read_accounts(const LayerView& view) {

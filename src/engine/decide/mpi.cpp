@@ -12,9 +12,10 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/decide/mpi_launch.hpp"
 #include "engine/gpu/host_devices.hpp"
-#include "engine/image/layer_tree.hpp"
+#include "engine/image/layer_view.hpp"
 #include "engine/image/rootfs.hpp"
 #include "engine/image/rootfs_driver.hpp"
 #include "gpu/inventory/driver_root.hpp"
@@ -251,9 +252,8 @@ void leave_out_hidden(const oci::Spec& spec, mpi::Decision& decision) {
     if (place != "/") places.push_back(std::move(place));
   }
   auto hidden = [&](const std::string& path) {
-    return std::ranges::any_of(places, [&](const std::string& place) {
-      return path == place || path.starts_with(place + "/");
-    });
+    return std::ranges::any_of(
+        places, [&](const std::string& place) { return is_at_or_below(path, place); });
   };
   std::erase_if(decision.directories, hidden);
   places.insert(places.end(), decision.directories.begin(), decision.directories.end());

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "base/text.hpp"
+#include "engine/context/paths.hpp"
 #include "sys/fd/fd.hpp"
 #include "sys/file/file.hpp"
 #include "sys/user/identity.hpp"
@@ -132,26 +133,19 @@ void name_a_daemon(const Environment& environment, std::vector<std::string>& var
   variables.push_back(name + "=0.0;tcp://127.0.0.1:9");
 }
 
+/// The caller's variables that a rank needs, "NAME=value": the launcher's, and settings of MPIs and
+/// fabrics except paths of an installation.
+std::vector<std::string> rank_variables(const Environment& environment) {
+  std::vector<std::string> out;
+  for (const std::string& entry : environment.entries()) {
+    size_t end = entry.find('=');
+    if (end != entry.npos && is_passed(std::string_view(entry).substr(0, end)))
+      out.push_back(entry);
+  }
+  return out;
+}
+
 }  // namespace
-
-std::string to_json_text(MpiMode mode) {
-  switch (mode) {
-    case MpiMode::automatic:
-      return "auto";
-    case MpiMode::host:
-      return "host";
-    case MpiMode::image:
-      break;
-  }
-  return "image";
-}
-
-Result<MpiMode> from_json_text(std::string_view text, std::type_identity<MpiMode>) {
-  for (MpiMode mode : {MpiMode::image, MpiMode::automatic, MpiMode::host}) {
-    if (to_json_text(mode) == text) return mode;
-  }
-  return make_error(Kind::usage, "expected 'auto', 'host', 'image' or 'none', got " + quote(text));
-}
 
 std::optional<Launcher> launcher_of(const Environment& environment) {
   constexpr struct {
@@ -225,16 +219,6 @@ Result<std::optional<MpiRequest>> read_mpi(const MpiFlags& flags, const Environm
   return std::optional<MpiRequest>(std::move(request));
 }
 
-std::vector<std::string> rank_variables(const Environment& environment) {
-  std::vector<std::string> out;
-  for (const std::string& entry : environment.entries()) {
-    size_t end = entry.find('=');
-    if (end != entry.npos && is_passed(std::string_view(entry).substr(0, end)))
-      out.push_back(entry);
-  }
-  return out;
-}
-
 std::vector<std::string> meeting_paths(const Environment& environment) {
   std::vector<std::string> named;
   for (const char* name : kMeetingPlaces) {
@@ -245,9 +229,8 @@ std::vector<std::string> meeting_paths(const Environment& environment) {
   for (std::string& path : named) {
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
     if (!is_plain_path(path) || is_everybodys(path)) continue;
-    bool known = std::ranges::any_of(out, [&](const std::string& other) {
-      return path == other || path.starts_with(other + "/");
-    });
+    bool known = std::ranges::any_of(
+        out, [&](const std::string& other) { return is_at_or_below(path, other); });
     if (!known) out.push_back(std::move(path));
   }
   return out;
@@ -261,9 +244,8 @@ void add_meeting_places(const Environment& environment, RunRequest& request) {
     // In /tmp another user could have made it.
     bool guessed = path.find("/spmix_appdir_") != path.npos;
     if (guessed && (*there)->st_uid != sys::effective_uid()) continue;
-    bool known = std::ranges::any_of(request.volumes, [&](const Volume& one) {
-      return path == one.destination || path.starts_with(one.destination + "/");
-    });
+    bool known = std::ranges::any_of(
+        request.volumes, [&](const Volume& one) { return is_at_or_below(path, one.destination); });
     if (known) continue;
     Volume volume;
     volume.source = volume.destination = std::move(path);

@@ -25,8 +25,8 @@ std::string key_of(const gpu::Gpu& gpu, const gpu::ProcessUse& process) {
   return {};
 }
 
-}  // namespace
-
+/// The computing processes in NVML's answer; on a GPU with slices, only those with a known slice.
+/// `see`: as gpu::ProcessView's, for their start times. Skips numbers that are not processes.
 std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const gpu::Uses& use,
                                          const gpu::SeeProcess& see) {
   std::vector<gpu::Computing> out;
@@ -43,6 +43,8 @@ std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const 
   }
   return out;
 }
+
+}  // namespace
 
 std::vector<gpu::Computing> keep_computing(const Context& context, const gpu::Inventory& inventory,
                                            const gpu::Here& here, const gpu::Uses& use) {

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "engine/image/layer_tree.hpp"
 #include "engine/image/layer_view.hpp"
 #include "engine/image/store.hpp"
 #include "facts/file_facts.hpp"

@@ -55,7 +55,7 @@ Result<int64_t> created(const image::Store& store, const std::string& name) {
 class ImageSieve {
  public:
   static Result<ImageSieve> make(const image::Store& store, const ImageQuery& query) {
-    TRY(query.filters.check_keys(image_filter_keys()));
+    TRY(query.filters.check_keys({"before", "dangling", "label", "reference", "since", "until"}));
     ImageSieve sieve(query);
     sieve.dangling_ = TRY(query.filters.flag("dangling"));
     for (const std::string& name : query.filters.values("before")) {
@@ -209,12 +209,6 @@ Result<std::vector<HistoryEntry>> image_history(const Context& context,
   }
   if (!entries.empty()) entries.front().image_id = image.id.text();
   return entries;
-}
-
-const std::vector<std::string_view>& image_filter_keys() {
-  static const std::vector<std::string_view> keys = {"before",    "dangling", "label",
-                                                     "reference", "since",    "until"};
-  return keys;
 }
 
 Result<std::vector<ImageSummary>> query_images(const Context& context, const ImageQuery& query) {

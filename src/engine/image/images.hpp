@@ -68,9 +68,6 @@ struct ImageQuery {
   int64_t now = 0;  ///< nanoseconds since 1970, for "until"
 };
 
-/// The filter keys of query_images(): before, dangling, label, reference, since, until.
-const std::vector<std::string_view>& image_filter_keys();
-
 /// Newest first; one entry for each name of an image.
 /// Errors: usage (a filter), not_found (the image of "before" or "since"), io, corrupt.
 Result<std::vector<ImageSummary>> query_images(const Context& context, const ImageQuery& query);

@@ -21,14 +21,6 @@ namespace {
 
 constexpr const char* kTried = "overlay-works";  ///< state file of the last successful trial
 
-struct Name {
-  RootfsDriver driver;
-  std::string_view name;
-};
-constexpr Name kDriverNames[] = {{RootfsDriver::overlay, "overlay"},
-                                 {RootfsDriver::fuse_overlayfs, "fuse-overlayfs"},
-                                 {RootfsDriver::copy, "copy"}};
-
 /// A trial's result depends on these: the kernel, the file system, the identity.
 Result<std::string> key_of(const Context& context, const sys::Fd& store) {
   struct stat info = TRY(sys::stat_fd(store, context.paths.root));
@@ -93,23 +85,6 @@ RootfsChoice fall_back(const Context& context, const Error& why) {
 constexpr std::string_view kLowerOption = "lowerdir+=";
 
 }  // namespace
-
-std::string to_json_text(const RootfsDriver& driver) {
-  return std::string(rootfs_driver_name(driver));
-}
-
-Result<RootfsDriver> from_json_text(std::string_view text, std::type_identity<RootfsDriver>) {
-  for (const Name& one : kDriverNames) {
-    if (one.name == text) return one.driver;
-  }
-  return make_error(Kind::usage,
-                    "expected overlay, fuse-overlayfs or copy, got " + quote(std::string(text)));
-}
-
-std::string_view rootfs_driver_name(RootfsDriver driver) {
-  return std::ranges::find_if(kDriverNames, [&](const Name& one) { return one.driver == driver; })
-      ->name;
-}
 
 Result<RootfsChoice> rootfs_choice(const Context& context) {
   if (context.rootfs_driver.empty()) {

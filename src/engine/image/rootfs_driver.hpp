@@ -15,8 +15,6 @@
 
 namespace berth::engine {
 
-std::string_view rootfs_driver_name(RootfsDriver driver);
-
 /// The driver for the roots of new containers.
 struct RootfsChoice {
   RootfsDriver driver = RootfsDriver::overlay;

@@ -61,8 +61,8 @@ bool descends(const image::Image& image, const image::Image& from) {
   };
   bool longer = layers.size() > below.size() || history.size() > before.size();
   return longer && below.size() <= layers.size() && before.size() <= history.size() &&
-         std::ranges::equal(below, layers.begin()) &&
-         std::ranges::equal(before, history.begin(), same);
+         std::equal(below.begin(), below.end(), layers.begin()) &&
+         std::equal(before.begin(), before.end(), history.begin(), same);
 }
 
 ContainerDetails details_of(const Context& context, const ContainerSummary& summary, Images& images,
@@ -110,7 +110,8 @@ class ContainerSieve {
  public:
   static Result<ContainerSieve> make(const Context& context, const Filters& filters,
                                      Images& images) {
-    TRY(filters.check_keys(container_filter_keys()));
+    TRY(filters.check_keys({"ancestor", "before", "exited", "expose", "health", "id", "is-task",
+                            "label", "name", "network", "publish", "since", "status", "volume"}));
     TRY(filters.check_values("status", {kStates.begin(), kStates.end()}));
     TRY(filters.check_values("health", {"starting", "healthy", "unhealthy", "none"}));
     ContainerSieve sieve(filters);
@@ -281,13 +282,6 @@ std::vector<PortSummary> ports_of(const RunRequest& request, const oci::Containe
     }
   }
   return ports;
-}
-
-const std::vector<std::string_view>& container_filter_keys() {
-  static const std::vector<std::string_view> keys = {
-      "ancestor", "before", "exited",  "expose",  "health", "id",     "is-task",
-      "label",    "name",   "network", "publish", "since",  "status", "volume"};
-  return keys;
 }
 
 Result<std::vector<ListedContainer>> query_containers(const Context& context,

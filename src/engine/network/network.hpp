@@ -75,4 +75,14 @@ struct DefaultNetwork {
 /// Errors: usage (BERTH_NETWORK is not a network), those of policy::read_compiled().
 Result<DefaultNetwork> default_network(const Environment& environment, const std::string& config);
 
+/// `host_text`: the host's own file, used with the host's network. Other containers get loopback
+/// and their own name. --add-host comes last.
+/// Errors: unsupported (host-gateway without a route to the host).
+Result<std::string> hosts_text(const RunRequest& request, std::string_view hostname,
+                               std::string_view host_text);
+
+/// The host's file, with the values of --dns, --dns-search and --dns-option instead of its own; a
+/// search domain of "." means none.
+std::string resolver_text(const RunRequest& request, std::string_view host_text);
+
 }  // namespace berth::engine

@@ -206,6 +206,24 @@ std::optional<network::Endpoint> endpoint_in(const NetworkRecord& network,
   return std::nullopt;
 }
 
+/// bridge, host and none. Pure.
+const std::vector<NetworkRecord>& usual_networks() {
+  static const std::vector<NetworkRecord> usual = [] {
+    std::vector<NetworkRecord> made(3);
+    const char* const words[] = {"bridge", "host", "none"};
+    const char* const drivers[] = {"bridge", "host", "null"};
+    // Fixed ids, since these networks are never created.
+    const char* const ids[] = {"b1d6eb0a5c71", "0057b0a5c710", "404eb0a5c710"};
+    for (size_t i = 0; i < made.size(); ++i) {
+      made[i].name = words[i];
+      made[i].driver = drivers[i];
+      made[i].id = ids[i] + std::string(52, '0');
+    }
+    return made;
+  }();
+  return usual;
+}
+
 }  // namespace
 
 Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish) {
@@ -254,23 +272,6 @@ Result<std::vector<NetworkRecord>> list_networks(const Context& context) {
     context.log.warn("cannot read a network: " + to_line(error) + ", ignoring");
   }
   return std::move(records.good);
-}
-
-const std::vector<NetworkRecord>& usual_networks() {
-  static const std::vector<NetworkRecord> usual = [] {
-    std::vector<NetworkRecord> made(3);
-    const char* const words[] = {"bridge", "host", "none"};
-    const char* const drivers[] = {"bridge", "host", "null"};
-    // Fixed ids, since these networks are never created.
-    const char* const ids[] = {"b1d6eb0a5c71", "0057b0a5c710", "404eb0a5c710"};
-    for (size_t i = 0; i < made.size(); ++i) {
-      made[i].name = words[i];
-      made[i].driver = drivers[i];
-      made[i].id = ids[i] + std::string(52, '0');
-    }
-    return made;
-  }();
-  return usual;
 }
 
 Result<std::optional<NetworkRecord>> find_network(const Context& context,

@@ -55,9 +55,6 @@ Result<std::optional<NetworkRecord>> find_network(const Context& context,
 /// Without the built-in networks. Skips records that cannot be read, with a warning. Errors: io.
 Result<std::vector<NetworkRecord>> list_networks(const Context& context);
 
-/// bridge, host and none. Pure.
-const std::vector<NetworkRecord>& usual_networks();
-
 /// Errors: not_found, denied (bridge, host, none), busy (a running container is in it).
 Result<NetworkRecord> remove_network(const Context& context, std::string_view reference);
 

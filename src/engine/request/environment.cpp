@@ -39,15 +39,12 @@ std::vector<std::string> environment_of(const RunRequest& request) {
 }
 
 std::vector<std::string> without_site_selection(const RunRequest& request) {
-  RunRequest other;
-  other.environment = request.environment;
-  auto copy = [](const std::vector<std::string>& from, std::vector<std::string>& to) {
-    for (const std::string& entry : from) {
-      if (variable_name(entry) != "NVIDIA_VISIBLE_DEVICES") to.push_back(entry);
-    }
+  RunRequest other = request;
+  auto selects = [](const std::string& entry) {
+    return variable_name(entry) == "NVIDIA_VISIBLE_DEVICES";
   };
-  copy(request.site.environment, other.site.environment);
-  copy(request.site.forced_environment, other.site.forced_environment);
+  std::erase_if(other.site.environment, selects);
+  std::erase_if(other.site.forced_environment, selects);
   return environment_of(other);
 }
 

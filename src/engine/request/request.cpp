@@ -28,6 +28,11 @@ constexpr Words<Restart, 4> kRestarts{{{Restart::no, "no"},
                                        {Restart::unless_stopped, "unless-stopped"}}};
 constexpr Words<LogDriver, 3> kLogDrivers{
     {{LogDriver::json_file, "json-file"}, {LogDriver::local, "local"}, {LogDriver::none, "none"}}};
+constexpr Words<RootfsDriver, 3> kRootfsDrivers{{{RootfsDriver::overlay, "overlay"},
+                                                 {RootfsDriver::fuse_overlayfs, "fuse-overlayfs"},
+                                                 {RootfsDriver::copy, "copy"}}};
+constexpr Words<MpiMode, 3> kMpiModes{
+    {{MpiMode::image, "image"}, {MpiMode::automatic, "auto"}, {MpiMode::host, "host"}}};
 using ModeKind = NamespaceMode::Kind;
 constexpr Words<ModeKind, 6> kNamespaceModes{{{ModeKind::usual, ""},
                                               {ModeKind::own, "private"},
@@ -81,6 +86,23 @@ std::string to_json_text(const LogDriver& driver) {
 }
 Result<LogDriver> from_json_text(std::string_view text, std::type_identity<LogDriver>) {
   return value_of(text, kLogDrivers);
+}
+
+std::string to_json_text(const RootfsDriver& driver) {
+  return word_of(driver, kRootfsDrivers);
+}
+Result<RootfsDriver> from_json_text(std::string_view text, std::type_identity<RootfsDriver>) {
+  auto driver = value_of(text, kRootfsDrivers);
+  if (driver.ok()) return driver;
+  return make_error(Kind::usage, "expected overlay, fuse-overlayfs or copy, got " + quote(text));
+}
+std::string to_json_text(MpiMode mode) {
+  return word_of(mode, kMpiModes);
+}
+Result<MpiMode> from_json_text(std::string_view text, std::type_identity<MpiMode>) {
+  auto mode = value_of(text, kMpiModes);
+  if (mode.ok()) return mode;
+  return make_error(Kind::usage, "expected 'auto', 'host', 'image' or 'none', got " + quote(text));
 }
 
 std::string to_json_text(const NamespaceMode& mode) {

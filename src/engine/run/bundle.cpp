@@ -7,7 +7,7 @@
 
 #include "base/text.hpp"
 #include "engine/container/rootfs_setup.hpp"
-#include "engine/network/files.hpp"
+#include "engine/network/network.hpp"
 #include "json/fields.hpp"
 #include "monitor/protocol.hpp"
 #include "oci/config.hpp"

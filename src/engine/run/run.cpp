@@ -12,7 +12,6 @@
 #include "engine/context/time.hpp"
 #include "engine/decide/decide.hpp"
 #include "engine/decide/reason.hpp"
-#include "engine/decide/resolve.hpp"
 #include "engine/run/bundle.hpp"
 #include "engine/run/new_container.hpp"
 #include "engine/run/start.hpp"

@@ -16,7 +16,6 @@
 #include "engine/context/time.hpp"
 #include "engine/decide/decide.hpp"
 #include "engine/decide/reason.hpp"
-#include "engine/decide/resolve.hpp"
 #include "engine/request/detach_keys.hpp"
 #include "engine/run/bundle.hpp"
 #include "engine/run/new_container.hpp"

@@ -96,8 +96,7 @@ Result<void> check_gpus(const std::string& text) {
   return {};
 }
 
-}  // namespace
-
+/// `limits` overridden by `changes`. Pure.
 Limits merge_limits(Limits limits, const Limits& changes) {
   take(limits.memory_bytes, changes.memory_bytes);
   take(limits.memory_reservation_bytes, changes.memory_reservation_bytes);
@@ -114,6 +113,8 @@ Limits merge_limits(Limits limits, const Limits& changes) {
   take(limits.blkio_weight, changes.blkio_weight);
   return limits;
 }
+
+}  // namespace
 
 Result<void> update_container(const Context& context, std::string_view reference,
                               const Changes& changes) {

@@ -19,9 +19,6 @@ struct Changes {
   std::optional<std::string> gpus;  ///< the text of --gpus
 };
 
-/// `limits` overridden by `changes`. Pure.
-Limits merge_limits(Limits limits, const Limits& changes);
-
 /// Changes a running container at once, and its next start. After an error nothing has changed.
 /// Errors: not_found, usage (limits that conflict, in docker's words; --restart of a container that
 /// removes itself; GPUs and limits of a running one together), those of update_gpus() and of

@@ -56,7 +56,7 @@ Result<SystemInfo> system_info(const Context& context) {
   info.memory_bytes = machine_memory().value_or(0);
   auto unified = sys::stat_entry(sys::cwd(), "/sys/fs/cgroup/cgroup.controllers");
   info.cgroup_version = unified.ok() && *unified ? 2 : 1;
-  info.rootfs_driver = rootfs_driver_name(TRY(rootfs_choice(context)).driver);
+  info.rootfs_driver = to_json_text(TRY(rootfs_choice(context)).driver);
   info.default_network =
       to_json_text(TRY(default_network(context.environment, context.paths.config)).network);
   info.security.emplace_back("name=seccomp,profile=default");
