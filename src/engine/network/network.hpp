@@ -28,7 +28,7 @@ struct NetworkFlags {
   std::string address{};               ///< in the same network
   std::string mac{};                   ///< from read_mac(); in the first network
 };
-/// Applies the flags to `request`. Without --network uses the default (default_network.hpp), or
+/// Applies the flags to `request`. Without --network uses the default (default_network()), or
 /// "bridge" if ports are published and the default cannot do so. Errors: usage (an unknown mode,
 /// names or an address without a named network, an invalid port, ports with another container's
 /// network), unsupported (IPv6, sctp), those of default_network() and of parse_joined_network().
@@ -75,12 +75,14 @@ struct DefaultNetwork {
 /// Errors: usage (BERTH_NETWORK is not a network), those of policy::read_compiled().
 Result<DefaultNetwork> default_network(const Environment& environment, const std::string& config);
 
+/// The text of /etc/hosts. Pure.
 /// `host_text`: the host's own file, used with the host's network. Other containers get loopback
 /// and their own name. --add-host comes last.
 /// Errors: unsupported (host-gateway without a route to the host).
 Result<std::string> hosts_text(const RunRequest& request, std::string_view hostname,
                                std::string_view host_text);
 
+/// The text of /etc/resolv.conf. Pure.
 /// The host's file, with the values of --dns, --dns-search and --dns-option instead of its own; a
 /// search domain of "." means none.
 std::string resolver_text(const RunRequest& request, std::string_view host_text);

@@ -247,8 +247,8 @@ void fields(V& v, JoinedNetwork& j) {
 }
 
 /// What a container is asked to be; the members are named after the flags. In an Asked
-/// (decide/asked.hpp) names are unresolved; in a Resolved (decide/resolve.hpp), and so in
-/// request.json, nothing depends on the caller's directory or environment.
+/// (decide/resolve.hpp) names are unresolved; in a Resolved, and so in request.json, nothing
+/// depends on the caller's directory or environment.
 struct RunRequest {
   std::string image;                  ///< empty with `rootfs`
   bool image_file = false;            ///< `image` is the absolute path of a squashfs or SIF

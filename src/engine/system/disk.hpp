@@ -13,7 +13,7 @@
 #include "engine/inspect/container_query.hpp"
 #include "engine/state/pruned.hpp"
 
-/// The query of `system df`.
+/// What uses the disk, for `system df`, and the removal of unused objects.
 namespace berth::engine {
 
 /// The usage of one kind of object. Shared bytes count once.
