@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/context/time.hpp"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <ctime>
 
 #include "base/time.hpp"
-#include "engine/context/time.hpp"
 
 using namespace berth::engine;
 using berth::kNanosecondsPerSecond;

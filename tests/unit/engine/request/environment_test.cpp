@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/request/environment.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "engine/request/environment.hpp"
 
 namespace berth::engine {
 namespace {
