@@ -182,7 +182,7 @@ LAYERS = {
     "engine/slurm": "base sys oci image slurm engine/context engine/request engine/state engine/image "
                     "engine/container engine/gpu engine/node engine/site engine/pull engine/decide engine/run engine/files",
     # The whole machine: usage, health, metrics, policy.
-    "engine/system": "base json sys policy policy/site doctor image hub/config engine/context engine/state "
+    "engine/system": "base json sys policy policy/site doctor image hub/config engine/context engine/request engine/state "
                      "engine/image engine/container engine/network engine/gpu engine/node engine/site engine/decide "
                      "engine/inspect engine/build",
     "cli/core": "base json",

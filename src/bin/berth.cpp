@@ -7,9 +7,10 @@
 
 #include "cli/berth/elsewhere.hpp"
 #include "cli/berth/verbs.hpp"
-#include "engine/container/containers.hpp"
+#include "engine/container/life.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/sweep.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/image/store.hpp"
 #include "gpu/probe/probe.hpp"
 #include "sys/file/file.hpp"
@@ -107,7 +108,7 @@ Result<engine::Context> make_context(const cli::GlobalOptions& globals, const cl
     engine::end_orphans({*paths, engine::Identity::single, environment, log});
   }
   // From a user namespace of our own its processes could not be ended
-  // (engine/container/containers.hpp).
+  // (engine/container/life.hpp).
   if (!call.replaced.empty() && paths.ok()) {
     auto identity = user ? engine::Identity::single : engine::Identity::root;
     TRY(engine::end_replaced({*paths, identity, environment, log}, call.replaced));

@@ -3,7 +3,7 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/show/bake_text.hpp"
 #include "engine/build/bake_request.hpp"
-#include "engine/context/absolute_path.hpp"
+#include "engine/context/paths.hpp"
 
 namespace berth::cli {
 namespace {

@@ -4,8 +4,7 @@
 #include "cli/berth/elsewhere.hpp"
 #include "cli/berth/flag_values.hpp"
 #include "engine/build/image.hpp"
-#include "engine/build/text.hpp"
-#include "engine/context/absolute_path.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/request/text.hpp"
 
 namespace berth::cli {

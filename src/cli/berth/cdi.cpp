@@ -4,7 +4,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/core/table.hpp"
-#include "engine/context/absolute_path.hpp"
+#include "engine/context/paths.hpp"
 
 namespace berth::cli {
 namespace {

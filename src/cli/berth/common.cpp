@@ -6,7 +6,7 @@
 #include "base/text.hpp"
 #include "cli/core/table.hpp"
 #include "engine/context/client_config.hpp"
-#include "engine/context/moment.hpp"
+#include "engine/context/time.hpp"
 #include "engine/request/text.hpp"
 
 namespace berth::cli {

@@ -3,7 +3,7 @@
 
 #include "cli/berth/common.hpp"
 #include "cli/berth/elsewhere.hpp"
-#include "engine/request/env_file.hpp"
+#include "engine/request/environment.hpp"
 #include "engine/state/outcome.hpp"
 
 namespace berth::cli {

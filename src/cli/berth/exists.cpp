@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
 #include "engine/container/list.hpp"
-#include "engine/container/volume_query.hpp"
-#include "engine/inspect/image_document.hpp"
-#include "engine/network/query.hpp"
+#include "engine/container/volumes.hpp"
+#include "engine/inspect/inspect.hpp"
+#include "engine/network/networks.hpp"
 
 namespace berth::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/explain_run.hpp"
 #include "cli/berth/show/explain_text.hpp"
-#include "engine/run/dry_run.hpp"
+#include "engine/run/run.hpp"
 #include "engine/slurm/step.hpp"
 
 namespace berth::cli {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "cli/berth/common.hpp"
-#include "engine/decide/asked.hpp"
+#include "engine/decide/resolve.hpp"
 
 namespace berth::cli {
 

@@ -2,7 +2,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/template/listing.hpp"
-#include "engine/image/layer_work.hpp"
+#include "engine/image/maintenance.hpp"
 #include "engine/image/mounted.hpp"
 #include "engine/node/match.hpp"
 #include "json/value.hpp"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/image/images.hpp"
+
 #include "cli/berth/common.hpp"
 #include "cli/berth/show/container_words.hpp"
 #include "cli/berth/show/list_rows.hpp"
-#include "engine/image/query.hpp"
 
 namespace berth::cli {
 namespace {

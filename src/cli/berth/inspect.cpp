@@ -4,9 +4,8 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
-#include "engine/container/volume_query.hpp"
-#include "engine/inspect/image_document.hpp"
-#include "engine/network/query.hpp"
+#include "engine/container/volumes.hpp"
+#include "engine/network/networks.hpp"
 
 namespace berth::cli {
 namespace {

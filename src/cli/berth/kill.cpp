@@ -2,7 +2,7 @@
 #include <csignal>
 
 #include "cli/berth/common.hpp"
-#include "engine/container/containers.hpp"
+#include "engine/container/life.hpp"
 #include "engine/request/text.hpp"
 
 namespace berth::cli {

@@ -2,7 +2,6 @@
 #include "engine/system/metrics.hpp"
 
 #include "cli/berth/common.hpp"
-#include "engine/system/metrics_server.hpp"
 
 namespace berth::cli {
 namespace {

@@ -5,7 +5,6 @@
 #include "cli/berth/show/list_rows.hpp"
 #include "engine/network/connect.hpp"
 #include "engine/network/networks.hpp"
-#include "engine/network/query.hpp"
 
 namespace berth::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "cli/berth/common.hpp"
 #include "engine/state/pruned.hpp"
-#include "engine/system/prune.hpp"
+#include "engine/system/disk.hpp"
 
 /// Shared by the verbs that prune.
 namespace berth::cli {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/berth/verb.hpp"
-#include "engine/container/containers.hpp"
+#include "engine/container/life.hpp"
 
 namespace berth::cli {
 

@@ -7,8 +7,8 @@
 
 #include "cli/berth/elsewhere.hpp"
 #include "cli/berth/verb.hpp"
-#include "engine/decide/asked.hpp"
 #include "engine/decide/mpi_launch.hpp"
+#include "engine/decide/resolve.hpp"
 #include "engine/network/network.hpp"
 #include "engine/request/request.hpp"
 

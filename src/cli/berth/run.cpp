@@ -6,7 +6,6 @@
 #include "cli/berth/explain_run.hpp"
 #include "cli/berth/request_flags.hpp"
 #include "cli/core/table.hpp"
-#include "engine/run/dry_run.hpp"
 #include "engine/state/outcome.hpp"
 
 namespace berth::cli {

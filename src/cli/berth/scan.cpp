@@ -5,7 +5,7 @@
 #include "cli/core/table.hpp"
 #include "engine/decide/published_facts.hpp"
 #include "engine/image/facts.hpp"
-#include "engine/node/nfd.hpp"
+#include "engine/node/node.hpp"
 #include "json/fields.hpp"
 
 namespace berth::cli {

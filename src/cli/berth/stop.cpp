@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
-#include "engine/container/containers.hpp"
+#include "engine/container/life.hpp"
 
 namespace berth::cli {
 namespace {

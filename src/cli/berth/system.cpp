@@ -6,8 +6,7 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
 #include "cli/berth/show/list_rows.hpp"
-#include "engine/image/layer_work.hpp"
-#include "engine/image/store_check.hpp"
+#include "engine/image/maintenance.hpp"
 
 namespace berth::cli {
 namespace {

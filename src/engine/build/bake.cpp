@@ -10,11 +10,11 @@
 #include "base/text.hpp"
 #include "engine/build/bake_plan.hpp"
 #include "engine/build/image.hpp"
-#include "engine/build/runner.hpp"
+#include "engine/build/steps.hpp"
 #include "engine/decide/published_facts.hpp"
 #include "engine/image/images.hpp"
 #include "engine/image/store.hpp"
-#include "engine/node/facts_trust.hpp"
+#include "engine/node/match.hpp"
 #include "engine/state/log_end.hpp"
 #include "image/reference.hpp"
 #include "image/store.hpp"
@@ -476,8 +476,7 @@ std::string to_json_text(CellState state) {
 }
 
 bool BakeReport::has(CellState state) const {
-  return std::any_of(cells.begin(), cells.end(),
-                     [&](const CellReport& cell) { return cell.state == state; });
+  return std::ranges::any_of(cells, [&](const CellReport& cell) { return cell.state == state; });
 }
 
 Result<BakeReport> bake(const Context& context, const BakeRequest& request,

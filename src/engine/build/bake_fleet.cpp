@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/text.hpp"
 #include "engine/build/bake.hpp"
 #include "engine/image/facts.hpp"
 #include "match/verdict.hpp"

@@ -66,7 +66,7 @@ BuildCache look(const BuildPaths& paths) {
     auto layers = layers_in(paths.storages() + "/" + platform);
     cache.layers.insert(cache.layers.end(), layers.begin(), layers.end());
   }
-  std::sort(cache.layers.begin(), cache.layers.end());
+  std::ranges::sort(cache.layers);
   cache.bytes = tree_size(paths.storages());
   return cache;
 }

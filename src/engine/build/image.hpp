@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -54,5 +55,18 @@ struct CommandJob {
 };
 /// Errors: not_found (the program).
 Result<BuildStep> command_step(const Context& context, const CommandJob& job);
+
+/// A value of `berth build`'s flags in buildah's form, with absolute paths: buildah runs in another
+/// directory. "id=token,src=FILE", "id=token,env=NAME", or "id=token": the variable of that name,
+/// else the file. `here`: the working directory. Errors: usage (no id, an unknown member),
+/// not_found (the file, the variable). Source: docker build reference, "--secret"
+Result<std::string> secret_text(std::string_view text, const std::string& here,
+                                const Environment& environment);
+
+/// "default" (the agent of SSH_AUTH_SOCK), "ID=SOCKET", "ID=KEY,KEY".
+/// Errors: usage (no agent), not_found (a file).
+/// Source: docker build reference, "--ssh"
+Result<std::string> ssh_text(std::string_view text, const std::string& here,
+                             const Environment& environment);
 
 }  // namespace berth::engine

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <deque>
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 #include "engine/context/context.hpp"
 #include "sys/fd/fd.hpp"
 #include "sys/file/remove_tree.hpp"
+#include "sys/process/process.hpp"
 
 /// The programs that build an image from a Containerfile, and their arguments.
 namespace berth::engine {
@@ -107,5 +110,48 @@ Result<std::vector<BuildStep>> build_steps(const Context& context, const BuildPl
 Result<std::string> find_ignore_file(const std::string& context, bake::Builder builder);
 /// The context's Containerfile, else Dockerfile.  Errors: not_found.
 Result<std::string> find_containerfile(const std::string& context);
+
+/// Parallel builds. A signal, or the end of this process, ends them with all of their processes.
+class BuildRunner {
+ public:
+  /// From now on only wait() receives SIGINT, SIGTERM and SIGHUP.
+  static Result<BuildRunner> make(const Context& context);
+  BuildRunner(BuildRunner&&) = default;
+  BuildRunner& operator=(BuildRunner&&) = default;
+  ~BuildRunner() { end_all(); }
+
+  /// `log`: the file for the output of the programs; empty: our stderr.
+  /// Errors: not_found, denied, io.
+  Result<void> start(size_t key, std::vector<BuildStep> steps, const std::string& log);
+  size_t running() const { return builds_.size(); }
+
+  struct Ended {
+    size_t key = 0;
+    std::optional<Error> error;  ///< of the step that failed
+  };
+  /// Returns the next build that ends.  Errors: interrupted (by a signal; all builds have ended),
+  /// io.
+  Result<Ended> wait();
+  /// Errors: interrupted, if a signal has arrived since.
+  Result<void> check_signals();
+
+ private:
+  struct Build {
+    size_t key = 0;
+    std::deque<BuildStep> steps;  // the first one runs
+    std::string log;
+    sys::Fd output;
+    sys::Process process;
+  };
+  BuildRunner() = default;
+  Result<void> start_step(Build& build);
+  /// Nothing: the build continues.
+  std::optional<Ended> advance(Build& build, const sys::ExitStatus& status);
+  void end_all();
+
+  const Context* context_ = nullptr;
+  sys::Fd signals_;
+  std::list<Build> builds_;
+};
 
 }  // namespace berth::engine

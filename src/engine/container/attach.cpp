@@ -29,6 +29,14 @@ constexpr size_t kTyped = size_t{16} << 10;
 /// The bytes that a pipe accepts without blocking once poll() reports it writable. pipe(7)
 constexpr size_t kAtOnce = 4096;
 
+/// The number in a packet of the monitor; 0 for a packet of another size.
+template <class Number>
+Number number_in(std::string_view body) {
+  Number number = 0;
+  if (body.size() == sizeof number) std::memcpy(&number, body.data(), sizeof number);
+  return number;
+}
+
 std::string_view byte_of(const char& kind) {
   return {&kind, 1};
 }
@@ -249,23 +257,19 @@ void Client::receive() {
       printed_.add(body);
       return err_.add(body);
     case FromMonitor::skipped: {
-      uint64_t bytes = 0;
-      if (body.size() == sizeof bytes) std::memcpy(&bytes, body.data(), sizeof bytes);
-      log_.warn("this terminal was too slow: " + std::to_string(bytes) +
+      log_.warn("this terminal was too slow: " + std::to_string(number_in<uint64_t>(body)) +
                 " bytes of output are only in the container's log, ignoring");
       return;
     }
     case FromMonitor::full: {
-      uint32_t others = 0;
-      if (body.size() == sizeof others) std::memcpy(&others, body.data(), sizeof others);
-      refusal_ = make_error(Kind::busy, std::to_string(others) + " clients are attached already",
-                            "'berth logs -f', or detach one of them");
+      refusal_ = make_error(
+          Kind::busy, std::to_string(number_in<uint32_t>(body)) + " clients are attached already",
+          "'berth logs -f', or detach one of them");
       ended_ = true;
       return;
     }
     case FromMonitor::exit: {
-      int32_t code = 0;
-      if (body.size() == sizeof code) std::memcpy(&code, body.data(), sizeof code);
+      auto code = number_in<int32_t>(body);
       if (code >= 0) outcome_.status = code;
       ended_ = true;
       return;

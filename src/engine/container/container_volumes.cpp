@@ -25,21 +25,16 @@ struct Mounted {
 
   bool has(const std::string& destination) const {
     auto is_there = [&](const auto& mount) { return mount.destination == destination; };
-    return std::any_of(volumes.begin(), volumes.end(), is_there) ||
-           std::any_of(tmpfs.begin(), tmpfs.end(), is_there);
+    return std::ranges::any_of(volumes, is_there) || std::ranges::any_of(tmpfs, is_there);
   }
 };
 
 Result<RunRequest> kept_request(const Context& context, const ContainerSummary& container) {
-  Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
-  std::string path = container_files(context.paths, container.id, lifetime) + "/" + kRequestFile;
-  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxRequest));
-  if (!text) {
-    return make_error(Kind::unsupported,
-                      "container " + quote(container.name) + " has no list of its volumes",
-                      "-d when it is started, or without --rm");
-  }
-  return parse_run_request(*text);
+  auto request = TRY(find_request(context, container));
+  if (request) return std::move(*request);
+  return make_error(Kind::unsupported,
+                    "container " + quote(container.name) + " has no list of its volumes",
+                    "-d when it is started, or without --rm");
 }
 
 // "NAME", "NAME:ro", "NAME:rw"; z and Z have no effect on the other container's volumes.
@@ -64,8 +59,8 @@ Result<void> check_places(const RunRequest& request) {
   std::vector<std::string> places;
   for (const Volume& volume : request.volumes) places.push_back(volume.destination);
   for (const Tmpfs& tmpfs : request.tmpfs) places.push_back(tmpfs.destination);
-  std::sort(places.begin(), places.end());
-  auto twice = std::adjacent_find(places.begin(), places.end());
+  std::ranges::sort(places);
+  auto twice = std::ranges::adjacent_find(places);
   if (twice == places.end()) return {};
   return make_error(Kind::usage, "Duplicate mount point: " + *twice);
 }
@@ -109,8 +104,8 @@ Result<std::vector<Volume>> volumes_of(const Context& context, const oci::Contai
 
 Result<void> provide_volumes(const Context& context, const RunRequest& request,
                              const std::string& id, const std::vector<std::string>& layers) {
-  bool any = std::any_of(request.volumes.begin(), request.volumes.end(),
-                         [](const Volume& volume) { return !volume.name.empty(); });
+  bool any = std::ranges::any_of(request.volumes,
+                                 [](const Volume& volume) { return !volume.name.empty(); });
   if (!any) return {};
   LayerView view = TRY(LayerView::open(layers));
   for (const Volume& volume : request.volumes) {

@@ -4,7 +4,6 @@
 #include <optional>
 #include <string>
 
-#include "base/result.hpp"
 #include "engine/context/context.hpp"
 #include "engine/request/request.hpp"
 #include "json/value.hpp"

@@ -8,7 +8,6 @@
 #include <iterator>
 
 #include "base/text.hpp"
-#include "engine/container/relay.hpp"
 #include "engine/request/request.hpp"
 #include "json/fields.hpp"
 #include "network/request.hpp"
@@ -19,7 +18,6 @@
 #include "sys/file/file.hpp"
 #include "sys/mount/protected_program.hpp"
 #include "sys/net/socket.hpp"
-#include "sys/process/process.hpp"
 #include "sys/process/signals.hpp"
 #include "sys/process/stream.hpp"
 
@@ -67,6 +65,18 @@ Result<bool> pass_on(const sys::Fd& signals, const sys::Process& child) {
     ignore(child.signal(received->number));  // it may have ended in this moment
   }
   return asked;
+}
+
+/// `berth-runtime WORD…`, which writes its report to `report`.
+sys::SpawnOptions reporting_call(const Context& context, const std::vector<std::string>& words,
+                                 const sys::Pipe& report) {
+  sys::SpawnOptions spawn;
+  spawn.program = runtime_program(context);
+  spawn.args = {"berth-runtime", "--root", runtime_root(context), "--report-fd",
+                std::to_string(report.write.get())};
+  spawn.args.insert(spawn.args.end(), words.begin(), words.end());
+  spawn.keep = {report.write.get()};
+  return spawn;
 }
 
 void add_held(const LaunchOptions& options, std::vector<std::string>& words) {
@@ -283,14 +293,9 @@ Result<std::string> call_reporting(const Context& context, std::vector<std::stri
                                    const sys::Fd& kept) {
   sys::Pipe report = TRY(sys::make_pipe());
   sys::Fd null = TRY(sys::open_at(sys::cwd(), "/dev/null", O_RDWR | O_NOCTTY));
-  sys::SpawnOptions spawn;
-  spawn.program = runtime_program(context);
-  spawn.args = {"berth-runtime", "--root", runtime_root(context), "--report-fd",
-                std::to_string(report.write.get())};
-  spawn.args.insert(spawn.args.end(), std::make_move_iterator(words.begin()),
-                    std::make_move_iterator(words.end()));
+  sys::SpawnOptions spawn = reporting_call(context, words, report);
   spawn.in = spawn.out = spawn.err = &null;
-  spawn.keep = {report.write.get(), kept.get()};
+  spawn.keep.push_back(kept.get());
   sys::Process process = TRY(sys::spawn(spawn));
   report.write.reset();
   ReportReader reader(std::move(report.read), context.log);
@@ -304,13 +309,7 @@ Result<std::string> call_runtime(const Context& context, std::vector<std::string
                                  std::string_view input) {
   constexpr std::chrono::seconds kDeadline{30};
   sys::Pipe report = TRY(sys::make_pipe());
-  sys::SpawnOptions spawn;
-  spawn.program = runtime_program(context);
-  spawn.args = {"berth-runtime", "--root", runtime_root(context), "--report-fd",
-                std::to_string(report.write.get())};
-  spawn.args.insert(spawn.args.end(), words.begin(), words.end());
-  spawn.keep = {report.write.get()};
-  auto output = TRY(sys::run_command(spawn, input, kDeadline));
+  auto output = TRY(sys::run_command(reporting_call(context, words, report), input, kDeadline));
   report.write.reset();
   ReportReader reader(std::move(report.read), context.log);
   TRY(reader.read_to_end());

@@ -2,6 +2,7 @@
 #include "engine/container/list.hpp"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <utility>
 
@@ -161,21 +162,10 @@ std::optional<int64_t> first_process(const Context& context, const std::string& 
 }
 
 std::string_view container_state_name(ContainerState state) {
-  switch (state) {
-    case ContainerState::created:
-      return "created";
-    case ContainerState::running:
-      return "running";
-    case ContainerState::paused:
-      return "paused";
-    case ContainerState::restarting:
-      return "restarting";
-    case ContainerState::exited:
-      return "exited";
-    case ContainerState::dead:
-      return "dead";
-  }
-  BERTH_ASSERT(false);
+  // In the order of ContainerState.
+  constexpr std::array<std::string_view, 6> kNames = {"created",    "running", "paused",
+                                                      "restarting", "exited",  "dead"};
+  return kNames[static_cast<size_t>(state)];
 }
 
 bool is_alive(ContainerState state) {
@@ -200,10 +190,9 @@ Result<std::vector<ContainerSummary>> list_containers(const Context& context, Wh
     summaries.push_back(std::move(summary));
   }
   warn_of_adoptions(context);
-  std::sort(summaries.begin(), summaries.end(),
-            [](const ContainerSummary& a, const ContainerSummary& b) {
-              return std::tie(a.created_ns, a.id) > std::tie(b.created_ns, b.id);
-            });
+  std::ranges::sort(summaries, [](const ContainerSummary& a, const ContainerSummary& b) {
+    return std::tie(a.created_ns, a.id) > std::tie(b.created_ns, b.id);
+  });
   return summaries;
 }
 
@@ -235,10 +224,22 @@ std::optional<int64_t> process_of(const Paths& paths, std::string_view reference
   return joined.empty() ? std::nullopt : running_process(context, joined);
 }
 
+std::string files_of(const Context& context, const ContainerSummary& summary) {
+  return container_files(context.paths, summary.id,
+                         summary.remove ? Lifetime::removed : Lifetime::kept);
+}
+
+Result<std::optional<RunRequest>> find_request(const Context& context,
+                                               const ContainerSummary& summary) {
+  const std::string path = files_of(context, summary) + "/" + kRequestFile;
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxRequest));
+  if (!text) return std::optional<RunRequest>();
+  return std::optional(TRY(parse_run_request(*text)));
+}
+
 std::optional<RunRequest> saved_request(const Context& context, const ContainerSummary& summary) {
-  std::string files = container_files(context.paths, summary.id,
-                                      summary.remove ? Lifetime::removed : Lifetime::kept);
-  auto text = sys::read_file_if_exists(sys::cwd(), files + "/" + kRequestFile);
+  const std::string path = files_of(context, summary) + "/" + kRequestFile;
+  auto text = sys::read_file_if_exists(sys::cwd(), path);
   if (!text.ok() || !*text) return std::nullopt;
   auto request = parse_run_request(**text);
   if (request.ok()) return std::move(*request);

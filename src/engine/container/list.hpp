@@ -91,7 +91,14 @@ std::optional<RunRequest> request_of(const Context& context, std::string_view re
 /// The first process of the running container `id`, as berth-runtime knows it.
 std::optional<int64_t> first_process(const Context& context, const std::string& id);
 
-/// The request of the container; nothing if none was saved. Warns about one that cannot be read.
+/// The absolute directory with the container's bundle, record and request.
+std::string files_of(const Context& context, const ContainerSummary& summary);
+
+/// The request of the container; nothing if none was saved.  Errors: corrupt, io.
+Result<std::optional<RunRequest>> find_request(const Context& context,
+                                               const ContainerSummary& summary);
+
+/// The same, but warns about one that cannot be read.
 std::optional<RunRequest> saved_request(const Context& context, const ContainerSummary& summary);
 
 }  // namespace berth::engine

@@ -8,10 +8,8 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "engine/image/rootfs_choice.hpp"
-#include "engine/state/layout.hpp"
+#include "engine/image/rootfs_driver.hpp"
 #include "oci/config.hpp"
-#include "oci/runtime_spec.hpp"
 #include "record/record.hpp"
 #include "sys/file/file.hpp"
 #include "sys/mount/layer.hpp"
@@ -26,13 +24,11 @@ constexpr size_t kMaxViewedConfig = size_t{16} << 20;
 constexpr int kPathDirectory = O_PATH | O_DIRECTORY;
 
 std::string bundle_of(const Context& context, const ContainerSummary& container) {
-  Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
-  return container_files(context.paths, container.id, lifetime) + "/" +
-         std::string(kBundleDirectory);
+  return files_of(context, container) + "/" + std::string(kBundleDirectory);
 }
 
 bool has_option(const oci::Mount& mount, std::string_view option) {
-  return std::find(mount.options.begin(), mount.options.end(), option) != mount.options.end();
+  return std::ranges::find(mount.options, option) != mount.options.end();
 }
 
 struct OverlayPaths {

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "engine/container/launch.hpp"
+#include "engine/state/journal.hpp"
 #include "json/value.hpp"
 #include "sys/file/file.hpp"
 
@@ -83,6 +84,59 @@ void add(std::optional<uint64_t>& sum, std::optional<uint64_t> more) {
   if (more) sum = sum.value_or(0) + *more;
 }
 
+// Parsers for the kernel's tables; pure. Lines that cannot be parsed are skipped.
+
+/// Parses the output of `berth-runtime events --stats`. Does not set at_ns.
+Usage read_stats(std::string_view line) {
+  Usage usage;
+  auto value = json::parse(line, "stats");
+  const json::Value* data = value.ok() ? value->find("data") : nullptr;
+  usage.cpu_ns = number(find(data, {"cpu", "usage", "total"}));
+  usage.memory_bytes = number(find(data, {"memory", "usage", "usage"}));
+  usage.memory_limit_bytes = number(find(data, {"memory", "usage", "limit"}));
+  // As with docker: without memory that the kernel reclaims first. Version 1 has the total below
+  // this name.
+  auto inactive = number(find(data, {"memory", "raw", "total_inactive_file"}));
+  if (!inactive) inactive = number(find(data, {"memory", "raw", "inactive_file"}));
+  if (usage.memory_bytes && inactive && *inactive < *usage.memory_bytes) {
+    *usage.memory_bytes -= *inactive;
+  }
+  const json::Value* bytes = find(data, {"blkio", "ioServiceBytesRecursive"});
+  usage.read_bytes = operations(bytes, "Read");
+  usage.written_bytes = operations(bytes, "Write");
+  usage.processes = number(find(data, {"pids", "current"}));
+  return usage;
+}
+
+struct Traffic {
+  uint64_t received = 0;
+  uint64_t sent = 0;
+};
+/// /proc/PID/net/dev, except lo.
+Traffic read_traffic(std::string_view table) {
+  constexpr size_t kSent = 8;  // the ninth number of a line
+  Traffic traffic;
+  for (std::string_view line : split(table, '\n')) {
+    size_t colon = line.find(':');
+    if (colon == std::string_view::npos || trim(line.substr(0, colon)) == "lo") continue;
+    auto numbers = split_blank(line.substr(colon + 1));
+    if (numbers.size() <= kSent) continue;
+    traffic.received += parse_u64(numbers[0]).value_or(0);
+    traffic.sent += parse_u64(numbers[kSent]).value_or(0);
+  }
+  return traffic;
+}
+
+/// User and system ticks of /proc/PID/stat; nothing for other text.
+std::optional<uint64_t> read_ticks(std::string_view stat) {
+  // The command name before it may contain blanks and parentheses.
+  size_t end = stat.rfind(") ");
+  if (end == std::string_view::npos) return std::nullopt;
+  auto user = word(stat.substr(end + 2), 11);
+  auto system = word(stat.substr(end + 2), 12);
+  return user && system ? std::optional<uint64_t>(*user + *system) : std::nullopt;
+}
+
 /// Sums over the container's processes, for what the control group does not count.
 void measure_processes(const std::vector<int64_t>& pids, Usage& usage) {
   Usage sum;
@@ -109,6 +163,8 @@ void measure_processes(const std::vector<int64_t>& pids, Usage& usage) {
   if (!usage.processes) usage.processes = pids.size();
 }
 
+}  // namespace
+
 std::optional<uint64_t> machine_memory() {
   auto text = sys::read_file(sys::cwd(), "/proc/meminfo");
   if (!text.ok()) return std::nullopt;
@@ -119,55 +175,6 @@ std::optional<uint64_t> machine_memory() {
     return kib ? std::optional<uint64_t>(*kib * 1024) : std::nullopt;
   }
   return std::nullopt;
-}
-
-}  // namespace
-
-Usage read_stats(std::string_view line) {
-  Usage usage;
-  auto value = json::parse(line, "stats");
-  const json::Value* data = value.ok() ? value->find("data") : nullptr;
-  usage.cpu_ns = number(find(data, {"cpu", "usage", "total"}));
-  usage.memory_bytes = number(find(data, {"memory", "usage", "usage"}));
-  usage.memory_limit_bytes = number(find(data, {"memory", "usage", "limit"}));
-  // As with docker: without memory that the kernel reclaims first. Version 1 has the total below
-  // this name.
-  auto inactive = number(find(data, {"memory", "raw", "total_inactive_file"}));
-  if (!inactive) inactive = number(find(data, {"memory", "raw", "inactive_file"}));
-  if (usage.memory_bytes && inactive && *inactive < *usage.memory_bytes) {
-    *usage.memory_bytes -= *inactive;
-  }
-  const json::Value* bytes = find(data, {"blkio", "ioServiceBytesRecursive"});
-  usage.read_bytes = operations(bytes, "Read");
-  usage.written_bytes = operations(bytes, "Write");
-  usage.processes = number(find(data, {"pids", "current"}));
-  return usage;
-}
-
-Traffic read_traffic(std::string_view table) {
-  constexpr size_t kSent = 8;  // the ninth number of a line
-  Traffic traffic;
-  for (std::string_view line : split(table, '\n')) {
-    size_t colon = line.find(':');
-    if (colon == std::string_view::npos || trim(line.substr(0, colon)) == "lo") continue;
-    std::vector<std::string_view> numbers;
-    for (std::string_view text : split(line.substr(colon + 1), ' ')) {
-      if (!text.empty()) numbers.push_back(text);
-    }
-    if (numbers.size() <= kSent) continue;
-    traffic.received += parse_u64(numbers[0]).value_or(0);
-    traffic.sent += parse_u64(numbers[kSent]).value_or(0);
-  }
-  return traffic;
-}
-
-std::optional<uint64_t> read_ticks(std::string_view stat) {
-  // The command name before it may contain blanks and parentheses.
-  size_t end = stat.rfind(") ");
-  if (end == std::string_view::npos) return std::nullopt;
-  auto user = word(stat.substr(end + 2), 11);
-  auto system = word(stat.substr(end + 2), 12);
-  return user && system ? std::optional<uint64_t>(*user + *system) : std::nullopt;
 }
 
 Usage measure_container(const Context& context, const ContainerSummary& container) {
@@ -203,6 +210,22 @@ std::optional<double> cpu_percent(const Usage& before, const Usage& after) {
   if (*after.cpu_ns < *before.cpu_ns) return 0.0;  // a process that /proc counted has ended
   return 100.0 * static_cast<double>(*after.cpu_ns - *before.cpu_ns) /
          static_cast<double>(after.at_ns - before.at_ns);
+}
+
+Result<std::string> container_processes(const Context& context, std::string_view reference,
+                                        const std::vector<std::string>& ps_arguments) {
+  ContainerSummary summary = TRY(get_container(context, reference));
+  if (summary.state == ContainerState::restarting) {
+    return make_error(Kind::usage, "Container " + summary.name +
+                                       " is restarting, wait until the container is running");
+  }
+  if (summary.state != ContainerState::running && summary.state != ContainerState::paused) {
+    return make_error(Kind::usage, "Container " + summary.name + " is not running");
+  }
+  std::vector<std::string> words = {"ps", summary.id};
+  emit_container_event(context.paths, summary.id, "top");
+  words.insert(words.end(), ps_arguments.begin(), ps_arguments.end());
+  return call_runtime(context, std::move(words));
 }
 
 }  // namespace berth::engine

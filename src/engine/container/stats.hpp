@@ -36,19 +36,13 @@ Usage measure_container(const Context& context, const ContainerSummary& containe
 /// Percent of one processor between two measurements.
 std::optional<double> cpu_percent(const Usage& before, const Usage& after);
 
-// Parsers for the kernel's tables; pure. Lines that cannot be parsed are skipped.
+/// The bytes of memory of this machine; nothing if /proc/meminfo cannot be read.
+std::optional<uint64_t> machine_memory();
 
-/// Parses the output of `berth-runtime events --stats`. Does not set at_ns.
-Usage read_stats(std::string_view line);
-
-struct Traffic {
-  uint64_t received = 0;
-  uint64_t sent = 0;
-};
-/// /proc/PID/net/dev, except lo.
-Traffic read_traffic(std::string_view table);
-
-/// User and system ticks of /proc/PID/stat; nothing for other text.
-std::optional<uint64_t> read_ticks(std::string_view stat);
+/// The processes of a running container as the host's ps(1) lists them, with the host's ids.
+/// `ps_arguments`: as with docker; empty means "-ef".
+/// Errors: not_found, usage (not running), those of ps.
+Result<std::string> container_processes(const Context& context, std::string_view reference,
+                                        const std::vector<std::string>& ps_arguments);
 
 }  // namespace berth::engine

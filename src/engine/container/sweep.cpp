@@ -12,7 +12,7 @@
 #include "engine/container/launch.hpp"
 #include "engine/container/volumes.hpp"
 #include "engine/container/watch.hpp"
-#include "engine/context/moment.hpp"
+#include "engine/context/time.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"
 #include "gpu/mps/join.hpp"

@@ -4,11 +4,12 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/text.hpp"
-#include "engine/context/moment.hpp"
-#include "engine/state/configs.hpp"
+#include "engine/context/document_values.hpp"
+#include "engine/context/time.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"
 #include "json/fields.hpp"
@@ -74,6 +75,12 @@ void remove_anonymous(const Context& context, const Pick& is_to_go) {
     auto removed = remove_volume(context, name);
     if (!removed.ok()) context.log.debug(to_line(removed.error()) + ", ignoring");
   }
+}
+
+/// The ids of containers, running or not, that mount the volume.  Errors: io.
+Result<std::vector<std::string>> containers_of_volume(const Context& context,
+                                                      const std::string& name) {
+  return containers_with(context.paths, "/volumes/" + name + "/" + kData);
 }
 
 }  // namespace
@@ -167,11 +174,6 @@ Result<VolumeUsers> list_volume_users(const Context& context) {
   return users;
 }
 
-Result<std::vector<std::string>> containers_of_volume(const Context& context,
-                                                      const std::string& name) {
-  return containers_with(context.paths, "/volumes/" + name + "/" + kData);
-}
-
 Result<void> remove_volume(const Context& context, const std::string& name) {
   auto directory = TRY(lock_volume(context, name));
   if (!directory || !check_volume_name(name).ok()) {
@@ -215,6 +217,43 @@ Result<void> fill_volume(const Context& context, const Volume& volume, const Lay
   TRY(sys::write_file(*directory, kFilling, "", 0600));
   TRY(view.copy_tree(volume.destination, data));
   return sys::remove_entry(*directory, kFilling);
+}
+
+Result<std::vector<VolumeRecord>> query_volumes(const Context& context, const Filters& filters) {
+  TRY(filters.check_keys({"dangling", "driver", "label", "name"}));
+  auto dangling = TRY(filters.flag("dangling"));
+  VolumeUsers users;
+  if (dangling) users = TRY(list_volume_users(context));
+  std::vector<VolumeRecord> found;
+  for (VolumeRecord& volume : TRY(list_volumes(context))) {
+    auto is_driver = [&](const std::string& driver) { return driver == volume.driver; };
+    auto is_name = [&](const std::string& part) {
+      return volume.name.find(part) != std::string::npos;
+    };
+    if (!filters.fits("driver", is_driver) || !filters.fits("name", is_name)) continue;
+    if (!filters.fits_labels(volume.labels)) continue;
+    if (dangling && (users.count(volume.name) == 0) != *dangling) continue;
+    found.push_back(std::move(volume));
+  }
+  std::ranges::sort(found, {}, &VolumeRecord::name);
+  return found;
+}
+
+Result<std::string> inspect_volume(const Context& context, const std::string& name) {
+  auto volume = TRY(find_volume(context, name));
+  if (!volume) {
+    return make_error(Kind::not_found, "no such volume: " + escape_controls(name),
+                      "berth volume ls");
+  }
+  return json::dump(json::Object{
+      {"CreatedAt", format_time(volume->created_ns / 1'000'000'000)},
+      {"Driver", volume->driver},
+      {"Labels", text_map(volume->labels)},
+      {"Mountpoint", volume_data(context.paths.root, volume->name)},
+      {"Name", volume->name},
+      {"Options", text_map(volume->options)},
+      {"Scope", "local"},
+  });
 }
 
 }  // namespace berth::engine

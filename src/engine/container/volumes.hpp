@@ -11,6 +11,7 @@
 
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
+#include "engine/context/filter.hpp"
 #include "engine/image/layer_view.hpp"
 #include "engine/request/volume.hpp"
 
@@ -51,10 +52,6 @@ Result<std::optional<VolumeRecord>> find_volume(const Context& context, const st
 /// Sorted by name.  Errors: io.
 Result<std::vector<VolumeRecord>> list_volumes(const Context& context);
 
-/// The ids of containers, running or not, that mount the volume.  Errors: io.
-Result<std::vector<std::string>> containers_of_volume(const Context& context,
-                                                      const std::string& name);
-
 /// The same for all volumes, in one pass over the containers.
 struct VolumeUsers {
   std::map<std::string, uint64_t> known;  ///< by volume name: how many containers mount it
@@ -81,5 +78,12 @@ void sweep_volumes(const Context& context);
 /// Fills an empty volume with the files of `view` at the volume's destination. Containers that
 /// share a volume wait for each other.  Errors: busy (it is being removed), io, denied.
 Result<void> fill_volume(const Context& context, const Volume& volume, const LayerView& view);
+
+/// Sorted by name. Filters: dangling, driver, label, name.  Errors: usage (a filter), io.
+Result<std::vector<VolumeRecord>> query_volumes(const Context& context, const Filters& filters);
+
+/// One JSON object with the members of `docker volume inspect`.
+/// Errors: not_found ("no such volume: X").
+Result<std::string> inspect_volume(const Context& context, const std::string& name);
 
 }  // namespace berth::engine

@@ -6,13 +6,11 @@
 #include <iterator>
 
 #include "engine/state/journal.hpp"
-#include "engine/state/layout.hpp"
 #include "json/fields.hpp"
 #include "monitor/protocol.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/remove_tree.hpp"
 #include "sys/net/socket.hpp"
-#include "sys/process/process.hpp"
 
 namespace berth::engine {
 namespace {

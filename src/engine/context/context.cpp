@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/context/context.hpp"
 
+#include <array>
+
+#include "gpu/grant/job.hpp"
+
 namespace berth::engine {
 
 std::string_view identity_name(Identity identity) {
-  switch (identity) {
-    case Identity::root:
-      return "root";
-    case Identity::mapped:
-      return "mapped";
-    case Identity::single:
-      return "single";
-  }
-  BERTH_ASSERT(false);
+  // In the order of Identity.
+  constexpr std::array<std::string_view, 3> kNames = {"root", "mapped", "single"};
+  return kNames[static_cast<size_t>(identity)];
 }
 
 Environment Environment::from(char** environ) {
@@ -39,6 +37,10 @@ std::vector<std::string> Environment::without_loader() const {
 std::optional<std::string_view> Environment::get_filled(std::string_view name) const {
   auto value = get(name);
   return value && !value->empty() ? value : std::nullopt;
+}
+
+bool is_in_job(const Environment& environment) {
+  return gpu::find_job(gpu::Variables({}, environment.entries())).has_value();
 }
 
 }  // namespace berth::engine

@@ -42,6 +42,9 @@ class Environment {
   std::vector<std::string> entries_;
 };
 
+/// Whether the caller is in a job of a batch scheduler, by gpu::find_job().
+bool is_in_job(const Environment& environment);
+
 inline constexpr const char* kSiteDirectory = "/etc/berth";
 
 /// Where Berth keeps its files; absolute paths.
@@ -57,21 +60,6 @@ struct Paths {
   std::vector<std::string> additional_stores = {};
   std::string config = {};  ///< --config-dir, else kSiteDirectory
 };
-
-/// Fills empty members with the defaults: /var/lib/berth and /run/berth for the machine's root,
-/// else $XDG_DATA_HOME/berth (~/.local/share/berth) and $XDG_RUNTIME_DIR/berth, or /tmp/berth-<uid>
-/// if that variable names no directory of the user. Appends the additional stores of
-/// BERTH_ADDITIONAL_STORES. Makes relative paths absolute.
-/// `user`: none for root of the initial user namespace, else the caller's id outside of the
-/// caller's user namespace: root of `unshare -r` is an ordinary user.
-/// Errors: usage (an ordinary user without HOME and XDG_DATA_HOME).
-Result<Paths> complete_paths(Paths given, const Environment& environment,
-                             std::optional<unsigned> user);
-
-/// Creates the directories of `paths` with mode 0700. Existing ones must belong to the effective
-/// user or root, and be writable by no other user and no group but the caller's own. Errors: denied
-/// (that check, no permission), io.
-Result<void> make_directories(const Paths& paths);
 
 /// The caller, in the machine's ids: a user namespace that is entered later hides them.
 struct Caller {

@@ -46,8 +46,7 @@ Result<Filter> parse_filter(std::string_view text) {
 }
 
 bool Filters::has(std::string_view key) const {
-  return std::any_of(filters_.begin(), filters_.end(),
-                     [&](const Filter& filter) { return filter.key == key; });
+  return std::ranges::any_of(filters_, [&](const Filter& filter) { return filter.key == key; });
 }
 
 std::vector<std::string> Filters::values(std::string_view key) const {
@@ -60,7 +59,7 @@ std::vector<std::string> Filters::values(std::string_view key) const {
 
 Result<void> Filters::check_keys(const std::vector<std::string_view>& known) const {
   for (const Filter& filter : filters_) {
-    if (std::find(known.begin(), known.end(), filter.key) != known.end()) continue;
+    if (std::ranges::find(known, filter.key) != known.end()) continue;
     return unknown("invalid filter " + quote(filter.key), filter.key, known);
   }
   return {};
@@ -69,7 +68,7 @@ Result<void> Filters::check_keys(const std::vector<std::string_view>& known) con
 Result<void> Filters::check_values(std::string_view key,
                                    const std::vector<std::string_view>& known) const {
   for (const std::string& value : values(key)) {
-    if (std::find(known.begin(), known.end(), value) != known.end()) continue;
+    if (std::ranges::find(known, value) != known.end()) continue;
     return unknown("invalid filter " + quote(std::string(key) + "=" + value), value, known);
   }
   return {};
@@ -77,7 +76,7 @@ Result<void> Filters::check_values(std::string_view key,
 
 bool Filters::fits(std::string_view key, const std::function<bool(const std::string&)>& fit) const {
   std::vector<std::string> wanted = values(key);
-  return wanted.empty() || std::any_of(wanted.begin(), wanted.end(), fit);
+  return wanted.empty() || std::ranges::any_of(wanted, fit);
 }
 
 bool Filters::fits_labels(const std::map<std::string, std::string>& labels) const {

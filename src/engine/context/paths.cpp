@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/context/paths.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "engine/context/absolute_path.hpp"
-#include "engine/context/context.hpp"
 #include "gpu/inventory/state_directory.hpp"
 #include "sys/file/file.hpp"
 #include "sys/process/console.hpp"
 #include "sys/process/process.hpp"
+#include "sys/process/program.hpp"
 #include "sys/user/identity.hpp"
 
 namespace berth::engine {
@@ -74,7 +75,7 @@ Result<std::vector<std::string>> additional_stores(std::vector<std::string> give
   for (std::string& path : given) {
     if (path.empty()) continue;
     std::string whole = TRY(absolute(std::move(path)));
-    if (std::find(stores.begin(), stores.end(), whole) == stores.end()) {
+    if (std::ranges::find(stores, whole) == stores.end()) {
       stores.push_back(std::move(whole));
     }
   }
@@ -111,6 +112,33 @@ Result<void> make_directories(const Paths& paths) {
   }
   TRY(check_owner(paths.root, "image store", "--root DIR"));
   return check_owner(paths.state, "state directory", "--state DIR, or XDG_RUNTIME_DIR");
+}
+
+Result<std::string> absolute_path(std::string_view path, std::string_view directory) {
+  if (path.starts_with('/')) return std::string(path);
+  if (!directory.starts_with('/')) {
+    return make_error(Kind::not_found,
+                      "find " + quote(path) + ": the working directory no longer exists",
+                      "an absolute path, or cd to a directory that exists");
+  }
+  if (path == ".") return std::string(directory);
+  return std::string(directory) + (directory.ends_with('/') ? "" : "/") + std::string(path);
+}
+
+bool is_at_or_below(std::string_view path, std::string_view directory) {
+  if (!path.starts_with(directory)) return false;
+  return path.size() == directory.size() || path[directory.size()] == '/';
+}
+
+std::string find_in_path(const Context& context, const std::string& name) {
+  constexpr std::string_view kUsualPath = "/usr/local/bin:/usr/bin:/bin";
+  std::string_view path = context.environment.get("PATH").value_or(kUsualPath);
+  for (std::string_view directory : split(path, ':')) {
+    if (!directory.starts_with('/')) continue;
+    std::string program = std::string(directory) + "/" + name;
+    if (sys::check_executable(program).ok()) return program;
+  }
+  return "";
 }
 
 }  // namespace berth::engine

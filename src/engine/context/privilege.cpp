@@ -34,7 +34,7 @@ Caller who_calls() {
   out.groups_known = who->initial_user_namespace;
   out.groups.push_back(who->gid);
   for (gid_t group : who->groups) {
-    if (std::find(out.groups.begin(), out.groups.end(), group) == out.groups.end()) {
+    if (std::ranges::find(out.groups, group) == out.groups.end()) {
       out.groups.push_back(group);
     }
   }

@@ -8,26 +8,24 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "engine/container/rootfs_driver.hpp"
-#include "engine/context/job.hpp"
+#include "engine/container/rootfs_setup.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/decide/check.hpp"
-#include "engine/decide/container_marks.hpp"
 #include "engine/decide/image_mounts.hpp"
 #include "engine/decide/mpi.hpp"
 #include "engine/decide/spec.hpp"
-#include "engine/gpu/gpus.hpp"
-#include "engine/gpu/loader_places.hpp"
+#include "engine/gpu/loader.hpp"
 #include "engine/image/layer_view.hpp"
 #include "engine/image/rootfs.hpp"
-#include "engine/network/files.hpp"
+#include "engine/image/rootfs_driver.hpp"
 #include "engine/network/leases.hpp"
 #include "engine/network/network.hpp"
 #include "engine/request/environment.hpp"
 #include "engine/request/keep_id.hpp"
-#include "engine/request/process.hpp"
 #include "engine/request/ulimits.hpp"
 #include "engine/site/rules.hpp"
-#include "engine/state/layout.hpp"
+#include "engine/state/directory.hpp"
+#include "gpu/place/publish.hpp"
 #include "oci/config.hpp"
 #include "oci/edit.hpp"
 #include "oci/user.hpp"
@@ -93,17 +91,13 @@ Result<std::string> choose_hostname(const Context& context, const RunRequest& re
   return id.substr(0, 12);
 }
 
-bool is_below(std::string_view path, std::string_view directory) {
-  return path == directory ||
-         (path.starts_with(directory) && path.substr(directory.size()).starts_with('/'));
-}
-
 bool is_mounted(const RunRequest& request, std::string_view path) {
-  auto covers = [&](const auto& mount) { return is_below(path, mount.destination); };
-  return std::any_of(request.volumes.begin(), request.volumes.end(), covers) ||
-         std::any_of(request.tmpfs.begin(), request.tmpfs.end(), covers) ||
-         std::any_of(request.image_mounts.begin(), request.image_mounts.end(), covers) ||
-         is_below(path, "/proc") || is_below(path, "/sys") || is_below(path, "/dev");
+  auto covers = [&](const auto& mount) { return is_at_or_below(path, mount.destination); };
+  auto is_kernels = [&](const char* place) { return is_at_or_below(path, place); };
+  return std::ranges::any_of(request.volumes, covers) ||
+         std::ranges::any_of(request.tmpfs, covers) ||
+         std::ranges::any_of(request.image_mounts, covers) || is_kernels("/proc") ||
+         is_kernels("/sys") || is_kernels("/dev");
 }
 
 Result<Accounts> read_accounts(const LayerView& view) {
@@ -163,8 +157,7 @@ Result<oci::ContainerUser> choose_user(const Context& context, const RunRequest&
 /// The last group of the range that starts at 0 in our user namespace.
 Result<uint32_t> last_group() {
   std::vector<sys::IdRange> ranges = TRY(sys::mapped_gids());
-  std::sort(ranges.begin(), ranges.end(),
-            [](const auto& one, const auto& other) { return one.inside < other.inside; });
+  std::ranges::sort(ranges, {}, &sys::IdRange::inside);
   uint32_t end = 0;
   for (const sys::IdRange& range : ranges) {
     if (range.inside == end) end += std::min(range.count, uint32_t{INT32_MAX} - end);
@@ -258,6 +251,25 @@ Result<void> set_root(const RunRequest& request, const std::string& directory, D
   return {};
 }
 
+Result<void> make_marks(const sys::Fd& directory) {
+  TRY(sys::write_file(directory, ".dockerenv", "", 0644));
+  TRY(sys::make_directory(directory, "run", 0755));
+  return sys::write_file(directory, "run/.containerenv", "engine=\"berth\"\n", 0644);
+}
+
+/// Adds, below the image, the files by which programs detect a container: /.dockerenv (docker's)
+/// and /run/.containerenv (podman's, which names the engine). Only for an overlay root; diff and
+/// commit do not show them.  Errors: io.
+Result<void> add_container_marks(const Context& context, oci::Spec& spec) {
+  const std::string name = "container-marks";
+  TRY(sys::make_directories(sys::cwd(), context.paths.state, 0700));
+  sys::Fd parent = TRY(sys::open_at(sys::cwd(), context.paths.state, O_RDONLY | O_DIRECTORY));
+  TRY_CTX(gpu::publish_directory(parent, name, make_marks),
+          "cannot prepare the files that every container has");
+  add_lowest_layer(context.paths.state + "/" + name, spec);
+  return {};
+}
+
 }  // namespace
 
 Result<Decision> decide(const Context& context, const Resolved& resolved, const std::string& id,
@@ -266,7 +278,7 @@ Result<Decision> decide(const Context& context, const Resolved& resolved, const 
   const image::Image& image = resolved.image();
   const oci::ContainerDefaults& defaults = image.config.config;
   std::vector<std::string> layers = image.layer_directories();
-  std::reverse(layers.begin(), layers.end());
+  std::ranges::reverse(layers);
   bool host_root = false;
   if (request.image_file) layers = {request.image};
   if (request.rootfs) {

@@ -2,6 +2,7 @@
 // Reasons for a container's GPUs, files, nodes and variables.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
 #include "engine/image/store.hpp"
 #include "engine/request/volume.hpp"
 
@@ -19,7 +18,7 @@ Result<std::vector<std::string>> layers_of(const image::Store& store, const Imag
   if (mount.is_file) return std::vector<std::string>{mount.source};
   image::Image image = TRY(get_image(store, mount));
   std::vector<std::string> layers = image.layer_directories();
-  std::reverse(layers.begin(), layers.end());
+  std::ranges::reverse(layers);
   if (!layers.empty()) return layers;
   return make_error(Kind::usage, "it has no files");
 }

@@ -12,11 +12,12 @@
 #include <set>
 
 #include "base/text.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/decide/mpi_launch.hpp"
 #include "engine/gpu/host_devices.hpp"
-#include "engine/image/layer_tree.hpp"
-#include "engine/image/lowest_layer.hpp"
+#include "engine/image/layer_view.hpp"
 #include "engine/image/rootfs.hpp"
+#include "engine/image/rootfs_driver.hpp"
 #include "gpu/inventory/driver_root.hpp"
 #include "gpu/place/publish.hpp"
 #include "mpi/swap.hpp"
@@ -250,9 +251,8 @@ void leave_out_hidden(const oci::Spec& spec, mpi::Decision& decision) {
     if (place != "/") places.push_back(std::move(place));
   }
   auto hidden = [&](const std::string& path) {
-    return std::any_of(places.begin(), places.end(), [&](const std::string& place) {
-      return path == place || path.starts_with(place + "/");
-    });
+    return std::ranges::any_of(
+        places, [&](const std::string& place) { return is_at_or_below(path, place); });
   };
   std::erase_if(decision.directories, hidden);
   places.insert(places.end(), decision.directories.begin(), decision.directories.end());
@@ -262,8 +262,7 @@ void leave_out_hidden(const oci::Spec& spec, mpi::Decision& decision) {
 void withdraw_installation(oci::Spec& spec, Provenance& provenance) {
   std::erase_if(spec.process->env, [&](const std::string& entry) {
     std::string name = entry.substr(0, entry.find('='));
-    bool of_it =
-        std::find(kOfInstallation.begin(), kOfInstallation.end(), name) != kOfInstallation.end();
+    bool of_it = std::ranges::find(kOfInstallation, name) != kOfInstallation.end();
     if (of_it) {
       provenance.mpi.push_back(
           {kVariableItem, entry, false, "it leads to plugins of an MPI that is replaced", ""});

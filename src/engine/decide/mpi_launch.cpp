@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "base/text.hpp"
+#include "engine/context/paths.hpp"
 #include "sys/fd/fd.hpp"
 #include "sys/file/file.hpp"
 #include "sys/user/identity.hpp"
@@ -39,9 +40,9 @@ constexpr std::array<std::string_view, 8> kKeptBack = {"I_MPI_ROOT",
                                                        "PMI_FD"};
 
 bool is_passed(std::string_view name) {
-  bool named = std::any_of(kPassed.begin(), kPassed.end(),
-                           [&](std::string_view prefix) { return name.starts_with(prefix); });
-  return named && std::find(kKeptBack.begin(), kKeptBack.end(), name) == kKeptBack.end();
+  bool named = std::ranges::any_of(
+      kPassed, [&](std::string_view prefix) { return name.starts_with(prefix); });
+  return named && std::ranges::find(kKeptBack, name) == kKeptBack.end();
 }
 
 /// Paths of Open MPI's session, PMIx's rendezvous and shared-file stores, and Slurm's plugin. Outer
@@ -56,7 +57,7 @@ constexpr std::array kMeetingPlaces = {"OMPI_MCA_orte_top_session_dir",
 
 /// "/", "/tmp", "/var/tmp": shared by all users, so not a directory of one job.
 bool is_everybodys(std::string_view path) {
-  auto slashes = std::count(path.begin(), path.end(), '/');
+  auto slashes = std::ranges::count(path, '/');
   return slashes < 2 || path == "/var/tmp" || path == "/dev/shm" || path == "/run/user";
 }
 
@@ -132,26 +133,19 @@ void name_a_daemon(const Environment& environment, std::vector<std::string>& var
   variables.push_back(name + "=0.0;tcp://127.0.0.1:9");
 }
 
+/// The caller's variables that a rank needs, "NAME=value": the launcher's, and settings of MPIs and
+/// fabrics except paths of an installation.
+std::vector<std::string> rank_variables(const Environment& environment) {
+  std::vector<std::string> out;
+  for (const std::string& entry : environment.entries()) {
+    size_t end = entry.find('=');
+    if (end != entry.npos && is_passed(std::string_view(entry).substr(0, end)))
+      out.push_back(entry);
+  }
+  return out;
+}
+
 }  // namespace
-
-std::string to_json_text(MpiMode mode) {
-  switch (mode) {
-    case MpiMode::automatic:
-      return "auto";
-    case MpiMode::host:
-      return "host";
-    case MpiMode::image:
-      break;
-  }
-  return "image";
-}
-
-Result<MpiMode> from_json_text(std::string_view text, std::type_identity<MpiMode>) {
-  for (MpiMode mode : {MpiMode::image, MpiMode::automatic, MpiMode::host}) {
-    if (to_json_text(mode) == text) return mode;
-  }
-  return make_error(Kind::usage, "expected 'auto', 'host', 'image' or 'none', got " + quote(text));
-}
 
 std::optional<Launcher> launcher_of(const Environment& environment) {
   constexpr struct {
@@ -171,8 +165,8 @@ std::optional<Launcher> launcher_of(const Environment& environment) {
 std::optional<mpi::Launch> launch_of(const Environment& environment) {
   mpi::Launch launch;
   auto says_one_of = [&](const auto& names) {
-    return std::any_of(std::begin(names), std::end(names),
-                       [&](const char* name) { return environment.get_filled(name).has_value(); });
+    return std::ranges::any_of(
+        names, [&](const char* name) { return environment.get_filled(name).has_value(); });
   };
   constexpr std::array kOfPmi = {kDescriptor, "PMI_PORT", "PMI_RANK", "PALS_RANKID"};
   constexpr std::array kOfPmix = {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR"};
@@ -225,16 +219,6 @@ Result<std::optional<MpiRequest>> read_mpi(const MpiFlags& flags, const Environm
   return std::optional<MpiRequest>(std::move(request));
 }
 
-std::vector<std::string> rank_variables(const Environment& environment) {
-  std::vector<std::string> out;
-  for (const std::string& entry : environment.entries()) {
-    size_t end = entry.find('=');
-    if (end != entry.npos && is_passed(std::string_view(entry).substr(0, end)))
-      out.push_back(entry);
-  }
-  return out;
-}
-
 std::vector<std::string> meeting_paths(const Environment& environment) {
   std::vector<std::string> named;
   for (const char* name : kMeetingPlaces) {
@@ -245,9 +229,8 @@ std::vector<std::string> meeting_paths(const Environment& environment) {
   for (std::string& path : named) {
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
     if (!is_plain_path(path) || is_everybodys(path)) continue;
-    bool known = std::any_of(out.begin(), out.end(), [&](const std::string& other) {
-      return path == other || path.starts_with(other + "/");
-    });
+    bool known = std::ranges::any_of(
+        out, [&](const std::string& other) { return is_at_or_below(path, other); });
     if (!known) out.push_back(std::move(path));
   }
   return out;
@@ -261,10 +244,8 @@ void add_meeting_places(const Environment& environment, RunRequest& request) {
     // In /tmp another user could have made it.
     bool guessed = path.find("/spmix_appdir_") != path.npos;
     if (guessed && (*there)->st_uid != sys::effective_uid()) continue;
-    bool known =
-        std::any_of(request.volumes.begin(), request.volumes.end(), [&](const Volume& one) {
-          return path == one.destination || path.starts_with(one.destination + "/");
-        });
+    bool known = std::ranges::any_of(
+        request.volumes, [&](const Volume& one) { return is_at_or_below(path, one.destination); });
     if (known) continue;
     Volume volume;
     volume.source = volume.destination = std::move(path);

@@ -43,10 +43,6 @@ struct MpiFlags {
 /// Errors: usage.
 Result<std::optional<MpiRequest>> read_mpi(const MpiFlags& flags, const Environment& environment);
 
-/// The caller's variables that a rank needs, "NAME=value": the launcher's, and settings of MPIs and
-/// fabrics except paths of an installation.
-std::vector<std::string> rank_variables(const Environment& environment);
-
 /// Paths where ranks of this node, and their launcher, share files: from the variables, and those
 /// of Slurm's PMIx plugin, except directories of all users, such as /tmp.
 std::vector<std::string> meeting_paths(const Environment& environment);

@@ -3,8 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/result.hpp"
 #include "engine/context/context.hpp"
 #include "image/published_facts.hpp"
 #include "image/store.hpp"

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <functional>
 
-#include "base/text.hpp"
 #include "engine/container/logs.hpp"
 #include "engine/image/facts.hpp"
 #include "engine/image/layer_view.hpp"

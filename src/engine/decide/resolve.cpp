@@ -3,17 +3,16 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 
 #include "engine/container/container_volumes.hpp"
 #include "engine/container/list.hpp"
 #include "engine/decide/check.hpp"
 #include "engine/decide/image_mounts.hpp"
-#include "engine/image/rootfs_choice.hpp"
+#include "engine/image/rootfs_driver.hpp"
 #include "engine/image/store.hpp"
-#include "engine/pull/have_image.hpp"
+#include "engine/pull/pull.hpp"
+#include "engine/request/environment.hpp"
 #include "engine/request/keep_id.hpp"
-#include "engine/request/process.hpp"
 #include "engine/site/environment_file.hpp"
 #include "engine/site/rules.hpp"
 #include "sys/file/mode.hpp"
@@ -55,10 +54,9 @@ std::vector<std::string> missing_variables(const std::vector<std::string>& fallb
   for (const std::string& entry : image.config.config.env) named.push_back(variable_name(entry));
   for (const std::string& entry : request.environment) named.push_back(variable_name(entry));
   std::vector<std::string> missing;
-  std::copy_if(fallback.begin(), fallback.end(), std::back_inserter(missing),
-               [&](const std::string& entry) {
-                 return std::find(named.begin(), named.end(), variable_name(entry)) == named.end();
-               });
+  std::ranges::copy_if(fallback, std::back_inserter(missing), [&](const std::string& entry) {
+    return std::ranges::find(named, variable_name(entry)) == named.end();
+  });
   return missing;
 }
 
@@ -134,9 +132,8 @@ Result<Resolved> resolve_again(const Context& context, const Resolved& was, Aske
   asked.request.rootfs = before.rootfs;
   asked.request.rootfs_driver = before.rootfs_driver;
   asked.request.rootfs_reason = before.rootfs_reason;
-  std::copy_if(before.volumes.begin(), before.volumes.end(),
-               std::back_inserter(asked.request.volumes),
-               [](const Volume& volume) { return volume.anonymous; });
+  std::ranges::copy_if(before.volumes, std::back_inserter(asked.request.volumes),
+                       [](const Volume& volume) { return volume.anonymous; });
   TRY(check_request(asked.request));
   Resolved resolved;
   resolved.call_ = asked.call;

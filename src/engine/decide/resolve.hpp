@@ -1,20 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/result.hpp"
+#include "edf/definition.hpp"
 #include "engine/context/context.hpp"
-#include "engine/decide/asked.hpp"
+#include "engine/decide/mpi_launch.hpp"
 #include "engine/image/transfer.hpp"
+#include "engine/network/network.hpp"
 #include "engine/request/request.hpp"
 #include "image/store.hpp"
 #include "record/record.hpp"
 
 namespace berth::engine {
+
+/// A container as flags, an environment file or a Slurm step ask for it: containers, networks,
+/// images and variables are still names. resolve() makes a Resolved from it.
+struct Asked {
+  RunRequest request;
+  RunCall call;
+  std::optional<NetworkFlags> network;  ///< none: `request` has the network
+  std::optional<MpiFlags> mpi;          ///< none: `request` has it
+  /// From an environment file; values may refer to variables of the image.
+  std::map<std::string, edf::Text> variables;
+  /// "NAME=value", set unless the image or `request` names the variable.
+  std::vector<std::string> fallback_environment;
+};
 
 /// A container request without unresolved names: its image is in the store, other containers are
 /// ids, variables have values, volumes have names, and the site's rules are applied. request.json

@@ -5,7 +5,7 @@
 
 #include "engine/container/volumes.hpp"
 #include "engine/gpu/host_devices.hpp"
-#include "engine/state/layout.hpp"
+#include "engine/state/directory.hpp"
 #include "oci/default_spec.hpp"
 #include "oci/edit.hpp"
 
@@ -137,15 +137,12 @@ std::vector<Mount> make_mounts(const SpecInputs& inputs) {
   if (!inputs.request.rootfs) mounts.push_back(overlay_root(inputs));
   auto root = static_cast<std::ptrdiff_t>(mounts.size());
   for (Mount& mount : default_mounts(inputs)) {
-    bool replaced = std::any_of(requested.begin(), requested.end(), [&](const Mount& other) {
-      return other.destination == mount.destination;
-    });
+    bool replaced = std::ranges::any_of(
+        requested, [&](const Mount& other) { return other.destination == mount.destination; });
     if (!replaced) mounts.push_back(std::move(mount));
   }
   for (Mount& mount : requested) mounts.push_back(std::move(mount));
-  auto depth = [](const Mount& mount) {
-    return std::count(mount.destination.begin(), mount.destination.end(), '/');
-  };
+  auto depth = [](const Mount& mount) { return std::ranges::count(mount.destination, '/'); };
   std::stable_sort(mounts.begin() + root, mounts.end(),
                    [&](const Mount& one, const Mount& other) { return depth(one) < depth(other); });
   return mounts;

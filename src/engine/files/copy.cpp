@@ -7,7 +7,7 @@
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/root_view.hpp"
-#include "engine/context/absolute_path.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/image/transfer.hpp"
 #include "engine/state/journal.hpp"
 #include "sys/file/file.hpp"

@@ -8,9 +8,7 @@
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/root_view.hpp"
-#include "engine/context/moment.hpp"
-#include "engine/context/source_date.hpp"
-#include "engine/context/time_text.hpp"
+#include "engine/context/time.hpp"
 #include "engine/decide/decide.hpp"
 #include "engine/image/store.hpp"
 #include "engine/image/transfer.hpp"
@@ -93,6 +91,18 @@ Result<void> add_enroot_files(const Context& context, const oci::ContainerDefaul
   return sys::copy_directory_metadata(etc, made, "etc");
 }
 
+/// `epoch`: as in image::ArchiveRequest.
+Result<void> write_squashfs(const Context& context, const sys::Fd& tree, uint64_t epoch,
+                            const std::string& output) {
+  image::ArchiveRequest archive;
+  archive.tree = descriptor_name(tree);
+  archive.output = output;
+  archive.squashfs = true;
+  archive.epoch = epoch;
+  TRY(transfer(context, std::move(archive), {}));
+  return {};
+}
+
 Result<void> save(const Context& context, const std::string& reference, const std::string& output) {
   auto date = TRY(source_date(context.environment));
   sys::FileTime time{static_cast<int64_t>(date.value_or(0)), 0};
@@ -124,13 +134,7 @@ Result<void> save(const Context& context, const std::string& reference, const st
   TRY(sys::set_modified(top, time, "/"));
   layers = TRY(open_layers(image));
   sys::Fd tree = TRY(mount_below(context, std::move(layers), place, somewhere));
-  image::ArchiveRequest archive;
-  archive.tree = descriptor_name(tree);
-  archive.output = output;
-  archive.squashfs = true;
-  archive.epoch = latest_of(image, time.seconds);
-  TRY(transfer(context, std::move(archive), {}));
-  return {};
+  return write_squashfs(context, tree, latest_of(image, time.seconds), output);
 }
 
 /// Adds enroot's files to the root of a container that was made from an image; a container of an
@@ -158,13 +162,8 @@ Result<void> save_container(const Context& context, const std::string& reference
   RootView view = TRY(RootView::open_layers(context, container));
   auto written = [&]() -> Result<void> {
     sys::Fd tree = TRY(complete(context, container, view));
-    image::ArchiveRequest archive;
-    archive.tree = descriptor_name(tree);
-    archive.output = output;
-    archive.squashfs = true;
-    archive.epoch = static_cast<uint64_t>(nanoseconds_now() / 1'000'000'000);
-    TRY(transfer(context, std::move(archive), {}));
-    return {};
+    auto now = static_cast<uint64_t>(nanoseconds_now() / 1'000'000'000);
+    return write_squashfs(context, tree, now, output);
   }();
   auto unmounted = view.unmount();
   if (!written.ok()) return written;

@@ -92,11 +92,10 @@ Result<gpu::cdi::GenerateOptions> generate_options(const Context& context,
   for (const std::string& word : request.name_strategies) {
     gpu::cdi::Naming naming = TRY(naming_of(word));
     auto& known = options.namings;
-    if (std::find(known.begin(), known.end(), naming) == known.end()) known.push_back(naming);
+    if (std::ranges::find(known, naming) == known.end()) known.push_back(naming);
   }
   auto versions = oci::cdi::versions();
-  if (request.version &&
-      std::find(versions.begin(), versions.end(), *request.version) == versions.end()) {
+  if (request.version && std::ranges::find(versions, *request.version) == versions.end()) {
     return make_error(Kind::usage,
                       "--cdi-version " + quote(*request.version) + ": there is no such version",
                       "one of 0.5.0, 0.6.0, 0.7.0, 1.1.0");
@@ -127,10 +126,10 @@ Result<bool> has_no_cdi_gpus(const Context& context) {
   gpu::cdi::Index index = TRY(list_cdi(context));
   // A file that cannot be read may define one.
   return index.bad_files.empty() &&
-         std::none_of(index.devices.begin(), index.devices.end(),
-                      [&](const auto& device) { return about_gpus(device.name); }) &&
-         std::none_of(index.unavailable.begin(), index.unavailable.end(),
-                      [&](const auto& fault) { return about_gpus(fault.object); });
+         std::ranges::none_of(index.devices,
+                              [&](const auto& device) { return about_gpus(device.name); }) &&
+         std::ranges::none_of(index.unavailable,
+                              [&](const auto& fault) { return about_gpus(fault.object); });
 }
 
 Result<RefreshedCdi> refresh_cdi(const Context& context) {

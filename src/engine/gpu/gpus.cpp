@@ -7,16 +7,15 @@
 #include <iterator>
 
 #include "base/text.hpp"
-#include "engine/context/job.hpp"
 #include "engine/gpu/cdi.hpp"
 #include "engine/gpu/host_devices.hpp"
 #include "engine/gpu/list.hpp"
 #include "engine/gpu/mps.hpp"
 #include "engine/gpu/placement.hpp"
-#include "engine/image/lowest_layer.hpp"
 #include "engine/image/rootfs.hpp"
+#include "engine/image/rootfs_driver.hpp"
 #include "engine/request/environment.hpp"
-#include "engine/state/configs.hpp"
+#include "engine/state/directory.hpp"
 #include "gpu/grant/environment.hpp"
 #include "gpu/grant/grant.hpp"
 #include "gpu/grant/reach.hpp"
@@ -49,8 +48,8 @@ Result<gpu::Machine> look_at_machine(const Context& context, const policy::Gpu& 
 void withdraw(const std::vector<std::string>& names, oci::Spec& spec) {
   if (!spec.process) return;
   std::erase_if(spec.process->env, [&](const std::string& entry) {
-    return std::any_of(names.begin(), names.end(),
-                       [&](const std::string& name) { return entry.starts_with(name + "="); });
+    return std::ranges::any_of(
+        names, [&](const std::string& name) { return entry.starts_with(name + "="); });
   });
 }
 
@@ -177,7 +176,7 @@ Result<void> add_mps(const Context& context, const MpsPlan& plan, const LeasedGp
 
 bool names_gpu_node(const RunRequest& request) {
   auto nodes = nodes_by_hand(request);
-  return nodes.ok() && std::any_of(nodes->begin(), nodes->end(), is_gpu_node);
+  return nodes.ok() && std::ranges::any_of(*nodes, is_gpu_node);
 }
 
 gpu::RealPath real_path_of(const ImageLook& look) {
@@ -234,8 +233,7 @@ Result<void> add_granted(const Context& context, const gpu::Choice& choice,
 Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& request,
                                 const oci::ContainerDefaults& image,
                                 const std::vector<std::string>& capabilities) {
-  bool may_do_all =
-      std::find(capabilities.begin(), capabilities.end(), "CAP_SYS_ADMIN") != capabilities.end();
+  bool may_do_all = std::ranges::find(capabilities, "CAP_SYS_ADMIN") != capabilities.end();
   policy::Gpu policy = TRY(gpu_policy_of(context));
   gpu::Sources sources;
   sources.gpus = request.gpus;
@@ -255,7 +253,7 @@ Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& reques
   sources.nodes_by_hand = request.security.privileged || !request.host_devices.empty();
   gpu::Choice choice = TRY(gpu::choose(sources, policy));
   // Users type NVIDIA's CDI names even without CDI files.
-  bool nvidia = std::any_of(choice.cdi_names.begin(), choice.cdi_names.end(), [](const auto& name) {
+  bool nvidia = std::ranges::any_of(choice.cdi_names, [](const auto& name) {
     return gpu::vendor_of_cdi_name(name) == gpu::Vendor::nvidia;
   });
   if (nvidia && TRY(has_no_cdi_gpus(context))) {
@@ -277,8 +275,7 @@ Result<void> add_host_nodes(const Context& context, const RunRequest& request,
   std::vector<oci::DeviceNode> named = TRY(nodes_by_hand(request));
   std::vector<oci::DeviceNode> nodes;
   if (request.security.privileged) nodes = TRY(all_nodes(context.identity));
-  bool gpus = std::any_of(named.begin(), named.end(), is_gpu_node) ||
-              std::any_of(nodes.begin(), nodes.end(), is_gpu_node);
+  bool gpus = std::ranges::any_of(named, is_gpu_node) || std::ranges::any_of(nodes, is_gpu_node);
   if (gpus) {
     gpu::Machine machine = TRY(look_at_machine(context, choice.site));
     std::vector<gpu::Node> withheld = gpu::nodes_out_of_reach(choice, machine);
@@ -300,8 +297,7 @@ Result<void> add_host_nodes(const Context& context, const RunRequest& request,
     if (context.identity != Identity::root) break;
     spec.linux_.resources->devices.push_back({false, node.type, node.major, node.minor, "rwm"});
   }
-  std::copy_if(edits.device_nodes.begin(), edits.device_nodes.end(),
-               std::back_inserter(provenance.by_hand), is_gpu_node);
+  std::ranges::copy_if(edits.device_nodes, std::back_inserter(provenance.by_hand), is_gpu_node);
   return {};
 }
 
@@ -312,9 +308,8 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
   withdraw(choice.withdrawn, spec);
   gpu::HeldLease lease;
   const auto& cdi = choice.cdi_names;
-  bool by_name = std::any_of(cdi.begin(), cdi.end(), [](const std::string& name) {
-    return gpu::vendor_of_cdi_name(name).has_value();
-  });
+  bool by_name = std::ranges::any_of(
+      cdi, [](const std::string& name) { return gpu::vendor_of_cdi_name(name).has_value(); });
   bool by_path = names_gpu_node(look.request);
   // With nodes alone, the driver numbers the GPUs.
   bool by_nodes = by_path || look.request.security.privileged;

@@ -67,9 +67,9 @@ bool is_left_out(const std::string& path) {
   static constexpr std::array<std::string_view, 9> kOfItsOwn = {
       "/dev/console", "/dev/ptmx",    "/dev/null", "/dev/zero", "/dev/full",
       "/dev/random",  "/dev/urandom", "/dev/tty",  "/dev/core"};
-  return std::find(kOfItsOwn.begin(), kOfItsOwn.end(), path) != kOfItsOwn.end() ||
-         std::any_of(kBelow.begin(), kBelow.end(),
-                     [&](std::string_view below) { return path.starts_with(below); });
+  return std::ranges::find(kOfItsOwn, path) != kOfItsOwn.end() ||
+         std::ranges::any_of(kBelow,
+                             [&](std::string_view below) { return path.starts_with(below); });
 }
 
 }  // namespace
@@ -130,7 +130,7 @@ std::vector<oci::DeviceNode> take_out(std::vector<oci::DeviceNode>& nodes,
                                       const std::vector<gpu::Node>& withheld) {
   std::vector<oci::DeviceNode> taken;
   std::erase_if(nodes, [&](const oci::DeviceNode& node) {
-    bool out = std::any_of(withheld.begin(), withheld.end(), [&](const gpu::Node& other) {
+    bool out = std::ranges::any_of(withheld, [&](const gpu::Node& other) {
       return (node.type == "c" && node.major == other.major && node.minor == other.minor) ||
              node.host_path == other.host_path;
     });

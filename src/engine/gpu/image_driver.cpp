@@ -6,8 +6,6 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "engine/image/layer_tree.hpp"
-#include "engine/state/layout.hpp"
 #include "gpu/place/publish.hpp"
 #include "json/fields.hpp"
 #include "sys/file/file.hpp"

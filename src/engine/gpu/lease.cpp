@@ -122,8 +122,7 @@ std::vector<int> near_processors(const RunRequest& request, const gpu::Inventory
   auto nodes = numa_nodes_of(inventory);
   if (!nodes.ok()) return near;
   for (const auto& [node, cpus] : *nodes) {
-    bool any =
-        std::any_of(cpus.begin(), cpus.end(), [&](unsigned one) { return wanted->contains(one); });
+    bool any = std::ranges::any_of(cpus, [&](unsigned one) { return wanted->contains(one); });
     if (any) near.push_back(node);
   }
   return near;
@@ -169,7 +168,7 @@ Keys keys_beside(const RunRequest& request, const gpu::Choice& choice,
     if (node.type == "c") given.push_back({node.host_path, std::pair(node.major, node.minor)});
   }
   for (std::string& key : gpu::keys_of_nodes(given, inventory)) {
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(std::move(key));
+    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(std::move(key));
   }
   return keys;
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
 #include "engine/gpu/use.hpp"
 #include "gpu/ledger/processes.hpp"
 #include "gpu/mps/join.hpp"
@@ -23,9 +22,9 @@ Error refused(Kind kind, const gpu::MpsLimits& limits, const std::string& why, s
 }
 
 const gpu::DriverFile* find_control(const gpu::Inventory& inventory) {
-  auto found = std::find_if(
-      inventory.files.begin(), inventory.files.end(),
-      [](const gpu::DriverFile& file) { return file.name == kControl && !file.elf32; });
+  auto found = std::ranges::find_if(inventory.files, [](const gpu::DriverFile& file) {
+    return file.name == kControl && !file.elf32;
+  });
   return found == inventory.files.end() ? nullptr : &*found;
 }
 
@@ -66,10 +65,10 @@ Result<MpsPlan> plan_mps(const Context& context, const RunRequest& request, cons
 
 gpu::MpsLimits limits_by_mps(const MpsPlan& plan, const std::vector<gpu::Selected>& selected) {
   gpu::MpsLimits limits = plan.limits;
-  bool by_kernel = !selected.empty() &&
-                   std::all_of(selected.begin(), selected.end(), [&](const gpu::Selected& one) {
-                     return has_region(*one.gpu, plan.regions);
-                   });
+  bool by_kernel =
+      !selected.empty() && std::ranges::all_of(selected, [&](const gpu::Selected& one) {
+        return has_region(*one.gpu, plan.regions);
+      });
   if (by_kernel) limits.memory_bytes.reset();
   return limits;
 }
@@ -90,9 +89,8 @@ Result<void> check_mps(const RunRequest& request, const gpu::MpsLimits& limits,
   const Mode ipc = request.ipc.kind;
   bool own_memory = ipc == Mode::usual || ipc == Mode::own || ipc == Mode::shareable;
   auto is_memory = [](const auto& one) { return one.destination == "/dev/shm"; };
-  own_memory =
-      own_memory && std::none_of(request.volumes.begin(), request.volumes.end(), is_memory);
-  own_memory = own_memory && std::none_of(request.tmpfs.begin(), request.tmpfs.end(), is_memory);
+  own_memory = own_memory && std::ranges::none_of(request.volumes, is_memory);
+  own_memory = own_memory && std::ranges::none_of(request.tmpfs, is_memory);
   if (!own_memory || request.shm_bytes.value_or(0) > 0) {
     return refused(Kind::usage, limits, "MPS has /dev/shm, which its containers share",
                    "leave --ipc, --shm-size and what is mounted there out");
@@ -132,7 +130,7 @@ Result<gpu::MpsShare> share_of(const MpsPlan& plan, const gpu::MpsLimits& limits
     share.gpus.push_back(one.gpu->uuid);
   }
   if (share.gpus.empty()) return refused(Kind::usage, limits, "no GPU was requested", "--gpus 1");
-  std::sort(share.gpus.begin(), share.gpus.end());
+  std::ranges::sort(share.gpus);
   return share;
 }
 
@@ -194,7 +192,7 @@ Result<void> start_share(const Context& context, const MpsPlan& plan, const gpu:
   order.group = lease.lease().group;
   order.keys = lease.lease().keys;
   for (const gpu::Selected& one : selected) order.nodes.push_back(one.gpu->node.host_path);
-  auto around = std::find_if(selected.begin(), selected.end(), [&](const gpu::Selected& one) {
+  auto around = std::ranges::find_if(selected, [&](const gpu::Selected& one) {
     return !plan.takes && mode_of(plan, *one.gpu) != gpu::kExclusiveProcess;
   });
   if (around != selected.end() && plan.wanted()) {

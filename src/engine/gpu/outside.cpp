@@ -25,15 +25,13 @@ std::string key_of(const gpu::Gpu& gpu, const gpu::ProcessUse& process) {
   return {};
 }
 
-}  // namespace
-
+/// The computing processes in NVML's answer; on a GPU with slices, only those with a known slice.
+/// `see`: as gpu::ProcessView's, for their start times. Skips numbers that are not processes.
 std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const gpu::Uses& use,
                                          const gpu::SeeProcess& see) {
   std::vector<gpu::Computing> out;
   for (const gpu::Use& known : use.gpus) {
-    auto gpu = std::find_if(inventory.gpus.begin(), inventory.gpus.end(), [&](const gpu::Gpu& one) {
-      return one.pci_address == known.pci_address;
-    });
+    auto gpu = std::ranges::find(inventory.gpus, known.pci_address, &gpu::Gpu::pci_address);
     if (gpu == inventory.gpus.end()) continue;
     if (!known.processes) continue;
     for (const gpu::ProcessUse& process : *known.processes) {
@@ -45,6 +43,8 @@ std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const 
   }
   return out;
 }
+
+}  // namespace
 
 std::vector<gpu::Computing> keep_computing(const Context& context, const gpu::Inventory& inventory,
                                            const gpu::Here& here, const gpu::Uses& use) {

@@ -38,9 +38,4 @@ class OutsideWatch {
 std::vector<gpu::Computing> keep_computing(const Context& context, const gpu::Inventory& inventory,
                                            const gpu::Here& here, const gpu::Uses& use);
 
-/// The computing processes in NVML's answer; on a GPU with slices, only those with a known slice.
-/// `see`: as gpu::ProcessView's, for their start times. Skips numbers that are not processes.
-std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const gpu::Uses& use,
-                                         const gpu::SeeProcess& see);
-
 }  // namespace berth::engine

@@ -92,7 +92,7 @@ bool has_cpusets() {
   auto controllers = sys::read_file_if_exists(sys::cwd(), "/sys/fs/cgroup/cgroup.controllers");
   if (!controllers.ok() || !*controllers) return false;
   auto words = split_blank(**controllers);
-  return std::find(words.begin(), words.end(), "cpuset") != words.end();
+  return std::ranges::find(words, "cpuset") != words.end();
 }
 
 }  // namespace berth::engine

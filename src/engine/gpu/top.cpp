@@ -45,9 +45,7 @@ GpuState StateMaker::make(const gpu::Selected& selected) const {
 }
 
 const gpu::Use* StateMaker::use_of(const gpu::Gpu& gpu) const {
-  auto found = std::find_if(use_.gpus.begin(), use_.gpus.end(), [&](const gpu::Use& one) {
-    return one.pci_address == gpu.pci_address;
-  });
+  auto found = std::ranges::find(use_.gpus, gpu.pci_address, &gpu::Use::pci_address);
   return found == use_.gpus.end() ? nullptr : &*found;
 }
 

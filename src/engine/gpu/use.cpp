@@ -5,7 +5,6 @@
 
 #include "engine/gpu/list.hpp"
 #include "engine/state/directory.hpp"
-#include "engine/state/layout.hpp"
 #include "gpu/grant/select.hpp"
 #include "gpu/probe/amd_use.hpp"
 #include "oci/config.hpp"
@@ -26,7 +25,7 @@ GpuUse use_of(std::string name, std::optional<uint32_t> busy,
 }
 
 bool has_all(const std::set<std::string>& nodes, const std::vector<gpu::Node>& wanted) {
-  return !wanted.empty() && std::all_of(wanted.begin(), wanted.end(), [&](const gpu::Node& node) {
+  return !wanted.empty() && std::ranges::all_of(wanted, [&](const gpu::Node& node) {
     return nodes.contains(node.path);
   });
 }
@@ -35,7 +34,7 @@ void add_slices(const std::set<std::string>& nodes, const gpu::Gpu& gpu, const g
                 std::vector<GpuUse>& found) {
   for (const gpu::MigDevice& slice : gpu.mig) {
     if (!has_all(nodes, slice.nodes)) continue;
-    auto same = std::find_if(known.slices.begin(), known.slices.end(), [&](const auto& one) {
+    auto same = std::ranges::find_if(known.slices, [&](const auto& one) {
       return one.gpu_instance == slice.gpu_instance &&
              one.compute_instance == slice.compute_instance;
     });
@@ -71,9 +70,7 @@ std::optional<gpu::Uses> nvml_use(const Context& context, const gpu::Inventory& 
 
 std::set<std::string> nodes_given(const Context& context, const ContainerSummary& container) {
   std::set<std::string> nodes;
-  auto lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
-  std::string bundle =
-      container_files(context.paths, container.id, lifetime) + "/" + std::string(kBundleDirectory);
+  std::string bundle = files_of(context, container) + "/" + std::string(kBundleDirectory);
   auto text = sys::read_file_if_exists(sys::cwd(), bundle + "/config.json");
   if (!text.ok() || !*text) return nodes;
   auto spec = oci::parse_spec(**text);
@@ -89,9 +86,7 @@ std::vector<GpuUse> gpus_of(const std::set<std::string>& nodes, const gpu::Inven
   for (const gpu::Gpu& gpu : inventory.gpus) {
     add_partitions(nodes, gpu, found);  // the first partition has the GPU's own node
     if (!gpu.partitions.empty() || !nodes.contains(gpu.node.path)) continue;
-    auto same = std::find_if(use.gpus.begin(), use.gpus.end(), [&](const gpu::Use& one) {
-      return one.pci_address == gpu.pci_address;
-    });
+    auto same = std::ranges::find(use.gpus, gpu.pci_address, &gpu::Use::pci_address);
     gpu::Use known = same == use.gpus.end() ? gpu::Use{} : *same;
     if (gpu.mig.empty()) {
       found.push_back(use_of(std::to_string(gpu.index), known.busy_percent, known.memory));

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "engine/image/layer_tree.hpp"
 #include "engine/image/layer_view.hpp"
 #include "engine/image/store.hpp"
 #include "facts/file_facts.hpp"
@@ -103,8 +102,8 @@ Result<std::vector<facts::FileFacts>> visible_files(const LayerView& view,
       if (shown != shown_by.end() && shown->second == i) visible.push_back(std::move(file));
     }
   }
-  std::sort(visible.begin(), visible.end(),
-            [](const auto& left, const auto& right) { return left.path < right.path; });
+  std::ranges::sort(visible,
+                    [](const auto& left, const auto& right) { return left.path < right.path; });
   return visible;
 }
 
@@ -121,7 +120,7 @@ facts::ImageCommand command_of(const oci::ImageConfig& config) {
 
 Result<facts::ImageFacts> find_facts(const Context& context, const image::Image& image) {
   std::vector<std::string> directories = image.layer_directories();
-  std::reverse(directories.begin(), directories.end());
+  std::ranges::reverse(directories);
   LayerView view = TRY(LayerView::open(directories));
   std::vector<facts::LayerFacts> layers;
   for (auto layer = image.layers.rbegin(); layer != image.layers.rend(); ++layer) {

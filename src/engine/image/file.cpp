@@ -56,8 +56,8 @@ Result<std::string> find_image_file(const std::string& path) {
 }
 
 Result<void> check_no_image_file(const std::string& reference) {
-  bool named = std::any_of(std::begin(kSuffixes), std::end(kSuffixes),
-                           [&](std::string_view end) { return reference.ends_with(end); });
+  bool named = std::ranges::any_of(kSuffixes,
+                                   [&](std::string_view end) { return reference.ends_with(end); });
   if (!named || !TRY(sys::stat_entry(sys::cwd(), reference))) return {};
   return make_error(
       Kind::usage,

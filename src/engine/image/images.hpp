@@ -10,6 +10,7 @@
 
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
+#include "engine/context/filter.hpp"
 
 /// Queries and changes of the store alone, without the network.
 namespace berth::engine {
@@ -60,5 +61,15 @@ struct HistoryEntry {
 };
 /// Newest first.  Errors: not_found, corrupt.
 Result<std::vector<HistoryEntry>> image_history(const Context& context, std::string_view reference);
+
+struct ImageQuery {
+  std::optional<std::string> repository;  ///< "name" or "name:tag", with * ? [a-z]
+  Filters filters;
+  int64_t now = 0;  ///< nanoseconds since 1970, for "until"
+};
+
+/// Newest first; one entry for each name of an image.
+/// Errors: usage (a filter), not_found (the image of "before" or "since"), io, corrupt.
+Result<std::vector<ImageSummary>> query_images(const Context& context, const ImageQuery& query);
 
 }  // namespace berth::engine

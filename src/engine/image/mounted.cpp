@@ -10,7 +10,7 @@
 #include <cstdlib>
 
 #include "base/text.hpp"
-#include "engine/context/find_in_path.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/image/file.hpp"
 #include "engine/image/store.hpp"
 #include "sys/file/file.hpp"

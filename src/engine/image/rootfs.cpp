@@ -19,7 +19,7 @@ bool is_in(std::string_view path, std::string_view directory) {
 }
 
 bool is_provided(const oci::Spec& spec, std::string_view path) {
-  return std::any_of(spec.mounts.begin(), spec.mounts.end(), [&](const oci::Mount& mount) {
+  return std::ranges::any_of(spec.mounts, [&](const oci::Mount& mount) {
     return mount.destination != "/" && is_in(path, mount.destination);
   });
 }
@@ -70,9 +70,9 @@ Result<std::vector<std::string>> mounts_below(const std::string& path, const oci
     if (!is_in(entry.point, prefix) || entry.point == "/") continue;
     std::string inside = entry.point.substr(prefix.size());
     bool hidden = is_provided(spec, inside) ||
-                  std::any_of(spec.mounts.begin(), spec.mounts.end(),
-                              [&](const auto& mount) { return mount.destination == inside; });
-    if (!hidden && std::find(out.begin(), out.end(), inside) == out.end()) out.push_back(inside);
+                  std::ranges::any_of(
+                      spec.mounts, [&](const auto& mount) { return mount.destination == inside; });
+    if (!hidden && std::ranges::find(out, inside) == out.end()) out.push_back(inside);
   }
   return out;
 }

@@ -7,7 +7,6 @@
 #include <set>
 #include <variant>
 
-#include "base/text.hpp"
 #include "engine/image/store.hpp"
 #include "engine/image/transfer.hpp"
 #include "image/store.hpp"

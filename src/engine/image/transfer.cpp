@@ -10,7 +10,7 @@
 
 #include "base/text.hpp"
 #include "engine/context/registries.hpp"
-#include "engine/context/source_date.hpp"
+#include "engine/context/time.hpp"
 #include "engine/image/images.hpp"
 #include "engine/state/journal.hpp"
 #include "sys/file/file.hpp"

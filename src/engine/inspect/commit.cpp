@@ -6,12 +6,11 @@
 #include <optional>
 
 #include "base/text.hpp"
-#include "engine/container/containers.hpp"
+#include "engine/container/life.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/root_view.hpp"
 #include "engine/files/changes.hpp"
-#include "engine/gpu/loader_cache.hpp"
-#include "engine/gpu/loader_places.hpp"
+#include "engine/gpu/loader.hpp"
 #include "engine/image/merged.hpp"
 #include "engine/image/store.hpp"
 #include "engine/image/transfer.hpp"
@@ -24,15 +23,6 @@
 
 namespace berth::engine {
 namespace {
-
-/// A foreground container with --rm keeps no request: only its image's defaults are known.
-Result<RunRequest> committed_request(const Context& context, const ContainerSummary& container) {
-  Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
-  std::string path = container_files(context.paths, container.id, lifetime) + "/" + kRequestFile;
-  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxRequest));
-  if (!text) return RunRequest();
-  return parse_run_request(*text);
-}
 
 /// Freezes a running container until this object is destroyed.
 class Pause {
@@ -136,7 +126,8 @@ Result<std::string> commit_container(const Context& context, std::string_view re
   image::Image base = TRY(store.get_image(container.image_id));
   ContainerFacts facts;
   facts.command = container.command;
-  facts.request = TRY(committed_request(context, container));
+  // A foreground container with --rm keeps no request: only its image's defaults are known.
+  facts.request = TRY(find_request(context, container)).value_or(RunRequest());
   facts.image_config = base.config;
 
   image::CommitRequest commit;

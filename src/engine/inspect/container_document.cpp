@@ -10,6 +10,7 @@
 #include "engine/inspect/host_config.hpp"
 #include "engine/inspect/network_document.hpp"
 #include "json/fields.hpp"
+#include "oci/edit.hpp"
 
 namespace berth::engine {
 namespace {
@@ -52,27 +53,16 @@ std::string name_of(const std::string& entry) {
 /// In docker's order: the request's variables, then those of the image that are not overridden.
 std::vector<std::string> environment(const ContainerFacts& facts) {
   std::vector<std::string> list;
-  auto find = [&list](const std::string& name) {
-    return std::find_if(list.begin(), list.end(),
-                        [&](const std::string& old) { return old.starts_with(name); });
-  };
-  auto set = [&](const std::string& entry) {
-    auto same = find(name_of(entry));
-    if (same == list.end()) {
-      list.push_back(entry);
-    } else {
-      *same = entry;
-    }
-  };
   for (const std::string& entry : facts.request.environment) {
-    if (entry.find('=') != entry.npos) set(entry);
+    if (entry.find('=') != entry.npos) oci::set_env(list, entry);
     for (const std::string& inherited : facts.request.inherited) {
-      if (inherited.starts_with(entry + "=")) set(inherited);
+      if (inherited.starts_with(entry + "=")) oci::set_env(list, inherited);
     }
   }
   if (!facts.image_config) return list;
   for (const std::string& entry : facts.image_config->config.env) {
-    if (find(name_of(entry)) == list.end()) list.push_back(entry);
+    auto overrides = [&](const std::string& set) { return set.starts_with(name_of(entry)); };
+    if (std::ranges::none_of(list, overrides)) list.push_back(entry);
   }
   return list;
 }

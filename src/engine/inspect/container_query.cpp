@@ -14,7 +14,6 @@
 #include "engine/network/leases.hpp"
 #include "engine/network/network.hpp"
 #include "engine/state/directory.hpp"
-#include "engine/state/layout.hpp"
 #include "sys/file/file.hpp"
 
 namespace berth::engine {
@@ -111,7 +110,8 @@ class ContainerSieve {
  public:
   static Result<ContainerSieve> make(const Context& context, const Filters& filters,
                                      Images& images) {
-    TRY(filters.check_keys(container_filter_keys()));
+    TRY(filters.check_keys({"ancestor", "before", "exited", "expose", "health", "id", "is-task",
+                            "label", "name", "network", "publish", "since", "status", "volume"}));
     TRY(filters.check_values("status", {kStates.begin(), kStates.end()}));
     TRY(filters.check_values("health", {"starting", "healthy", "unhealthy", "none"}));
     ContainerSieve sieve(filters);
@@ -164,7 +164,7 @@ class ContainerSieve {
     if (before_ && !is_older(c, *before_)) return false;
     if (since_ && !is_older(*since_, c)) return false;
     auto any = [](const std::vector<Pattern>& patterns, auto matches) {
-      return patterns.empty() || std::any_of(patterns.begin(), patterns.end(), matches);
+      return patterns.empty() || std::ranges::any_of(patterns, matches);
     };
     if (!any(ids_, [&](const Pattern& p) { return p.matches(c.id); })) return false;
     if (!any(names_,
@@ -186,14 +186,14 @@ class ContainerSieve {
                c.image_id.starts_with("sha256:" + name);
       });
     }
-    return std::any_of(ancestors_.begin(), ancestors_.end(),
-                       [&](const image::Image* from) { return descends(*image, *from); });
+    return std::ranges::any_of(ancestors_,
+                               [&](const image::Image* from) { return descends(*image, *from); });
   }
 
   bool fits(const ContainerSummary& c, const ContainerDetails& details) const {
     if (!filters_.fits_labels(details.labels)) return false;
     bool volume = filters_.fits("volume", [&](const std::string& wanted) {
-      return std::any_of(details.mounts.begin(), details.mounts.end(), [&](const MountSummary& m) {
+      return std::ranges::any_of(details.mounts, [&](const MountSummary& m) {
         return m.name == wanted || m.source == wanted || m.destination == wanted;
       });
     });
@@ -215,7 +215,7 @@ class ContainerSieve {
 
   template <class T>
   static bool holds(const std::vector<T>& list, const T& value) {
-    return std::find(list.begin(), list.end(), value) != list.end();
+    return std::ranges::find(list, value) != list.end();
   }
   static bool is_older(const ContainerSummary& a, const ContainerSummary& b) {
     return std::tie(a.created_ns, a.id) < std::tie(b.created_ns, b.id);
@@ -225,11 +225,11 @@ class ContainerSieve {
     if (published_.empty() && exposed_.empty()) return true;
     auto is_named = [](const std::vector<network::Exposed>& ranges, uint16_t port,
                        const std::string& protocol) {
-      return std::any_of(ranges.begin(), ranges.end(), [&](const network::Exposed& range) {
+      return std::ranges::any_of(ranges, [&](const network::Exposed& range) {
         return port >= range.first && port <= range.last && protocol == range.protocol;
       });
     };
-    return std::any_of(ports.begin(), ports.end(), [&](const PortSummary& port) {
+    return std::ranges::any_of(ports, [&](const PortSummary& port) {
       return (port.host_port != 0 && is_named(published_, port.host_port, port.protocol)) ||
              is_named(exposed_, port.container_port, port.protocol);
     });
@@ -282,13 +282,6 @@ std::vector<PortSummary> ports_of(const RunRequest& request, const oci::Containe
     }
   }
   return ports;
-}
-
-const std::vector<std::string_view>& container_filter_keys() {
-  static const std::vector<std::string_view> keys = {
-      "ancestor", "before", "exited",  "expose",  "health", "id",     "is-task",
-      "label",    "name",   "network", "publish", "since",  "status", "volume"};
-  return keys;
 }
 
 Result<std::vector<ListedContainer>> query_containers(const Context& context,

@@ -69,9 +69,6 @@ ContainerDetails container_details(const Context& context, const ContainerSummar
 std::vector<PortSummary> ports_of(const RunRequest& request, const oci::ContainerDefaults& image,
                                   const network::Lease* lease);
 
-/// The filter keys of query_containers().
-const std::vector<std::string_view>& container_filter_keys();
-
 /// Newest first.
 /// Errors: usage (a filter), not_found (the container of "before" or "since"), io.
 Result<std::vector<ListedContainer>> query_containers(const Context& context,

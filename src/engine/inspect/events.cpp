@@ -5,9 +5,8 @@
 #include <array>
 #include <chrono>
 
-#include "base/text.hpp"
 #include "engine/container/list.hpp"
-#include "engine/context/moment.hpp"
+#include "engine/context/time.hpp"
 #include "engine/inspect/container_query.hpp"
 #include "engine/state/journal.hpp"
 #include "events/journal.hpp"

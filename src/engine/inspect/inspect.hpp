@@ -18,4 +18,7 @@ enum class Sizes { no, yes };
 Result<std::string> inspect_container(const Context& context, std::string_view reference,
                                       Sizes sizes = Sizes::no);
 
+/// One JSON object with the members of `docker image inspect`.  Errors: not_found.
+Result<std::string> inspect_image(const Context& context, std::string_view reference);
+
 }  // namespace berth::engine

@@ -13,7 +13,6 @@
 #include "engine/network/networks.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"
-#include "engine/state/layout.hpp"
 #include "json/fields.hpp"
 #include "oci/config.hpp"
 #include "sys/file/file.hpp"
@@ -47,8 +46,7 @@ Result<Changing> open_container(const Context& context, std::string_view network
   changing.network = std::move(*record);
   changing.summary = TRY(get_container(context, reference));
   const ContainerSummary& summary = changing.summary;
-  const std::string path = container_files(context.paths, summary.id,
-                                           summary.remove ? Lifetime::removed : Lifetime::kept);
+  const std::string path = files_of(context, summary);
   changing.files = TRY(sys::open_at(sys::cwd(), path, O_DIRECTORY | O_RDONLY));
   changing.turn = TRY(take_turn(changing.files, summary.name));
   auto text = TRY(sys::read_file_if_exists(changing.files, kRequestFile, kMaxRequest));
@@ -67,8 +65,8 @@ Result<Changing> open_container(const Context& context, std::string_view network
 }
 
 bool is_in(const RunRequest& request, const std::string& network) {
-  return std::any_of(request.networks.begin(), request.networks.end(),
-                     [&](const JoinedNetwork& one) { return one.name == network; });
+  return std::ranges::any_of(request.networks,
+                             [&](const JoinedNetwork& one) { return one.name == network; });
 }
 
 /// An ordinary user's container that started without a named network has other namespaces than

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "engine/context/find_in_path.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/network/networks.hpp"
 #include "network/address.hpp"
 #include "sys/file/file.hpp"
@@ -74,9 +74,9 @@ Result<void> choose_helper(const Context& context, const RunRequest& asked,
                            network::Request& request) {
   bool is_named = asked.network == Network::pasta || asked.network == Network::slirp4netns;
   // slirp4netns publishes only at IPv4 addresses.
-  bool needs_ipv6 =
-      std::any_of(asked.publish.begin(), asked.publish.end(),
-                  [](const network::Publish& port) { return network::is_ipv6(port.host_address); });
+  bool needs_ipv6 = std::ranges::any_of(asked.publish, [](const network::Publish& port) {
+    return network::is_ipv6(port.host_address);
+  });
   std::vector<std::string> helpers = {network::kPasta};
   if (!is_named && !needs_ipv6) helpers = helpers_of_a_container(context);
   return choose(context, asked, std::move(helpers), request);

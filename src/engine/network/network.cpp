@@ -12,17 +12,17 @@
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
-#include "engine/network/default_network.hpp"
 #include "engine/network/helper.hpp"
 #include "engine/network/leases.hpp"
 #include "engine/network/networks.hpp"
 #include "engine/request/text.hpp"
 #include "engine/state/directory.hpp"
-#include "engine/state/layout.hpp"
 #include "json/fields.hpp"
 #include "network/address.hpp"
 #include "network/publish.hpp"
+#include "network/names.hpp"
 #include "network/request.hpp"
+#include "policy/policy.hpp"
 #include "sys/process/process.hpp"
 #include "sys/process/program.hpp"
 
@@ -70,8 +70,8 @@ Result<void> join_more(const Context& context, const NetworkFlags& flags, RunReq
   }
   for (const std::string& text : flags.more) {
     JoinedNetwork joined = TRY(parse_joined_network(context, text));
-    bool twice = std::any_of(request.networks.begin(), request.networks.end(),
-                             [&](const JoinedNetwork& one) { return one.name == joined.name; });
+    bool twice = std::ranges::any_of(
+        request.networks, [&](const JoinedNetwork& one) { return one.name == joined.name; });
     if (twice) {
       return make_error(Kind::usage,
                         "network " + quote(joined.name) + " is specified multiple times");
@@ -111,8 +111,8 @@ Result<void> place_network_flags(const NetworkFlags& flags, RunRequest& request)
   for (const JoinedNetwork& one : request.networks) {
     if (one.name == kDefaultNetwork) TRY(check_default(one));
   }
-  bool any = std::any_of(request.networks.begin(), request.networks.end(),
-                         [](const JoinedNetwork& one) { return one.name != kDefaultNetwork; });
+  bool any = std::ranges::any_of(
+      request.networks, [](const JoinedNetwork& one) { return one.name != kDefaultNetwork; });
   request.mac_address = request.networks.front().mac;
   if (!any) request.networks.clear();
   if (request.mac_address.empty()) return {};
@@ -123,6 +123,33 @@ Result<void> place_network_flags(const NetworkFlags& flags, RunRequest& request)
 }
 
 constexpr std::chrono::seconds kCallPatience{kLongest};
+
+std::string own_hosts(const RunRequest& request, std::string_view hostname) {
+  std::string text =
+      "127.0.0.1\tlocalhost\n"
+      "::1\tlocalhost ip6-localhost ip6-loopback\n"
+      "fe00::\tip6-localnet\n"
+      "ff00::\tip6-mcastprefix\n"
+      "ff02::1\tip6-allnodes\n"
+      "ff02::2\tip6-allrouters\n";
+  // Loopback is the only address, but the name must resolve, or MPI and sudo stall.
+  text += std::string(network::kOwnAddress) + "\t";
+  if (request.domainname) text += std::string(hostname) + "." + *request.domainname + " ";
+  text += hostname;
+  // Programs also look up the short name.
+  size_t dot = hostname.find('.');
+  if (dot != std::string_view::npos) text += " " + std::string(hostname.substr(0, dot));
+  return text + "\n";
+}
+
+/// Whether a flag replaces this line of resolv.conf.
+bool is_replaced(const RunRequest& request, std::string_view line) {
+  auto words = split_blank(line);
+  if (words.empty()) return false;
+  if (words[0] == "nameserver") return !request.dns.empty();
+  if (words[0] == "search" || words[0] == "domain") return !request.dns_search.empty();
+  return words[0] == "options" && !request.dns_option.empty();
+}
 
 }  // namespace
 
@@ -278,7 +305,7 @@ Result<std::vector<std::string>> list_published(const Context& context, std::str
   auto lease = TRY(find_lease(context, container.id));
   std::vector<network::Published> ports;
   if (lease) ports = std::move(lease->ports);
-  std::stable_sort(ports.begin(), ports.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(ports, [](const auto& a, const auto& b) {
     return std::tie(a.container_port, a.protocol) < std::tie(b.container_port, b.protocol);
   });
   std::vector<std::string> lines;
@@ -297,6 +324,57 @@ Result<std::vector<std::string>> list_published(const Context& context, std::str
                                            std::string(reference));
   }
   return lines;
+}
+
+Result<DefaultNetwork> default_network(const Environment& environment, const std::string& config) {
+  if (auto own = environment.get_filled(kNetworkVariable)) {
+    Network network = TRY_CTX(parse_network(*own), std::string("cannot use ") + kNetworkVariable);
+    return DefaultNetwork{network, kNetworkVariable};
+  }
+  policy::Compiled site =
+      TRY_CTX(policy::read_compiled(config), "cannot read the policy of this machine");
+  const std::string& mode = site.policy.network.default_mode;
+  if (!mode.empty()) return DefaultNetwork{TRY(parse_network(mode)), "the policy of this machine"};
+  if (is_in_job(environment)) return DefaultNetwork{Network::host, "a batch job"};
+  return DefaultNetwork{Network::bridge, "built in"};
+}
+
+Result<std::string> hosts_text(const RunRequest& request, std::string_view hostname,
+                               std::string_view host_text) {
+  bool shared = request.network == Network::host;
+  std::string text = shared ? std::string(host_text) : own_hosts(request, hostname);
+  if (!text.empty() && !text.ends_with('\n')) text += '\n';
+  for (const std::string& entry : request.add_host) {
+    size_t colon = entry.find(':');
+    std::string address = entry.substr(colon + 1);
+    // With outside access, berth-network knows the address and writes it.
+    if (address == network::kHostGateway && !has_way_out(request.network)) {
+      if (!shared) {
+        return make_error(Kind::unsupported,
+                          "--add-host " + quote(entry) + ": this network has no route to the host",
+                          "--network host");
+      }
+      address = "127.0.0.1";
+    }
+    text += address + "\t" + entry.substr(0, colon) + "\n";
+  }
+  return text;
+}
+
+std::string resolver_text(const RunRequest& request, std::string_view host_text) {
+  if (request.dns.empty() && request.dns_search.empty() && request.dns_option.empty()) {
+    return std::string(host_text);
+  }
+  std::string text;
+  for (std::string_view line : split(host_text, '\n')) {
+    if (!line.empty() && !is_replaced(request, line)) text += std::string(line) + "\n";
+  }
+  bool searches =
+      !request.dns_search.empty() && request.dns_search != std::vector<std::string>{"."};
+  if (searches) text += "search " + join(request.dns_search, " ") + "\n";
+  for (const std::string& server : request.dns) text += "nameserver " + server + "\n";
+  if (!request.dns_option.empty()) text += "options " + join(request.dns_option, " ") + "\n";
+  return text;
 }
 
 }  // namespace berth::engine

@@ -28,7 +28,7 @@ struct NetworkFlags {
   std::string address{};               ///< in the same network
   std::string mac{};                   ///< from read_mac(); in the first network
 };
-/// Applies the flags to `request`. Without --network uses the default (default_network.hpp), or
+/// Applies the flags to `request`. Without --network uses the default (default_network()), or
 /// "bridge" if ports are published and the default cannot do so. Errors: usage (an unknown mode,
 /// names or an address without a named network, an invalid port, ports with another container's
 /// network), unsupported (IPv6, sctp), those of default_network() and of parse_joined_network().
@@ -60,5 +60,31 @@ std::vector<network::Exposed> exposed_ports(const RunRequest& request,
 /// Errors: not_found (container; "No public port '80/tcp' published for web"), usage (not a port).
 Result<std::vector<std::string>> list_published(const Context& context, std::string_view reference,
                                                 std::string_view port);
+
+inline constexpr const char* kNetworkVariable = "BERTH_NETWORK";
+
+/// The network of a container without --network, and its source.
+struct DefaultNetwork {
+  Network network = Network::bridge;
+  std::string source;  ///< kNetworkVariable, "the policy of this machine", "a batch job", "Berth"
+};
+
+/// The first of: BERTH_NETWORK in `environment`; network.default of the policy in the directory
+/// `config`; "host" in a job of a batch system, as with pyxis; "bridge", as with Docker
+/// (docs/decisions/0176).
+/// Errors: usage (BERTH_NETWORK is not a network), those of policy::read_compiled().
+Result<DefaultNetwork> default_network(const Environment& environment, const std::string& config);
+
+/// The text of /etc/hosts. Pure.
+/// `host_text`: the host's own file, used with the host's network. Other containers get loopback
+/// and their own name. --add-host comes last.
+/// Errors: unsupported (host-gateway without a route to the host).
+Result<std::string> hosts_text(const RunRequest& request, std::string_view hostname,
+                               std::string_view host_text);
+
+/// The text of /etc/resolv.conf. Pure.
+/// The host's file, with the values of --dns, --dns-search and --dns-option instead of its own; a
+/// search domain of "." means none.
+std::string resolver_text(const RunRequest& request, std::string_view host_text);
 
 }  // namespace berth::engine

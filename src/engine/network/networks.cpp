@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "base/text.hpp"
+#include "engine/container/list.hpp"
+#include "engine/context/document_values.hpp"
+#include "engine/context/time.hpp"
 #include "engine/network/leases.hpp"
 #include "engine/request/text.hpp"
 #include "engine/state/journal.hpp"
@@ -34,7 +38,7 @@ bool is_name_character(char c) {
 
 bool is_network_name(std::string_view name) {
   return !name.empty() && name.size() <= kMaxNetworkName && name[0] != '_' && name[0] != '.' &&
-         name[0] != '-' && std::all_of(name.begin(), name.end(), is_name_character);
+         name[0] != '-' && std::ranges::all_of(name, is_name_character);
 }
 
 /// Keywords of --network: a network with such a name could not be selected.
@@ -145,7 +149,7 @@ std::string make_network_id(const std::vector<NetworkRecord>& others) {
     auto begins_so = [&](const NetworkRecord& one) {
       return one.id.compare(0, network::kNetworkDigits, id, 0, network::kNetworkDigits) == 0;
     };
-    if (std::none_of(others.begin(), others.end(), begins_so)) return id;
+    if (std::ranges::none_of(others, begins_so)) return id;
   }
 }
 
@@ -185,6 +189,38 @@ Error no_network(std::string_view reference) {
   return make_error(
       Kind::not_found, "network " + name + " not found",
       is_network_name(reference) ? "berth network create " + name : "berth network ls");
+}
+
+bool is_usual(const NetworkRecord& network) {
+  return network.created_ns == 0;
+}
+
+/// The endpoint of a container in the network; nothing if it is not connected.
+std::optional<network::Endpoint> endpoint_in(const NetworkRecord& network,
+                                             const network::Lease& lease) {
+  bool is_bridge = is_usual(network) && network.name == kDefaultNetwork;
+  for (const network::Endpoint& one : lease.endpoints) {
+    if (is_bridge ? one.network.empty() : one.network == network.id) return one;
+  }
+  return std::nullopt;
+}
+
+/// bridge, host and none. Pure.
+const std::vector<NetworkRecord>& usual_networks() {
+  static const std::vector<NetworkRecord> usual = [] {
+    std::vector<NetworkRecord> made(3);
+    const char* const words[] = {"bridge", "host", "none"};
+    const char* const drivers[] = {"bridge", "host", "null"};
+    // Fixed ids, since these networks are never created.
+    const char* const ids[] = {"b1d6eb0a5c71", "0057b0a5c710", "404eb0a5c710"};
+    for (size_t i = 0; i < made.size(); ++i) {
+      made[i].name = words[i];
+      made[i].driver = drivers[i];
+      made[i].id = ids[i] + std::string(52, '0');
+    }
+    return made;
+  }();
+  return usual;
 }
 
 }  // namespace
@@ -235,23 +271,6 @@ Result<std::vector<NetworkRecord>> list_networks(const Context& context) {
     context.log.warn("cannot read a network: " + to_line(error) + ", ignoring");
   }
   return std::move(records.good);
-}
-
-const std::vector<NetworkRecord>& usual_networks() {
-  static const std::vector<NetworkRecord> usual = [] {
-    std::vector<NetworkRecord> made(3);
-    const char* const words[] = {"bridge", "host", "none"};
-    const char* const drivers[] = {"bridge", "host", "null"};
-    // Fixed ids, since these networks are never created.
-    const char* const ids[] = {"b1d6eb0a5c71", "0057b0a5c710", "404eb0a5c710"};
-    for (size_t i = 0; i < made.size(); ++i) {
-      made[i].name = words[i];
-      made[i].driver = drivers[i];
-      made[i].id = ids[i] + std::string(52, '0');
-    }
-    return made;
-  }();
-  return usual;
 }
 
 Result<std::optional<NetworkRecord>> find_network(const Context& context,
@@ -342,8 +361,8 @@ Result<std::vector<network::Attachment>> attachments_of(const Context& context,
 }
 
 Result<void> check_network_alias(std::string_view alias) {
-  bool good = !alias.empty() && alias.size() <= 253 &&
-              std::all_of(alias.begin(), alias.end(), is_name_character);
+  bool good =
+      !alias.empty() && alias.size() <= 253 && std::ranges::all_of(alias, is_name_character);
   if (good) return {};
   return make_error(Kind::usage, "expected a name of letters, digits, '.', '_' and '-', not " +
                                      quote(alias.substr(0, 255)));
@@ -392,6 +411,89 @@ Result<JoinedNetwork> parse_joined_network(const Context& context, std::string_v
   if (!record) return no_network(joined.name);
   joined.name = record->name;
   return joined;
+}
+
+Result<std::vector<NetworkRecord>> query_networks(const Context& context, const Filters& filters) {
+  TRY(filters.check_keys({"dangling", "driver", "id", "label", "name", "scope", "type"}));
+  TRY(filters.check_values("type", {"builtin", "custom"}));
+  auto dangling = TRY(filters.flag("dangling"));
+  std::vector<NetworkRecord> all = TRY(list_networks(context));
+  all.insert(all.end(), usual_networks().begin(), usual_networks().end());
+  std::set<std::string> used;
+  if (dangling) {
+    for (const auto& [id, lease] : list_leases(context)) {
+      for (const network::Endpoint& one : lease.endpoints) used.insert(one.network);
+    }
+  }
+  std::vector<NetworkRecord> found;
+  for (NetworkRecord& one : all) {
+    auto has_in = [](const std::string& text) {
+      return [&text](const std::string& part) { return text.find(part) != std::string::npos; };
+    };
+    auto is = [](std::string_view text) {
+      return [text](const std::string& wanted) { return wanted == text; };
+    };
+    bool fits = filters.fits("driver", is(one.driver)) && filters.fits("scope", is("local")) &&
+                filters.fits("type", is(is_usual(one) ? "builtin" : "custom")) &&
+                filters.fits("id", has_in(one.id)) && filters.fits("name", has_in(one.name)) &&
+                filters.fits_labels(one.labels);
+    bool is_dangling = !is_usual(one) && !used.contains(one.id);
+    if (fits && (!dangling || is_dangling == *dangling)) found.push_back(std::move(one));
+  }
+  std::ranges::sort(found, {}, &NetworkRecord::name);
+  return found;
+}
+
+Result<std::string> inspect_network(const Context& context, const std::string& reference) {
+  auto network = TRY(find_network(context, reference));
+  if (!network) {
+    return make_error(Kind::not_found, "No such network: " + escape_controls(reference),
+                      "berth network ls");
+  }
+  std::map<std::string, std::string> names;
+  for (const ContainerSummary& one : TRY(list_containers(context, Which::running))) {
+    names[one.id] = one.name;
+  }
+  json::Object containers;
+  std::string subnet = network->subnet, gateway = network->gateway;
+  for (const auto& [id, lease] : list_leases(context)) {
+    auto there = endpoint_in(*network, lease);
+    if (!there) continue;
+    subnet = there->subnet;
+    gateway = there->gateway;
+    auto parsed = network::parse_subnet(subnet);
+    std::string length = parsed ? "/" + std::to_string(parsed->prefix_length) : "";
+    containers.emplace_back(id, json::Object{{"Name", names[id]},
+                                             {"EndpointID", ""},
+                                             {"MacAddress", there->mac},
+                                             {"IPv4Address", there->address + length},
+                                             {"IPv6Address", ""}});
+  }
+  json::Array config;
+  if (!subnet.empty()) {
+    json::Object pool{{"Subnet", subnet}, {"Gateway", gateway}};
+    if (!network->range.empty()) pool.emplace_back("IPRange", network->range);
+    config.emplace_back(std::move(pool));
+  }
+  return json::dump(json::Object{
+      {"Name", network->name},
+      {"Id", network->id},
+      {"Created", format_time(network->created_ns / 1'000'000'000)},
+      {"Scope", "local"},
+      {"Driver", network->driver},
+      {"EnableIPv6", false},
+      {"IPAM", json::Object{{"Driver", "default"},
+                            {"Options", is_usual(*network) ? json::Value() : json::Object{}},
+                            {"Config", std::move(config)}}},
+      {"Internal", network->internal},
+      {"Attachable", false},
+      {"Ingress", false},
+      {"ConfigFrom", json::Object{{"Network", ""}}},
+      {"ConfigOnly", false},
+      {"Containers", std::move(containers)},
+      {"Options", json::Object{}},
+      {"Labels", text_map(network->labels)},
+  });
 }
 
 }  // namespace berth::engine

@@ -11,6 +11,7 @@
 
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
+#include "engine/context/filter.hpp"
 #include "engine/request/request.hpp"
 
 namespace berth::engine {
@@ -54,9 +55,6 @@ Result<std::optional<NetworkRecord>> find_network(const Context& context,
 /// Without the built-in networks. Skips records that cannot be read, with a warning. Errors: io.
 Result<std::vector<NetworkRecord>> list_networks(const Context& context);
 
-/// bridge, host and none. Pure.
-const std::vector<NetworkRecord>& usual_networks();
-
 /// Errors: not_found, denied (bridge, host, none), busy (a running container is in it).
 Result<NetworkRecord> remove_network(const Context& context, std::string_view reference);
 
@@ -78,5 +76,14 @@ Result<std::string> read_mac(std::string_view text);
 
 /// Checks a name by which other containers of the network find a container. Errors: usage.
 Result<void> check_network_alias(std::string_view alias);
+
+/// Sorted by name, with bridge, host and none. Filters: dangling, driver, id, label, name, scope,
+/// type.
+/// Errors: usage (a filter), io.
+Result<std::vector<NetworkRecord>> query_networks(const Context& context, const Filters& filters);
+
+/// One JSON object with the members of `docker network inspect`.
+/// Errors: not_found ("No such network: X").
+Result<std::string> inspect_network(const Context& context, const std::string& reference);
 
 }  // namespace berth::engine

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/context/privilege.hpp"
 #include "engine/network/helper.hpp"
 #include "engine/network/leases.hpp"
@@ -23,15 +24,14 @@ bool is_named(const JoinedNetwork& joined) {
 }
 
 bool asks_for_networks(const Context& context, const NetworkUse& use) {
-  bool asked = std::any_of(use.networks.begin(), use.networks.end(), [&](const auto& text) {
+  bool asked = std::ranges::any_of(use.networks, [&](const auto& text) {
     // A later parse reports errors.
     auto joined = parse_joined_network(context, text);
     return joined.ok() && is_named(*joined);
   });
-  return asked || std::any_of(use.containers.begin(), use.containers.end(), [&](const auto& name) {
+  return asked || std::ranges::any_of(use.containers, [&](const auto& name) {
            auto request = request_of(context, name);
-           return request &&
-                  std::any_of(request->networks.begin(), request->networks.end(), is_named);
+           return request && std::ranges::any_of(request->networks, is_named);
          });
 }
 

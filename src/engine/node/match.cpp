@@ -2,15 +2,15 @@
 #include "engine/node/match.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
+#include "base/text.hpp"
 #include "engine/image/facts.hpp"
 #include "engine/image/store.hpp"
 #include "engine/image/transfer.hpp"
-#include "engine/node/facts_trust.hpp"
 #include "engine/node/node.hpp"
 #include "image/reference.hpp"
-#include "image/store.hpp"
 #include "match/judge.hpp"
 #include "node/file/load.hpp"
 #include "node/what_if.hpp"
@@ -18,6 +18,11 @@
 #include "sys/file/file.hpp"
 
 namespace berth::engine {
+namespace {
+
+constexpr size_t kMaxKey = size_t{64} << 10;
+
+}  // namespace
 
 match::UserLand user_land_of(policy::DriverMode mode) {
   bool image = mode == policy::DriverMode::image || mode == policy::DriverMode::none;
@@ -284,6 +289,32 @@ void judge_by_this_node(const Context& context, const GpuWish& wish, image::Pull
     return;
   }
   request.node = std::move(*node);
+}
+
+Result<std::string> read_key_file(const std::string& path) {
+  auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, kMaxKey));
+  if (!text) return make_error(Kind::not_found, "there is no key file " + quote(path));
+  return *std::move(text);
+}
+
+Result<image::FactsTrust> facts_trust(const Context& context) {
+  policy::Compiled compiled = TRY(policy::read_compiled(context.paths.config));
+  const policy::Match& match = compiled.policy.match;
+  image::FactsTrust trust;
+  trust.fetch = match.facts != policy::PublishedFacts::none;
+  trust.signed_only = match.facts == policy::PublishedFacts::only_signed;
+  if (!trust.fetch) return trust;
+  for (const std::string& path : match.keys) {
+    auto key = read_key_file(path);
+    if (key.ok()) {
+      trust.keys.push_back(std::move(*key));
+    } else if (trust.signed_only) {
+      return std::move(key).error();
+    } else {
+      context.log.warn(to_line(key.error()) + ", ignoring what it has signed");
+    }
+  }
+  return trust;
 }
 
 }  // namespace berth::engine

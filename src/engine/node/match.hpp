@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.hpp"
 #include "engine/context/context.hpp"
 #include "image/store.hpp"
 #include "image/transfer_protocol.hpp"
@@ -91,5 +92,12 @@ Result<void> judge_unpacked(const Context& context, const GpuWish& wish, const i
 /// everything but a pass is an error.
 Result<void> judge_present(const Context& context, const GpuWish& wish, const image::Image& image,
                            bool strict);
+
+/// Reads a PEM key.  Errors: not_found, denied, corrupt (over 64 KiB).
+Result<std::string> read_key_file(const std::string& path);
+
+/// The published facts that the policy trusts.
+/// Errors: those of read_compiled(); those of reading the keys, if only signed facts count.
+Result<image::FactsTrust> facts_trust(const Context& context);
 
 }  // namespace berth::engine

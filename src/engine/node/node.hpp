@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bake/nfd.hpp"
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
 #include "node/differences.hpp"
@@ -27,5 +28,11 @@ Result<void> save_node(const Context& context, const std::string& file);
 /// The differences between this machine and the profile in `file`.
 /// Errors: those of this_node() and node::load_profile().
 Result<std::vector<node::Difference>> compare_node(const Context& context, const std::string& file);
+
+/// Converts a file of NFD's image compatibility rules to Berth's labels; warns of each rule without
+/// an equivalent.
+/// Errors: not_found, denied, those of bake::read_nfd().
+Result<bake::NfdRules> rules_of_file(const Context& context, const std::string& path,
+                                     const std::optional<std::string>& tag);
 
 }  // namespace berth::engine

@@ -4,7 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/text.hpp"
 #include "doctor/preflight.hpp"
 #include "engine/node/node.hpp"
 #include "gpu/grant/request.hpp"

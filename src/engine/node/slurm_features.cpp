@@ -105,9 +105,9 @@ std::string slurm_gpu_type(std::string_view model) {
   // "NVIDIA A100-SXM4-40GB": the part after the dash is the form factor.
   for (std::string_view word : split_blank(model)) {
     std::string plain = word_of(word.substr(0, word.find('-')));
-    if (std::find(kMakers.begin(), kMakers.end(), to_lower(word)) != kMakers.end()) continue;
-    if (std::any_of(plain.begin(), plain.end(), is_digit)) {
-      bool is_number = std::all_of(plain.begin(), plain.end(), is_digit);
+    if (std::ranges::find(kMakers, to_lower(word)) != kMakers.end()) continue;
+    if (std::ranges::any_of(plain, is_digit)) {
+      bool is_number = std::ranges::all_of(plain, is_digit);
       return is_number && !before.empty() ? before + "_" + plain : plain;
     }
     words.push_back(plain);
@@ -119,8 +119,7 @@ std::string slurm_gpu_type(std::string_view model) {
 std::vector<SlurmGres> slurm_gres(const node::Profile& profile) {
   std::vector<SlurmGres> out;
   auto add = [&](const std::string& type) {
-    auto known =
-        std::find_if(out.begin(), out.end(), [&](const auto& one) { return one.type == type; });
+    auto known = std::ranges::find_if(out, [&](const auto& one) { return one.type == type; });
     if (known == out.end()) known = out.insert(out.end(), {type, 0});
     ++known->count;
   };

@@ -4,9 +4,13 @@
 #include <optional>
 #include <utility>
 
+#include "base/text.hpp"
+#include "engine/container/list.hpp"
+#include "engine/image/file.hpp"
+#include "engine/image/rootfs.hpp"
 #include "engine/image/store.hpp"
+#include "engine/request/volume.hpp"
 #include "engine/site/rules.hpp"
-#include "image/store.hpp"
 
 namespace berth::engine {
 namespace {
@@ -29,6 +33,81 @@ Result<void> judge_files(const Context& context, const PullWish& wish,
   return judge_unpacked(context, wish.gpus, *image, starts ? Remarks::refuse : Remarks::warn);
 }
 
+Error no_such_image(const std::string& name) {
+  return make_error(Kind::not_found, "no such image: " + name, "berth pull " + name);
+}
+
+/// Adds a hint if `reference` is a container: udocker and enroot run containers by their names.
+Error no_such_registry_image(const Context& context, const std::string& reference, Error error) {
+  auto container = get_container(context, reference);
+  if (!container.ok() || container->name != reference) return error;
+  error.hint = quote(reference) + " is a container here: berth start -a " + reference +
+               ", or berth exec " + reference + " COMMAND";
+  return error;
+}
+
+GpuWish wish_of(const RunRequest& request) {
+  return {.driver_mode = request.gpu_driver,
+          .needs_gpus = request.gpus && *request.gpus != "none",
+          .other_command = request.entrypoint || !request.command.empty()};
+}
+
+PullWish pull_of(const RunRequest& request, const RunCall& call) {
+  PullWish wish;
+  wish.gpus = wish_of(request);
+  wish.container = &request;
+  wish.request.reference = request.image;
+  wish.request.force = call.force;
+  wish.request.strict = call.strict;
+  wish.request.platform = call.platform;
+  wish.request.access = call.registry;
+  wish.request.quiet = call.quiet;
+  return wish;
+}
+
+/// Drops `found` if it is for another platform than requested, so that it is pulled, as docker
+/// does. Errors: not_found, if nothing may be pulled. Returns the mismatch as text, or "".
+Result<std::string> check_platform(const RunCall& call, const std::string& reference,
+                                   std::optional<image::Image>& found) {
+  if (!call.platform) return std::string();
+  oci::Platform wish = TRY(oci::parse_platform(*call.platform));
+  if (!found) return std::string();
+  const oci::ImageConfig& config = found->config;
+  std::string os = config.os.empty() ? "linux" : config.os;
+  oci::Platform here{config.architecture, os, {}, {}, config.variant};
+  auto named = oci::parse_platform(os + "/" + config.architecture);  // "aarch64" is arm64
+  if (named.ok()) here.architecture = named->architecture;
+  bool fits = here.os == wish.os && here.architecture == wish.architecture &&
+              (wish.variant.empty() || here.variant.empty() || here.variant == wish.variant);
+  if (fits) return std::string();
+  // An id belongs to one platform, and no registry can look it up.
+  std::string id = found->id.text();
+  bool by_id = id.starts_with(reference) || id.substr(id.find(':') + 1).starts_with(reference);
+  found.reset();
+  std::string wrong = "image " + quote(reference) + " is here for " +
+                      escape_controls(oci::platform_text(here)) + ", not for " +
+                      oci::platform_text(wish);
+  if (call.pull != PullPolicy::never && !by_id) return wrong;
+  return make_error(Kind::not_found, std::move(wrong), "--pull missing");
+}
+
+/// Pulls the missing images of image mounts. Their needs of the machine do not matter: they are
+/// only read.
+Result<void> pull_image_mounts(const Context& context, const image::Store& store,
+                               const RunRequest& request, const RunCall& call,
+                               const Progress& progress) {
+  RunCall loose = call;
+  loose.force = true;
+  loose.strict = false;
+  for (const ImageMount& mount : request.image_mounts) {
+    if (mount.is_file) continue;
+    RunRequest other;
+    other.image = mount.source;
+    TRY_CTX(have_image(context, store, other, loose, progress), cannot_mount(mount));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Pulled> pull(const Context& context, PullWish wish, const Progress& progress) {
@@ -41,6 +120,49 @@ Result<Pulled> pull(const Context& context, PullWish wish, const Progress& progr
   if (!wish.request.force) TRY(judge_files(context, wish, result.reference));
   bool downloaded = result.status == "downloaded";
   return Pulled{std::move(result.reference), std::move(result.digest), downloaded};
+}
+
+Result<image::Image> have_image(const Context& context, const image::Store& store,
+                                const RunRequest& request, const RunCall& call,
+                                const Progress& progress) {
+  const std::string& reference = request.image;
+  std::optional<image::Image> found;
+  std::string other_platform;  // set if the local image is for another platform
+  if (is_of_store(request)) {
+    if (call.pull != PullPolicy::always) {
+      found = TRY(find_present_image(store, reference));
+      if (!found) TRY(check_no_image_file(reference));
+    }
+    other_platform = TRY(check_platform(call, reference, found));
+    TRY(check_registry(context, request, found ? &*found : nullptr));
+  }
+  TRY(pull_image_mounts(context, store, request, call, progress));
+  if (request.rootfs) return no_image();
+  if (request.image_file) return describe_image_file(request.image);
+  if (found && found->unpacked()) {
+    if (!call.force) TRY(judge_present(context, wish_of(request), *found, call.strict));
+    return std::move(*found);
+  }
+  if (!found && call.pull == PullPolicy::never) return no_such_image(reference);
+  PullWish wish = pull_of(request, call);
+  wish.request.local = found.has_value();
+  auto pulled = pull(context, std::move(wish), progress);
+  if (!pulled.ok()) {
+    Error error = no_such_registry_image(context, reference, std::move(pulled).error());
+    if (!other_platform.empty()) return std::move(error).with_context(std::move(other_platform));
+    return error;
+  }
+  return store.get_image(reference);
+}
+
+Result<image::Image> image_of(const Context& context, const record::Container& record,
+                              const RunRequest& request) {
+  if (request.image_file) return describe_image_file(request.image);
+  image::Store store = TRY(open_store(context));
+  if (request.rootfs) return no_image();
+  image::Image image = TRY(store.get_image(record.image_id));
+  store.note_used(image.manifest_digest);
+  return image;
 }
 
 }  // namespace berth::engine

@@ -8,7 +8,9 @@
 #include "engine/image/transfer.hpp"
 #include "engine/node/match.hpp"
 #include "engine/request/request.hpp"
+#include "image/store.hpp"
 #include "image/transfer_protocol.hpp"
+#include "record/record.hpp"
 
 namespace berth::engine {
 
@@ -34,5 +36,16 @@ struct Pulled {
 /// Errors: denied (a rule of the site), unsupported (it does not run here, if a container will
 /// start or the index already shows it), those of policy::read_compiled() and of transfer().
 Result<Pulled> pull(const Context& context, PullWish wish, const Progress& progress);
+
+/// The image of `request` in the store, pulled first if the request or its policy asks for that,
+/// and the images that it mounts as data.
+/// Errors: not_found, denied (rules of the site), and those of pulling.
+Result<image::Image> have_image(const Context& context, const image::Store& store,
+                                const RunRequest& request, const RunCall& call,
+                                const Progress& progress);
+
+/// The image of an existing container.  Errors: not_found.
+Result<image::Image> image_of(const Context& context, const record::Container& record,
+                              const RunRequest& request);
 
 }  // namespace berth::engine

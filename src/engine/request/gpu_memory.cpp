@@ -73,7 +73,7 @@ bool has_region(const gpu::Gpu& gpu, const MemoryRegions& regions) {
 }
 
 bool lacks_region(const gpu::Inventory& inventory, const MemoryRegions& regions) {
-  return std::any_of(inventory.gpus.begin(), inventory.gpus.end(), [&](const gpu::Gpu& gpu) {
+  return std::ranges::any_of(inventory.gpus, [&](const gpu::Gpu& gpu) {
     return gpu.vendor == gpu::Vendor::nvidia && !has_region(gpu, regions);
   });
 }

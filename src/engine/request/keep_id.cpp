@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kLargerRange = "a larger range in /etc/subuid and /etc/subgid";
 
 bool holds(const std::vector<sys::IdRange>& ranges, uint32_t id) {
-  return std::any_of(ranges.begin(), ranges.end(), [&](const sys::IdRange& range) {
+  return std::ranges::any_of(ranges, [&](const sys::IdRange& range) {
     return id >= range.inside && id - range.inside < range.count;
   });
 }

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "engine/context/context.hpp"
 #include "json/fields.hpp"
 
 namespace berth::engine {
@@ -29,6 +28,11 @@ constexpr Words<Restart, 4> kRestarts{{{Restart::no, "no"},
                                        {Restart::unless_stopped, "unless-stopped"}}};
 constexpr Words<LogDriver, 3> kLogDrivers{
     {{LogDriver::json_file, "json-file"}, {LogDriver::local, "local"}, {LogDriver::none, "none"}}};
+constexpr Words<RootfsDriver, 3> kRootfsDrivers{{{RootfsDriver::overlay, "overlay"},
+                                                 {RootfsDriver::fuse_overlayfs, "fuse-overlayfs"},
+                                                 {RootfsDriver::copy, "copy"}}};
+constexpr Words<MpiMode, 3> kMpiModes{
+    {{MpiMode::image, "image"}, {MpiMode::automatic, "auto"}, {MpiMode::host, "host"}}};
 using ModeKind = NamespaceMode::Kind;
 constexpr Words<ModeKind, 6> kNamespaceModes{{{ModeKind::usual, ""},
                                               {ModeKind::own, "private"},
@@ -84,6 +88,23 @@ Result<LogDriver> from_json_text(std::string_view text, std::type_identity<LogDr
   return value_of(text, kLogDrivers);
 }
 
+std::string to_json_text(const RootfsDriver& driver) {
+  return word_of(driver, kRootfsDrivers);
+}
+Result<RootfsDriver> from_json_text(std::string_view text, std::type_identity<RootfsDriver>) {
+  auto driver = value_of(text, kRootfsDrivers);
+  if (driver.ok()) return driver;
+  return make_error(Kind::usage, "expected overlay, fuse-overlayfs or copy, got " + quote(text));
+}
+std::string to_json_text(MpiMode mode) {
+  return word_of(mode, kMpiModes);
+}
+Result<MpiMode> from_json_text(std::string_view text, std::type_identity<MpiMode>) {
+  auto mode = value_of(text, kMpiModes);
+  if (mode.ok()) return mode;
+  return make_error(Kind::usage, "expected 'auto', 'host', 'image' or 'none', got " + quote(text));
+}
+
 std::string to_json_text(const NamespaceMode& mode) {
   if (mode.kind == ModeKind::container) return std::string(kContainerPrefix) + mode.container;
   std::string ids;
@@ -128,20 +149,31 @@ Result<NamespaceMode> from_json_text(std::string_view text, std::type_identity<N
 }
 
 bool is_attached(const RunCall& call, std::string_view stream) {
-  return call.attach.empty() ||
-         std::find(call.attach.begin(), call.attach.end(), stream) != call.attach.end();
+  return call.attach.empty() || std::ranges::find(call.attach, stream) != call.attach.end();
 }
 
-std::vector<std::string> inherited_variables(const std::vector<std::string>& environment,
-                                             const Environment& caller) {
-  std::vector<std::string> inherited;
-  for (const std::string& entry : environment) {
-    if (entry.find('=') != std::string::npos) continue;
-    if (auto value = caller.get(entry)) {
-      inherited.push_back(entry + "=" + std::string(*value));
-    }
+Result<std::vector<std::string>> make_command(const std::vector<std::string>& image_entrypoint,
+                                              const std::vector<std::string>& image_command,
+                                              const std::optional<std::string>& entrypoint,
+                                              const std::vector<std::string>& command) {
+  std::vector<std::string> args;
+  if (!entrypoint) {
+    args = image_entrypoint;
+  } else if (!entrypoint->empty()) {
+    args.push_back(*entrypoint);
   }
-  return inherited;
+  // The image's arguments belong to the image's entrypoint.
+  const auto& tail = command.empty() && !entrypoint ? image_command : command;
+  // `ch-run IMAGE -- COMMAND`: drops the "--" if there is no entrypoint. An entrypoint may expect
+  // it.
+  bool marked = args.empty() && tail.size() > 1 && tail.front() == "--";
+  args.insert(args.end(), tail.begin() + (marked ? 1 : 0), tail.end());
+  if (args.empty()) {
+    return make_error(Kind::usage, "the image has no command and none was given",
+                      "a command after the image, e.g. /bin/sh");
+  }
+  if (args[0].empty()) return make_error(Kind::usage, "the command is an empty string");
+  return args;
 }
 
 std::string joined_container(const RunRequest& request) {
@@ -152,14 +184,9 @@ std::string joined_container(const RunRequest& request) {
   return "";
 }
 
-bool names_home(const std::vector<std::string>& environment) {
-  return std::any_of(environment.begin(), environment.end(),
-                     [](const std::string& entry) { return entry.starts_with("HOME="); });
-}
-
 bool keeps_groups(const RunRequest& request) {
   const auto& groups = request.group_add;
-  return std::find(groups.begin(), groups.end(), "keep-groups") != groups.end();
+  return std::ranges::find(groups, "keep-groups") != groups.end();
 }
 
 Result<RunRequest> parse_run_request(std::string_view text) {

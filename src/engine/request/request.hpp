@@ -15,16 +15,14 @@
 #include "base/result.hpp"
 #include "engine/request/gpu_memory.hpp"
 #include "engine/request/limits.hpp"
-#include "engine/request/mpi_request.hpp"
 #include "engine/request/volume.hpp"
 #include "gpu/grant/sources.hpp"
 #include "image/transfer_protocol.hpp"
+#include "mpi/abi.hpp"
 #include "network/request.hpp"
 #include "policy/policy.hpp"
 
 namespace berth::engine {
-
-class Environment;
 
 enum class Network {
   none,
@@ -207,6 +205,31 @@ void fields(V& v, SiteShare& s) {
   v.strict();
 }
 
+/// The value of --mpi: whether programs in a container get the image's MPI or the host's.
+enum class MpiMode {
+  image,      ///< the image's own, with the node's fabric
+  automatic,  ///< the host's if it fits, else the image's; "auto"
+  host,       ///< the host's, else an error
+};
+std::string to_json_text(MpiMode mode);
+Result<MpiMode> from_json_text(std::string_view text, std::type_identity<MpiMode>);
+
+struct MpiRequest {
+  MpiMode mode = MpiMode::image;
+  mpi::Rule rule = mpi::Rule::major;
+  std::string library_path;  ///< the caller's, to find the host's MPI after "module load"
+  std::string program;       ///< the program that each rank runs, if not the container's command
+  bool operator==(const MpiRequest&) const = default;
+};
+template <class V>
+void fields(V& v, MpiRequest& m) {
+  v.required("mode", m.mode);
+  v.required("rule", m.rule);
+  v.optional("library_path", m.library_path);
+  v.optional("program", m.program);
+  v.strict();
+}
+
 /// A named network (networks.hpp) that a container joins, or "bridge" beside such networks.
 struct JoinedNetwork {
   std::string name;
@@ -224,8 +247,8 @@ void fields(V& v, JoinedNetwork& j) {
 }
 
 /// What a container is asked to be; the members are named after the flags. In an Asked
-/// (decide/asked.hpp) names are unresolved; in a Resolved (decide/resolve.hpp), and so in
-/// request.json, nothing depends on the caller's directory or environment.
+/// (decide/resolve.hpp) names are unresolved; in a Resolved, and so in request.json, nothing
+/// depends on the caller's directory or environment.
 struct RunRequest {
   std::string image;                  ///< empty with `rootfs`
   bool image_file = false;            ///< `image` is the absolute path of a squashfs or SIF
@@ -393,8 +416,6 @@ std::string joined_container(const RunRequest& request);
 
 /// "--group-add keep-groups": the caller's groups and no others.
 bool keeps_groups(const RunRequest& request);
-/// Whether one of the entries "NAME=value" sets HOME.
-bool names_home(const std::vector<std::string>& environment);
 
 inline constexpr const char* kRequestFile = "request.json";
 inline constexpr size_t kMaxRequest = size_t{16} << 20;  ///< maximum size of a kRequestFile; bytes
@@ -432,9 +453,13 @@ inline constexpr int kPmiDescriptor = 3;
 /// Whether `stream` is attached: -a names it, or there is no -a.
 bool is_attached(const RunCall& call, std::string_view stream);
 
-/// The caller's values for the names in `environment` that have none: "NAME=value".
-std::vector<std::string> inherited_variables(const std::vector<std::string>& environment,
-                                             const Environment& caller);
+/// Entrypoint and arguments as one argument list. An entrypoint of the request replaces the image's
+/// and drops the image's arguments; arguments of the request replace the image's.
+/// Errors: usage (nothing to run).
+Result<std::vector<std::string>> make_command(const std::vector<std::string>& image_entrypoint,
+                                              const std::vector<std::string>& image_command,
+                                              const std::optional<std::string>& entrypoint,
+                                              const std::vector<std::string>& command);
 
 /// Parses a kRequestFile. Errors: corrupt (not such a document, or a member that this Berth does
 /// not know).

@@ -71,7 +71,7 @@ Strings strings(std::span<const std::string_view> views) {
 /// Removes a path from the list if a wish names it, matches it as "DIR/*", or is "ALL".
 void unmask(Strings& paths, const Strings& wishes) {
   std::erase_if(paths, [&](const std::string& path) {
-    return std::any_of(wishes.begin(), wishes.end(), [&](const std::string& wish) {
+    return std::ranges::any_of(wishes, [&](const std::string& wish) {
       return wish == "ALL" || wish == path ||
              (wish.ends_with("/*") && path.starts_with(wish.substr(0, wish.size() - 1)));
     });

@@ -72,7 +72,7 @@ bool is_namespaced(std::string_view key) {
   static constexpr std::array<std::string_view, 8> kIpc = {
       "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem",
       "kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced"};
-  return std::find(kIpc.begin(), kIpc.end(), key) != kIpc.end() || key.starts_with("net.") ||
+  return std::ranges::find(kIpc, key) != kIpc.end() || key.starts_with("net.") ||
          key.starts_with("fs.mqueue.");
 }
 
@@ -100,8 +100,7 @@ std::optional<int64_t> take_duration(std::string_view& text) {
   auto amount = parse_decimal(text.substr(0, digits));
   std::string_view rest = text.substr(digits);
   std::string_view unit = rest.substr(0, std::min(rest.find_first_of("0123456789."), rest.size()));
-  auto known =
-      std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& one) { return one.name == unit; });
+  auto known = std::ranges::find_if(kUnits, [&](const Unit& one) { return one.name == unit; });
   if (!amount || known == kUnits.end()) return std::nullopt;
   double value = *amount * static_cast<double>(known->nanoseconds);
   if (value > 9e18) return std::nullopt;
@@ -130,7 +129,7 @@ Result<Ulimit> parse_ulimit(std::string_view text) {
   if (equals == std::string_view::npos) return invalid;
   Ulimit ulimit;
   ulimit.name = text.substr(0, equals);
-  if (std::find(kNames.begin(), kNames.end(), ulimit.name) == kNames.end()) {
+  if (std::ranges::find(kNames, ulimit.name) == kNames.end()) {
     return wrong_text("invalid ulimit type: " + escape_controls(ulimit.name));
   }
   auto values = split(text.substr(equals + 1), ':');
@@ -322,7 +321,7 @@ Result<std::string> parse_device_rule(std::string_view text) {
     return one == "*" || (number && *number <= std::numeric_limits<uint32_t>::max());
   };
   bool good = (words[0] == "a" || words[0] == "b" || words[0] == "c") && numbers.size() == 2 &&
-              std::all_of(numbers.begin(), numbers.end(), is_number) && is_access(words[2]);
+              std::ranges::all_of(numbers, is_number) && is_access(words[2]);
   if (!good) return invalid;
   return std::string(text);
 }
@@ -341,15 +340,15 @@ Result<NamespaceMode> parse_namespace(NamespaceFlag flag, std::string_view text)
       AllowedWords{NamespaceFlag::userns, "USER", "host keep-id", false},
       AllowedWords{NamespaceFlag::cgroupns, "CGROUP", "host private", true},
   };
-  const AllowedWords& allowed = *std::find_if(
-      kAllowed.begin(), kAllowed.end(), [&](const AllowedWords& one) { return one.flag == flag; });
+  const AllowedWords& allowed =
+      *std::ranges::find_if(kAllowed, [&](const AllowedWords& one) { return one.flag == flag; });
   auto words = split(allowed.words, ' ');
   auto mode = from_json_text(text, std::type_identity<NamespaceMode>());
   bool keeps = flag == NamespaceFlag::userns && text.starts_with("keep-id:");
   if (keeps) return mode;
   bool good = mode.ok() &&
               (mode->kind == Mode::usual || (mode->kind == Mode::container && allowed.container) ||
-               std::find(words.begin(), words.end(), text) != words.end());
+               std::ranges::find(words, text) != words.end());
   if (good) return mode;
   std::string expected = allowed.container ? "container:NAME" : "";
   for (std::string_view word : words) {

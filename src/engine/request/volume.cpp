@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/text.hpp"
-#include "engine/context/absolute_path.hpp"
+#include "engine/context/paths.hpp"
 #include "plan/mount_options.hpp"
 
 namespace berth::engine {
@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 6> kPropagations = {"rprivate", "private"
                                                            "shared",   "rslave",  "slave"};
 
 bool is_propagation(std::string_view word) {
-  return std::find(kPropagations.begin(), kPropagations.end(), word) != kPropagations.end();
+  return std::ranges::find(kPropagations, word) != kPropagations.end();
 }
 
 Result<std::string> parse_destination(std::string_view text, std::string_view flag) {
@@ -176,7 +176,7 @@ Result<void> MountParser::take(const std::string& word) {
   size_t equals = word.find('=');
   std::string key = to_lower(word.substr(0, equals));
   if (equals != std::string::npos) return take_pair(key, word.substr(equals + 1));
-  if (std::find(kAlone.begin(), kAlone.end(), key) != kAlone.end()) return take_pair(key, "");
+  if (std::ranges::find(kAlone, key) != kAlone.end()) return take_pair(key, "");
   return wrong_volume(text_,
                       "invalid field '" + escape_controls(word) + "' must be a key=value pair");
 }
@@ -247,7 +247,7 @@ bool is_tmpfs_option(std::string_view option) {
       "casefold", "strict_encoding", "sync",      "dirsync", "lazytime", "mand"};
   if (plan::parse_mount_options({std::string(option)}).data.empty()) return true;
   std::string_view key = option.substr(0, option.find('='));
-  return std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end();
+  return std::ranges::find(kKnown, key) != kKnown.end();
 }
 
 /// Whether the kernel can parse the value: it would fail only once the container is created.
@@ -275,8 +275,8 @@ Result<void> check_volume_name(std::string_view name) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   };
   bool good = name.size() >= 2 && name.size() <= 255 && plain(name[0]) &&
-              std::all_of(name.begin(), name.end(),
-                          [&](char c) { return plain(c) || c == '_' || c == '.' || c == '-'; });
+              std::ranges::all_of(
+                  name, [&](char c) { return plain(c) || c == '_' || c == '.' || c == '-'; });
   if (good) return {};
   if (name.size() == 1 && plain(name[0])) {
     return make_error(Kind::usage,

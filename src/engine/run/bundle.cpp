@@ -6,10 +6,8 @@
 #include <string>
 
 #include "base/text.hpp"
-#include "engine/container/rootfs_driver.hpp"
-#include "engine/gpu/gpus.hpp"
-#include "engine/network/files.hpp"
-#include "engine/state/layout.hpp"
+#include "engine/container/rootfs_setup.hpp"
+#include "engine/network/network.hpp"
 #include "json/fields.hpp"
 #include "monitor/protocol.hpp"
 #include "oci/config.hpp"

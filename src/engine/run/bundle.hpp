@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "engine/decide/decision.hpp"
+#include "engine/decide/decide.hpp"
 #include "engine/request/request.hpp"
 #include "engine/state/directory.hpp"
 

@@ -10,7 +10,8 @@
 #include "engine/container/list.hpp"
 #include "engine/container/root_view.hpp"
 #include "engine/decide/reason.hpp"
-#include "engine/image/rootfs_choice.hpp"
+#include "engine/image/rootfs_driver.hpp"
+#include "engine/request/environment.hpp"
 #include "engine/request/keep_id.hpp"
 #include "engine/request/request.hpp"
 #include "engine/state/journal.hpp"
@@ -75,18 +76,14 @@ Result<void> add_environment(const Context& context, const ExecRequest& request,
                              oci::ProcessChanges& changes) {
   if (request.terminal) changes.env.emplace_back("TERM=xterm");
   for (const std::string& entry : request.environment) {
-    size_t equals = entry.find('=');
-    std::string name = entry.substr(0, equals);
+    std::string_view name = variable_name(entry);
     if (name.empty()) {
       return make_error(Kind::usage, "invalid environment variable: " + quote(entry));
     }
-    if (equals != std::string::npos) {
-      changes.env.push_back(entry);
-    } else if (auto value = context.environment.get(name)) {
-      changes.env.push_back(name + "=" + std::string(*value));
-    } else {
-      changes.env.push_back(name);  // removes it
-    }
+    bool bare = name.size() == entry.size();
+    auto value = bare ? context.environment.get(name) : std::nullopt;
+    // A bare name without a value removes the variable.
+    changes.env.push_back(value ? entry + "=" + std::string(*value) : entry);
   }
   return {};
 }

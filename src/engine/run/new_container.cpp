@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/new_container.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 
 #include <chrono>
 
+#include "base/text.hpp"
 #include "engine/container/container_volumes.hpp"
 #include "engine/container/health.hpp"
 #include "engine/container/sweep.hpp"
 #include "engine/container/volumes.hpp"
-#include "engine/context/moment.hpp"
 #include "engine/context/name.hpp"
+#include "engine/context/time.hpp"
 #include "engine/decide/explain.hpp"
+#include "engine/request/environment.hpp"
 #include "engine/request/text.hpp"
 #include "engine/run/bundle.hpp"
 #include "engine/state/journal.hpp"
@@ -166,6 +169,38 @@ void save_explanation(const Context& context, Decision& decision, const sys::Fd&
     context.log.warn("cannot store what 'berth explain' shows: " + to_line(kept.error()) +
                      ", ignoring");
   }
+}
+
+CidFile::CidFile(CidFile&& other) noexcept
+    : path_(std::exchange(other.path_, {})), fd_(std::move(other.fd_)) {}
+
+CidFile::~CidFile() {
+  // If the removal fails, the user is left with an empty file.
+  if (!path_.empty()) static_cast<void>(sys::remove_entry(sys::cwd(), path_).ok());
+}
+
+Result<CidFile> CidFile::create(const std::optional<std::string>& path) {
+  CidFile file;
+  if (!path) return file;
+  auto fd = sys::open_at(sys::cwd(), *path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
+  if (!fd.ok() && fd.error().kind == Kind::exists) {
+    return make_error(Kind::exists,
+                      "container ID file found, make sure the other container isn't "
+                      "running or delete " +
+                          *path);
+  }
+  file.fd_ = TRY_CTX(std::move(fd), "cannot create the container ID file");
+  file.path_ = *path;
+  return file;
+}
+
+Result<void> CidFile::write(const std::string& id) {
+  if (path_.empty()) return {};
+  std::string path = path_;
+  TRY(sys::write_all(fd_, id, path));
+  TRY(sys::close_checked(std::move(fd_), path));
+  path_.clear();
+  return {};
 }
 
 }  // namespace berth::engine

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
-#include "engine/decide/decision.hpp"
+#include "engine/decide/decide.hpp"
 #include "engine/decide/resolve.hpp"
 #include "engine/request/request.hpp"
 #include "engine/state/directory.hpp"
+#include "sys/fd/fd.hpp"
 
 namespace berth::engine {
 
@@ -67,5 +69,26 @@ class NewContainer {
 /// Saves the output of `berth explain` for `decision` in `files`, the container's directory. A
 /// failure is only a warning.
 void save_explanation(const Context& context, Decision& decision, const sys::Fd& files);
+
+/// The file of --cidfile: created before the container, so that of two callers with the same path
+/// only one succeeds. The destructor removes it unless the id was written.
+class CidFile {
+ public:
+  CidFile() = default;
+  CidFile(CidFile&& other) noexcept;
+  CidFile& operator=(CidFile&&) = delete;
+  ~CidFile();
+
+  /// Creates the file at `path`; does nothing without a path. Errors: exists, in docker's words;
+  /// denied, io.
+  static Result<CidFile> create(const std::optional<std::string>& path);
+
+  /// Writes `id`; the file then stays. Errors: io.
+  Result<void> write(const std::string& id);
+
+ private:
+  std::string path_;  ///< empty: nothing to remove
+  sys::Fd fd_;
+};
 
 }  // namespace berth::engine

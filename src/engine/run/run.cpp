@@ -4,21 +4,20 @@
 #include <utility>
 
 #include "engine/container/attach.hpp"
-#include "engine/container/containers.hpp"
 #include "engine/container/health.hpp"
 #include "engine/container/launch.hpp"
+#include "engine/container/life.hpp"
 #include "engine/container/sweep.hpp"
 #include "engine/container/watch.hpp"
-#include "engine/context/moment.hpp"
+#include "engine/context/time.hpp"
 #include "engine/decide/decide.hpp"
 #include "engine/decide/reason.hpp"
-#include "engine/decide/resolve.hpp"
-#include "engine/request/cid_file.hpp"
 #include "engine/run/bundle.hpp"
 #include "engine/run/new_container.hpp"
 #include "engine/run/start.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"
+#include "json/fields.hpp"
 #include "record/record.hpp"
 
 namespace berth::engine {
@@ -151,6 +150,29 @@ Result<RunOutcome> run(const Context& context, Asked asked, const Progress& prog
     outcome.reason = with_needs(context, resolved.image(), std::move(*outcome.reason));
   }
   return outcome;
+}
+
+Result<PlannedRun> plan_run(const Context& context, Asked asked, const Progress& progress) {
+  const Resolved resolved = TRY(resolve(context, std::move(asked), progress));
+  // Removed at the end of this call: berth-runtime reads the bundle at the path of a real run.
+  NewContainer made = TRY(NewContainer::begin(context, resolved, Owner::nobody));
+  Decision decision = TRY(decide(context, resolved, made.id(), Leasing::look));
+  TRY(write_config(decision, made.directory()));
+  const std::string bundle = bundle_path(context.paths, resolved.request(), made.id());
+  std::vector<std::string> words = {"--decided", "plan", "--format", "json", "--bundle", bundle};
+  // The monitor uses `create` before `start`.
+  if (owner_of(resolved) == Owner::monitor) words.emplace_back("--create");
+  words.push_back(made.id());
+  std::string plan = TRY(call_runtime(context, std::move(words)));
+  return json::read<PlannedRun>(plan, "plan of berth-runtime");
+}
+
+Result<Explained> explain_run(const Context& context, Asked asked, const Progress& progress) {
+  const Resolved resolved = TRY(resolve(context, std::move(asked), progress));
+  Decision decision = TRY(decide(context, resolved, make_container_id(), Leasing::look));
+  const RunRequest& request = resolved.request();
+  return Explained{"", request.name.value_or(""), request.rootfs.value_or(request.image),
+                   explain(std::move(decision.provenance), decision.spec)};
 }
 
 }  // namespace berth::engine

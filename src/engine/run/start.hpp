@@ -10,7 +10,7 @@
 #include "engine/container/attach.hpp"
 #include "engine/container/watch.hpp"
 #include "engine/context/context.hpp"
-#include "engine/decide/asked.hpp"
+#include "engine/decide/resolve.hpp"
 #include "engine/image/transfer.hpp"
 #include "engine/request/request.hpp"
 #include "engine/state/outcome.hpp"

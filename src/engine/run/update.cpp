@@ -6,7 +6,6 @@
 #include <chrono>
 #include <thread>
 
-#include "base/text.hpp"
 #include "engine/container/launch.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/watch.hpp"
@@ -97,8 +96,7 @@ Result<void> check_gpus(const std::string& text) {
   return {};
 }
 
-}  // namespace
-
+/// `limits` overridden by `changes`. Pure.
 Limits merge_limits(Limits limits, const Limits& changes) {
   take(limits.memory_bytes, changes.memory_bytes);
   take(limits.memory_reservation_bytes, changes.memory_reservation_bytes);
@@ -116,6 +114,8 @@ Limits merge_limits(Limits limits, const Limits& changes) {
   return limits;
 }
 
+}  // namespace
+
 Result<void> update_container(const Context& context, std::string_view reference,
                               const Changes& changes) {
   ContainerSummary summary = TRY(get_container(context, reference));
@@ -126,8 +126,7 @@ Result<void> update_container(const Context& context, std::string_view reference
                    "container"),
         summary);
   }
-  const std::string path = container_files(context.paths, summary.id,
-                                           summary.remove ? Lifetime::removed : Lifetime::kept);
+  const std::string path = files_of(context, summary);
   sys::Fd files = TRY(sys::open_at(sys::cwd(), path, O_DIRECTORY | O_RDONLY));
   // Concurrent updates run one after the other, each on the previous result.
   sys::Fd turn = TRY(take_turn(files, summary.name));

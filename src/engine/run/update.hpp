@@ -9,7 +9,6 @@
 #include "engine/context/context.hpp"
 #include "engine/request/limits.hpp"
 #include "engine/request/request.hpp"
-#include "sys/fd/fd.hpp"
 
 namespace berth::engine {
 
@@ -19,9 +18,6 @@ struct Changes {
   std::optional<RestartPolicy> restart;
   std::optional<std::string> gpus;  ///< the text of --gpus
 };
-
-/// `limits` overridden by `changes`. Pure.
-Limits merge_limits(Limits limits, const Limits& changes);
 
 /// Changes a running container at once, and its next start. After an error nothing has changed.
 /// Errors: not_found, usage (limits that conflict, in docker's words; --restart of a container that

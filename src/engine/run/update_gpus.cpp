@@ -16,7 +16,6 @@
 #include "engine/run/bundle.hpp"
 #include "engine/run/new_container.hpp"
 #include "engine/state/directory.hpp"
-#include "engine/state/layout.hpp"
 #include "gpu/ledger/ledger.hpp"
 #include "gpu/ledger/record.hpp"
 #include "json/fields.hpp"
@@ -90,8 +89,8 @@ oci::Spec with_all_devices(oci::Spec spec, const oci::Spec& other) {
   if (!other.linux_.resources) return spec;
   auto& rules = spec.linux_.resources->devices;
   const auto& more = other.linux_.resources->devices;
-  std::copy_if(more.begin(), more.end(), std::back_inserter(rules),
-               [](const oci::DeviceRule& rule) { return rule.allow; });
+  std::ranges::copy_if(more, std::back_inserter(rules),
+                       [](const oci::DeviceRule& rule) { return rule.allow; });
   return spec;
 }
 
@@ -256,9 +255,9 @@ void GpuUpdate::move_beside() {
 
 Result<oci::Spec> with_devices_of(oci::Spec before, const oci::Spec& after, const oci::Cpu& all) {
   for (const oci::Mount& mount : after.mounts) {
-    bool there = std::any_of(
-        before.mounts.begin(), before.mounts.end(),
-        [&](const oci::Mount& other) { return other.destination == mount.destination; });
+    bool there = std::ranges::any_of(before.mounts, [&](const oci::Mount& other) {
+      return other.destination == mount.destination;
+    });
     // A missing file of a driver in /proc does not justify a restart.
     if (there || mount.destination.starts_with("/proc/")) continue;
     return make_error(
@@ -289,8 +288,7 @@ Result<oci::Spec> with_devices_of(oci::Spec before, const oci::Spec& after, cons
 Result<void> update_gpus(const Context& context, const ContainerSummary& container,
                          const RunRequest& wanted) {
   TRY(check_changeable(context, wanted, container.id));
-  Lifetime lifetime = container.remove ? Lifetime::removed : Lifetime::kept;
-  const std::string path = container_files(context.paths, container.id, lifetime);
+  const std::string path = files_of(context, container);
   sys::Fd files = TRY(sys::open_at(sys::cwd(), path, O_DIRECTORY | O_RDONLY));
   return GpuUpdate(context, container, std::move(files)).run(wanted);
 }

@@ -8,7 +8,7 @@
 #include "base/text.hpp"
 #include "engine/gpu/cdi.hpp"
 #include "engine/gpu/host_devices.hpp"
-#include "engine/request/process.hpp"
+#include "engine/request/environment.hpp"
 #include "engine/request/text.hpp"
 #include "engine/site/facts.hpp"
 #include "gpu/grant/request.hpp"
@@ -83,9 +83,9 @@ bool Applier::is_kept(const Given& given, const std::string& destination) {
   auto earlier = places_.find(destination);
   bool of_site = earlier != places_.end();
   auto is_there = [&](const auto& mount) { return mount.destination == destination; };
-  bool asked = std::any_of(asked_.volumes.begin(), asked_.volumes.end(), is_there) ||
-               std::any_of(asked_.tmpfs.begin(), asked_.tmpfs.end(), is_there) ||
-               std::any_of(asked_.image_mounts.begin(), asked_.image_mounts.end(), is_there);
+  bool asked = std::ranges::any_of(asked_.volumes, is_there) ||
+               std::ranges::any_of(asked_.tmpfs, is_there) ||
+               std::ranges::any_of(asked_.image_mounts, is_there);
   bool kept = !given.forced && ((of_site && earlier->second) || (!of_site && asked));
   if (kept) {
     note(given.rule, "another mount is at " + destination);
@@ -119,7 +119,7 @@ Result<void> Applier::add_device(const Given& given) {
   if (!given.text.starts_with('/')) {
     TRY_CTX(check_device(given.text), what(given, "device"));
     auto& names = request_.devices;
-    bool there = std::find(names.begin(), names.end(), given.text) != names.end();
+    bool there = std::ranges::find(names, given.text) != names.end();
     if (!there) names.push_back(given.text);
     return {};
   }
@@ -131,7 +131,7 @@ Result<void> Applier::add_device(const Given& given) {
   auto same = [&](const HostDevice& one) { return one.destination == device.destination; };
   auto& devices = request_.host_devices;
   if (given.forced) std::erase_if(devices, same);
-  if (std::none_of(devices.begin(), devices.end(), same)) devices.push_back(std::move(device));
+  if (std::ranges::none_of(devices, same)) devices.push_back(std::move(device));
   return {};
 }
 
@@ -290,7 +290,7 @@ Result<void> Applier::set_limits() {
   for (const Given& given : effects_.ulimits) {
     Ulimit ulimit = TRY_CTX(parse_ulimit(given.text), what(given, "ulimit"));
     auto same = [&](const Ulimit& one) { return one.name == ulimit.name; };
-    bool said = std::any_of(asked_.ulimits.begin(), asked_.ulimits.end(), same);
+    bool said = std::ranges::any_of(asked_.ulimits, same);
     if (said && !given.forced) continue;
     for (const Ulimit& one : request_.ulimits) {
       if (!given.forced || !same(one)) continue;

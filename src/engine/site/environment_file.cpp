@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 #include "edf/resolve.hpp"
-#include "engine/context/absolute_path.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/gpu/cdi.hpp"
 #include "engine/image/file.hpp"
 #include "engine/request/text.hpp"
@@ -107,7 +107,7 @@ Result<AnyMount> read_mount(const std::string& text, const std::string& working_
                       "'./' before a path below this directory");
   }
   bool squashfs = flags == "sqsh";
-  std::replace(flags.begin(), flags.end(), '+', ',');
+  std::ranges::replace(flags, '+', ',');
   Volume volume = TRY(parse_volume(source + ":" + target + (squashfs ? "" : ":" + flags), ""));
   volume.must_exist = true;
   if (!squashfs) return AnyMount(std::move(volume));
@@ -122,9 +122,9 @@ const std::string& destination_of(const AnyMount& mount) {
 
 bool is_taken(const RunRequest& request, const std::string& destination) {
   auto is_there = [&](const auto& mount) { return mount.destination == destination; };
-  return std::any_of(request.volumes.begin(), request.volumes.end(), is_there) ||
-         std::any_of(request.tmpfs.begin(), request.tmpfs.end(), is_there) ||
-         std::any_of(request.image_mounts.begin(), request.image_mounts.end(), is_there);
+  return std::ranges::any_of(request.volumes, is_there) ||
+         std::ranges::any_of(request.tmpfs, is_there) ||
+         std::ranges::any_of(request.image_mounts, is_there);
 }
 
 // At one destination a flag's mount wins, then the last one of the files.
@@ -151,14 +151,12 @@ Result<void> add_mounts(const std::vector<edf::Text>& texts, const std::string& 
 Result<void> add_device(const std::string& text, RunRequest& request) {
   if (text.starts_with('/')) {
     HostDevice device = TRY(parse_host_device(text));
-    bool there = std::find(request.host_devices.begin(), request.host_devices.end(), device) !=
-                 request.host_devices.end();
+    bool there = std::ranges::find(request.host_devices, device) != request.host_devices.end();
     if (!there) request.host_devices.push_back(std::move(device));
     return {};
   }
   TRY(check_device(text));
-  bool there =
-      std::find(request.devices.begin(), request.devices.end(), text) != request.devices.end();
+  bool there = std::ranges::find(request.devices, text) != request.devices.end();
   if (!there) request.devices.push_back(text);
   return {};
 }

@@ -8,7 +8,6 @@
 
 #include "engine/node/node.hpp"
 #include "engine/node/slurm_features.hpp"
-#include "engine/request/process.hpp"
 #include "image/reference.hpp"
 #include "sys/file/file.hpp"
 #include "sys/user/identity.hpp"
@@ -33,7 +32,7 @@ void add_spellings(const image::Reference& reference, Strings& out) {
   const std::string which = reference.canonical().substr(name.size());
   for (const std::string& spelling : {name + which, name, place + which, place,
                                       reference.familiar(), reference.familiar_name()}) {
-    if (std::find(out.begin(), out.end(), spelling) == out.end()) out.push_back(spelling);
+    if (std::ranges::find(out, spelling) == out.end()) out.push_back(spelling);
   }
 }
 
@@ -129,7 +128,7 @@ Strings typed_variables(const RunRequest& request) {
 
 bool asks_gpus(const RunRequest& request) {
   if (request.gpus) return *request.gpus != "none";
-  return std::any_of(request.devices.begin(), request.devices.end(), [](const std::string& name) {
+  return std::ranges::any_of(request.devices, [](const std::string& name) {
     return name.find("/gpu=") != std::string::npos;
   });
 }

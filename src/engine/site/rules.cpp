@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "engine/request/process.hpp"
+#include "engine/request/environment.hpp"
 #include "engine/site/effects.hpp"
 #include "engine/site/facts.hpp"
 #include "image/reference.hpp"
@@ -30,7 +30,7 @@ Result<std::vector<policy::PlacedRule>> rules_of(const Context& context) {
 
 /// The origin of an image, for matching with `registries`. The origin of an image made here is
 /// "localhost": its name proves nothing.
-Result<Strings> places_of(const RunRequest& request, const image::Image* image) {
+Result<Strings> origins_of(const RunRequest& request, const image::Image* image) {
   if (image == nullptr) return Strings{TRY(image::Reference::parse(request.image)).place()};
   Strings out;
   for (const image::Reference& source : image->sources) out.push_back(source.place());
@@ -96,29 +96,29 @@ Result<void> check_registry(const Context& context, const RunRequest& request,
     const policy::Rule& rule = placed.rule;
     return rule.registries.empty() && (!rule.stop || policy::asks_image(rule));
   });
-  if (std::all_of(rules.begin(), rules.end(),
-                  [](const auto& placed) { return placed.rule.registries.empty(); })) {
+  if (std::ranges::all_of(rules,
+                          [](const auto& placed) { return placed.rule.registries.empty(); })) {
     return {};
   }
   policy::Outcome outcome = TRY(judge_request(context, rules, request, image));
-  return check_places(outcome.effects.registries, request, image);
+  return check_origin(outcome.effects.registries, request, image);
 }
 
-Result<void> check_places(const std::vector<Given>& registries, const RunRequest& request,
+Result<void> check_origin(const std::vector<Given>& registries, const RunRequest& request,
                           const image::Image* image) {
   if (registries.empty() || !is_of_store(request)) return {};
-  const Strings places = TRY(places_of(request, image));
+  const Strings origins = TRY(origins_of(request, image));
   Strings allowed;
   for (const Given& given : registries) {
-    for (const std::string& place : places) {
-      if (policy::matches(given.text, place)) return {};
+    for (const std::string& origin : origins) {
+      if (policy::matches(given.text, origin)) return {};
     }
     allowed.push_back(given.text);
   }
   bool made_here = image != nullptr && image->sources.empty();
   return make_error(Kind::denied,
                     (made_here ? "the site does not allow images that were built or loaded here"
-                               : "the site does not allow images from " + quote(places.front())) +
+                               : "the site does not allow images from " + quote(origins.front())) +
                         " (rule " + quote(registries.front().rule) + ")",
                     (made_here ? "berth pull, from " : "") + ("one of " + join(allowed, ", ")));
 }

@@ -30,7 +30,7 @@ Result<void> check_registry(const Context& context, const std::string& name,
                             const image::Image* image);
 
 /// The same for known `registries` of rules.
-Result<void> check_places(const std::vector<policy::Given>& registries, const RunRequest& request,
+Result<void> check_origin(const std::vector<policy::Given>& registries, const RunRequest& request,
                           const image::Image* image);
 
 /// The policy's slurm.node-variables.  Errors: those of policy::read_compiled().

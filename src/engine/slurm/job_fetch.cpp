@@ -19,10 +19,8 @@
 #include "sys/file/file.hpp"
 #include "sys/net/socket.hpp"
 #include "sys/net/tcp.hpp"
-#include "sys/process/process.hpp"
 #include "sys/process/program.hpp"
 #include "sys/process/signals.hpp"
-#include "sys/process/stream.hpp"
 
 namespace berth::engine {
 

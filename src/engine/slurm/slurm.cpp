@@ -19,8 +19,8 @@ std::string short_name(const std::string& host) {
 }
 
 Result<void> check_name(const std::string& name) {
-  bool bad = std::any_of(name.begin(), name.end(),
-                         [](char c) { return c <= ' ' || c == 0x7f || c == '#' || c == '='; });
+  bool bad = std::ranges::any_of(
+      name, [](char c) { return c <= ' ' || c == 0x7f || c == '#' || c == '='; });
   if (!name.empty() && !bad) return {};
   return make_error(Kind::usage, "--node: expected a name of slurm.conf, got " + quote(name),
                     "--node n1, or --node 'n[1-8]' for identical nodes");
@@ -47,8 +47,8 @@ Result<NumaNodes> cores_of(const gpu::Inventory& inventory) {
 }
 
 void warn_of_unknown_slices(const Context& context, const node::Profile& profile) {
-  bool unknown = std::any_of(profile.gpus.begin(), profile.gpus.end(),
-                             [](const auto& gpu) { return gpu.mig && gpu.mig_profiles.empty(); });
+  bool unknown = std::ranges::any_of(
+      profile.gpus, [](const auto& gpu) { return gpu.mig && gpu.mig_profiles.empty(); });
   if (!unknown) return;
   context.log.warn(
       "the driver lists no slice of a GPU in MIG mode (see 'berth doctor gpu'), ignoring the GPU");

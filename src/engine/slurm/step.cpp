@@ -10,14 +10,14 @@
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/root_view.hpp"
-#include "engine/context/absolute_path.hpp"
 #include "engine/context/name.hpp"
+#include "engine/context/paths.hpp"
 #include "engine/decide/mpi_launch.hpp"
 #include "engine/files/save_squashfs.hpp"
 #include "engine/image/file.hpp"
 #include "engine/image/store.hpp"
-#include "engine/pull/have_image.hpp"
-#include "engine/request/process.hpp"
+#include "engine/pull/pull.hpp"
+#include "engine/request/environment.hpp"
 #include "engine/run/exec.hpp"
 #include "engine/run/run.hpp"
 #include "engine/run/start.hpp"
@@ -105,7 +105,7 @@ std::vector<std::string> nccl_files(const Context& context) {
   std::vector<std::string> out;
   auto add = [&](const std::string& path) {
     if (!path.starts_with('/') || !sys::check_access(sys::cwd(), path, R_OK).ok()) return;
-    if (std::find(out.begin(), out.end(), path) == out.end()) out.push_back(path);
+    if (std::ranges::find(out, path) == out.end()) out.push_back(path);
   };
   for (const char* variable : kNcclFiles) {
     if (auto path = context.environment.get_filled(variable)) add(std::string(*path));
@@ -326,8 +326,7 @@ Result<std::vector<std::string>> variables_of_task(const Context& context) {
   kept_back.insert(kept_back.end(), slurm::kVisible.begin(), slurm::kVisible.end());
   std::vector<std::string> variables;
   for (const std::string& entry : context.environment.entries()) {
-    bool is_kept_back =
-        std::find(kept_back.begin(), kept_back.end(), variable_name(entry)) != kept_back.end();
+    bool is_kept_back = std::ranges::find(kept_back, variable_name(entry)) != kept_back.end();
     if (!is_kept_back) variables.push_back(entry);
   }
   return variables;
@@ -349,7 +348,7 @@ Result<RunOutcome> join_running(const Context& context, const SlurmStep& step,
   const Environment made(spec.process ? spec.process->env : std::vector<std::string>());
   const auto decided = split(made.get(slurm::kDecidedVariable).value_or(""), ',');
   for (const std::string& name : step.asked.environment()) {
-    bool is_free = std::find(decided.begin(), decided.end(), name) == decided.end();
+    bool is_free = std::ranges::find(decided, name) == decided.end();
     if (is_free) request.environment.push_back(name);
   }
   return exec(context, container.id, request);
@@ -386,7 +385,7 @@ std::string slurm_reference(std::string_view image) {
   bool has_user = registry != image.npos && user != image.npos;
   if (has_user) image.remove_prefix(user + 1);
   std::string reference(image);
-  std::replace(reference.begin(), reference.end(), '#', '/');
+  std::ranges::replace(reference, '#', '/');
   return reference;
 }
 

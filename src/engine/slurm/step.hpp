@@ -8,7 +8,7 @@
 
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
-#include "engine/decide/asked.hpp"
+#include "engine/decide/resolve.hpp"
 #include "engine/image/transfer.hpp"
 #include "engine/state/outcome.hpp"
 #include "slurm/options.hpp"

@@ -6,12 +6,11 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "base/rollback.hpp"
 #include "base/text.hpp"
 #include "engine/state/journal.hpp"
-#include "engine/state/layout.hpp"
-#include "json/fields.hpp"
 #include "sys/file/file.hpp"
 #include "sys/file/remove_tree.hpp"
 
@@ -29,8 +28,8 @@ std::string volatile_directory(const Paths& paths, const std::string& id) {
 }
 
 bool is_hex(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return std::ranges::all_of(
+      text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 // Ids are file names: accept only names that Berth creates.
@@ -118,6 +117,8 @@ Result<ContainerFiles> read_opened(const Opened& opened, const std::string& id) 
   if (opened.record) lines = TRY(record::read(opened.record));
   return ContainerFiles{std::move(lines), !free};
 }
+
+constexpr size_t kMaxContainerConfig = size_t{16} << 20;
 
 }  // namespace
 
@@ -368,6 +369,25 @@ Result<sys::Fd> take_turn(const sys::Fd& files, const std::string& name) {
     std::this_thread::sleep_for(kPause);
   }
   return lock;
+}
+
+std::optional<std::string> config_of(const Paths& paths, const std::string& id) {
+  for (Lifetime lifetime : {Lifetime::kept, Lifetime::removed}) {
+    std::string bundle = container_files(paths, id, lifetime) + "/" + std::string(kBundleDirectory);
+    auto config =
+        sys::read_file_if_exists(sys::cwd(), bundle + "/config.json", kMaxContainerConfig);
+    if (config.ok() && *config) return std::move(*config);
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<std::string>> containers_with(const Paths& paths, const std::string& needle) {
+  std::vector<std::string> out;
+  for (std::string& id : TRY(container_ids(paths.root))) {
+    auto config = config_of(paths, id);
+    if (!config || config->find(needle) != std::string::npos) out.push_back(std::move(id));
+  }
+  return out;
 }
 
 }  // namespace berth::engine

@@ -15,6 +15,19 @@
 
 namespace berth::engine {
 
+/// The names in the directory of a container.
+inline constexpr std::string_view kUpperDirectory = "upper";
+inline constexpr std::string_view kWorkDirectory = "work";
+inline constexpr std::string_view kBundleDirectory = "bundle";
+inline constexpr std::string_view kRootDirectory = "rootfs";  ///< below the bundle
+inline constexpr std::string_view kHostsFile = "hosts";
+inline constexpr std::string_view kHostnameFile = "hostname";
+inline constexpr std::string_view kResolverFile = "resolv.conf";
+inline constexpr std::string_view kPasswdFile = "passwd";
+inline constexpr std::string_view kGroupFile = "group";
+/// The copied root of a container with the driver `copy`.
+inline constexpr std::string_view kCopyDirectory = "root";
+
 /// Whether a container outlives its end.
 enum class Lifetime {
   removed,  ///< --rm: its small files are in the state directory, which costs no disk space
@@ -158,5 +171,12 @@ std::string names_directory(const std::string& root);
 /// Waits for the lock that protects changes to the request of the container in `files`, and
 /// acquires it; destroying the result releases it. Errors: busy (after a minute), io.
 Result<sys::Fd> take_turn(const sys::Fd& files, const std::string& name);
+
+/// The latest configuration (config.json) of container `id`; nothing if it cannot be read.
+std::optional<std::string> config_of(const Paths& paths, const std::string& id);
+
+/// The ids of containers with `needle`, such as a host path, in their configuration. A container
+/// with an unreadable configuration may be unfinished, and is included.  Errors: io.
+Result<std::vector<std::string>> containers_with(const Paths& paths, const std::string& needle);
 
 }  // namespace berth::engine

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/system/hub.hpp"
 
-#include "engine/node/facts_trust.hpp"
 #include "engine/node/match.hpp"
 #include "hub/config/config.hpp"
 #include "json/fields.hpp"

@@ -4,12 +4,11 @@
 #include <sys/stat.h>
 
 #include "base/text.hpp"
-#include "engine/decide/check.hpp"
 #include "engine/image/file.hpp"
 #include "engine/image/rootfs.hpp"
 #include "engine/image/store.hpp"
+#include "engine/request/environment.hpp"
 #include "engine/site/effects.hpp"
-#include "engine/site/facts.hpp"
 #include "engine/site/rules.hpp"
 #include "json/fields.hpp"
 #include "policy/policy.hpp"
@@ -217,7 +216,7 @@ Result<PolicyAnswer> try_policy(const Context& context, const PolicyTrial& trial
   policy::Outcome outcome =
       TRY(judge_request(context, compiled.rules, request, known, trial.supposed));
   PolicyAnswer answer{std::move(outcome), known != nullptr, std::nullopt};
-  auto allowed = check_places(answer.outcome.effects.registries, request, known);
+  auto allowed = check_origin(answer.outcome.effects.registries, request, known);
   answer.refusal = policy::refusal_of(answer.outcome.effects);
   if (!allowed.ok()) answer.refusal = std::move(allowed).error();
   return answer;

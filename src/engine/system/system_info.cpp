@@ -5,9 +5,10 @@
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
+#include "engine/container/stats.hpp"
 #include "engine/image/images.hpp"
-#include "engine/image/rootfs_choice.hpp"
-#include "engine/network/default_network.hpp"
+#include "engine/image/rootfs_driver.hpp"
+#include "engine/network/network.hpp"
 #include "sys/file/file.hpp"
 
 namespace berth::engine {
@@ -18,27 +19,16 @@ std::string text_of(const std::string& path) {
   return text.ok() && *text ? **text : "";
 }
 
-/// The rest of the line that begins with `name`.
-std::string_view line_value(std::string_view text, std::string_view name) {
-  for (std::string_view line : split(text, '\n')) {
-    if (line.starts_with(name)) return trim(line.substr(name.size()));
-  }
-  return {};
-}
-
 std::string operating_system() {
+  constexpr std::string_view kName = "PRETTY_NAME=";
   std::string text = text_of("/etc/os-release");
-  std::string_view name = line_value(text, "PRETTY_NAME=");
-  if (name.size() > 1 && name.front() == '"' && name.back() == '"') {
-    name = name.substr(1, name.size() - 2);
+  for (std::string_view line : split(text, '\n')) {
+    if (!line.starts_with(kName)) continue;
+    std::string_view name = trim(line.substr(kName.size()));
+    bool quoted = name.size() > 1 && name.front() == '"' && name.back() == '"';
+    return std::string(quoted ? name.substr(1, name.size() - 2) : name);
   }
-  return std::string(name);
-}
-
-uint64_t memory_bytes() {
-  std::string text = text_of("/proc/meminfo");
-  std::string_view value = line_value(text, "MemTotal:");
-  return parse_u64(value.substr(0, value.find(' '))).value_or(0) * 1024;
+  return "";
 }
 
 }  // namespace
@@ -63,10 +53,10 @@ Result<SystemInfo> system_info(const Context& context) {
   info.architecture = "aarch64";
 #endif
   info.processors = std::thread::hardware_concurrency();
-  info.memory_bytes = memory_bytes();
+  info.memory_bytes = machine_memory().value_or(0);
   auto unified = sys::stat_entry(sys::cwd(), "/sys/fs/cgroup/cgroup.controllers");
   info.cgroup_version = unified.ok() && *unified ? 2 : 1;
-  info.rootfs_driver = rootfs_driver_name(TRY(rootfs_choice(context)).driver);
+  info.rootfs_driver = to_json_text(TRY(rootfs_choice(context)).driver);
   info.default_network =
       to_json_text(TRY(default_network(context.environment, context.paths.config)).network);
   info.security.emplace_back("name=seccomp,profile=default");

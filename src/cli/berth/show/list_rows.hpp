@@ -4,7 +4,7 @@
 #include "cli/berth/common.hpp"
 #include "cli/berth/show/container_words.hpp"
 #include "cli/template/listing.hpp"
-#include "engine/system/disk_usage.hpp"
+#include "engine/system/disk.hpp"
 
 /// Rows of `ps`, `images`, `volume ls` and `system df`, with docker's fields.
 namespace berth::cli {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/network/files.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "engine/network/network.hpp"
 
 namespace berth::engine {
 namespace {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "engine/container/launch.hpp"
-#include "engine/network/files.hpp"
 #include "engine/network/helper.hpp"
 #include "json/fields.hpp"
 

@@ -5,9 +5,8 @@
 #include <csignal>
 
 #include "engine/context/name.hpp"
-#include "engine/context/time_text.hpp"
+#include "engine/context/time.hpp"
 #include "engine/image/images.hpp"
-#include "engine/request/env_file.hpp"
 #include "engine/request/text.hpp"
 #include "engine/request/volume.hpp"
 #include "engine/run/run.hpp"
@@ -120,19 +119,6 @@ TEST(ParseTmpfs, reads_destination_and_options) {
     EXPECT_EQ(to_line(read.error()), std::string("tmpfs '/run:") + bad + "': bad value in '" + bad +
                                          "'; try: size=64m, mode=1777, uid=0 or nr_inodes=10k");
   }
-}
-
-TEST(ParseEnvFile, keeps_assignments_and_bare_names) {
-  auto entries = parse_env_file("# a comment\n\nA=1\n  B= 2 \r\nC\nD=#x\n", "env");
-  ASSERT_TRUE(entries.ok());
-  EXPECT_THAT(*entries, ElementsAre("A=1", "B= 2 ", "C", "D=#x"));
-}
-
-TEST(ParseEnvFile, names_the_line_that_it_refuses) {
-  auto entries = parse_env_file("A=1\nno good=2\n", "my.env");
-  ASSERT_FALSE(entries.ok());
-  EXPECT_EQ(to_line(entries.error()), "my.env: line 2: 'no good' is not a variable name");
-  EXPECT_FALSE(parse_env_file("=1", "env").ok());
 }
 
 TEST(ParseCpus, reads_thousandths) {

@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "engine/context/context.hpp"
+#include "engine/request/environment.hpp"
 #include "json/fields.hpp"
 
 namespace berth::engine {
@@ -212,6 +213,30 @@ TEST(RunRequest, is_refused_where_its_file_is_damaged_or_of_another_berth) {
 TEST(RunRequest, keeps_the_values_of_variables_that_were_passed_on_by_name) {
   const Environment caller({"HERE=tea", "SET=2", "OTHER=3"});
   EXPECT_THAT(inherited_variables({"HERE", "GONE", "SET=1"}, caller), ElementsAre("HERE=tea"));
+}
+
+TEST(MakeCommand, puts_the_arguments_after_the_entrypoint) {
+  EXPECT_THAT(*make_command({"/entry"}, {"a"}, std::nullopt, {}), ElementsAre("/entry", "a"));
+  EXPECT_THAT(*make_command({"/entry"}, {"a"}, std::nullopt, {"b", "c"}),
+              ElementsAre("/entry", "b", "c"));
+  EXPECT_THAT(*make_command({}, {"sh"}, std::nullopt, {}), ElementsAre("sh"));
+}
+
+TEST(MakeCommand, drops_the_images_arguments_with_its_entrypoint) {
+  EXPECT_THAT(*make_command({"/entry"}, {"a"}, "/mine", {}), ElementsAre("/mine"));
+  EXPECT_THAT(*make_command({"/entry"}, {"a"}, "/mine", {"b"}), ElementsAre("/mine", "b"));
+}
+
+TEST(MakeCommand, clears_the_entrypoint_with_an_empty_one) {
+  EXPECT_THAT(*make_command({"/entry"}, {"a"}, "", {"b"}), ElementsAre("b"));
+  auto nothing = make_command({"/entry"}, {"a"}, "", {});
+  ASSERT_FALSE(nothing.ok());
+  EXPECT_EQ(nothing.error().kind, Kind::usage);
+}
+
+TEST(MakeCommand, refuses_an_empty_command) {
+  EXPECT_FALSE(make_command({}, {}, std::nullopt, {}).ok());
+  EXPECT_FALSE(make_command({}, {}, std::nullopt, {""}).ok());
 }
 
 }  // namespace

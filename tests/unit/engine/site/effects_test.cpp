@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "engine/request/environment.hpp"
-#include "engine/request/process.hpp"
 
 namespace berth::engine {
 namespace {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which containers and volumes are removed; images are in the integration tests.
-#include "engine/system/prune.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,7 @@
 #include "base/time.hpp"
 #include "engine/container/volumes.hpp"
 #include "engine/state/directory.hpp"
+#include "engine/system/disk.hpp"
 #include "sys/file/remove_tree.hpp"
 
 namespace berth::engine {
