@@ -75,7 +75,7 @@ FlagTable build_flags(BuildOptions& o) {
       {"secret", 0, "id=NAME,src=FILE",
        "Secret for RUN --mount=type=secret: a file, or env=VARIABLE", &o.secrets},
       {"ssh", 0, "ID[=SOCKET|KEY]", "SSH agent or keys for RUN --mount=type=ssh", &o.ssh},
-      choice_flag("network", "MODE", "Network of RUN: the host's, or none", &o.network,
+      choice_flag("network", "MODE", "Network for RUN: host or none", &o.network,
                   {"host", "default", "none"}),
       {"add-host", 0, "NAME:ADDRESS", "Add a line to /etc/hosts during RUN",
        read_hosts(o.request.extras.hosts)},

@@ -84,7 +84,7 @@ class TransferDisplay {
 Result<image::TransferResult> transfer_shown(Session& session, image::TransferRequest request,
                                              Stream stream, Direction direction, bool quiet);
 
-/// The width of the terminal on stdout; 0: it is no terminal.
+/// The width of the terminal on stdout; 0: it is not a terminal.
 size_t columns_of(const Session& session);
 
 void print(Session& session, std::string_view text);          ///< to stdout
@@ -103,7 +103,7 @@ std::string ago(int64_t seconds);  ///< human_ago() from now
 
 /// Shows the progress of a command in one line of a terminal's standard error, below the warnings:
 /// for a layer "0123456789ab: Converting 12MB of 300MB", otherwise the text of the last status
-/// event. Prints nothing if standard error is no terminal.
+/// event. Prints nothing if standard error is not a terminal.
 class WorkDisplay {
  public:
   /// `words`: the operation on layers.

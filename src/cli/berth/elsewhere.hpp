@@ -22,7 +22,7 @@ std::vector<Elsewhere> flags_elsewhere(const Verb& verb);
 // Arguments of other engines' verbs with the same names, and their equivalents here. Each function
 // returns nothing for docker's arguments. Pure.
 
-/// For apptainer: the name of an image file to write or read.
+/// Whether `name` is that of an image file, as apptainer takes it to write or read one.
 bool is_image_file_name(std::string_view name);
 
 /// For an image: `docker-archive:FILE`, `docker-daemon:IMAGE`, `oras://IMAGE`, …

@@ -26,7 +26,7 @@ FlagTable create_network_flags(NetworkOptions& o) {
       {"ip-range", 0, "ADDRESS/BITS", "Part of --subnet to take container addresses from",
        &o.ranges},
       {"label", 0, "K[=V]", "Set a label", read_label(o.labels)},
-      {"opt", 'o', "K=V", "Driver option: bridge has none", &o.options},
+      {"opt", 'o', "K=V", "Driver option (the bridge driver has none)", &o.options},
       {"subnet", 0, "ADDRESS/BITS", "Subnet of the network (a free private one)", &o.subnets},
   };
 }

@@ -28,7 +28,7 @@ FlagTable pull_flags(PullOptions& o) {
   table.push_back({"keep-blobs", 0, "", "Also keep the compressed layers (BERTH_KEEP_BLOBS)",
                    &o.request.keep_blobs});
   table.push_back({"memory-budget", 0, "SIZE",
-                   "Memory for layers in transfer, 512m (BERTH_MEMORY_BUDGET)", &o.memory_budget});
+                   "Memory for layers in transfer (512m; BERTH_MEMORY_BUDGET)", &o.memory_budget});
   add_registry_flags(table, o.request.access);
   return table;
 }

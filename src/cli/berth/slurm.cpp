@@ -67,8 +67,9 @@ struct SlurmBundleOptions {
 };
 
 FlagTable slurm_bundle_flags(SlurmBundleOptions& o) {
-  return {{"job", 0, "JOB.STEP", "Slurm job and step, such as 12.0", &o.job},
-          {"remove", 0, "", "Remove the config.json that Slurm leaves of a task", &o.remove}};
+  return {
+      {"job", 0, "JOB.STEP", "Slurm job and step, such as 12.0", &o.job},
+      {"remove", 0, "", "Remove the config.json that Slurm leaves behind for a task", &o.remove}};
 }
 
 Result<int> run_slurm_bundle(Session& session, const SlurmBundleOptions& o, Arguments arguments) {

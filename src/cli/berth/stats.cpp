@@ -107,7 +107,7 @@ class UseTable {
     }
     for (const std::string& name : names_) {
       auto found = engine::get_container(session_.context, name);
-      // A requested container that removes itself meanwhile is no error.
+      // A requested container that removes itself meanwhile is not an error.
       if (!found.ok() && first_) return std::move(found).error();
       if (found.ok()) containers.push_back(std::move(*found));
     }

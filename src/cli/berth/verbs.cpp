@@ -189,7 +189,7 @@ constexpr Alias kAliases[] = {
     {"cdi ls", "cdi list"},
 };
 
-/// Null if `name` is no alias.
+/// Null if `name` is not an alias.
 const Alias* alias_named(std::string_view name) {
   auto found = std::ranges::find(kAliases, name, &Alias::name);
   return found == std::end(kAliases) ? nullptr : found;
@@ -202,7 +202,7 @@ const Verb* verb_named(std::string_view name) {
   return nullptr;
 }
 
-/// The second words after `group`; empty when it is no group.
+/// The second words after `group`; empty when it is not a group.
 std::vector<std::string_view> group_words(std::string_view group) {
   std::vector<std::string_view> words;
   auto add = [&](std::string_view name) {

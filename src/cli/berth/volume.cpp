@@ -20,7 +20,7 @@ FlagTable create_flags(CreateOptions& o) {
       {"driver", 'd', "NAME", "Volume driver: only local", &o.driver},
       {"label", 0, "K[=V]", "Set a label", read_label(o.labels)},
       {"name", 0, "NAME", "The same as the argument", &o.name},
-      {"opt", 'o', "K=V", "Driver option: local has none", &o.options},
+      {"opt", 'o', "K=V", "Driver option (the local driver has none)", &o.options},
   };
 }
 

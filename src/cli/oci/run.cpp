@@ -20,7 +20,7 @@ FlagTable run_flags(RunOptions& o) {
        {"no-subreaper", 0, "", "No effect: berth-runtime is never a subreaper", &o.no_subreaper},
        {"caller-fd", 0, "N", "Socket that sends the start signal and receives the exit status",
         &r.caller_fd},
-       {"rights-fd", 0, "N", "Write the rights of its processes to the memfd N, and seal it",
+       {"rights-fd", 0, "N", "Write the privileges of its processes to memfd N, and seal it",
         &r.rights_fd},
        {"gate-fd", 0, "N", "With --detach: socket that receives the pid and allows the start",
         &r.gate_fd}});

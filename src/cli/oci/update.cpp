@@ -39,7 +39,8 @@ FlagTable update_flags(UpdateOptions& o) {
   return {
       {"resources", 'r', "FILE", "Read resources from a JSON file; '-' for stdin",
        &o.resources_file},
-      {"devices-of", 0, "FILE", "Set the devices of this configuration; '-' for stdin", &o.devices},
+      {"devices-of", 0, "FILE", "Set the devices to those of a config.json; '-' for stdin",
+       &o.devices},
       {"blkio-weight", 0, "N", "Block I/O weight, 10 to 1000", &o.blkio_weight},
       {"cpu-period", 0, "US", "Length of the period for --cpu-quota", &cpu.period},
       {"cpu-quota", 0, "US", "CPU time in each period; -1 for no limit", read_integer(cpu.quota)},

@@ -137,7 +137,7 @@ class Executor {
   Result<Item> evaluate(const Command& command, const Item& dot, const std::optional<Item>& last) {
     const Operand& first = command.operands[0];
     if (first.kind == Operand::Kind::function) return call(command, dot, last);
-    if (first.kind == Operand::Kind::nil) return error_at(first.place, "'nil' is no command");
+    if (first.kind == Operand::Kind::nil) return error_at(first.place, "'nil' is not a command");
     if (command.operands.size() == 1 && !last) return evaluate(first, dot);
     if (is_label(first)) {
       if (command.operands.size() + (last ? 1 : 0) != 2) {

@@ -8,7 +8,7 @@ namespace berth::cli {
 
 /// Aligns columns separated by tabs, as in docker's lists: a cell ends with a tab; cells of
 /// consecutive lines in the same column get equal widths, three blanks more than the widest and at
-/// least ten columns. Text behind the last tab of a line is no cell.
+/// least ten columns. Text behind the last tab of a line is not a cell.
 /// Source: Go's text/tabwriter with minwidth 10, padding 3, as docker/cli uses it.
 std::string align_tabs(std::string_view text);
 

@@ -31,7 +31,7 @@ struct Node;
 /// Properties, missing in JSON, of a document that is a Go struct in docker. All are names of
 /// members, anywhere in the document.
 struct DocumentShape {
-  std::span<const std::string_view> maps;    ///< a missing entry is no error, null prints "map[]"
+  std::span<const std::string_view> maps;  ///< a missing entry is not an error, null prints "map[]"
   std::span<const std::string_view> lists;   ///< null prints "[]"
   std::span<const std::string_view> absent;  ///< members that are omitted if there is no value
   std::span<const std::string_view> blank;   ///< members that are omitted if they are empty strings
