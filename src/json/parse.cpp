@@ -124,7 +124,8 @@ class Builder {
     return true;
   }
 
-  static constexpr size_t kExpected = 64;
+  // Values of a config.json that wait at once; pages that nothing touches cost nothing.
+  static constexpr size_t kExpected = 1024;
 
   const Limits& limits_;
   std::vector<Value> waiting_;
