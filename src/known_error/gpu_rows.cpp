@@ -109,7 +109,7 @@ std::vector<Row> rows_of_gpu() {
            "couldn't find libnvidia-ml.so library", "nvml shared library not found",
            "error loading shared library libnvidia-ml.so.1:"},
           "the program needs the NVIDIA driver's libnvidia-ml.so.1, and none is in the container",
-          "berth run --gpus all; with capabilities given, 'utility' among them"),
+          "berth run --gpus all; if capabilities are given, 'utility' must be among them"),
       sign("driver.missing", {"kernel driver does not appear to be running on this host"},
            "no NVIDIA driver is loaded, or none is in the container: the GPU stays unused",
            kNoDriverHere),
@@ -126,7 +126,7 @@ std::vector<Row> rows_of_gpu() {
       // ---- CUDA ---------------------------------------------------------------------------------
       sign("cuda.no-kernel-image",
            {"{t} with cuda capability {w} is not compatible with the current pytorch installation"},
-           "this PyTorch has no code for {2}, which the GPU is", kOtherCode),
+           "this PyTorch has no code for this GPU ({2})", kOtherCode),
       effect("cuda.no-kernel-image",
              {"no kernel image is available for execution on the device",
               "cudaerrornokernelimagefordevice", "cuda_error_no_binary_for_gpu",
@@ -237,7 +237,8 @@ std::vector<Row> rows_of_gpu() {
               "undefined symbol: _nvjitlink{w}"},
              "libraries of two CUDA releases are mixed: libnvJitLink is older than the library "
              "that needs it",
-             "take the CUDA toolkit's directory out of LD_LIBRARY_PATH, or one release for both"),
+             "take the CUDA toolkit's directory out of LD_LIBRARY_PATH, or use one CUDA release "
+             "for both libraries"),
       effect(
           "library.onnxruntime",
           {"failed to load library {*}libonnxruntime_providers_{*} with error: {w}: cannot open"},
@@ -246,8 +247,8 @@ std::vector<Row> rows_of_gpu() {
       effect("library.not-started",
              {"cublas_status_not_initialized", "cudnn_status_not_initialized",
               "cusolver_status_not_initialized"},
-             "a library of CUDA could not start: the GPU's memory is full, or it does not go with "
-             "the driver",
+             "a library of CUDA could not start: the GPU's memory is full, or the \"
+             \"library does not match the driver",
              "nvidia-smi (memory); smaller batches; an image of an older CUDA"),
       effect("library.mkl", {"mkl fatal error: cannot load {w}"},
              "Intel's MKL does not find {1}, its part for this processor",

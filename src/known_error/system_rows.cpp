@@ -24,7 +24,7 @@ std::vector<Row> rows_of_system() {
              "unable to write to file </torch_"},
             "/dev/shm of the container is too small for PyTorch's workers", kMoreShm),
       sign("shm.too-small", {"instead of /dev/shm because /dev/shm has only {n} bytes available"},
-           "/dev/shm of the container is too small for Ray, which is slow without", kMoreShm),
+           "/dev/shm of the container is too small for Ray, which is slow without it", kMoreShm),
       effect("nccl.system", {"unhandled system error", "ncclsystemerror"},
              "a call to the system failed in NCCL: too small a /dev/shm, a limit, or no network "
              "interface",

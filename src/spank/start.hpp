@@ -15,7 +15,8 @@
 
 namespace berth::spank {
 
-/// Closes Slurm's descriptors, for a program of the user's, or one that outlives the tasks.
+/// Closes all descriptors from `first` on, so that neither a program of the user nor a process that
+/// outlives the tasks keeps Slurm's.
 void close_from(unsigned first);
 
 /// The program of a step, and its input.

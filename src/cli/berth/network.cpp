@@ -20,8 +20,8 @@ struct NetworkOptions {
 FlagTable create_network_flags(NetworkOptions& o) {
   return {
       {"driver", 'd', "NAME", "Network driver: only bridge", &o.wish.driver},
-      {"gateway", 0, "ADDRESS", "The host's address in the network (the first of the subnet)",
-       &o.gateways},
+      {"gateway", 0, "ADDRESS",
+       "The host's address in the network (default: the first of the subnet)", &o.gateways},
       {"internal", 0, "", "Block access to outside the network", &o.wish.internal},
       {"ip-range", 0, "ADDRESS/BITS", "Part of --subnet to take container addresses from",
        &o.ranges},

@@ -61,7 +61,7 @@ FlagTable policy_test_flags(PolicyTestOptions& o) {
       {"gpus", 0, "GPUS", "As if the user had asked for these GPUs", &t.gpus},
       {"group", 0, "GROUP", "As if the user were in this group", &t.supposed.groups},
       {"partition", 0, "NAME", "As if a job ran in this partition", &t.supposed.partition},
-      {"user", 0, "USER", "As if this user had called, only in the given groups",
+      {"user", 0, "USER", "As if this user were the caller, in no group but those of --group",
        &t.supposed.user}};
 }
 

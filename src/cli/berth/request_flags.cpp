@@ -341,7 +341,7 @@ FlagTable right_flags(RequestOptions& o) {
          return {};
        }},
       {"gpus", 0, "GPUS", "GPUs: all, N, N,model=M, device=LIST, from:NAME or none", &r.gpus},
-      {"gpus-bind", 0, "", "Run on CPUs near the GPUs (true)", &r.gpus_bind},
+      {"gpus-bind", 0, "", "Run on CPUs near the GPUs (default: true)", &r.gpus_bind},
       {"gpus-exclusive", 0, "", "Let no other container use these GPUs", &r.gpus_exclusive},
       {"immutable", 0, "", "The same as --read-only --gpu-driver image", &o.immutable},
       {"mpi", 0, "MODE", "MPI library to use: auto, host, image or none",

@@ -32,9 +32,9 @@ class Filters {
   bool has(std::string_view key) const;
   std::vector<std::string> values(std::string_view key) const;
 
-  /// Errors: usage (a key that is not in `known`, with the nearest).
+  /// Errors: usage (a key that is not in `known`; suggests the nearest one).
   Result<void> check_keys(const std::vector<std::string_view>& known) const;
-  /// Errors: usage (a value of `key` that is not in `known`, with the nearest).
+  /// Errors: usage (a value of `key` that is not in `known`; suggests the nearest one).
   Result<void> check_values(std::string_view key, const std::vector<std::string_view>& known) const;
 
   /// True if `key` has no values, or `fit` accepts one of them.

@@ -59,7 +59,8 @@ Result<sys::Fd> open_or_make(const sys::Fd& root, const std::string& path) {
   return sys::open_in_root(root, path, O_PATH | O_DIRECTORY);
 }
 
-/// Whether `path` has this very name in the mount of `place`: no link of the image led there.
+/// Whether `path`, resolved without following links, is in the mount of `place`: then no link of
+/// the image led there.
 Result<bool> is_named(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
   sys::Fd exact = TRY(sys::duplicate(root));
   for (std::string_view name : split(path, '/')) {

@@ -42,8 +42,8 @@ struct BornInto {
 /// Whether the process has to be born into existing namespaces: into a pid namespace, which affects
 /// only children, and, if it gets another user namespace, into all that root of it may not join.
 bool is_born_into_others(const plan::Spawn& spawn);
-/// Enters them with this process, which then makes the other one and ends: returning needs rights
-/// over the old namespace, which an ordinary user lacks.
+/// Makes the calling process, a helper, join those namespaces. It then creates the child and exits,
+/// because returning needs rights over the old namespace, which an ordinary user lacks.
 /// Errors: not_found, denied.
 Result<BornInto> enter_birth_place(const plan::Spawn& spawn);
 

@@ -67,8 +67,9 @@ struct TreeDifferences {
   std::vector<LeftOutDevice> left_out;  ///< as in the record; not differences
 };
 
-/// Compares everything below `tree` with its record, an open file, reading every file with its
-/// content in the record. Calls `stop` often. Memory: the names of files with several.
+/// Compares everything below `tree` with its record, an open file, and reads every file whose
+/// checksum is in the record. Calls `stop` often. Keeps in memory the names of files that have
+/// several hard links.
 /// Errors: corrupt (no record), interrupted, io.
 Result<TreeDifferences> compare_tree(const sys::Fd& tree, const sys::Fd& record, Depth depth,
                                      const std::function<bool()>& stop,

@@ -279,7 +279,7 @@ Result<bool> look_through(Registry& registry, const SearchRequest& request, Find
   return true;
 }
 
-/// The filter that a list of names cannot answer; null: none.
+/// The first filter that needs more than a list of names; null: none.
 const char* unknown_filter(const SearchRequest& request) {
   if (request.stars.value_or(0) > 0) return "stars";
   if (request.official.value_or(false)) return "is-official";

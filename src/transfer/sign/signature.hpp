@@ -16,7 +16,7 @@ namespace berth::transfer {
 
 /// `private_pem` is an unencrypted PKCS#8 or SEC 1 key. Returns the signature in binary form (for
 /// ECDSA the DER of RFC 3279).
-/// Errors: usage (no such key, or of another kind).
+/// Errors: usage (not a key in these formats, or not of these types).
 Result<std::string> sign(const std::string& private_pem, std::string_view bytes);
 
 /// Whether `signature` over `bytes` was made with the private key of `public_pem`.
