@@ -33,9 +33,6 @@
 namespace berth::runtime {
 namespace {
 
-constexpr int kCommandNotFound = 127;
-constexpr int kCommandDenied = 126;
-
 template <class... Functions>
 struct Overload : Functions... {
   using Functions::operator()...;
@@ -297,8 +294,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
 }
 
 int exit_code(const Error& error, Stage stage) {
-  if (stage == Stage::engine) return kEngineFailed;
-  return error.kind == Kind::not_found ? kCommandNotFound : kCommandDenied;
+  return stage == Stage::engine ? kEngineFailed : command_status(error);
 }
 
 [[noreturn]] void fail(Inside& inside, const Error& error, Stage stage) {
