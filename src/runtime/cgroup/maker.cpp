@@ -16,7 +16,6 @@
 #include "runtime/cgroup/files.hpp"
 #include "runtime/cgroup/limits.hpp"
 #include "sys/file/file.hpp"
-#include "sys/user/identity.hpp"
 
 namespace berth::runtime {
 namespace {
