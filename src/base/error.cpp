@@ -94,6 +94,10 @@ SavedErrno errno_now() {
   return {errno};
 }
 
+int command_status(const Error& error) {
+  return error.kind == Kind::not_found ? 127 : 126;
+}
+
 std::string to_line(const Error& error) {
   std::string line;
   for (auto level = error.context.rbegin(); level != error.context.rend(); ++level) {

@@ -78,6 +78,10 @@ SavedErrno errno_now();
 /// The kind for an errno value.
 Kind kind_from_errno(int value);
 
+/// The exit status for a command that could not be started, as of a shell and of docker: 127 for a
+/// missing program, 126 for one that cannot be executed.
+int command_status(const Error& error);
+
 /// The one line for people, outermost context first:
 /// "cannot start container 'c1': open '/dev/nvidia2': Permission denied; try: berth doctor gpu".
 /// Control characters of foreign text are escaped, so that it stays one line.

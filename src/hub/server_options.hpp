@@ -29,9 +29,10 @@ struct ServerOptions {
   std::vector<Endpoint> listen;
   sys::Fd listener;  ///< another listening socket; may be empty
   std::optional<TlsOptions> tls;
-  size_t connections = 512;                  ///< more wait until one ends
-  size_t connections_per_address = 512;      ///< more are refused
-  size_t transfers = 64;                     ///< concurrent streams
+  // Set from hub/config, or for the nodes of a job (bin/berth-hub.cpp).
+  size_t connections = 0;                    ///< more wait until one ends
+  size_t connections_per_address = 0;        ///< more are refused
+  size_t transfers = 64;                     ///< concurrent streams; a job's keep this
   size_t document_bytes = size_t{64} << 20;  ///< of documents that clients are about to read
   std::chrono::seconds head_time{15};        ///< for a request's headers, and for TLS's handshake
   std::chrono::seconds idle_time{60};        ///< between requests

@@ -17,9 +17,9 @@
 #include "json/value.hpp"
 #include "monitor/clients.hpp"
 #include "monitor/health.hpp"
-#include "monitor/oom.hpp"
 #include "monitor/record.hpp"
 #include "monitor/restart.hpp"
+#include "monitor/scope_oom.hpp"
 #include "monitor/streams.hpp"
 #include "sys/fd/poll.hpp"
 #include "sys/file/file.hpp"
@@ -423,7 +423,7 @@ std::optional<int> Monitor::find_exit() {
 /// Whether the deleted container ran out of memory.
 bool Monitor::take_oom() {
   auto found = sys::stat_entry(state_, kOomFile);
-  if (!found.ok() || !*found) return memory_.was_short();
+  if (!found.ok() || !*found) return memory_.had_oom_kill();
   ignore(sys::remove_entry(state_, kOomFile));
   return true;
 }

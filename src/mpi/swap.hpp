@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides whether the host's MPI can replace an image's, and which files have to come with it.
+// Asked only for --mpi auto and host; engine/decide/mpi.cpp has the mode.
 #pragma once
 
 #include <optional>

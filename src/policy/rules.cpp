@@ -241,7 +241,8 @@ class Adder {
     }
     return false;
   }
-  void choose(const char* key, const std::optional<std::string>& text, Chosen& target) {
+  void override_unless_forced(const char* key, const std::optional<std::string>& text,
+                              Chosen& target) {
     if (!text) return;
     said(key);
     if (!target || !target->forced || rule_.force) target = given(*text);
@@ -268,23 +269,24 @@ std::string Adder::run() {
     out_.env.erase(name);
     out_.env_unset[name] = given("");
   }
-  choose("gpus", rule_.gpus, out_.gpus);
+  override_unless_forced("gpus", rule_.gpus, out_.gpus);
   if (!rule_.gpu_capabilities.empty()) {
     said("gpu-capabilities");
     out_.env["NVIDIA_DRIVER_CAPABILITIES"] = given(join(rule_.gpu_capabilities, ","));
   }
-  choose("user", rule_.user, out_.user);
-  choose("network", rule_.network, out_.network);
-  choose("memory", rule_.memory, out_.memory);
-  choose("cpus", rule_.cpus, out_.cpus);
-  if (rule_.pids_limit) choose("pids-limit", std::to_string(*rule_.pids_limit), out_.pids_limit);
-  choose("shm-size", rule_.shm_size, out_.shm_size);
+  override_unless_forced("user", rule_.user, out_.user);
+  override_unless_forced("network", rule_.network, out_.network);
+  override_unless_forced("memory", rule_.memory, out_.memory);
+  override_unless_forced("cpus", rule_.cpus, out_.cpus);
+  if (rule_.pids_limit)
+    override_unless_forced("pids-limit", std::to_string(*rule_.pids_limit), out_.pids_limit);
+  override_unless_forced("shm-size", rule_.shm_size, out_.shm_size);
   add("ulimits", rule_.ulimits, out_.ulimits);
-  if (rule_.remove) choose("remove", *rule_.remove ? "true" : "false", out_.remove);
+  if (rule_.remove) override_unless_forced("remove", *rule_.remove ? "true" : "false", out_.remove);
   if (!rule_.hooks.empty()) said("hooks");
   for (const SiteHook& hook : rule_.hooks) out_.hooks.emplace_back(title_, hook);
   add("registries", rule_.registries, out_.registries);
-  choose("refuse", rule_.refuse, out_.refuse);
+  override_unless_forced("refuse", rule_.refuse, out_.refuse);
   if (rule_.warn) {
     said("warn");
     out_.warnings.push_back(given(*rule_.warn));

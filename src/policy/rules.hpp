@@ -55,7 +55,9 @@ struct Rule {
   std::vector<When> when;    ///< any of these; empty: always
   std::vector<When> unless;  ///< none of these
   bool stop = false;         ///< if this one applies, later rules are skipped
-  /// This rule overrides flags: mounts, user, network, gpus; limits are maximums.
+  /// This rule overrides flags: mounts, user, network, gpus; limits are maximums. Where there can
+  /// be one value: of two rules the later wins; of a forced and another one the forced; of two
+  /// forced ones the later.
   bool force = false;
   /// Mounts and devices that this machine lacks are skipped; otherwise they are errors.
   bool optional = false;
@@ -140,7 +142,7 @@ struct Given {
   bool operator==(const Given&) const = default;
 };
 
-/// One value: a later rule's wins, but only a forced one replaces a forced one.
+/// One value; Rule::force says which rule's wins.
 using Chosen = std::optional<Given>;
 
 /// The combined effects of all rules that apply. Lists are in the order of the rules, but forced

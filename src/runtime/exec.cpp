@@ -75,21 +75,23 @@ bool has_own_root(const oci::Spec& spec) {
 
 /// CLONE_NEW* of the namespaces of `pid` that are not ours already.
 Result<int> foreign_namespaces(pid_t pid) {
-  constexpr std::array<std::pair<const char*, int>, 8> kNames = {{{"user", CLONE_NEWUSER},
-                                                                  {"mnt", CLONE_NEWNS},
-                                                                  {"pid", CLONE_NEWPID},
-                                                                  {"net", CLONE_NEWNET},
-                                                                  {"ipc", CLONE_NEWIPC},
-                                                                  {"uts", CLONE_NEWUTS},
-                                                                  {"cgroup", CLONE_NEWCGROUP},
-                                                                  {"time", CLONE_NEWTIME}}};
+  // A set: the kernel orders them.
+  constexpr std::array<std::pair<const char*, int>, 8> kNamespaceFlags = {
+      {{"user", CLONE_NEWUSER},
+       {"mnt", CLONE_NEWNS},
+       {"pid", CLONE_NEWPID},
+       {"net", CLONE_NEWNET},
+       {"ipc", CLONE_NEWIPC},
+       {"uts", CLONE_NEWUTS},
+       {"cgroup", CLONE_NEWCGROUP},
+       {"time", CLONE_NEWTIME}}};
   sys::Fd own = TRY(sys::open_at(sys::cwd(), "/proc/self/ns", O_RDONLY | O_DIRECTORY));
   std::string path = "/proc/" + std::to_string(pid) + "/ns";
   // O_PATH, because only the owner of that process may list the directory, and an ordinary user's
   // container may run its program under another id.
   sys::Fd its = TRY(sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY));
   int flags = 0;
-  for (const auto& [name, flag] : kNames) {
+  for (const auto& [name, flag] : kNamespaceFlags) {
     auto here = sys::read_link(own, name);
     if (!here.ok()) continue;  // a kernel without it
     std::string there = TRY(sys::read_link(its, name));

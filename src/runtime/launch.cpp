@@ -240,7 +240,7 @@ Result<void> Launcher::make_cgroup() {
   // Otherwise the rules need a directory that the process has to be moved into.
   if (!devices_by_filter_) TRY(restrict_devices(*step));
   for (const auto& unmet : launched_.cgroups.unmet()) {
-    TRY(judge(unmet, strictness(), log_));
+    TRY(refuse_or_warn(unmet, strictness(), log_));
   }
   TRY(give_cgroup(*step));
   prepared_.cgroups = cgroup_views(layout_, launched_.cgroups);
@@ -268,7 +268,7 @@ Result<void> Launcher::restrict_devices(const plan::MakeCgroup& step) {
   auto unmet = TRY_CTX(launched_.cgroups.restrict_devices(layout_, launched_.state.cgroup_path,
                                                           step.resources.devices),
                        "cannot restrict devices");
-  return unmet ? judge(*unmet, strictness(), log_) : Result<void>();
+  return unmet ? refuse_or_warn(*unmet, strictness(), log_) : Result<void>();
 }
 
 Result<void> Launcher::spawn() {
@@ -314,7 +314,7 @@ Result<void> Launcher::enter_scope(const plan::MakeCgroup& step, StartedScope st
   oci::Resources limits = step.resources;
   limits.devices.clear();
   TRY(launched_.cgroups.update(layout_, state.cgroup_path, limits, [this](const UnmetLimit& unmet) {
-    return judge(unmet, strictness(), log_);
+    return refuse_or_warn(unmet, strictness(), log_);
   }));
   TRY(give_cgroup(step));
   devices_by_filter_ = !started.declares_devices;
@@ -326,8 +326,8 @@ Result<void> Launcher::enter_scope(const plan::MakeCgroup& step, StartedScope st
 Result<void> Launcher::go_without(const plan::MakeCgroup& step, const Error& refusal) {
   launched_.state.cgroup_path.clear();
   for (const auto& name : TRY(asked_limits(step.resources))) {
-    TRY(judge({name, "the user's systemd makes no cgroup: " + to_line(refusal)}, strictness(),
-              log_));
+    TRY(refuse_or_warn({name, "the user's systemd makes no cgroup: " + to_line(refusal)},
+                       strictness(), log_));
   }
   return {};
 }

@@ -68,7 +68,7 @@ Result<void> apply_resources(Found& found, oci::Resources resources, Log& log) {
   // Before making a directory that a `run` in the foreground does not know of.
   TRY(sys::write_file(found.entry.fd(), kUpdatedMark, ""));
   TRY(found.cgroups.update(layout, state.cgroup_path, resources, [&](const UnmetLimit& unmet) {
-    return judge(unmet, Unmet::is_error, log);
+    return refuse_or_warn(unmet, Unmet::is_error, log);
   }));
   if (!state.systemd_unit.empty()) {
     TRY(update_scope(state.systemd_unit, state.systemd_user, resources));

@@ -22,7 +22,7 @@ Result<oci::Spec> read_wanted_spec(const std::string& file);
 
 /// Applies the members of `resources` that are present to a container with processes. Device rules
 /// replace all old ones, except those for the devices that berth-runtime itself added.
-/// Errors: usage ("container not running"), and as CgroupSet::update() and judge().
+/// Errors: usage ("container not running"), and as CgroupSet::update() and refuse_or_warn().
 Result<void> update(const Store& store, const std::string& id, const oci::Resources& resources,
                     Log& log);
 

@@ -25,9 +25,9 @@ struct JobEnd {
   std::string scope;  ///< of names: "global" or "job"
   int patience = 0;   ///< ms
 };
-/// Removes the containers of the job that are left on this node, by `berth slurm epilog` as its
-/// user; does nothing if note_job() was not called.
-/// Errors: io (berth could not be started, failed, or was killed after `patience`).
+/// Removes the containers of the job that are left on this node (which: those of
+/// engine::containers_of_job()), by `berth slurm epilog` as its user; does nothing if note_job()
+/// was not called. Errors: io (berth could not be started, failed, or was killed after `patience`).
 Result<void> end_job(const JobEnd& end);
 
 }  // namespace berth::spank

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Whether a task joins: spank_berth.cpp.
 // Runs as: a task of Slurm's after it became the user, before it executes the user's program.
 // Capabilities: the user's. Hostile: the data from the socket, which a task inside the container
 // could send instead of berth-hold; it is bounded, and concerns only the user.

@@ -7,14 +7,11 @@ namespace {
 
 Result<int> unshare(Session& session, const NoOptions&, Arguments arguments) {
   constexpr int kOwnError = 125;
-  constexpr int kNotFound = 127;
-  constexpr int kNotExecuted = 126;
   auto gone = engine::run_unshared(session.context, arguments);
   if (gone.ok()) return 0;
   session.report.error(gone.error());
   bool command = !arguments.empty() && gone.error().kind != Kind::usage;
-  if (!command) return kOwnError;
-  return gone.error().kind == Kind::not_found ? kNotFound : kNotExecuted;
+  return command ? command_status(gone.error()) : kOwnError;
 }
 
 }  // namespace

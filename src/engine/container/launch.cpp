@@ -145,8 +145,7 @@ std::string runtime_root(const Context& context) {
 }
 
 int Report::status() const {
-  if (!command) return 125;
-  return error.kind == Kind::not_found ? 127 : 126;
+  return command ? command_status(error) : 125;
 }
 
 Result<Report> parse_report(std::string_view text) {

@@ -4,15 +4,15 @@
 #include <sys/types.h>
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/log.hpp"
 #include "base/result.hpp"
 #include "oci/runtime_spec.hpp"
+#include "runtime/cgroup/layout.hpp"
+#include "runtime/cgroup/unmet_limit.hpp"
 #include "sys/fd/fd.hpp"
 
 namespace berth::runtime {
@@ -21,62 +21,6 @@ struct CgroupWrite;
 
 /// The directory that holds all containers when the caller names no other.
 inline constexpr std::string_view kCommonCgroup = "berth";
-
-/// One mounted cgroup hierarchy.
-struct CgroupHierarchy {
-  enum class Version { v1, v2 };
-  Version version = Version::v1;
-  std::string mount;                     ///< "/sys/fs/cgroup/memory"
-  std::string own;                       ///< where the caller is, below `mount`: "/" or "/a/b"
-  std::vector<std::string> controllers;  ///< "memory", "name=systemd"; those the caller may enable
-  /// Where the paths of containers begin, below `mount`: "/jobs/17"; empty: at the mount.
-  std::string start{};
-};
-
-/// How this machine's cgroups are mounted. A controller is set through the hierarchy that has it:
-/// on a hybrid machine v1 for most, v2 for the rest.
-struct CgroupLayout {
-  enum class Kind { none, legacy, hybrid, unified };
-  std::vector<CgroupHierarchy> hierarchies;
-
-  Kind kind() const;
-  const CgroupHierarchy* unified() const;
-  const CgroupHierarchy* find(std::string_view controller) const;
-};
-
-/// Parses /proc/self/mountinfo and /proc/self/cgroup; the controllers of a v2 hierarchy stay empty.
-/// Pure. Skips malformed lines.
-CgroupLayout parse_cgroup_layout(std::string_view mountinfo, std::string_view self_cgroup);
-
-/// Where containers' paths begin, by mount point; only hierarchies in which that is not the mount.
-using CgroupStarts = std::map<std::string, std::string>;
-
-/// The caller's own cgroups; hierarchies where it is at the top are left out. Pure.
-CgroupStarts own_cgroups(const CgroupLayout& layout);
-
-/// Makes the paths of containers begin at `starts`. Pure.
-void begin_at(const CgroupStarts& starts, CgroupLayout& layout);
-
-/// Reads the layout of this machine; no cgroup at all is Kind::none, not an error.
-Result<CgroupLayout> detect_cgroup_layout();
-
-/// A requested limit that could not be set, e.g. {"memory.limit", "no permission for
-/// '/sys/fs/cgroup/memory'"}. The caller decides whether that is an error or a warning.
-struct UnmetLimit {
-  std::string name;  ///< the member of linux.resources: "memory.limit", "devices"
-  std::string reason;
-};
-
-/// Turns an unmet limit into a warning or an error. Root of the machine can set every limit, so for
-/// root it is an error: the container would be less confined than promised. The exception is swap,
-/// which many kernels do not count: a warning, as in docker. Other users can set only what was
-/// delegated to them: a warning, or an error with `strictly`. In a user namespace an unmet
-/// "devices" is ignored: the container has no device nodes but those that were bound.
-/// Errors: unsupported (for root; for everybody when it is one of linux.resources.unified, where
-/// "The runtime MUST generate an error when the configuration refers to a cgroup controller that is
-/// not present or that cannot be enabled": runtime-spec config-linux.md).
-enum class Unmet { warns_users, is_error };
-Result<void> judge(const UnmetLimit& unmet, Unmet strictly, Log& log);
 
 /// The directories of one container, one per hierarchy that it uses.
 ///

@@ -15,9 +15,7 @@
 #include "runtime/cgroup/device_filter.hpp"
 #include "runtime/cgroup/files.hpp"
 #include "runtime/cgroup/limits.hpp"
-#include "runtime/cgroup/scope.hpp"
 #include "sys/file/file.hpp"
-#include "sys/user/identity.hpp"
 
 namespace berth::runtime {
 namespace {
@@ -92,28 +90,6 @@ Result<bool> is_frozen_cgroup(const sys::Fd& directory, const CgroupHierarchy& h
       TRY(sys::read_file_if_exists(directory, is_v2 ? "cgroup.events" : "freezer.state", 4096));
   std::string_view frozen = is_v2 ? "frozen 1" : "FR";  // FROZEN, FREEZING
   return text && text->find(frozen) != std::string::npos;
-}
-
-/// Why a limit has no directory in `hierarchy`, and what would help.
-std::string why_no_permission(const CgroupLayout& layout, const CgroupHierarchy& hierarchy) {
-  std::string why = "no permission for '" + hierarchy.mount + "'";
-  if (!hierarchy.start.empty()) return why + ", where the limits of a batch job are its system's";
-  if (sys::in_initial_user_namespace() && sys::effective_uid() == 0) return why;
-  if (hierarchy.version == Version::v1) return why + ", because only root can use cgroup v1";
-  auto systemd = sys::stat_entry(sys::cwd(), "/run/systemd/system");
-  bool is_systemds = layout.kind() == CgroupLayout::Kind::unified && systemd.ok() && *systemd;
-  if (!is_systemds || user_manager()) return why;
-  return why + ", and no systemd of this user runs that makes cgroups; try: loginctl enable-linger";
-}
-
-/// Why no hierarchy could take `write`.
-std::string why_left(const CgroupLayout& layout, const CgroupWrite& write) {
-  const auto* home = layout.find(write.controller);
-  if (write.controller.empty()) return "no cgroup v2";
-  if (home == nullptr) return "no cgroup controller '" + write.controller + "'";
-  return home->version == Version::v1
-             ? "controller '" + write.controller + "' is one of cgroup v1 here"
-             : "cgroup v2 has no such limit";
 }
 
 }  // namespace
@@ -212,19 +188,6 @@ Result<std::vector<CgroupShare>> deal(const CgroupLayout& layout, const oci::Res
   }
   say_memory_once(unmet);
   return shares;
-}
-
-Result<void> judge(const UnmetLimit& unmet, Unmet strictly, Log& log) {
-  std::string line = "linux.resources." + unmet.name + ": " + unmet.reason;
-  bool is_root = sys::in_initial_user_namespace() && sys::effective_uid() == 0;
-  is_root = is_root || (strictly == Unmet::is_error && unmet.name != "devices");
-  // What counts no swap: Ubuntu's 5.15, among others.
-  bool may_lack = unmet.name == "memory.swap";
-  if ((is_root && !may_lack) || unmet.name.starts_with("unified.")) {
-    return make_error(Kind::unsupported, std::move(line));
-  }
-  if (unmet.name != "devices") log.warn(line + "; ignoring");
-  return {};
 }
 
 // ---- making -------------------------------------------------------------------------------------

@@ -14,9 +14,9 @@
 #include "runtime/child/attributes.hpp"
 #include "runtime/child/devices.hpp"
 #include "runtime/child/host_descriptors.hpp"
+#include "runtime/child/join.hpp"
 #include "runtime/child/loader_files.hpp"
 #include "runtime/child/mounts.hpp"
-#include "runtime/child/namespaces.hpp"
 #include "runtime/child/program.hpp"
 #include "runtime/seccomp/seccomp.hpp"
 #include "runtime/state/hooks.hpp"
@@ -32,10 +32,6 @@
 
 namespace berth::runtime {
 namespace {
-
-constexpr int kCommandNotFound = 127;
-constexpr int kCommandDenied = 126;
-constexpr int kEngineFailed = 125;
 
 template <class... Functions>
 struct Overload : Functions... {
@@ -90,58 +86,6 @@ Result<void> check_not_shared(const Inside& inside, const std::string& space,
   if (!inside.shared.contains(space)) return {};
   return make_error(Kind::usage, "config.json: " + member + ": the " + space +
                                      " namespace is the one of the caller");
-}
-
-// All handles are opened before the first namespace changes what the paths and rights mean; the
-// user namespace comes first because it gives the right to join those that it owns.
-Result<void> join_namespaces(Inside& inside, const plan::Spawn& spawn) {
-  std::vector<std::pair<sys::Fd, const oci::Namespace*>> spaces;
-  for (const auto& space : spawn.joined) {
-    if (inside.prepared.born_into.types.contains(space.type)) continue;
-    sys::Fd fd = TRY(sys::open_at(sys::cwd(), space.path, O_RDONLY));
-    if (TRY(is_own_namespace(fd, space))) inside.shared.insert(space.type);
-    if (space.type == "mount") {
-      inside.mount_space = std::move(fd);
-    } else {
-      spaces.emplace_back(std::move(fd), &space);
-    }
-  }
-  std::stable_partition(spaces.begin(), spaces.end(),
-                        [](const auto& entry) { return entry.second->type == "user"; });
-  for (const auto& [fd, space] : spaces) {
-    TRY(sys::setns(fd, namespace_flag(space->type), space->path));
-  }
-  return {};
-}
-
-Result<void> fork_again(Inside& inside, uint64_t namespaces) {
-  sys::Cloned child = TRY(sys::clone3(CLONE_PARENT | namespaces, -1));
-  if (child.pid == 0) {
-    ignore(sys::new_session());  // as in apply()
-    return sys::die_with_parent(SIGKILL);
-  }
-  auto told = inside.channel.send(Message::born, {}, child.pid, child.pidfd);
-  ::_exit(told.ok() ? 0 : kEngineFailed);
-}
-
-/// In a user namespace that was just entered: new files belong to its root from here on.
-Result<void> be_root(const plan::Plan& plan) {
-  const auto* identity = plan::find<plan::SetIdentity>(plan);
-  bool keep = identity != nullptr && identity->keep_groups;
-  return keep ? sys::set_ids(0, 0) : sys::set_identity(0, 0, {});
-}
-
-Result<void> enter_namespaces(const plan::Plan& plan, Inside& inside, const plan::Spawn& step) {
-  if (!step.uid_mappings.empty()) {
-    inside.time_offsets = TRY(inside.channel.expect_passed(Message::ids_mapped)).passed;
-  }
-  TRY(join_namespaces(inside, step));
-  if (joins_user_namespace(step)) TRY(fork_again(inside, created_namespaces(step)));
-  if (!changes_user_namespace(step)) return {};
-  if (!step.keep_ids) TRY(be_root(plan));
-  TRY(sys::forbid_tracing());  // the change may have taken that back
-  uint64_t late = late_namespaces(step);
-  return late == 0 ? Result<void>() : sys::unshare(static_cast<int>(late), "ipc namespace");
 }
 
 Result<void> set_sysctl(Inside& inside, const plan::SetSysctl& step) {
@@ -203,29 +147,6 @@ Result<void> load_filter(Inside& inside) {
       TRY(load_seccomp({static_cast<const sock_filter*>(program), inside.seccomp_size},
                        inside.prepared.seccomp_flags));
   return listener ? inside.channel.offer_listener(listener.get()) : Result<void>();
-}
-
-/// How exec enters a container: (1) one setns() on the pidfd of its first process, for all
-/// namespaces that are not ours already; (2) chroot, where the container's root is not that of its
-/// mount namespace; (3) the descriptors of the host are closed; (4) another fork, because a pid
-/// namespace takes in only children; (5) the ids of the user namespace's root.
-Result<void> join_container(const plan::Plan& plan, Inside& inside,
-                            const plan::JoinContainer& step) {
-  const Joined& joined = *inside.prepared.joined;
-  // The container sees this process once it is in its pid namespace. Until then it stays outside,
-  // and when it enters it holds neither a root nor a descriptor of the host, which CAP_SYS_PTRACE
-  // in the container could reach through (CVE-2016-9962).
-  TRY(sys::forbid_tracing());
-  if (joined.namespaces != 0) {
-    TRY(sys::setns(joined.first_process, joined.namespaces, "of the container"));
-  }
-  if (joined.root) TRY(sys::change_root(joined.root, "/"));
-  TRY(close_host_descriptors(inside));
-  if (joined.forks_again()) TRY(fork_again(inside, 0));
-  if (!step.keep_ids && (joined.namespaces & CLONE_NEWUSER)) TRY(be_root(plan));
-  TRY(sys::forbid_tracing());  // a change of identity takes it back
-  inside.root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
-  return {};
 }
 
 Result<void> make_keyring() {
@@ -373,8 +294,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
 }
 
 int exit_code(const Error& error, Stage stage) {
-  if (stage == Stage::engine) return kEngineFailed;
-  return error.kind == Kind::not_found ? kCommandNotFound : kCommandDenied;
+  return stage == Stage::engine ? kEngineFailed : command_status(error);
 }
 
 [[noreturn]] void fail(Inside& inside, const Error& error, Stage stage) {

@@ -30,7 +30,7 @@ Result<void> enter(const plan::EnterDirectory& step, MakeIn where) {
   auto directory = makes ? open_target(root, step.path, TargetType::directory, where)
                          : sys::open_in_root(root, step.path, O_PATH | O_DIRECTORY);
   if (!makes && !directory.ok() && directory.error().kind == Kind::not_found) {
-    // Kind::usage gives status 126, as docker; Kind::not_found would give 127.
+    // Kind::usage gives status 126, as docker; Kind::not_found would give 127: command_status().
     return make_error(Kind::usage, "No such file or directory");
   }
   sys::Fd found = TRY(std::move(directory));

@@ -31,6 +31,7 @@ enum class Message : uint32_t {
 
 /// Which exit code a failure gets: the engine's or the command's.
 enum class Stage : uint32_t { engine, command };
+inline constexpr int kEngineFailed = 125;
 
 /// An Error in a fixed size, so that a child can send it in one write.
 struct ChildReport {

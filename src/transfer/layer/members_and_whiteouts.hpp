@@ -47,7 +47,8 @@ class MemberSink {
   virtual Result<void> describe_root(const TarEntry& entry) = 0;
   /// Marks the current directory opaque.
   virtual Result<void> mark_opaque() = 0;
-  /// Hides a name of the lower layers, unless this layer has it.
+  /// Hides a name of the lower layers, as a character device 0:0, unless this layer has the name;
+  /// LayerWriter (writer.cpp), ErofsLayer (erofs.cpp).
   virtual Result<void> hide(const Place& place) = 0;
   virtual Result<void> add_file(const Place& place, const TarEntry& entry, TarReader& tar) = 0;
   virtual Result<void> add_directory(const Place& place, const TarEntry& entry) = 0;

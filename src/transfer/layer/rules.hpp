@@ -76,7 +76,7 @@ std::string opaque_key(const UnpackOptions& options);
 /// With a single id every file belongs to the caller: set-id bits for other users would apply to
 /// the caller.
 uint32_t usable_mode(const TarEntry& entry, image::Ownership ownership);
-/// Whether devices are made at all.
+/// Whether devices are made at all: only for real root, which alone has trusted xattrs.
 bool makes_devices(const UnpackOptions& options);
 
 /// Adds the path, as system errors name only its last part, and for some a hint.

@@ -90,7 +90,8 @@ class Http {
   ~Http();
   Http(Http&&) = delete;
 
-  /// One exchange with its redirects. Any status is an answer, not an error.
+  /// One exchange with its redirects. Any status is an answer, not an error. One attempt;
+  /// Registry::send_with_retries() tries again.
   /// Errors: not_found (no such host), io (no connection), denied (an invalid certificate, a
   /// redirect to plain HTTP or to a nearer host), unsupported (the server does not speak TLS),
   /// corrupt (an answer over its limit, a redirect loop), interrupted, and errors of the sink.

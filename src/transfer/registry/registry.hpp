@@ -212,7 +212,7 @@ class Registry {
   Result<bool> put_referrer(const Document& document);
 
  private:
-  static constexpr int kMaxAttempts = 5;
+  static constexpr int kMaxAttempts = 5;           // the first one included
   static constexpr int kPeerAttempts = 1'000'000;  // as long as it answers
   static constexpr int kPeerLosses = 3;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "monitor/oom.hpp"
+#include "monitor/scope_oom.hpp"
 
 #include <algorithm>
 
@@ -45,9 +45,9 @@ void ScopeMemory::look() {
     return;
   }
   auto lines = split(*text, '\n');
-  was_short_ = was_short_ || std::ranges::any_of(lines, [](std::string_view line) {
-                 return line.starts_with("oom_kill ") && line != "oom_kill 0";
-               });
+  had_oom_kill_ = had_oom_kill_ || std::ranges::any_of(lines, [](std::string_view line) {
+                    return line.starts_with("oom_kill ") && line != "oom_kill 0";
+                  });
 }
 
 }  // namespace berth::monitor

@@ -11,7 +11,8 @@
 namespace berth::monitor {
 
 /// Whether memory ran out in a systemd scope. systemd removes the scope when its last process has
-/// ended, and the kernel's count with it, so the count is read on every change. Other cgroups stay
+/// ended, and the kernel's count with it, so the count is read on every change. For containers
+/// without a systemd scope runtime::remove() (runtime/container.cpp) decides: their cgroups stay
 /// until berth-runtime has read the count.
 class ScopeMemory {
  public:
@@ -27,12 +28,12 @@ class ScopeMemory {
   /// Reads the kernel's count; a kill once seen is remembered.
   void look();
 
-  bool was_short() const { return was_short_; }
+  bool had_oom_kill() const { return had_oom_kill_; }
 
  private:
   std::string file_;  ///< memory.events
   sys::Fd changes_;
-  bool was_short_ = false;
+  bool had_oom_kill_ = false;
 };
 
 }  // namespace berth::monitor
