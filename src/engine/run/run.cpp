@@ -14,6 +14,7 @@
 #include "engine/decide/reason.hpp"
 #include "engine/run/bundle.hpp"
 #include "engine/run/new_container.hpp"
+#include "engine/run/owner.hpp"
 #include "engine/run/start.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"

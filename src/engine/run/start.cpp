@@ -19,6 +19,7 @@
 #include "engine/request/detach_keys.hpp"
 #include "engine/run/bundle.hpp"
 #include "engine/run/new_container.hpp"
+#include "engine/run/owner.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"
 #include "record/record.hpp"
