@@ -12,7 +12,7 @@
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
-#include "engine/network/helper.hpp"
+#include "engine/network/choose_helper.hpp"
 #include "engine/network/leases.hpp"
 #include "engine/network/networks.hpp"
 #include "engine/request/text.hpp"

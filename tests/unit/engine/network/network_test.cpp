@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/container/launch.hpp"
-#include "engine/network/helper.hpp"
+#include "engine/network/choose_helper.hpp"
 #include "json/fields.hpp"
 
 namespace berth::engine {
@@ -35,7 +35,7 @@ TEST(ReadNetwork, takes_the_flag_then_the_variable_then_the_jobs_then_dockers) {
   EXPECT_EQ(read({"host"}, {"BERTH_NETWORK=bridge"})->network, Network::host);
 }
 
-TEST(NetworkHelper, knows_a_new_pasta_by_its_options) {
+TEST(ChooseHelper, knows_a_new_pasta_by_its_options) {
   EXPECT_TRUE(
       is_new_pasta("  --map-host-loopback ADDR\n  --map-guest-addr ADDR\tTranslate ADDR\n"));
   EXPECT_FALSE(is_new_pasta("  --no-map-gw\t\tDon't map gateway address to host\n"));
