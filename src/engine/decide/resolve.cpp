@@ -29,7 +29,7 @@ Result<std::string> id_of(const Context& context, const std::string& name) {
 Result<void> look_up_names(const Context& context, Asked& asked) {
   RunRequest& request = asked.request;
   if (asked.network) {
-    TRY(read_network(context, *asked.network, request));
+    TRY(apply_network_flags(context, *asked.network, request));
     keep_own_id(context, request);
   }
   if (asked.mpi) {
