@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "engine/container/container_volumes.hpp"
 #include "engine/container/list.hpp"
+#include "engine/container/volumes_of_container.hpp"
 #include "engine/decide/check.hpp"
 #include "engine/decide/image_mounts.hpp"
 #include "engine/image/rootfs_driver.hpp"

@@ -7,9 +7,9 @@
 #include <chrono>
 
 #include "base/text.hpp"
-#include "engine/container/container_volumes.hpp"
 #include "engine/container/sweep.hpp"
-#include "engine/container/volumes.hpp"
+#include "engine/container/volume_store.hpp"
+#include "engine/container/volumes_of_container.hpp"
 #include "engine/context/name.hpp"
 #include "engine/context/time.hpp"
 #include "engine/decide/explain.hpp"

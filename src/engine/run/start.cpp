@@ -7,12 +7,12 @@
 #include <thread>
 
 #include "base/text.hpp"
-#include "engine/container/container_volumes.hpp"
 #include "engine/container/health.hpp"
 #include "engine/container/launch.hpp"
 #include "engine/container/life.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/sweep.hpp"
+#include "engine/container/volumes_of_container.hpp"
 #include "engine/context/time.hpp"
 #include "engine/decide/decide.hpp"
 #include "engine/decide/reason.hpp"
