@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/run/owner.hpp"
 
-#include "engine/container/health.hpp"
+#include "engine/container/health_settings.hpp"
 
 namespace berth::engine {
 

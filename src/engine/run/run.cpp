@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "engine/container/attach.hpp"
-#include "engine/container/health.hpp"
+#include "engine/container/health_settings.hpp"
 #include "engine/container/launch.hpp"
 #include "engine/container/life.hpp"
 #include "engine/container/sweep.hpp"

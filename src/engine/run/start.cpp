@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/text.hpp"
-#include "engine/container/health.hpp"
+#include "engine/container/health_settings.hpp"
 #include "engine/container/launch.hpp"
 #include "engine/container/life.hpp"
 #include "engine/container/list.hpp"
