@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
 #include "engine/container/list.hpp"
-#include "engine/container/volumes.hpp"
+#include "engine/container/volume_store.hpp"
 #include "engine/inspect/inspect.hpp"
 #include "engine/network/networks.hpp"
 

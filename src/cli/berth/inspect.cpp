@@ -4,7 +4,7 @@
 #include "base/text.hpp"
 #include "cli/berth/common.hpp"
 #include "cli/berth/document_format.hpp"
-#include "engine/container/volumes.hpp"
+#include "engine/container/volume_store.hpp"
 #include "engine/network/networks.hpp"
 
 namespace berth::cli {

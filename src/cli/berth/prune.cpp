@@ -2,7 +2,7 @@
 #include "cli/berth/prune.hpp"
 
 #include "base/text.hpp"
-#include "engine/build/cache.hpp"
+#include "engine/build/buildah_cache.hpp"
 
 namespace berth::cli {
 namespace {

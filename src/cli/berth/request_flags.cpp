@@ -9,6 +9,7 @@
 #include "cli/berth/flag_values.hpp"
 #include "engine/context/paths.hpp"
 #include "engine/image/file.hpp"
+#include "engine/network/default_network.hpp"
 #include "engine/network/network.hpp"
 #include "engine/network/networks.hpp"
 #include "engine/request/environment.hpp"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/slurm/slurm.hpp"
-
 #include "cli/berth/common.hpp"
 #include "cli/berth/removal.hpp"
 #include "cli/berth/show/doctor_text.hpp"
 #include "cli/berth/show/match_text.hpp"
 #include "engine/node/preflight.hpp"
 #include "engine/slurm/bundle.hpp"
+#include "engine/slurm/conf_lines.hpp"
+#include "engine/slurm/job_end.hpp"
 #include "engine/slurm/job_fetch.hpp"
 #include "engine/slurm/step.hpp"
 #include "engine/state/outcome.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/berth/common.hpp"
 #include "cli/berth/show/list_rows.hpp"
-#include "engine/container/volumes.hpp"
+#include "engine/container/volume_store.hpp"
 
 namespace berth::cli {
 namespace {

@@ -178,7 +178,7 @@ class Bake {
     const oci::Descriptor* named = nullptr;
     for (const image::ResolvedEntry& one : entries) {
       const oci::Descriptor& entry = one.descriptor;
-      if (is_same(entry, wanted, plans_[index].inputs)) {
+      if (is_up_to_date(entry, wanted, plans_[index].inputs)) {
         plans_[index].present = entry;
         plans_[index].findings = findings_beside(one);
         cell(index).digest = entry.digest.text();

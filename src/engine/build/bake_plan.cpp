@@ -181,7 +181,7 @@ std::map<std::string, std::string> entry_annotations(const bake::Cell& cell, con
   return annotations;
 }
 
-bool is_same(const oci::Descriptor& entry, const bake::Cell& cell, const Digest& inputs) {
+bool is_up_to_date(const oci::Descriptor& entry, const bake::Cell& cell, const Digest& inputs) {
   auto made_of = entry.annotations.find(bake::kInputsAnnotation);
   return made_of != entry.annotations.end() && made_of->second == inputs.text() &&
          declared_in(entry.annotations) == declared_in(cell.annotations);

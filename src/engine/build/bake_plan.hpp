@@ -36,7 +36,7 @@ Result<void> plan_cells(const Context& context, const std::string& directory,
 std::map<std::string, std::string> entry_annotations(const bake::Cell& cell, const Digest& inputs);
 
 /// Whether `entry` has these inputs and the declarations of `cell`.
-bool is_same(const oci::Descriptor& entry, const bake::Cell& cell, const Digest& inputs);
+bool is_up_to_date(const oci::Descriptor& entry, const bake::Cell& cell, const Digest& inputs);
 
 /// The store's record of a cell: image `manifest` was made from `inputs`.
 struct CellRecord {

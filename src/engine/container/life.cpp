@@ -13,7 +13,7 @@
 #include "engine/container/launch.hpp"
 #include "engine/container/list.hpp"
 #include "engine/container/sweep.hpp"
-#include "engine/container/volumes.hpp"
+#include "engine/container/volume_store.hpp"
 #include "engine/container/watch.hpp"
 #include "engine/context/name.hpp"
 #include "engine/state/directory.hpp"

@@ -10,7 +10,7 @@
 
 #include "base/text.hpp"
 #include "engine/container/launch.hpp"
-#include "engine/container/volumes.hpp"
+#include "engine/container/volume_store.hpp"
 #include "engine/container/watch.hpp"
 #include "engine/context/time.hpp"
 #include "engine/state/directory.hpp"

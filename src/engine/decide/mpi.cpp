@@ -306,8 +306,8 @@ Result<mpi::Libraries> libraries_of_image(const LayerTree& tree, const oci::Spec
   return mpi::Libraries::open(tree, places);
 }
 
-Result<mpi::Decision> decide(const ImageLook& look, const oci::Spec& spec,
-                             const MpiRequest& request) {
+Result<mpi::Decision> decide_swap(const ImageLook& look, const oci::Spec& spec,
+                                  const MpiRequest& request) {
   LayerTree tree(look.view);
   HostTree host_tree = TRY(HostTree::open());
   mpi::Places on_host;
@@ -418,8 +418,8 @@ Result<void> add_mpi(const Context& context, const ImageLook& look, oci::Spec& s
         {kMpiItem, "host", true, "the root is the host's own, and so is its MPI", ""});
     return {};
   }
-  mpi::Decision decision =
-      TRY_CTX(decide(look, spec, request), "cannot look for MPI in the image and on this node");
+  mpi::Decision decision = TRY_CTX(decide_swap(look, spec, request),
+                                   "cannot look for MPI in the image and on this node");
   TRY(check_launch(context, spec, decision.own, request));
   leave_out_hidden(spec, decision);
   bool stays = !decision.swapped() || !decision.own_stays.empty();

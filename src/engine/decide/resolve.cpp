@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "engine/container/container_volumes.hpp"
 #include "engine/container/list.hpp"
+#include "engine/container/volumes_of_container.hpp"
 #include "engine/decide/check.hpp"
 #include "engine/decide/image_mounts.hpp"
 #include "engine/image/rootfs_driver.hpp"
@@ -29,7 +29,7 @@ Result<std::string> id_of(const Context& context, const std::string& name) {
 Result<void> look_up_names(const Context& context, Asked& asked) {
   RunRequest& request = asked.request;
   if (asked.network) {
-    TRY(read_network(context, *asked.network, request));
+    TRY(apply_network_flags(context, *asked.network, request));
     keep_own_id(context, request);
   }
   if (asked.mpi) {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/container/volumes.hpp"
+#include "engine/container/volume_store.hpp"
 #include "engine/gpu/host_devices.hpp"
 #include "engine/state/directory.hpp"
 #include "oci/default_spec.hpp"

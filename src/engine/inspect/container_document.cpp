@@ -5,7 +5,7 @@
 
 #include "base/text.hpp"
 #include "base/time.hpp"
-#include "engine/container/volumes.hpp"
+#include "engine/container/volume_store.hpp"
 #include "engine/context/document_values.hpp"
 #include "engine/inspect/host_config.hpp"
 #include "engine/inspect/network_document.hpp"

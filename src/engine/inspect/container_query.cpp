@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "base/text.hpp"
-#include "engine/container/health.hpp"
+#include "engine/container/health_settings.hpp"
 #include "engine/image/images.hpp"
 #include "engine/image/store.hpp"
 #include "engine/image/tree_size.hpp"

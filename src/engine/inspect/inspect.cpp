@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "engine/container/health.hpp"
+#include "engine/container/health_settings.hpp"
 #include "engine/container/list.hpp"
 #include "engine/image/store.hpp"
 #include "engine/inspect/container_document.hpp"

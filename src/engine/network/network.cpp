@@ -12,7 +12,8 @@
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
-#include "engine/network/helper.hpp"
+#include "engine/network/choose_helper.hpp"
+#include "engine/network/default_network.hpp"
 #include "engine/network/leases.hpp"
 #include "engine/network/networks.hpp"
 #include "engine/request/text.hpp"
@@ -22,7 +23,6 @@
 #include "network/names.hpp"
 #include "network/publish.hpp"
 #include "network/request.hpp"
-#include "policy/policy.hpp"
 #include "sys/process/process.hpp"
 #include "sys/process/program.hpp"
 
@@ -153,7 +153,8 @@ bool is_replaced(const RunRequest& request, std::string_view line) {
 
 }  // namespace
 
-Result<void> read_network(const Context& context, const NetworkFlags& flags, RunRequest& request) {
+Result<void> apply_network_flags(const Context& context, const NetworkFlags& flags,
+                                 RunRequest& request) {
   for (const std::string& text : flags.publish) {
     request.publish.push_back(TRY(network::parse_publish(text)));
   }
@@ -324,19 +325,6 @@ Result<std::vector<std::string>> list_published(const Context& context, std::str
                                            std::string(reference));
   }
   return lines;
-}
-
-Result<DefaultNetwork> default_network(const Environment& environment, const std::string& config) {
-  if (auto own = environment.get_filled(kNetworkVariable)) {
-    Network network = TRY_CTX(parse_network(*own), std::string("cannot use ") + kNetworkVariable);
-    return DefaultNetwork{network, kNetworkVariable};
-  }
-  policy::Compiled site =
-      TRY_CTX(policy::read_compiled(config), "cannot read the policy of this machine");
-  const std::string& mode = site.policy.network.default_mode;
-  if (!mode.empty()) return DefaultNetwork{TRY(parse_network(mode)), "the policy of this machine"};
-  if (is_in_job(environment)) return DefaultNetwork{Network::host, "a batch job"};
-  return DefaultNetwork{Network::bridge, "built in"};
 }
 
 Result<std::string> hosts_text(const RunRequest& request, std::string_view hostname,

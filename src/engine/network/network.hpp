@@ -32,7 +32,8 @@ struct NetworkFlags {
 /// "bridge" if ports are published and the default cannot do so. Errors: usage (an unknown mode,
 /// names or an address without a named network, an invalid port, ports with another container's
 /// network), unsupported (IPv6, sctp), those of default_network() and of parse_joined_network().
-Result<void> read_network(const Context& context, const NetworkFlags& flags, RunRequest& request);
+Result<void> apply_network_flags(const Context& context, const NetworkFlags& flags,
+                                 RunRequest& request);
 
 /// Adds hooks to `spec`, of container `id`, that make and remove the network of `request`, if it is
 /// a private one with outside access. First checks that this machine has what that needs.
@@ -60,20 +61,6 @@ std::vector<network::Exposed> exposed_ports(const RunRequest& request,
 /// Errors: not_found (container; "No public port '80/tcp' published for web"), usage (not a port).
 Result<std::vector<std::string>> list_published(const Context& context, std::string_view reference,
                                                 std::string_view port);
-
-inline constexpr const char* kNetworkVariable = "BERTH_NETWORK";
-
-/// The network of a container without --network, and its source.
-struct DefaultNetwork {
-  Network network = Network::bridge;
-  std::string source;  ///< kNetworkVariable, "the policy of this machine", "a batch job", "Berth"
-};
-
-/// The first of: BERTH_NETWORK in `environment`; network.default of the policy in the directory
-/// `config`; "host" in a job of a batch system, as with pyxis; "bridge", as with Docker
-/// (docs/decisions/0176).
-/// Errors: usage (BERTH_NETWORK is not a network), those of policy::read_compiled().
-Result<DefaultNetwork> default_network(const Environment& environment, const std::string& config);
 
 /// The text of /etc/hosts. Pure.
 /// `host_text`: the host's own file, used with the host's network. Other containers get loopback

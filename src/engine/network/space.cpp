@@ -9,7 +9,7 @@
 #include "engine/container/list.hpp"
 #include "engine/context/paths.hpp"
 #include "engine/context/privilege.hpp"
-#include "engine/network/helper.hpp"
+#include "engine/network/choose_helper.hpp"
 #include "engine/network/leases.hpp"
 #include "engine/network/network.hpp"
 #include "engine/network/networks.hpp"

@@ -39,7 +39,7 @@ Result<DeviceValue> split_device(std::string_view text,
   return DeviceValue{std::string(path), *value};
 }
 
-Result<void> check_memory(const Limits& limits) {
+Result<void> check_memory_range(const Limits& limits) {
   uint64_t memory = limits.memory_bytes.value_or(0);
   uint64_t reservation = limits.memory_reservation_bytes.value_or(0);
   int64_t swap = limits.memory_swap_bytes.value_or(0);
@@ -221,7 +221,7 @@ Result<void> check_processors(const Limits& limits) {
 }
 
 Result<void> check_limits(const Limits& limits) {
-  TRY(check_memory(limits));
+  TRY(check_memory_range(limits));
   TRY(check_cpu(limits));
   TRY(check_list(limits.cpuset_cpus, "cpuset cpus"));
   TRY(check_list(limits.cpuset_mems, "cpuset mems"));

@@ -7,10 +7,9 @@
 #include <chrono>
 
 #include "base/text.hpp"
-#include "engine/container/container_volumes.hpp"
-#include "engine/container/health.hpp"
 #include "engine/container/sweep.hpp"
-#include "engine/container/volumes.hpp"
+#include "engine/container/volume_store.hpp"
+#include "engine/container/volumes_of_container.hpp"
 #include "engine/context/name.hpp"
 #include "engine/context/time.hpp"
 #include "engine/decide/explain.hpp"
@@ -76,17 +75,6 @@ std::string make_container_id() {
     std::string id = sys::random_hex(32);
     if (id.find_first_not_of("0123456789") < 12) return id;
   }
-}
-
-Owner owner_of(const Resolved& resolved) {
-  const RunRequest& request = resolved.request();
-  const RunCall& call = resolved.call();
-  // A foreground container has no monitor: all streams must be the caller's, and no health check
-  // may be set.
-  bool shows_all = is_attached(call, "stdout") && is_attached(call, "stderr");
-  bool is_callers = request.remove && !request.terminal && !call.detach && shows_all &&
-                    !health_check(request.health, resolved.image().config.config);
-  return is_callers ? Owner::caller : Owner::monitor;
 }
 
 NewContainer::NewContainer(const Context& context, const Resolved& resolved, Owner owner,

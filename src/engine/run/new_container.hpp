@@ -10,6 +10,7 @@
 #include "engine/decide/decide.hpp"
 #include "engine/decide/resolve.hpp"
 #include "engine/request/request.hpp"
+#include "engine/run/owner.hpp"
 #include "engine/state/directory.hpp"
 #include "sys/fd/fd.hpp"
 
@@ -18,18 +19,6 @@ namespace berth::engine {
 /// 64 hexadecimal digits. The first 12, its short name, are not a number: as a host name that would
 /// be parsed as an address. Docker does the same.
 std::string make_container_id();
-
-/// The process that will own a container once it is created.
-enum class Owner {
-  caller,   ///< this process, in the foreground
-  monitor,  ///< berth-monitor
-  nobody,   ///< none yet: `create`
-};
-
-/// The owner of a container that is run. It is the caller if only the caller uses the container: no
-/// detaching, all output goes to the caller, and the container is removed at the end
-/// (docs/decisions/0008).
-Owner owner_of(const Resolved& resolved);
 
 /// A container that is being created: its directory, locked by this process, until keep(). If
 /// destroyed earlier, it leaves nothing behind.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "engine/container/attach.hpp"
-#include "engine/container/health.hpp"
+#include "engine/container/health_settings.hpp"
 #include "engine/container/launch.hpp"
 #include "engine/container/life.hpp"
 #include "engine/container/sweep.hpp"
@@ -14,6 +14,7 @@
 #include "engine/decide/reason.hpp"
 #include "engine/run/bundle.hpp"
 #include "engine/run/new_container.hpp"
+#include "engine/run/owner.hpp"
 #include "engine/run/start.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/state/journal.hpp"

@@ -23,6 +23,7 @@
 #include "engine/run/start.hpp"
 #include "engine/site/environment_file.hpp"
 #include "engine/site/rules.hpp"
+#include "engine/slurm/container_names.hpp"
 #include "engine/slurm/job_fetch.hpp"
 #include "engine/slurm/mpi.hpp"
 #include "slurm/hold.hpp"
@@ -224,24 +225,15 @@ Result<std::string> save_place(const SlurmStep& step) {
   return absolute_path(*path, step.directory);
 }
 
-constexpr const char* kPrefix = "pyxis_";
-
-/// The prefix of a named container of job "12", if names belong to a job.
-std::string job_prefix(const std::string& job) {
-  return kPrefix + job + "_";
-}
-
 /// "pyxis_web", or "pyxis_12_web" if names belong to a job: pyxis's names, which scripts use.
 std::string container_name(const SlurmStep& step, const slurm::Name& name) {
   std::string job = step.job.substr(0, step.job.find('.'));
-  return (step.of_job ? job_prefix(job) : kPrefix) + name.name;
+  return (step.of_job ? job_prefix(job) : kPyxisPrefix) + name.name;
 }
-
-constexpr const char* kNodeVariable = "SLURMD_NODENAME";
 
 /// The prefix before the node's name.
 std::string step_prefix(const std::string& job) {
-  return kPrefix + job + "-";
+  return kPyxisPrefix + job + "-";
 }
 
 /// The name of a container that ends with its step, which distinguishes it from others.
@@ -432,21 +424,6 @@ Result<std::string> container_of_step(const Context& context, const std::string&
   if (!found.empty()) return found;
   return make_error(Kind::not_found, "step " + quote(job) + " has no container on this node",
                     "JOB.STEP as 'squeue --steps' shows it, on a node of the running step");
-}
-
-Result<std::vector<std::string>> containers_of_job(const Context& context, const std::string& job,
-                                                   bool of_job) {
-  if (!parse_u64(job)) return make_error(Kind::usage, quote(job) + " is not the number of a job");
-  const std::string node(context.environment.get_filled(kNodeVariable).value_or(""));
-  std::vector<std::string> names;
-  for (const ContainerSummary& one : TRY(list_containers(context, Which::all))) {
-    bool is_named = of_job && one.name.starts_with(job_prefix(job));
-    // Nodes may share one store, and a container that the user named is not removed with its step.
-    bool of_step = one.remove && one.name.starts_with(kPrefix + job + ".") &&
-                   one.name.substr(one.name.find('-') + 1) == node;
-    if (is_named || of_step) names.push_back(one.name);
-  }
-  return names;
 }
 
 std::string joined_by(const SlurmStep& step) {

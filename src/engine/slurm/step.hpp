@@ -4,7 +4,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.hpp"
 #include "engine/context/context.hpp"
@@ -45,12 +44,6 @@ Result<RunOutcome> run_slurm_task(const Context& context, const SlurmStep& step,
 /// The container on this node of a step that named none: "12.0" → "pyxis_12.0-NODE". If several
 /// nodes share one store, the one of SLURMD_NODENAME, or the newest.  Errors: not_found.
 Result<std::string> container_of_step(const Context& context, const std::string& job);
-
-/// The names of the remaining containers of job `job` on this node: those of steps with a killed
-/// owner, and with `of_job` also the job's named ones: "12" gives "pyxis_12_web".
-/// Errors: usage (not the number of a job), io.
-Result<std::vector<std::string>> containers_of_job(const Context& context, const std::string& job,
-                                                   bool of_job);
 
 /// The container that `step` may join if it runs already, or "": determines the user namespace of
 /// this process.

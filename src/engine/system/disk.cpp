@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 #include "base/time.hpp"
-#include "engine/build/cache.hpp"
+#include "engine/build/buildah_cache.hpp"
 #include "engine/container/life.hpp"
 #include "engine/container/list.hpp"
 #include "engine/context/time.hpp"

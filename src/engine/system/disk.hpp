@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "engine/container/volumes.hpp"
+#include "engine/container/volume_store.hpp"
 #include "engine/context/context.hpp"
 #include "engine/context/filter.hpp"
 #include "engine/image/images.hpp"

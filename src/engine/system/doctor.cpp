@@ -8,6 +8,7 @@
 #include "doctor/gather.hpp"
 #include "engine/context/paths.hpp"
 #include "engine/context/privilege.hpp"
+#include "engine/network/default_network.hpp"
 #include "engine/network/network.hpp"
 
 namespace berth::engine {

@@ -8,7 +8,7 @@
 #include "engine/container/stats.hpp"
 #include "engine/image/images.hpp"
 #include "engine/image/rootfs_driver.hpp"
-#include "engine/network/network.hpp"
+#include "engine/network/default_network.hpp"
 #include "sys/file/file.hpp"
 
 namespace berth::engine {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/container/launch.hpp"
-#include "engine/network/helper.hpp"
+#include "engine/network/choose_helper.hpp"
 #include "json/fields.hpp"
 
 namespace berth::engine {
@@ -22,11 +22,11 @@ Result<RunRequest> read(const NetworkFlags& flags, std::vector<std::string> envi
   paths.config = "/nonexistent";
   Context context{paths, Identity::root, Environment(std::move(environment)), log};
   RunRequest request;
-  TRY(read_network(context, flags, request));
+  TRY(apply_network_flags(context, flags, request));
   return request;
 }
 
-TEST(ReadNetwork, takes_the_flag_then_the_variable_then_the_jobs_then_dockers) {
+TEST(ApplyNetworkFlags, takes_the_flag_then_the_variable_then_the_jobs_then_dockers) {
   EXPECT_EQ(read({})->network, Network::bridge);
   EXPECT_EQ(read({}, {"SLURM_JOB_ID=7"})->network, Network::host);
   EXPECT_EQ(read({}, {"PBS_JOBID=7"})->network, Network::host);
@@ -35,14 +35,14 @@ TEST(ReadNetwork, takes_the_flag_then_the_variable_then_the_jobs_then_dockers) {
   EXPECT_EQ(read({"host"}, {"BERTH_NETWORK=bridge"})->network, Network::host);
 }
 
-TEST(NetworkHelper, knows_a_new_pasta_by_its_options) {
+TEST(ChooseHelper, knows_a_new_pasta_by_its_options) {
   EXPECT_TRUE(
       is_new_pasta("  --map-host-loopback ADDR\n  --map-guest-addr ADDR\tTranslate ADDR\n"));
   EXPECT_FALSE(is_new_pasta("  --no-map-gw\t\tDon't map gateway address to host\n"));
   EXPECT_FALSE(is_new_pasta(""));
 }
 
-TEST(ReadNetwork, publishes_ports_whatever_the_default) {
+TEST(ApplyNetworkFlags, publishes_ports_whatever_the_default) {
   for (const char* usual : {"BERTH_NETWORK=none", "BERTH_NETWORK=host", "SLURM_JOB_ID=7"}) {
     EXPECT_EQ(read({"", {"80"}}, {usual})->network, Network::bridge) << usual;
     EXPECT_EQ(read({"", {}, true}, {usual})->network, Network::bridge) << usual;
@@ -51,7 +51,7 @@ TEST(ReadNetwork, publishes_ports_whatever_the_default) {
   EXPECT_EQ(read({"", {"80"}}, {"BERTH_NETWORK=pasta"})->network, Network::pasta);
 }
 
-TEST(ReadNetwork, keeps_a_mac_address_where_there_is_an_interface_for_it) {
+TEST(ApplyNetworkFlags, keeps_a_mac_address_where_there_is_an_interface_for_it) {
   NetworkFlags flags;
   flags.mac = "02:42:ac:11:00:09";
   EXPECT_EQ(read(flags)->mac_address, flags.mac);
@@ -66,13 +66,13 @@ TEST(ReadNetwork, keeps_a_mac_address_where_there_is_an_interface_for_it) {
   EXPECT_FALSE(read({"name=bridge,mac-address=x"}).ok());
 }
 
-TEST(ReadNetwork, of_the_default_network_has_no_names_and_no_addresses) {
+TEST(ApplyNetworkFlags, of_the_default_network_has_no_names_and_no_addresses) {
   for (const char* text : {"name=bridge,alias=web", "name=bridge,ip=10.0.0.9"}) {
     EXPECT_EQ(read({text}).error().kind, Kind::usage) << text;
   }
 }
 
-TEST(ReadNetwork, tells_what_the_user_has_said_from_a_default) {
+TEST(ApplyNetworkFlags, tells_what_the_user_has_said_from_a_default) {
   EXPECT_FALSE(read({})->network_asked);
   EXPECT_FALSE(read({}, {"SLURM_JOB_ID=7"})->network_asked);
   EXPECT_TRUE(read({}, {"BERTH_NETWORK=bridge"})->network_asked);
@@ -80,7 +80,7 @@ TEST(ReadNetwork, tells_what_the_user_has_said_from_a_default) {
   EXPECT_TRUE(read({"", {"80"}})->network_asked);
 }
 
-TEST(ReadNetwork, knows_the_words_of_docker_and_podman) {
+TEST(ApplyNetworkFlags, knows_the_words_of_docker_and_podman) {
   for (const char* word : {"bridge", "default", "podman", "private"}) {
     EXPECT_EQ(read({word})->network, Network::bridge) << word;
   }
@@ -95,13 +95,13 @@ TEST(ReadNetwork, knows_the_words_of_docker_and_podman) {
   }
 }
 
-TEST(ReadNetwork, publishes_no_ports_of_another_container) {
+TEST(ApplyNetworkFlags, publishes_no_ports_of_another_container) {
   EXPECT_EQ(read({"container:web", {"80"}}).error().what,
             "conflicting options: port publishing and the container type network mode");
   EXPECT_EQ(read({"", {"80x"}}).error().kind, Kind::usage);
 }
 
-TEST(ReadNetwork, is_kept_with_the_request) {
+TEST(ApplyNetworkFlags, is_kept_with_the_request) {
   auto request = read({"", {"127.0.0.1:8080-8081:80-81/udp"}, true});
   ASSERT_TRUE(request.ok());
   auto again = parse_run_request(json::write(*request));

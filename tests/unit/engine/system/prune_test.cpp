@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "base/time.hpp"
-#include "engine/container/volumes.hpp"
+#include "engine/container/volume_store.hpp"
 #include "engine/state/directory.hpp"
 #include "engine/system/disk.hpp"
 #include "sys/file/remove_tree.hpp"

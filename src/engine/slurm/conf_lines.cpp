@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/slurm/slurm.hpp"
+#include "engine/slurm/conf_lines.hpp"
 
 #include <fcntl.h>
 

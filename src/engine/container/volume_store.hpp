@@ -75,9 +75,9 @@ void remove_volumes_of(const Context& context, const std::string& id);
 /// to do.
 void sweep_volumes(const Context& context);
 
-/// Fills an empty volume with the files of `view` at the volume's destination. Containers that
-/// share a volume wait for each other.  Errors: busy (it is being removed), io, denied.
-Result<void> fill_volume(const Context& context, const Volume& volume, const LayerView& view);
+/// Fills a volume, if it is empty, with the files of `view` at the volume's destination. Containers
+/// that share a volume wait for each other.  Errors: busy (it is being removed), io, denied.
+Result<void> fill_if_empty(const Context& context, const Volume& volume, const LayerView& view);
 
 /// Sorted by name. Filters: dangling, driver, label, name.  Errors: usage (a filter), io.
 Result<std::vector<VolumeRecord>> query_volumes(const Context& context, const Filters& filters);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `berth slurm`: configuration lines for Slurm's administrator, and checks before a job uses its
-// time.
+// `berth slurm features`: lines of slurm.conf and gres.conf for Slurm's administrator.
 #pragma once
 
 #include <optional>

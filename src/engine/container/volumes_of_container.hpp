@@ -20,7 +20,7 @@ Result<std::vector<Volume>> volumes_of(const Context& context, const oci::Contai
 
 /// Creates the missing volumes of `request`, and fills empty ones from the image: `layers`, highest
 /// first. Call once for container `id`, after its config is written.  Errors: those of
-/// make_volume() and fill_volume().
+/// make_volume() and fill_if_empty().
 Result<void> provide_volumes(const Context& context, const RunRequest& request,
                              const std::string& id, const std::vector<std::string>& layers);
 

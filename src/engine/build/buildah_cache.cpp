@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/build/cache.hpp"
+#include "engine/build/buildah_cache.hpp"
 
 #include <fcntl.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/container/volumes.hpp"
+#include "engine/container/volume_store.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -205,7 +205,7 @@ void sweep_volumes(const Context& context) {
   });
 }
 
-Result<void> fill_volume(const Context& context, const Volume& volume, const LayerView& view) {
+Result<void> fill_if_empty(const Context& context, const Volume& volume, const LayerView& view) {
   auto directory = TRY(lock_volume(context, volume.name));
   if (!directory) return make_error(Kind::busy, "volume " + quote(volume.name) + " is removed");
   sys::Fd data = TRY(sys::open_at(*directory, kData, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));

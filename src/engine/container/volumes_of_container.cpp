@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/container/container_volumes.hpp"
+#include "engine/container/volumes_of_container.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -7,7 +7,7 @@
 
 #include "base/text.hpp"
 #include "engine/container/list.hpp"
-#include "engine/container/volumes.hpp"
+#include "engine/container/volume_store.hpp"
 #include "engine/image/layer_view.hpp"
 #include "engine/state/directory.hpp"
 #include "sys/file/file.hpp"
@@ -118,7 +118,7 @@ Result<void> provide_volumes(const Context& context, const RunRequest& request,
     wish.goes_with_it = volume.anonymous && request.remove;
     TRY_CTX(make_volume(context, std::move(wish)), "cannot make volume " + quote(volume.name));
     if (volume.no_copy) continue;
-    TRY_CTX(fill_volume(context, volume, view), "cannot fill volume " + quote(volume.name));
+    TRY_CTX(fill_if_empty(context, volume, view), "cannot fill volume " + quote(volume.name));
   }
   return {};
 }

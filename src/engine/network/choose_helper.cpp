@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/network/helper.hpp"
+#include "engine/network/choose_helper.hpp"
 
 #include <fcntl.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/container/health.hpp"
+#include "engine/container/health_settings.hpp"
 
 #include <algorithm>
 
