@@ -11,6 +11,11 @@ WALKS = re.split(r"\n(?=`berth run )", (TOP / "docs/architecture.md").read_text(
                  .split("### Two call paths")[1].split("\n## ")[0])[1:]
 
 
+TABLE = re.findall(r"^\| [^`|]*(?:`[^`]*`[^`|]*)?\| ((?:`[\w/.-]+`: `\w+`(?:; )?)+) \|$",
+                   (TOP / "docs/architecture.md").read_text().split("### Where it is decided")[1].split("\n## ")[0],
+                   re.MULTILINE)
+
+
 def rooms_of(walk):
     return [(room, re.findall(r"`(\w+)`", functions))
             for room, functions in re.findall(r"^\| `([\w/]+)` \| (.*) \|$", walk, re.MULTILINE)]
@@ -42,3 +47,10 @@ def test_each_function_of_a_walk_is_in_its_room(walk):
 
 def test_a_function_that_is_elsewhere_is_missed():
     assert not defines("engine/run", "resolve") and not defines("engine/decide", "launch")
+
+
+def test_each_file_has_the_name_that_the_table_gives():
+    places = [place for row in TABLE for place in re.findall(r"`([\w/.-]+)`: `(\w+)`", row)]
+    assert len(TABLE) > 25
+    assert not [f"{file}: {name}" for file, name in places
+                if not re.search(rf"\b{name}\b", (TOP / "src" / file).read_text())]
