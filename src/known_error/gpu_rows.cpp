@@ -247,8 +247,8 @@ std::vector<Row> rows_of_gpu() {
       effect("library.not-started",
              {"cublas_status_not_initialized", "cudnn_status_not_initialized",
               "cusolver_status_not_initialized"},
-             "a library of CUDA could not start: the GPU's memory is full, or the \"
-             \"library does not match the driver",
+             "a library of CUDA could not start: the GPU's memory is full, or the "
+             "library does not match the driver",
              "nvidia-smi (memory); smaller batches; an image of an older CUDA"),
       effect("library.mkl", {"mkl fatal error: cannot load {w}"},
              "Intel's MKL does not find {1}, its part for this processor",
