@@ -366,8 +366,8 @@ class Bake {
 
   // ---- publish
 
-  /// Warns of cells that give the same image: mostly a mistake, and nodes cannot distinguish them
-  /// either.
+  /// Warns of cells that give the same image: usually a mistake, and nodes cannot tell such cells
+  /// apart either.
   void warn_of_twins() {
     for (size_t i = 0; i < report_.cells.size(); ++i) {
       auto twin =

@@ -20,10 +20,10 @@ namespace berth::engine {
 
 enum class CellState {
   waiting,
-  building,   ///< or being pulled, if adopted
+  building,   ///< an adopted image is being pulled
   checking,   ///< being loaded, scanned and compared
-  built,      ///< built now, and its declaration is true
-  unchanged,  ///< made from the same inputs before
+  built,      ///< built in this run; its declaration is true
+  unchanged,  ///< built earlier, from the same inputs
   changed,    ///< in a dry run or a merge: still to be built
   lies,       ///< the findings contradict the declaration
   failed,
@@ -33,13 +33,13 @@ std::string to_json_text(CellState state);
 struct CellReport {
   bake::Cell cell;
   CellState state = CellState::waiting;
-  Digest inputs;          ///< over all its inputs; empty: unknown
-  std::string digest;     ///< of its manifest; empty: none yet
+  Digest inputs;          ///< over all inputs of the cell; empty: unknown
+  std::string digest;     ///< of the cell's manifest; empty: none yet
   std::string reference;  ///< in the store: "repo:1.0.cell-v3"; empty: not there
   std::string text;       ///< the reason, in one line; may be empty
   std::vector<bake::Finding> findings;
-  std::string log;      ///< the file with the output of its build; empty: none
-  std::string log_end;  ///< its last lines, if the build failed
+  std::string log;      ///< the file with the output of the build; empty: none
+  std::string log_end;  ///< the last lines of `log`, if the build failed
   double seconds = 0;
 };
 
@@ -51,13 +51,13 @@ struct BakeReport {
   bool has(CellState state) const;
 };
 
-/// Called whenever a cell's state changes, and first for all cells.
+/// Called once for each cell at the start, then whenever the state of a cell changes.
 using BakeProgress = std::function<void(const BakeReport& all, const CellReport& changed)>;
 
-/// A cell that fails or lies prevents the publication of the index, but not the build of other
-/// cells. Finished cells are kept, so the next call continues from there.
-/// Errors: usage and corrupt (the bake file), not_found (a cell of that name), interrupted, and
-/// those of the registry; an error of one cell is in its report.
+/// A cell in state `failed` or `lies` prevents the publication of the index, but not the build of
+/// other cells. Finished cells are kept, so the next call continues from there.
+/// Errors: usage and corrupt (the bake file), not_found (no cell has that name), interrupted, and
+/// those of the registry. The error of a single cell is in the report of that cell.
 Result<BakeReport> bake(const Context& context, const BakeRequest& request,
                         const BakeProgress& progress);
 
@@ -68,7 +68,7 @@ struct BakeTake {
   match::Outcome outcome = match::Outcome::fail;
   std::string reason;
 };
-/// Ranks by the cells' declarations, and by the findings for those in the store.
+/// Ranks the cells by their declarations; for cells in the store, also by the findings.
 /// Errors: those of bake() and node::load_fleet().
 Result<std::vector<BakeTake>> bake_fleet(const Context& context, const BakeReport& report,
                                          const std::string& directory);

@@ -26,7 +26,7 @@ const std::string& name_of(const match::Judged& entry) {
   return entry.candidate.descriptor.annotations.at(bake::kNameAnnotation);
 }
 
-/// Replaces the other entry in a reason by the name of its cell.
+/// Replaces names of index entries in a reason by names of cells.
 std::string with_names(std::string reason, const match::Ranking& ranking) {
   for (const match::Judged& entry : ranking.entries) {
     std::string name = match::entry_name(entry.candidate);

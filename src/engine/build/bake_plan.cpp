@@ -11,7 +11,8 @@ namespace {
 constexpr size_t kMaxContainerfile = size_t{256} << 10;
 constexpr size_t kMaxTexts = size_t{256} << 10;  // bytes in one request
 
-/// The inputs of an image: any change needs a new image. The digest is over this document.
+/// The inputs of an image: a change to any of them requires a new image. The digest of the inputs
+/// is over this document.
 struct Inputs {
   uint32_t format = 1;
   std::string adopt;  ///< digest
@@ -197,7 +198,7 @@ Result<std::optional<CellRecord>> read_record(const std::string& directory,
   auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, 4096));
   if (!text) return std::optional<CellRecord>();
   auto record = json::read<CellRecord>(*text, path);
-  if (!record.ok()) return std::optional<CellRecord>();  // rebuilt, as if there were none
+  if (!record.ok()) return std::optional<CellRecord>();  // builds again, as without a record
   return std::optional<CellRecord>(*record);
 }
 

@@ -20,13 +20,13 @@ struct CellPlan {
   std::string context, file, ignore_file;  ///< absolute; empty if adopted
   std::vector<bake::BaseImage> bases;      ///< of the Containerfile
   Digest inputs;                           ///< over all its inputs
-  /// The repository's entry with the same inputs and declarations.
+  /// The entry with the same inputs and declarations that the repository already has.
   std::optional<oci::Descriptor> present;
-  std::optional<image::PublishedImage> findings;  ///< findings in the store or published ones
+  std::optional<image::PublishedImage> findings;  ///< from the store, or published ones
 };
 
-/// Sets all members but `present` for cells without an error in `errors`; adds the error of a
-/// single cell there.
+/// Sets all members except `present`, for all cells that have no error in `errors`. Adds the errors
+/// of single cells to `errors`.
 /// Errors: those that do not belong to a single cell.
 Result<void> plan_cells(const Context& context, const std::string& directory,
                         const bake::BakeFile& file, const BakeRequest& request, BaseImages& bases,

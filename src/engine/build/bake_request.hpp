@@ -13,13 +13,13 @@ namespace berth::engine {
 /// The options of `berth bake`.
 struct BakeRequest {
   std::string file;                ///< absolute
-  std::vector<std::string> cells;  ///< only these, each published for a later merge; empty: all
+  std::vector<std::string> cells;  ///< to build, and each to publish for a later merge; empty: all
   bool merge = false;              ///< builds nothing; publishes the index of published cells
   bool publish = true;             ///< false: everything stays in the store
-  bool rebuild = false;            ///< unchanged cells too
+  bool rebuild = false;            ///< builds unchanged cells too
   bool dry_run = false;            ///< only reports what would be done
   size_t jobs = 1;                 ///< parallel builds
-  /// File of a private key, PEM: signs index and entries as cosign does.
+  /// File of a private key, PEM: signs the index and its entries as cosign does.
   std::optional<std::string> sign_key;
   image::RegistryAccess access;
 };

@@ -90,7 +90,7 @@ Result<std::string> BaseImages::layout_of(const BuildPlace& place, const std::st
     if (!here) return make_error(Kind::not_found, "find it in the store: it was removed meanwhile");
   }
   // buildah derives an image name from the path, so the path identifies the image and has only
-  // letters that are valid in names.
+  // characters that are valid in image names.
   std::string layout = "base-" + here->manifest_digest.hex();
   image::SaveRequest save;
   save.references = {resolved.reference};

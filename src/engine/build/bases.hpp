@@ -13,10 +13,10 @@ namespace berth::engine {
 
 /// An image name resolved at a registry, for one platform.
 struct ResolvedImage {
-  std::string reference;  ///< "docker.io/library/debian@sha256:…": of a manifest
-  Digest digest;          ///< of that manifest; empty: BaseFrom::store, and not pulled yet
+  std::string reference;  ///< "docker.io/library/debian@sha256:…", with the digest of a manifest
+  Digest digest;          ///< of that manifest; empty with BaseFrom::store if not pulled yet
 };
-/// `platform`: "linux/arm64"; empty: this machine's.
+/// `platform`: "linux/arm64"; empty: the platform of this machine.
 /// Errors: those of transfer(); not_found (no such platform).
 Result<ResolvedImage> resolve_image(const Context& context, const std::string& name,
                                     const std::string& platform,
@@ -24,8 +24,8 @@ Result<ResolvedImage> resolve_image(const Context& context, const std::string& n
 
 /// Where to look first for a base image.
 enum class BaseFrom {
-  registry,  ///< only there: a build gives the same result on every machine
-  store,     ///< then the registry, as docker does
+  registry,  ///< only at the registry: a build gives the same result on every machine
+  store,     ///< in the store, then at the registry, as docker does
 };
 
 /// The images that Containerfiles name, each fetched once. Berth pulls them, since the store needs

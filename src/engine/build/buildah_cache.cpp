@@ -36,7 +36,8 @@ std::vector<std::string> layers_in(const std::string& storage) {
     std::string path = storage + "/" + name + "/layers.json";
     auto text = sys::read_file(sys::cwd(), path, json::Limits().max_bytes);
     if (!text.ok()) continue;
-    // Another release may use another format: the layers are then not listed, only their bytes.
+    // Another release may use another format: then no layers are listed, only the bytes are
+    // counted.
     auto layers = json::read<std::vector<Layer>>(*text, path);
     if (!layers.ok()) continue;
     for (Layer& layer : *layers) ids.push_back(std::move(layer.id));
@@ -44,7 +45,8 @@ std::vector<std::string> layers_in(const std::string& storage) {
   return ids;
 }
 
-/// With `lock`: no build runs. Without: a build runs, or none ever did (`there` is false).
+/// With `lock`: no build runs. Without `lock`: a build runs, or no build ever ran (`there` is
+/// false).
 struct Idle {
   bool there = false;
   sys::Fd lock;

@@ -14,7 +14,7 @@
 namespace berth::engine {
 
 struct BuildCache {
-  std::vector<std::string> layers;  ///< their ids, sorted
+  std::vector<std::string> layers;  ///< ids, sorted
   uint64_t bytes = 0;
   bool in_use = false;  ///< a build runs
 };
@@ -22,7 +22,8 @@ struct BuildCache {
 /// Errors: io.
 Result<BuildCache> look_at_build_cache(const Context& context);
 
-/// Removes the whole cache; `names` are ids of layers.  Errors: busy (a build runs), io.
+/// Removes the whole cache. In the result, `names` are ids of layers.  Errors: busy (a build runs),
+/// io.
 Result<Pruned> prune_build_cache(const Context& context);
 
 }  // namespace berth::engine

@@ -46,7 +46,8 @@ Result<void> set_sources(const BuildRequest& request, const std::string& work, B
     job.context = work + "/nothing";
     TRY(sys::make_directories(sys::cwd(), job.context, 0700));
   }
-  // Check that it is a directory first, or the error would name a missing file in it.
+  // Check first that the context is a directory: otherwise the error would name a missing file in
+  // it.
   TRY(sys::open_at(sys::cwd(), job.context, O_RDONLY | O_DIRECTORY));
   job.file = request.file;
   if (request.text) {

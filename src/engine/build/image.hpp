@@ -21,10 +21,10 @@ struct BuildRequest {
   std::string context;              ///< absolute; empty: nothing to copy from
   std::string file;                 ///< absolute; empty: Containerfile, else Dockerfile
   std::optional<std::string> text;  ///< the Containerfile's text; `file` is then not read
-  std::vector<std::string> tags;    ///< none: the image has no name
+  std::vector<std::string> tags;    ///< empty: the image has no name
   std::map<std::string, std::string> args, labels;
   std::string target, platform;
-  std::string id_file;  ///< absolute; the file that receives the image's id. Empty: none
+  std::string id_file;  ///< absolute; the file to write the image's id to; empty: none
   bool pull = false;    ///< asks the registry even for images in the store
   bool no_cache = false;
   bool quiet = false;
@@ -33,20 +33,21 @@ struct BuildRequest {
 };
 
 /// The builder's output goes to stderr.
-/// result: image_id, digest.
+/// The result contains image_id and digest.
 /// Errors: not_found (a builder, a base image, a Containerfile), usage (the Containerfile), io (the
-/// build has failed), interrupted.
+/// build failed), interrupted.
 Result<image::TransferResult> build_image(const Context& context, const BuildRequest& request,
                                           const Progress& progress);
 
-/// Loads a builder's output into the store, named `name`, or unnamed if that is empty. `path` is an
-/// OCI layout, a docker-archive, or what buildah has pushed to "dir:".
+/// Loads a builder's output into the store under the name `name`, or without a name if `name` is
+/// empty. `path` is an OCI layout, a docker-archive, or a directory that buildah wrote as "dir:".
 /// Errors: not_found, corrupt, io.
 Result<image::TransferResult> load_built(const Context& context, const std::string& path,
                                          const std::string& name,
                                          MediaTypes types = MediaTypes::oci);
 
-/// A user's command that makes an image: "{out}" in its words, and $BERTH_OUT, name the output.
+/// A command of the user that makes an image. "{out}" in its arguments is replaced by the path of
+/// the output, which is also in $BERTH_OUT.
 struct CommandJob {
   std::vector<std::string> words;
   std::string directory;  ///< its working directory
@@ -56,14 +57,15 @@ struct CommandJob {
 /// Errors: not_found (the program).
 Result<BuildStep> command_step(const Context& context, const CommandJob& job);
 
-/// A value of `berth build`'s flags in buildah's form, with absolute paths: buildah runs in another
-/// directory. "id=token,src=FILE", "id=token,env=NAME", or "id=token": the variable of that name,
-/// else the file. `here`: the working directory. Errors: usage (no id, an unknown member),
-/// not_found (the file, the variable). Source: docker build reference, "--secret"
+/// Converts a value of `berth build --secret` to buildah's form, with absolute paths, since buildah
+/// runs in another directory. Accepts "id=token,src=FILE", "id=token,env=NAME", and "id=token",
+/// which is the variable of that name if set, else the file of that name. `here`: the working
+/// directory. Errors: usage (no id, an unknown member), not_found (the file, the variable). Source:
+/// docker build reference, "--secret"
 Result<std::string> secret_text(std::string_view text, const std::string& here,
                                 const Environment& environment);
 
-/// "default" (the agent of SSH_AUTH_SOCK), "ID=SOCKET", "ID=KEY,KEY".
+/// The same for --ssh: "default" (the agent of SSH_AUTH_SOCK), "ID=SOCKET", "ID=KEY,KEY".
 /// Errors: usage (no agent), not_found (a file).
 /// Source: docker build reference, "--ssh"
 Result<std::string> ssh_text(std::string_view text, const std::string& here,

@@ -27,12 +27,12 @@ constexpr std::chrono::seconds kProbe{60};
 constexpr const char* kJob = "job-";
 constexpr size_t kMaxBuildSteps = size_t{1} << 20;
 
-/// buildah with its storage, in its own mount namespace, which takes all its mounts with it.
+/// buildah with its storage. It runs in its own mount namespace, so that its mounts end with it.
 struct Buildah {
   std::string unshare, program, storage, run, driver;
-  /// What `buildah unshare` sets for its children. Without it buildah mistakes root of a user
-  /// namespace for the machine's root, and opens /run/lock/netavark.lock, which an ordinary user
-  /// may not open.
+  /// The variables that `buildah unshare` sets for its children. Without them buildah mistakes root
+  /// of a user namespace for the machine's root, and opens /run/lock/netavark.lock, which an
+  /// ordinary user may not open.
   std::vector<std::string> environment;
   bool single = false;
   bool offline = false;
@@ -98,7 +98,7 @@ Result<Buildah> find_buildah(const Context& context, const BuildPlace& place,
   auto wished = context.environment.get_filled("STORAGE_DRIVER");
   buildah.driver = wished ? std::string(*wished) : "overlay";
   if (wished) return buildah;
-  // Only a trial shows whether the kernel and the file system support it.
+  // Only a trial shows whether the kernel and the file system support overlay.
   bool works = TRY(succeeds(context, buildah.step({"images", "--quiet"})));
   if (!works) buildah.driver = "vfs";
   return buildah;
@@ -199,7 +199,7 @@ Result<std::string> first_of(const std::string& directory, std::vector<std::stri
   return std::string();
 }
 
-/// Removes what killed builds left; no other build runs.
+/// Removes what killed builds left. Call only while no other build runs.
 void sweep(const Context& context, const BuildPlace& place) {
   const std::string& directory = place.paths().directory();
   auto names = sys::list_directory(sys::cwd(), directory);

@@ -24,7 +24,7 @@ class BuildPaths {
   explicit BuildPaths(const Paths& paths) : directory_(paths.root + "/build") {}
 
   const std::string& directory() const { return directory_; }
-  /// Each build holds a shared lock on it.
+  /// Each build holds a shared lock on this file.
   std::string lock() const { return directory_ + "/lock"; }
   /// The directory of buildah's caches. Each platform ("linux-arm64") has its own, because buildah
   /// ignores the platform when it looks up a cached step.
@@ -35,8 +35,9 @@ class BuildPaths {
   std::string directory_;
 };
 
-/// The directory for the layers that builds keep, and their temporary files. The lock prevents a
-/// sweep while a build runs; the next build that is alone removes what killed ones left.
+/// The directory for the layers that builds keep, and for their temporary files. The lock prevents
+/// a sweep while a build runs. A build that starts while no other runs removes what killed builds
+/// left.
 class BuildPlace {
  public:
   /// Errors: denied, io.
@@ -67,14 +68,14 @@ struct BuildExtras {
   std::vector<std::string> ssh;      ///< "default", "default=/absolute"
   std::vector<std::string> hosts;    ///< "name:address", for RUN
   std::vector<std::string> ulimits;  ///< "nofile=1024:2048", for RUN
-  bool squash = false;               ///< one layer for all that the file adds
+  bool squash = false;               ///< one layer for everything that the file adds
   bool offline = false;              ///< RUN has no network
-  bool docker_types = false;         ///< Docker's media types, not OCI's
+  bool docker_types = false;         ///< Docker's media types instead of OCI's
 };
 
 struct BuildJob {
   bake::Builder builder = bake::Builder::buildah;
-  std::string tag;          ///< docker's tag, and the name to load the image as
+  std::string tag;          ///< the tag for docker, and the name under which the image is loaded
   std::string context;      ///< absolute
   std::string file;         ///< absolute
   std::string ignore_file;  ///< absolute; empty: none
@@ -91,13 +92,13 @@ struct BuildJob {
 struct BuildStep {
   std::string program;  ///< absolute
   std::vector<std::string> arguments;
-  std::vector<std::string> environment = {};  ///< "K=V", added to the caller's
+  std::vector<std::string> environment = {};  ///< "K=V", added to the caller's environment
   std::string working_directory = {};
   /// Replaces "{id}" in the arguments by the contents of this file.
   std::string id_file = {};
 };
 
-/// The caller's environment with that of `step`; nothing if `step` adds none.
+/// The caller's environment with the variables of `step`; nothing if `step` adds none.
 std::optional<std::vector<std::string>> with_variables(const Context& context,
                                                        const BuildStep& step);
 
@@ -105,10 +106,10 @@ std::optional<std::vector<std::string>> with_variables(const Context& context,
 Result<std::vector<BuildStep>> build_steps(const Context& context, const BuildPlace& place,
                                            const BuildJob& job);
 
-/// The file with the patterns that a context excludes: .containerignore, which docker does not
-/// know, else .dockerignore; empty: none.
+/// The file with the patterns of files to leave out of a context: .containerignore (which docker
+/// does not know), else .dockerignore; empty: none.
 Result<std::string> find_ignore_file(const std::string& context, bake::Builder builder);
-/// The context's Containerfile, else Dockerfile.  Errors: not_found.
+/// The Containerfile of the context, else its Dockerfile.  Errors: not_found.
 Result<std::string> find_containerfile(const std::string& context);
 
 /// Parallel builds. A signal, or the end of this process, ends them with all of their processes.
@@ -132,20 +133,20 @@ class BuildRunner {
   /// Returns the next build that ends.  Errors: interrupted (by a signal; all builds have ended),
   /// io.
   Result<Ended> wait();
-  /// Errors: interrupted, if a signal has arrived since.
+  /// Errors: interrupted, if a signal has arrived since make().
   Result<void> check_signals();
 
  private:
   struct Build {
     size_t key = 0;
-    std::deque<BuildStep> steps;  // the first one runs
+    std::deque<BuildStep> steps;  // the first one is running
     std::string log;
     sys::Fd output;
     sys::Process process;
   };
   BuildRunner() = default;
   Result<void> start_step(Build& build);
-  /// Nothing: the build continues.
+  /// Returns nothing while the build continues.
   std::optional<Ended> advance(Build& build, const sys::ExitStatus& status);
   void end_all();
 

@@ -61,7 +61,7 @@ void send_size(const sys::Fd& socket) {
   auto size = our_size();
   if (!size) return;
   std::array<uint16_t, 2> numbers = {size->rows, size->columns};
-  // A lost size does no harm.
+  // If the new size is lost, no harm is done.
   ignore(send(socket, FromClient::resize,
               {reinterpret_cast<const char*>(numbers.data()), sizeof numbers}));
 }
@@ -76,7 +76,7 @@ class OurOutput {
     return output;
   }
   bool is_empty() const { return begin_ == pending_.size(); }
-  /// Its reader has gone away.
+  /// The reader of the stream has gone away.
   bool is_broken() const { return broken_; }
   const std::optional<Error>& error() const { return error_; }
   pollfd wanted() const { return {is_empty() ? -1 : fd_.get(), POLLOUT, 0}; }
@@ -154,7 +154,7 @@ class Client {
   OurOutput out_;
   OurOutput err_;
   std::string typed_;         ///< not sent yet
-  bool input_ended_ = false;  ///< and reported, once typed_ is sent
+  bool input_ended_ = false;  ///< our input ended; reported once typed_ is sent
   bool detaching_ = false;
   bool ended_ = false;  ///< the monitor sends nothing more
   bool done_ = false;
@@ -193,7 +193,7 @@ void Client::hear_signals() {
     } else if (number != SIGPIPE) {
       outcome_.asked = outcome_.asked || asks_for_end(number);
       char byte = static_cast<char>(number);
-      ignore(send(socket_, FromClient::signal, byte_of(byte)));  // it may have ended already
+      ignore(send(socket_, FromClient::signal, byte_of(byte)));  // the monitor may have ended
     }
   }
 }
@@ -207,7 +207,7 @@ void Client::read_input() {
     input_ended_ = true;
     return;
   }
-  // Only a terminal has keys: what a pipe holds is data.
+  // Only a terminal has detach keys: every byte from a pipe is data.
   bool person = options_.terminal && sys::is_terminal(STDIN_FILENO);
   std::string_view bytes(buffer.data(), *count);
   if (!person) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxHealthFile = size_t{1} << 20;
 
-/// ["CMD", words…], or ["CMD-SHELL", text for the image's shell].
+/// ["CMD", arguments…], or ["CMD-SHELL", a command line for the image's shell].
 std::vector<std::string> command_of(const std::vector<std::string>& test,
                                     const oci::ContainerDefaults& image) {
   if (test.size() < 2) return {};

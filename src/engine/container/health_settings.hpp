@@ -13,7 +13,7 @@ namespace berth::engine {
 
 /// The health check of a container: the flags, else the image, else docker's defaults (30s, 30s,
 /// 0s, 3), and the command to execute. Nothing if there is no check. Flags may ask for a check
-/// every millisecond; an image, which is untrusted, for one per second.  Pure.
+/// every millisecond; an image, which is untrusted, at most for a check every second.  Pure.
 std::optional<oci::Healthcheck> health_check(const Health& flags,
                                              const oci::ContainerDefaults& image);
 /// One sentence if the image's check runs less often than the image asks; else nothing.

@@ -44,8 +44,8 @@ void fields(V& v, ReportFields& r) {
   v.optional("stage", r.stage);
 }
 
-// Users know a container by its name or an id prefix, and do not see that one with a monitor is
-// created and started in two steps.
+// Users know a container by its name or an id prefix, and do not see that a container with a
+// monitor is created and started in two steps.
 void use_words_of_people(std::string& text, const std::string& id, const std::string& label) {
   size_t at = text.find(id);
   if (at == std::string::npos) return;
@@ -55,14 +55,14 @@ void use_words_of_people(std::string& text, const std::string& id, const std::st
   }
 }
 
-// Terminal keys signal the whole foreground process group, so berth-runtime has those already.
-// Returns whether a signal asks for an end.
+// Terminal keys signal the whole foreground process group, so berth-runtime has received those
+// signals already. Returns whether a signal asks for an end.
 Result<bool> pass_on(const sys::Fd& signals, const sys::Process& child) {
   bool asked = false;
   while (auto received = TRY(sys::read_signal(signals))) {
     asked = asked || asks_for_end(received->number);
     if (received->from_kernel || received->number == SIGPIPE) continue;
-    ignore(child.signal(received->number));  // it may have ended in this moment
+    ignore(child.signal(received->number));  // the child may have just ended
   }
   return asked;
 }
@@ -120,7 +120,7 @@ Result<bool> ReportReader::read() {
   return !fd_;
 }
 
-/// Logs the warnings that are complete, or that the end of the report cuts short.
+/// Logs the complete warnings, and one that the end of the report cuts short.
 void ReportReader::say_warnings() {
   while (text_.starts_with('w')) {
     size_t end = text_.find('\n');
@@ -279,7 +279,7 @@ Result<void> Foreground::serve() {
 Result<std::optional<int>> Foreground::hear_exit() {
   int32_t code = 0;
   sys::Received received = TRY(sys::receive_message(caller_, &code, sizeof code));
-  caller_.reset();  // it sends nothing more
+  caller_.reset();  // berth-runtime sends nothing more
   if (received.size != sizeof code) return std::optional<int>();
   return std::optional<int>(code);
 }

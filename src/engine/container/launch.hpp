@@ -14,12 +14,12 @@
 
 namespace berth::engine {
 
-/// How to start berth-runtime for a container with its bundle in its directory.
+/// How to start berth-runtime for a container. The bundle is in the container's directory.
 struct LaunchOptions {
   bool interactive = false;
   bool terminal = false;
   std::string label;  ///< the container's name in errors, instead of its id
-  bool held = false;  ///< our descriptors of slurm/hold.hpp are passed to its first process
+  bool held = false;  ///< pass our descriptors of slurm/hold.hpp to its first process
   std::optional<int> pmi_descriptor = std::nullopt;  ///< as in RunCall
 };
 
@@ -52,13 +52,14 @@ class ReportReader {
   std::string text_;
 };
 
-/// A foreground container, in the order of its calls: open(), announce(), start(), exited(), end().
-/// berth-runtime is executed first and waits: its start-up runs in parallel with our decisions, and
-/// its reading of the config with our writing of the rest. While a call waits, our standard streams
-/// are copied, and signals that processes send to us are passed on; a key of the terminal reaches
-/// berth-runtime directly. If this process dies, even by SIGKILL, the kernel kills berth-runtime
-/// with SIGKILL (PR_SET_PDEATHSIG, SpawnOptions::die_with_parent), and then in the same way the
-/// container's first process (Prepared::die_with_parent), which ends the container.
+/// A foreground container. Call open(), announce(), start(), exited() and end(), in this order.
+/// open() executes berth-runtime, which then waits: its start-up runs in parallel with our
+/// decisions. After announce() it reads the config while we write the rest of the bundle. While a
+/// call waits, it copies our standard streams, and passes on signals that processes send to us; the
+/// signal of a terminal key reaches berth-runtime directly. If this process dies, even by SIGKILL,
+/// the kernel kills berth-runtime with SIGKILL (PR_SET_PDEATHSIG, SpawnOptions::die_with_parent).
+/// Then it kills the container's first process in the same way (Prepared::die_with_parent), which
+/// ends the container.
 class Foreground {
  public:
   /// Executes berth-runtime for container `id`, with its bundle in `bundle`, which may not exist
@@ -75,15 +76,15 @@ class Foreground {
   /// The config of the bundle is written: berth-runtime may plan the container.
   void announce() const;
 
-  /// The bundle is complete: runs the container. True when its command runs; false if it cannot,
-  /// and end() returns the reason.  Errors: io.
+  /// The bundle is complete: runs the container. True once its command runs. False if the command
+  /// cannot run: end() then returns the reason.  Errors: io.
   Result<bool> start();
 
-  /// Waits until the container's files are no longer in use, and returns its status. Nothing if
-  /// berth-runtime was killed, or never ran it.  Errors: io.
+  /// Waits until the container's files are no longer in use, and returns the container's status.
+  /// Nothing if berth-runtime was killed, or never ran the container.  Errors: io.
   Result<std::optional<int>> exited();
 
-  /// Waits for berth-runtime.  Errors: those of berth-runtime, interrupted.
+  /// Waits for the end of berth-runtime.  Errors: those of berth-runtime, interrupted.
   Result<Ended> end();
 
  private:
@@ -100,7 +101,7 @@ class Foreground {
   std::string label_;
   sys::Fd signals_;
   sys::Fd report_;
-  sys::Fd caller_;  ///< --caller-fd is berth-runtime's end of it
+  sys::Fd caller_;  ///< our end of the socket; berth-runtime has the other as --caller-fd
   Relay relay_;
   sys::Process child_;
   std::optional<ReportReader> reader_;  ///< reads report_, after start()
@@ -115,15 +116,15 @@ class Foreground {
 std::string runtime_root(const Context& context);
 
 /// Calls `berth-runtime VERB… ID` and returns its output.
-/// Errors: berth-runtime's own, with kind; not_found if it does not know the container; interrupted
-/// (it was killed, or took too long).
+/// Errors: those of berth-runtime, with their kind; not_found (berth-runtime does not know the
+/// container); interrupted (berth-runtime was killed, or took too long).
 Result<std::string> call_runtime(const Context& context, std::vector<std::string> words,
                                  std::string_view input = "");
 
 std::string runtime_program(const Context& context);  ///< absolute path
 
-/// Parses the report of a container that did not start; errors name it `label` instead of `id`.
-/// Errors: the reported one, unless it is the command's.
+/// Parses the report of a container that did not start; errors contain `label` instead of `id`.
+/// Errors: the reported one, unless the command caused it.
 Result<Ended> ended_with(std::string_view report, const std::string& id, const std::string& label);
 
 /// A process document in memory, for `berth-runtime exec --process /proc/self/fd/N`.  Errors: io.
@@ -138,13 +139,13 @@ Result<std::string> call_reporting(const Context& context, std::vector<std::stri
 struct Report {
   Error error;
   bool command = false;  ///< the command of the container could not be executed
-  int status() const;    ///< 125, or 126 and 127 for a command
+  int status() const;    ///< 126 or 127 if the command caused the error, else 125
 };
 /// Errors: corrupt.
 Result<Report> parse_report(std::string_view text);
 
-/// Turns an error of berth-runtime about our network hook into berth-network's own error; returns
-/// others unchanged.
+/// Turns an error of berth-runtime about our network hook into the error that berth-network
+/// reported; returns other errors unchanged.
 Error network_error(Error error);
 
 }  // namespace berth::engine

@@ -45,7 +45,7 @@ Result<std::optional<ContainerDirectory>> take_when_free(const Context& context,
 }
 
 Result<void> send_signal(const Context& context, const std::string& id, int number) {
-  // Before the signal: another process reports the container's end.
+  // Reported before the signal is sent, because another process reports the container's end.
   emit_container_event(context.paths, id, "kill", {{"signal", std::to_string(number)}});
   TRY(call_runtime(context, {"kill", id, std::to_string(number)}));
   return {};
@@ -103,7 +103,7 @@ Result<void> remove_container(const Context& context, const std::string& id,
 
 namespace {
 
-/// The container of this name, even if an id has it as a prefix.
+/// The container of this name, even if the name is also a prefix of an id.
 Result<std::optional<std::string>> id_of_name(const Context& context, const std::string& name) {
   auto found = get_container(context, name);
   if (found.ok() && found->name == name) return std::optional(found->id);
@@ -149,7 +149,7 @@ Result<void> stop_container(const Context& context, std::string_view reference,
   int64_t seconds = grace.value_or(files.record->stop_timeout.value_or(kUsual));
   if (seconds < 0 || seconds > kYear) seconds = kYear;
   TRY(mark_stopped(context.paths, id));
-  // It may have ended already.
+  // The container may have ended already.
   ignore(send_signal(context, id, files.record->stop_signal));
   // A frozen process receives no signals.
   if (state == ContainerState::paused) TRY(unpause_container(context, reference));

@@ -14,9 +14,10 @@
 
 namespace berth::engine {
 
-// The processes of a container may have other ids than its user. From another user namespace we
-// could not signal them, but the kernel lets the owner of their namespace do so from outside. So a
-// removal has two steps, and a verb enters its user namespace between them.
+// The processes of a container may have other ids than the user. A process in another user
+// namespace could not signal them, but the kernel permits it to the owner of the container's user
+// namespace, from outside. So a removal has two steps, and a verb enters a user namespace of its
+// own between them.
 
 struct EndOptions {
   bool force = false;  ///< kill it if it runs
@@ -27,13 +28,13 @@ Result<std::string> end_container(const Context& context, std::string_view refer
                                   EndOptions options);
 
 enum class AnonymousVolumes { keep, remove };
-/// Removes the container `id` after end_container(); does nothing if it removed itself.
+/// Removes the container `id` after end_container(); does nothing if the container removed itself.
 /// Errors: busy (another process uses it), io.
 Result<void> remove_container(const Context& context, const std::string& id,
                               AnonymousVolumes volumes);
 
-/// The same for a container that a new one of the same name replaces. Does nothing if no container
-/// has exactly this name.
+/// The same two steps for a container that a new container of the same name replaces. They do
+/// nothing if no container has exactly this name.
 Result<void> end_replaced(const Context& context, const std::string& name);
 Result<void> remove_replaced(const Context& context, const std::string& name);
 
@@ -43,9 +44,9 @@ Result<void> adopt_container(const Context& context, std::string_view reference)
 /// Sends signal `number`.  Errors: not_found, usage (not running).
 Result<void> kill_container(const Context& context, std::string_view reference, int number);
 
-/// Sends the container's stop signal, and KILL after `grace` seconds (-1: never), else after its
-/// --stop-timeout, else after ten seconds, as docker does. Does nothing for a container that has
-/// ended. Errors: not_found.
+/// Sends the container's stop signal, and KILL after `grace` seconds (-1: never). Without `grace`,
+/// KILL follows after the container's --stop-timeout, else after ten seconds, as with docker. Does
+/// nothing for a container that has ended. Errors: not_found.
 Result<void> stop_container(const Context& context, std::string_view reference,
                             std::optional<int64_t> grace);
 

@@ -17,7 +17,7 @@
 namespace berth::engine {
 namespace {
 
-/// It was started, and no process is left to record its end.
+/// The container was started, and no process is left to record its end.
 bool is_lost(const ContainerFiles& files) {
   return !files.owned && files.start && !files.exit;
 }
@@ -77,13 +77,13 @@ void fields(V& v, RuntimeState& s) {
   v.optional("pid", s.pid);
 }
 
-// Its monitor writes the pid down; a foreground berth does not.
+// The monitor records the pid; a berth in the foreground does not.
 bool needs_pid(const ContainerSummary& summary) {
   return summary.state == ContainerState::running && !summary.watched;
 }
 
 std::optional<int64_t> running_process(const Context& context, const std::string& id) {
-  // Read without recovery: recovery may need this very result.
+  // Read without recovery: recovery may need this result itself.
   auto files = read_container(context.paths, id);
   if (!files.ok() || !files->record) return std::nullopt;
   if (files->start && !files->exit) {
@@ -218,7 +218,7 @@ std::optional<int64_t> process_of(const Paths& paths, std::string_view reference
   auto id = resolve_container(context, reference);
   if (!id.ok()) return std::nullopt;
   if (auto process = running_process(context, *id)) return process;
-  // The container that it shares namespaces with.
+  // The container that the stopped one shares namespaces with.
   auto request = request_of(context, *id);
   std::string joined = request ? joined_container(*request) : "";
   return joined.empty() ? std::nullopt : running_process(context, joined);

@@ -21,7 +21,7 @@ enum class ContainerState {
   paused,
   restarting,  ///< has ended; the restart policy starts it again
   exited,
-  dead,  ///< its owner was killed: the exit status is unknown
+  dead,  ///< its owner was killed; the exit status is unknown
 };
 /// True for containers that have processes, or will shortly.
 bool is_alive(ContainerState state);
@@ -63,7 +63,7 @@ Result<std::vector<ContainerSummary>> list_containers(const Context& context, Wh
 /// Errors: not_found ("no such container: X"), usage (several match).
 Result<ContainerSummary> get_container(const Context& context, std::string_view reference);
 
-/// The error of get_container() if there is none.
+/// The error of get_container() if there is no such container.
 Error no_such_container(std::string_view reference);
 
 /// The id of the container that `reference` names. Errors: those of get_container().
@@ -72,7 +72,7 @@ Result<std::string> resolve_container(const Context& context, std::string_view r
 /// The files of container `id`; nothing if it is gone.  Errors: io.
 Result<std::optional<ContainerFiles>> find_files(const Context& context, const std::string& id);
 
-/// The same for the container that `reference` names, recovered (sweep.hpp) if its owner was
+/// The same for the container that `reference` names, after a recovery (sweep.hpp) if its owner was
 /// killed. The record is always set.  Errors: those of get_container(), corrupt.
 Result<ContainerFiles> get_files(const Context& context, std::string_view reference);
 
@@ -81,8 +81,8 @@ ContainerState state_of(const ContainerFiles& files);
 /// "cannot read container '0123456789ab'".
 std::string cannot_read(const std::string& id);
 
-/// The first process of a running container, or of the container that a stopped one will share
-/// namespaces with. Call before enter_identity().
+/// The first process of a running container. For a stopped container that will share the namespaces
+/// of another container: the first process of that container. Call before enter_identity().
 std::optional<int64_t> process_of(const Paths& paths, std::string_view reference, Log& log);
 
 /// The request of a container, if readable; call before enter_identity().
@@ -98,7 +98,7 @@ std::string files_of(const Context& context, const ContainerSummary& summary);
 Result<std::optional<RunRequest>> find_request(const Context& context,
                                                const ContainerSummary& summary);
 
-/// The same, but warns about one that cannot be read.
+/// The same, but warns about a request that cannot be read.
 std::optional<RunRequest> saved_request(const Context& context, const ContainerSummary& summary);
 
 }  // namespace berth::engine

@@ -25,8 +25,8 @@ std::string name_of(int number) {
   return kStreamNames[static_cast<size_t>(number)];
 }
 
-/// The status of the caller's standard stream; nothing if the caller closed it, since its number
-/// may now be one of our own files.
+/// The status of the caller's standard stream; nothing if the caller closed the stream: one of our
+/// own files may have its number now.
 Result<std::optional<struct stat>> stat_stream(int number) {
   if (!sys::is_inherited(number)) return std::optional<struct stat>();
   sys::Fd stream(number);
@@ -35,7 +35,7 @@ Result<std::optional<struct stat>> stat_stream(int number) {
   return std::optional<struct stat>(TRY(std::move(status)));
 }
 
-// Opening these again grants nothing beyond what the other end agreed to.
+// Reopening one of these gives no access to a file or a terminal.
 bool is_harmless(const struct stat& status) {
   bool null = S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
   return null || S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode);

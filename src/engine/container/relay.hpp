@@ -18,16 +18,16 @@ namespace berth::engine {
 /// Whether a signal to this process means that the container shall end.
 bool asks_for_end(int number);
 
-/// Our own handle of a standard stream. Reopens a terminal or a pipe where that is permitted: a
-/// write to a full one must not keep us from passing on signals, and we must not make the caller's
-/// open file non-blocking.  Errors: io.
+/// A descriptor of our own for a standard stream. Reopens a terminal or a pipe as non-blocking if
+/// permitted: a write to a full pipe must not keep us from passing on signals, and the caller's
+/// open file must not become non-blocking.  Errors: io.
 Result<sys::Fd> open_stream(int number);
 
 /// Copies bytes from one descriptor to another, at most one buffer at a time.
 class Copy {
  public:
   Copy() = default;  ///< ended
-  /// `name`: the end that is not the container's, in errors.
+  /// `name`: what errors call the end that does not belong to the container.
   Copy(sys::Fd from, sys::Fd to, std::string name);
 
   bool ended() const { return !from_; }
@@ -40,7 +40,7 @@ class Copy {
   /// Keeps the last bytes copied, for printed().
   void keep_last() { last_.emplace(); }
   std::string_view printed() const { return last_ ? last_->text() : std::string_view(); }
-  /// Why it ended before its source did, unless the reader of the target went away.
+  /// Why the copy ended before its source did. Not set if the reader of the target went away.
   const std::optional<Error>& error() const { return error_; }
 
  private:
@@ -67,14 +67,15 @@ enum class Guard { no, yes };
 /// that are the same file share one pipe, which keeps their order.
 class Relay {
  public:
-  /// Input::none reads /dev/null. Guard::no passes everything on, for a container with a terminal
-  /// of its own, which gets none of our streams.
+  /// Input::none reads /dev/null. Guard::no passes on every stream as it is: for a container with a
+  /// terminal of its own, since it gets none of our streams.
   /// Errors: io.
   static Result<Relay> open(Input input, Guard guard);
 
-  /// Sets in, out and err; the relay must stay where it is until spawn() has returned.
+  /// Sets in, out and err; do not move the relay until spawn() has returned.
   void give_to(sys::SpawnOptions& options) const;
-  /// Call once the container has its ends: closes ours, or we would wait for ourselves.
+  /// Closes our copies of the container's ends of the pipes: with them open, we would never see the
+  /// end of its output. Call once the container has its ends.
   void given();
 
   /// Appends the events to wait for.
@@ -83,7 +84,7 @@ class Relay {
   void serve(const std::vector<pollfd>& entries, size_t first);
   /// After the container's end: delivers its remaining output, until a signal of `signals` asks us
   /// to end. Reads no more from our standard input.
-  /// Errors: io (poll), and the first one that cut a stream short.
+  /// Errors: io (poll), and the first error that cut a stream short.
   Result<void> finish(const sys::Fd& signals);
   /// The last output of the container, as far as it passed through us.
   std::string printed() const;
@@ -91,7 +92,7 @@ class Relay {
  private:
   static constexpr size_t kStreams = 3;
 
-  std::array<sys::Fd, kStreams> given_;  ///< the container's; empty: our own is passed on
+  std::array<sys::Fd, kStreams> given_;  ///< the container's ends; empty: ours is passed on
   std::array<Copy, kStreams> copies_;
   bool errors_with_output_ = false;
 };

@@ -64,7 +64,7 @@ Result<OverlayPaths> overlay_of(const oci::Spec& spec) {
                     "the directory itself");
 }
 
-// The kernel provides these only while a container runs.
+// The kernel provides the files at these paths only while a container runs.
 bool is_of_the_kernel(std::string_view path) {
   for (std::string_view top : {"/proc", "/sys", "/dev"}) {
     if (path == top || path.starts_with(std::string(top) + "/")) return true;
@@ -152,7 +152,7 @@ Result<sys::Fd> mount_stopped(const std::string& target, const oci::Spec& spec) 
     if (!binds || is_of_the_kernel(mount.destination)) continue;
     TRY_CTX(bind(root, mount), "cannot mount " + quote(mount.destination));
   }
-  // As in the running container: a link in a volume may point into the root.
+  // Read-only as in the running container: a link in a volume may point into the root.
   if (spec.root.readonly) {
     TRY(sys::mount_setattr(root, MOUNT_ATTR_RDONLY, 0, 0, sys::Recursive::no, target));
   }
@@ -171,7 +171,8 @@ Result<sys::Fd> open_running(const ContainerSummary& container, const record::St
   return make_error(Kind::busy, "container " + quote(container.name) + " has just ended");
 }
 
-/// Removes layers that were made for this container: the GPU driver, which belongs to the machine.
+/// Removes from `layers` those that were made for this container: they contain the GPU driver,
+/// which belongs to the machine.
 void drop_own_layers(const Context& context, const ContainerSummary& container,
                      std::vector<std::string>& layers) {
   std::string kept = container_files(context.paths, container.id, Lifetime::kept) + "/";

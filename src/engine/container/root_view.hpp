@@ -20,20 +20,21 @@ Result<oci::Spec> read_config(const Context& context, const ContainerSummary& co
 /// An open view of a container's files from outside.
 class RootView {
  public:
-  /// The container's own view: its layers, its volumes, its /etc/hosts. For a running container,
-  /// the root of its first process; for a stopped one the same, mounted where only this process and
-  /// its children see it, while no process can start it. Afterwards this process is in its own
-  /// mount namespace.
-  /// Errors: busy (it is being started or removed), not_found (an image's layer), denied, io.
+  /// The files as the container sees them: its layers, its volumes, its /etc/hosts. For a running
+  /// container, this is the root of its first process. For a stopped container, mounts the same
+  /// files where only this process and its children see them; no process can start the container
+  /// meanwhile. Afterwards this process is in its own mount namespace.
+  /// Errors: busy (it is being started or removed), not_found (a layer of the image), denied, io.
   static Result<RootView> open(const Context& context, const ContainerSummary& container);
 
-  /// Only the image's layers and the container's own, running or not; read-only.
+  /// Only the layers of the image and the container's own layer; read-only. The container may be
+  /// running or stopped.
   static Result<RootView> open_layers(const Context& context, const ContainerSummary& container);
 
   const sys::Fd& root() const { return root_; }
   /// Whether the container may write only to its volumes.
   bool read_only() const { return read_only_; }
-  /// Unmounts it before the container's directory is removed. Open files stay usable.
+  /// Unmounts the view before the container's directory is removed. Open files stay usable.
   Result<void> unmount() const;
 
  private:
@@ -46,7 +47,7 @@ class RootView {
 /// The container's own layer, for diff and commit.  Errors: not_found.
 Result<sys::Fd> open_upper(const Context& context, const ContainerSummary& container);
 
-/// A copied root, and the layers that it was copied from, highest first.
+/// A root that is a copy, and the layers that it was copied from, highest first.
 struct RootCopy {
   sys::Fd root;
   std::vector<sys::Fd> layers;

@@ -23,8 +23,8 @@ std::string numbered(size_t index) {
   return std::string(oci::kCopiedLayerAnnotation) + digits;
 }
 
-// A hard link shares the file itself with the store, so only for containers that cannot get around
-// a read-only root.
+// A hard link shares the file itself with the store. So links are made only for containers that
+// cannot get around a read-only root.
 Sharing sharing_of(const RunRequest& request) {
   const auto& added = request.security.cap_add;
   bool more = request.security.privileged || !added.empty();

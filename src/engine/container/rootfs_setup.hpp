@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes the root file system of one container for its driver: the kernel's overlay, or, for users
-// without it, fuse-overlayfs or a copy of the image (docs/decisions/0141). The driver was chosen
-// before: engine/image/rootfs_driver.hpp.
+// without it, fuse-overlayfs or a copy of the image (docs/decisions/0141).
+// engine/image/rootfs_driver.hpp has chosen the driver before.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@
 namespace berth::engine {
 
 /// Turns the root of `spec`, an overlay, into the root of the driver that `request` names.
-/// `directory`: the container's, absolute. Pure.
+/// `directory`: the container's directory, absolute. Pure.
 void use_rootfs_driver(const RunRequest& request, const std::string& directory, oci::Spec& spec);
 
 /// Makes the copied root that `spec` names, unless it exists; does nothing for other roots. A call

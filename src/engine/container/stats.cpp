@@ -94,8 +94,8 @@ Usage read_stats(std::string_view line) {
   usage.cpu_ns = number(find(data, {"cpu", "usage", "total"}));
   usage.memory_bytes = number(find(data, {"memory", "usage", "usage"}));
   usage.memory_limit_bytes = number(find(data, {"memory", "usage", "limit"}));
-  // As with docker: without memory that the kernel reclaims first. Version 1 has the total below
-  // this name.
+  // As with docker: without memory that the kernel reclaims first. Cgroup version 1 has the total
+  // under this name.
   auto inactive = number(find(data, {"memory", "raw", "total_inactive_file"}));
   if (!inactive) inactive = number(find(data, {"memory", "raw", "inactive_file"}));
   if (usage.memory_bytes && inactive && *inactive < *usage.memory_bytes) {
@@ -127,9 +127,9 @@ Traffic read_traffic(std::string_view table) {
   return traffic;
 }
 
-/// User and system ticks of /proc/PID/stat; nothing for other text.
+/// User and system ticks of /proc/PID/stat; nothing for any other string.
 std::optional<uint64_t> read_ticks(std::string_view stat) {
-  // The command name before it may contain blanks and parentheses.
+  // The command name in front of these fields may contain blanks and parentheses.
   size_t end = stat.rfind(") ");
   if (end == std::string_view::npos) return std::nullopt;
   auto user = word(stat.substr(end + 2), 11);
@@ -155,7 +155,8 @@ void measure_processes(const std::vector<int64_t>& pids, Usage& usage) {
   if (!usage.memory_bytes) {
     usage.from_processes = sum.memory_bytes.has_value();
     usage.memory_bytes = sum.memory_bytes;
-    // Without its own control group, the counted time is another group's.
+    // If the container has no control group of its own, the time counted so far is that of another
+    // group.
     usage.cpu_ns = sum.cpu_ns;
   }
   if (!usage.read_bytes) usage.read_bytes = sum.read_bytes;

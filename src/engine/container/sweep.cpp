@@ -35,7 +35,7 @@ Result<void> adopt_from_outside(const Context& context, const std::string& id) {
   spawn.program = context.paths.libexec + "/berth";
   spawn.args = {"berth", "--root", context.paths.root, "--state", context.paths.state, "adopt", id};
   auto output = TRY(sys::run_command(spawn, "", kAdoptDeadline));
-  // Its own messages are all that there is to report.
+  // Only the messages of this command are reported: its exit status says no more.
   if (!trim(output.err).empty()) context.log.warn(escape_controls(trim(output.err)));
   return {};
 }
@@ -45,7 +45,8 @@ bool is_recent(int64_t modified) {
   return now - modified < kUnfinishedSeconds;
 }
 
-/// A container's creator writes its record within a moment; after that it must have been killed.
+/// The creator of a container writes the record within a short time. If there is no record later,
+/// the creator was killed.
 bool may_be_in_the_making(const ContainerDirectory& directory) {
   auto status = sys::stat_fd(directory.fd(), directory.id());
   return !status.ok() || is_recent(status->st_mtime);
@@ -55,7 +56,7 @@ bool may_be_in_the_making(const ContainerDirectory& directory) {
 /// user namespace, so an ordinary user's sweep leaves this to end_orphans().
 enum class Adopt { no, yes };
 
-/// From its request, if still readable.
+/// From the container's request, if that is still readable.
 Watch watch_of(const ContainerDirectory& directory, const record::Container& record) {
   auto text = sys::read_file(directory.files_fd(), kRequestFile);
   auto request = text.ok() ? parse_run_request(*text) : Result<RunRequest>(text.error());
@@ -63,14 +64,14 @@ Watch watch_of(const ContainerDirectory& directory, const record::Container& rec
   return {directory, record.terminal, record.interactive, record.remove};
 }
 
-/// Removes what its owner and monitor left, so that no process belongs to it any more.
+/// Removes what the owner and the monitor of a container left, including processes.
 Result<void> end_of_life(const Context& context, const std::string& id) {
   TRY(end_leftovers(context, id));
   ignore(sys::remove_tree(sys::cwd(), monitor_directory(context.paths, id)));
   return {};
 }
 
-/// Sweeps a container with a free lock.
+/// Sweeps one container; its lock was free and is now held by this process.
 Result<void> sweep_one(const Context& context, ContainerDirectory& directory, Adopt adopt) {
   ContainerFiles files = TRY(directory.read());
   const std::string& id = directory.id();
@@ -109,7 +110,7 @@ std::string sweep_mark(const Context& context) {
   return context.paths.state + "/swept";
 }
 
-/// Whether all containers were checked in this boot, since the state directory belongs to it.
+/// Whether all containers were checked since the last boot.
 bool is_swept_boot(const Context& context) {
   auto mark = sys::read_file_if_exists(sys::cwd(), sweep_mark(context), 64);
   auto boot = sys::boot_id();
@@ -188,7 +189,7 @@ void recover(const Context& context, const std::string& id) {
       if (!swept.ok()) context.log.warn(to_line(swept.error()) + ", ignoring");
     }
   } else {
-    // For an ordinary user outside of any own user namespace, as for `ps`.
+    // For an ordinary user who has not entered a user namespace, as in `ps`.
     auto adopted = adopt_from_outside(context, id);
     if (!adopted.ok()) context.log.warn(to_line(adopted.error()) + ", ignoring");
   }
@@ -229,7 +230,8 @@ void end_orphans(const Context& context) {
     auto files = (*taken)->read();
     bool lives = files.ok() && files->start && !files->exit && is_alive_now(*files->start);
     taken->reset();
-    // Its monitor must be in its user namespace, which this process is about to leave.
+    // The monitor must be in the container's user namespace, and this process is about to enter
+    // another one.
     auto ended = lives ? adopt_from_outside(context, id) : end_leftovers(context, id);
     if (!ended.ok()) context.log.debug("end orphans: " + to_line(ended.error()));
   }

@@ -11,18 +11,19 @@
 namespace berth::engine {
 
 /// Replaces the lost monitors of running containers, and logs that; removes what killed owners and
-/// earlier boots left: directories, names, runtime state and control groups of --rm containers, and
-/// of containers that never ran. Cheap when there is nothing to do.
+/// earlier boots left: directories, names, runtime state and control groups of containers with --rm
+/// and of containers that never ran. Cheap when there is nothing to do.
 void sweep(const Context& context);
 
-/// Handles containers of killed owners before a sweep() inside of a user namespace: adopts those
-/// that run, and removes the runtime state of the others. Cheap when nothing runs.
+/// Handles containers of killed owners, before a sweep() inside a user namespace: gives those that
+/// run a new monitor, and removes the runtime state of the others. Cheap when nothing runs.
 void end_orphans(const Context& context);
 
-/// Finds the true state of container `id` after its holder and monitor were both killed.
+/// Does what sweep() does, for container `id`, after its holder and monitor were both killed, so
+/// that its state is read correctly.
 void recover(const Context& context, const std::string& id);
 
-/// Does what sweep() does, for container `id`, from inside of its user namespace.
+/// Does what sweep() does, for container `id`, from inside the container's user namespace.
 /// Errors: not_found, io.
 Result<void> adopt(const Context& context, const std::string& id);
 
@@ -34,7 +35,7 @@ void warn_of_adoptions(const Context& context);
 /// Errors: those of berth-runtime.
 Result<void> end_leftovers(const Context& context, const std::string& id);
 
-/// Whether the first process of that start is still alive.
+/// Whether the first process of the start `start` is still alive.
 bool is_alive_now(const record::Start& start);
 
 }  // namespace berth::engine

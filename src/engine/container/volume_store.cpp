@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kRecord = "volume.json";
 constexpr const char* kData = "_data";
-/// Present while a volume is being filled: the contents that a killed process left are removed.
+/// Exists while a volume is being filled. If a killed process left it, the contents are removed.
 constexpr const char* kFilling = "filling";
 constexpr size_t kMaxRecord = size_t{1} << 20;
 
@@ -184,7 +184,7 @@ Result<void> remove_volume(const Context& context, const std::string& name) {
     return make_error(Kind::busy, "remove " + escape_controls(name) + ": volume is in use - [" +
                                       join(users, ", ") + "]");
   }
-  // Renamed first, so that no process finds half of it.
+  // Renamed first, so that no process finds a half-removed volume.
   sys::Fd all =
       TRY(sys::open_at(sys::cwd(), volumes_directory(context.paths.root), O_RDONLY | O_DIRECTORY));
   std::string going = ".gone-" + sys::random_hex(16);

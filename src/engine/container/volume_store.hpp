@@ -23,8 +23,8 @@ struct VolumeRecord {
   int64_t created_ns = 0;  ///< since 1970
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> options;
-  bool anonymous = false;     ///< its name is generated
-  std::string container;      ///< of an anonymous one: the container that it was made for
+  bool anonymous = false;     ///< the name is generated
+  std::string container;      ///< the container that an anonymous volume was made for
   bool goes_with_it = false;  ///< is removed together with that container
 };
 template <class V>
@@ -42,8 +42,8 @@ void fields(V& v, VolumeRecord& r) {
 /// The absolute path that containers mount for the volume `name` of the store at `root`.
 std::string volume_data(const std::string& root, const std::string& name);
 
-/// Makes the volume and returns it; an existing one of that name is unchanged. Without a name it
-/// gets a generated one.
+/// Makes the volume and returns it; does not change an existing volume of that name. Generates a
+/// name if `wish` has none.
 /// Errors: usage (the name), unsupported (a driver other than local, options).
 Result<VolumeRecord> make_volume(const Context& context, VolumeRecord wish);
 
@@ -52,7 +52,7 @@ Result<std::optional<VolumeRecord>> find_volume(const Context& context, const st
 /// Sorted by name.  Errors: io.
 Result<std::vector<VolumeRecord>> list_volumes(const Context& context);
 
-/// The same for all volumes, in one pass over the containers.
+/// How many containers mount each volume, counted in one pass over the containers.
 struct VolumeUsers {
   std::map<std::string, uint64_t> known;  ///< by volume name: how many containers mount it
   uint64_t unreadable = 0;  ///< containers that may mount any volume, such as unfinished ones
@@ -64,7 +64,8 @@ struct VolumeUsers {
 /// Errors: io.
 Result<VolumeUsers> list_volume_users(const Context& context);
 
-/// Errors: not_found ("no such volume"), busy (a container mounts it; docker's words with the ids).
+/// Errors: not_found ("no such volume"), busy (a container mounts it; docker's message, with the
+/// ids).
 Result<void> remove_volume(const Context& context, const std::string& name);
 
 /// Removes the anonymous volumes that were made for container `id`, unless another container mounts

@@ -15,7 +15,8 @@
 namespace berth::engine {
 namespace {
 
-/// Each costs a directory, a record and a mount, so an image's number of volumes is limited.
+/// Each volume costs a directory, a record and a mount, so the number of volumes of an image is
+/// limited.
 constexpr size_t kMostVolumesOfImage = 256;
 
 /// The mounts so far.

@@ -13,8 +13,8 @@
 namespace berth::engine {
 
 /// All volumes of a new container: those of `request`, those of --volumes-from, and those that
-/// `image` declares at paths without another mount. Anonymous ones get a name.
-/// Errors: not_found (a container of --volumes-from), usage (a place twice).
+/// `image` declares at paths without another mount. Gives anonymous volumes a name.
+/// Errors: not_found (a container of --volumes-from), usage (two mounts at one path).
 Result<std::vector<Volume>> volumes_of(const Context& context, const oci::ContainerDefaults& image,
                                        const RunRequest& request);
 

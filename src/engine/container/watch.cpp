@@ -22,7 +22,7 @@ struct Handed {
   sys::Fd report;                    ///< may be empty
   sys::Fd client;                    ///< may be empty
   sys::Fd caller;                    ///< may be empty
-  std::pair<sys::Fd, sys::Fd> pair;  ///< the first one's queue holds the container's streams
+  std::pair<sys::Fd, sys::Fd> pair;  ///< the queue of the first holds the container's streams
 };
 
 // Docker's defaults: json-file writes one unlimited file, local five of 20 MB.
@@ -125,11 +125,11 @@ Result<WatchedStart> WatchedStart::open(const Context& context, Watch watch) {
 
 WatchedStart::~WatchedStart() {
   if (!holder_) return;
-  caller_.reset();  // berth-runtime sees that the start was dropped, and so do the others
+  caller_.reset();  // berth-runtime, holder and monitor see that the start was dropped
   ignore(holder_.wait());
 }
 
-// If it has ended already, its report gives the reason.
+// If berth-runtime has ended already, its report gives the reason.
 void WatchedStart::announce() const {
   ignore(sys::send_message(caller_, "d", 1, sys::Fd()));
 }

@@ -28,11 +28,11 @@ struct Watch {
   LogSettings log = {};
   std::optional<oci::Healthcheck> health = {};  ///< from health_check()
 };
-/// From the request; without `client`.
+/// Made from the request; `client` is empty.
 Watch watch_of(const ContainerDirectory& directory, const RunRequest& request);
 
-/// The start of a container with a monitor. Monitor and berth-runtime are executed first and wait:
-/// their start-up runs in parallel with our decisions.
+/// The start of a container with a monitor. open() executes the monitor and berth-runtime, which
+/// then wait: their start-up runs in parallel with our decisions.
 class WatchedStart {
  public:
   /// The bundle need not exist yet. The monitor takes over the lock of the directory.
@@ -40,17 +40,17 @@ class WatchedStart {
   static Result<WatchedStart> open(const Context& context, Watch watch);
   WatchedStart(WatchedStart&&) = default;
   WatchedStart& operator=(WatchedStart&&) = default;
-  /// Without go() nothing is started, and no process is left.
+  /// If go() was not called, starts nothing and leaves no process.
   ~WatchedStart();
 
   /// The config of the bundle is written: berth-runtime may plan the container.
   void announce() const;
 
-  /// Everything is written: creates the container.
+  /// The bundle is complete: creates the container.
   void go() const;
 
-  /// After go(). Returns when the command runs, or failed to start. In the second case, and after
-  /// an error, no process of it is left.
+  /// Call after go(). Returns when the command runs or has failed to start. If it failed, or after
+  /// an error, no process of the container is left.
   /// Errors: those of berth-runtime, io, bug.
   Result<std::optional<Ended>> wait();
 
@@ -65,8 +65,9 @@ class WatchedStart {
   sys::Fd report_;
 };
 
-/// Gives a running container that has lost berth-holder and berth-monitor new ones. Its streams
-/// ended with the old ones: further output is lost, but its end is recorded.
+/// Starts a new berth-holder and a new berth-monitor for a running container that has lost both.
+/// The container's streams ended with the old ones: further output is lost, but the container's end
+/// is recorded.
 /// Errors: io.
 Result<void> watch_orphan(const Context& context, Watch watch, const record::Start& start);
 

@@ -34,8 +34,8 @@ class Environment {
   /// As get(), but an empty value counts as unset.
   std::optional<std::string_view> get_filled(std::string_view name) const;
   const std::vector<std::string>& entries() const { return entries_; }
-  /// The environment for our own programs that load libraries, without LD_…: the caller's modules
-  /// or conda may have another libcurl.
+  /// The environment without LD_… variables, for our own programs that load libraries: environment
+  /// modules or conda of the caller may point to another libcurl.
   std::vector<std::string> without_loader() const;
 
  private:
@@ -61,11 +61,11 @@ struct Paths {
   std::string config = {};  ///< --config-dir, else kSiteDirectory
 };
 
-/// The caller, in the machine's ids: a user namespace that is entered later hides them.
+/// The caller's ids on the machine; a user namespace that is entered later hides them.
 struct Caller {
   uint32_t uid = 0;
   std::vector<uint32_t> groups = {};  ///< the primary one first; each once
-  /// `groups` holds the machine's ids: the caller was in no other user namespace before.
+  /// `groups` holds the machine's ids, because the caller was in no other user namespace.
   bool groups_known = true;
 };
 

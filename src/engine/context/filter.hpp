@@ -51,7 +51,7 @@ class Filters {
   std::vector<Filter> filters_;
 };
 
-/// An extended regular expression that may match anywhere in a text; \d, \w and \s are known.
+/// An extended regular expression that may match anywhere in a string; \d, \w and \s are supported.
 /// regcomp(3)
 class Pattern {
  public:

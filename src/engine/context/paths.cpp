@@ -66,7 +66,7 @@ Result<void> make_private(const std::string& path) {
   return sys::make_directory(sys::cwd(), path, 0700);
 }
 
-/// `given`, then those of the environment; no duplicates, absolute paths.
+/// `given`, then the stores of the environment; absolute paths without duplicates.
 Result<std::vector<std::string>> additional_stores(std::vector<std::string> given,
                                                    const Environment& environment) {
   const std::string named(environment.get("BERTH_ADDITIONAL_STORES").value_or(""));

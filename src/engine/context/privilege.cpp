@@ -10,8 +10,8 @@
 namespace berth::engine {
 namespace {
 
-// For root of a namespace that another process made (unshare -r, a container): by the size of its
-// map.
+// For root of a user namespace that another process made (unshare -r, a container): the size of the
+// id map decides.
 Identity identity_of_map() {
   auto map = sys::mapped_gids();
   if (!map.ok()) return Identity::single;

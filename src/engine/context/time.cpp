@@ -36,7 +36,8 @@ std::optional<int64_t> parse_zone(std::string_view text) {
 
 constexpr uint64_t kMostSeconds = INT64_MAX / kNanosecondsPerSecond;
 
-/// "5" → 500000000: the digits behind a decimal point as nanoseconds; more than nine are cut.
+/// "5" → 500000000: the digits behind a decimal point as nanoseconds; digits after the ninth are
+/// cut off.
 std::optional<int64_t> parse_fraction(std::string_view digits) {
   std::string nine(digits.substr(0, 9));
   nine.resize(9, '0');
@@ -89,7 +90,8 @@ std::optional<int64_t> parse_unix(std::string_view text) {
   return static_cast<int64_t>(*seconds) * kNanosecondsPerSecond + *part;
 }
 
-/// RFC 3339; the zone may be missing, and then the seconds or the time of day too.
+/// RFC 3339. The zone may be missing; then the seconds or the whole time of day may be missing,
+/// too.
 std::optional<int64_t> parse_date(std::string_view text) {
   std::string whole(text);
   if (whole.size() == 10) whole += "T00:00";

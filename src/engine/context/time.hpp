@@ -11,17 +11,17 @@
 
 namespace berth::engine {
 
-/// "2026-11-20T12:00:00.5Z", "2026-11-20T12:00:00+02:00" → seconds since 1970; nothing for other
-/// text. RFC 3339; fractions are cut.
+/// "2026-11-20T12:00:00.5Z", "2026-11-20T12:00:00+02:00" → seconds since 1970; nothing for any
+/// other string. RFC 3339; fractions are cut off.
 std::optional<int64_t> parse_time(std::string_view text);
 
 /// Seconds since 1970 → "2026-11-20T12:00:00Z".
 std::string format_time(int64_t seconds);
 
 /// Parses docker's --since and --until: a duration before `now` ("10m", "1h30m", "1.5s"), seconds
-/// since 1970 ("1700000000", "1700000000.5"), RFC 3339, or its beginning without a zone
-/// ("2026-11-21T10:00", "2026-11-21") in local time. `now` and the result are nanoseconds since
-/// 1970. Nothing for other text.
+/// since 1970 ("1700000000", "1700000000.5"), RFC 3339, or the beginning of an RFC 3339 time
+/// without a zone ("2026-11-21T10:00", "2026-11-21"), in local time. `now` and the result are
+/// nanoseconds since 1970. Nothing for any other string.
 std::optional<int64_t> parse_moment(std::string_view text, int64_t now);
 
 /// The current time: nanoseconds since 1970.

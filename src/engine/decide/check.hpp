@@ -11,7 +11,7 @@
 namespace berth::engine {
 
 /// Checks that the options fit together. Pure.
-/// Errors: usage, in docker's words where scripts know them; unsupported.
+/// Errors: usage, with docker's message where scripts depend on it; unsupported.
 Result<void> check_request(const RunRequest& request);
 Result<void> check_call(const RunRequest& request, const RunCall& call);
 

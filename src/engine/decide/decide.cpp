@@ -165,8 +165,8 @@ Result<uint32_t> last_group() {
   return end == 0 ? 0 : end - 1;
 }
 
-// berth-runtime creates a missing directory, as docker does. In a batch step, one that the user
-// names must exist, as with pyxis: otherwise all tasks would start in an empty directory.
+// berth-runtime creates a missing directory, as docker does. In a batch step, a directory that the
+// user names must exist, as with pyxis: otherwise all tasks would start in an empty directory.
 Result<std::string> choose_directory(const RunRequest& request, const image::Image& image,
                                      const LayerView& view) {
   const std::string& image_directory = image.config.config.working_dir;

@@ -15,7 +15,7 @@
 
 namespace berth::engine {
 
-/// The texts of /etc/passwd and /etc/group.
+/// The contents of /etc/passwd and /etc/group.
 struct Accounts {
   std::string passwd;
   std::string group;
@@ -32,7 +32,7 @@ struct Decision {
   oci::Spec spec;                      ///< its config.json
   Provenance provenance;               ///< why it has these GPUs
   gpu::HeldLease lease{};              ///< released with this object unless leave() was called
-  std::optional<Accounts> accounts{};  ///< replace the image's
+  std::optional<Accounts> accounts{};  ///< replace the image's files
 };
 
 /// Decides everything about container `id`: user, command, environment, mounts, limits, GPUs. Reads

@@ -214,8 +214,8 @@ class Loader {
   std::vector<std::string> library_path_;
 };
 
-/// How NVIDIA's files enter the container ("driver-mode"). Nothing for GPUs of other vendors, which
-/// have their libraries in images, and without granted GPUs. Pure.
+/// How NVIDIA's files enter the container ("driver-mode"). Nothing without granted GPUs, and for
+/// GPUs of other vendors, because images contain the libraries of those. Pure.
 std::optional<gpu::Reason> driver_mode(const Provenance& provenance) {
   if (!has_nvidia(provenance)) return std::nullopt;
   DriverMode mode = provenance.grant.mode;
@@ -225,7 +225,7 @@ std::optional<gpu::Reason> driver_mode(const Provenance& provenance) {
 }
 
 /// The file that a program in the container loads as libcuda.so.1 ("loads"): its path in the
-/// container, how the loader finds it, and its origin; its file on the host as `host_path`. Nothing
+/// container, how the loader finds it, and its origin. `host_path` is the file on the host. Nothing
 /// unless an NVIDIA GPU or a CDI device with a libcuda was granted. Pure.
 /// Source: ld.so(8); docs/decisions/0029.
 std::optional<gpu::Reason> loaded_libcuda(const Provenance& provenance, const oci::Spec& spec) {

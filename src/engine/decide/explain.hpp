@@ -27,13 +27,13 @@ struct Explanation {
   std::vector<gpu::Reason> items;     ///< what was granted, and what was not
   bool empty() const { return sources.empty() && items.empty(); }
   bool granted() const;       ///< any GPU or device
-  bool asks_nothing() const;  ///< no source requested one
+  bool asks_nothing() const;  ///< no source requested a GPU or device
 };
 
-/// Explains the contents of the container of `spec`. Pure.
+/// Explains what the container of `spec` contains. Pure.
 Explanation explain(Provenance provenance, const oci::Spec& spec);
 
-/// An explanation with its container.
+/// An explanation, and the container that it is about.
 struct Explained {
   std::string id;  ///< empty: not started
   std::string name;
@@ -43,14 +43,14 @@ struct Explained {
   std::optional<known_error::Found> reason = {};  ///< why it failed, if known
 };
 
-/// One line for each source and item, with tabs between members. Not JSON, since every start writes
-/// it.
+/// One line for each source and item, with tabs between members. Not JSON, because every start
+/// writes it and must be fast.
 std::string write_explanation(const Explanation& explanation);
-/// Errors: corrupt (with the number of the line).
+/// Errors: corrupt (the error names the line).
 Result<Explanation> parse_explanation(std::string_view text);
 
-/// Saves it beside the container's bundle, where it is removed with the container. Writes nothing
-/// if it is empty.
+/// Saves the explanation next to the container's bundle, so that it is removed with the container.
+/// Writes nothing if it is empty.
 Result<void> keep(const Explanation& explanation, const sys::Fd& files);
 
 /// Errors: not_found ("no such container: X"), corrupt.

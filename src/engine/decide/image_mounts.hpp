@@ -15,7 +15,7 @@
 
 namespace berth::engine {
 
-/// The store's image for each of `mounts`; none for a file.
+/// The image in the store for each of `mounts`; nothing for a mount of an image file.
 /// Errors: not_found.
 Result<std::vector<std::optional<image::Image>>> find_images(const image::Store& store,
                                                              const std::vector<ImageMount>& mounts);

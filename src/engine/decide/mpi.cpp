@@ -34,8 +34,8 @@ constexpr const char* kMpiItem = "mpi";
 constexpr const char* kLibraryItem = "mpi-library";
 constexpr const char* kVariableItem = "mpi-variable";
 
-/// Variables that name an MPI's own installation. With the host's MPI in its place, they would lead
-/// the host's libraries to the image's plugins.
+/// Variables that name the installation of the image's MPI. If the host's MPI replaces it, they
+/// would lead the host's libraries to the image's plugins.
 constexpr std::array kOfInstallation = {"OPAL_PREFIX",
                                         "OPAL_LIBDIR",
                                         "OPAL_PKGLIBDIR",
@@ -94,8 +94,8 @@ std::string variable_of(const oci::Process& process, std::string_view name) {
 
 // ---- nodes --------------------------------------------------------------------------------------
 
-/// InfiniBand's verbs, without its management; shared memory between processes and with GPUs;
-/// fabrics with their own nodes.
+/// Device nodes of fabrics: those of InfiniBand verbs, but not of InfiniBand's management; those
+/// for shared memory between processes and with GPUs; those of other fabrics.
 bool is_of_fabric(std::string_view name) {
   return name == "xpmem" || name == "gdrdrv" || name == "knem" || name.starts_with("cxi") ||
          name.starts_with("hfi1_");
@@ -220,7 +220,8 @@ void Placer::place_libraries() {
     for (const std::string& name : one.names) {
       edits_.loader_entries.push_back({name, directory + name, flags});
     }
-    // Programs with an RPATH, and LD_LIBRARY_PATH, find these before the cache.
+    // Through an RPATH or LD_LIBRARY_PATH, the loader finds these libraries before it reads its
+    // cache.
     for (const std::string& over : one.over) bind(one.host_path, over);
   }
 }
@@ -242,8 +243,8 @@ Result<std::string> Placer::mountpoints() {
   return state_path_ + "/" + name;
 }
 
-/// Drops what lies below a mount, since it is not the image's: neither the host's /dev/shm nor a
-/// volume may be replaced.
+/// Drops paths at or below a mount, because the files there are not the image's: neither the host's
+/// /dev/shm nor a volume may be replaced.
 void leave_out_hidden(const oci::Spec& spec, mpi::Decision& decision) {
   std::vector<std::string> places = {"/dev", "/proc", "/sys"};
   for (const oci::Mount& one : spec.mounts) {
@@ -322,7 +323,7 @@ Result<mpi::Decision> decide_swap(const ImageLook& look, const oci::Spec& spec,
 
 // ---- the launcher -------------------------------------------------------------------------------
 
-/// The MPI that a rank's program is linked with; nothing if the program is unknown.
+/// The MPI that the program of a rank is linked with; nothing if the program is unknown.
 Result<std::optional<mpi::Used>> mpi_of_program(const ImageLook& look, const oci::Spec& spec) {
   std::optional<mpi::Used> none;
   LayerTree tree(look.view);
@@ -338,9 +339,9 @@ Result<std::optional<mpi::Used>> mpi_of_program(const ImageLook& look, const oci
   return std::optional(std::move(used));
 }
 
-/// Why the launcher's PMIx would reject a rank; empty if it would not. The PMIx server compares the
-/// user id that the kernel reports for a rank with the one that the rank sends. If they differ, the
-/// rank waits for ever. Source: OpenPMIx, src/mca/psec/native; issue 3685.
+/// Why the launcher's PMIx would reject a rank; empty if the rank is accepted. The PMIx server
+/// compares the user id that the kernel reports for a rank with the one that the rank sends. If the
+/// two differ, the rank waits forever. Source: OpenPMIx, src/mca/psec/native; issue 3685.
 std::string unknown_to_pmix(const Context& context, const oci::Spec& spec) {
   auto security = context.environment.get_filled("PMIX_SECURITY_MODE");
   bool asks = !security || security->find("native") != security->npos;
@@ -387,7 +388,7 @@ Result<void> check_launch(const Context& context, const oci::Spec& spec,
   return {};
 }
 
-/// With --mpi auto, logs why the image's MPI stays, once for all ranks; nothing for an image
+/// With --mpi auto, logs once for all ranks why the image's MPI stays. Logs nothing for an image
 /// without MPI.
 void log_decision(const Context& context, const mpi::Decision& decision) {
   if (!speaks_for_ranks(context.environment)) return;

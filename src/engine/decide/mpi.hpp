@@ -13,10 +13,10 @@ namespace berth::engine {
 /// The path of the host's MPI libraries in a container.
 inline constexpr const char* kMpiDirectory = "/usr/local/berth/mpi";
 
-/// Applies --mpi of `look.request` to `spec`, and adds the reasons to `provenance`: nodes of the
-/// fabric, and, if the host's MPI replaces the image's, its libraries and plugins as mounts, and
-/// entries for the loader's cache. Does nothing without --mpi.
-/// Errors: unsupported (mode host: why the image's cannot be replaced), io.
+/// Applies --mpi of `look.request`: adds the device nodes of the fabric to `spec`. If the host's
+/// MPI replaces the image's, also adds mounts of the host's MPI libraries and plugins, and entries
+/// for the loader's cache. Adds the reasons to `provenance`. Does nothing without --mpi.
+/// Errors: unsupported (mode host, but the image's MPI cannot be replaced; the error says why), io.
 Result<void> add_mpi(const Context& context, const ImageLook& look, oci::Spec& spec,
                      Provenance& provenance);
 

@@ -29,7 +29,7 @@ std::optional<uint64_t> number_of(const Environment& environment, const char* na
 constexpr std::array<std::string_view, 18> kPassed = {
     "PMI_", "PMIX_",  "OMPI_", "PRTE_",  "ORTE_", "MPI_LOCAL", "MPIR_CVAR_", "MPICH_", "MPIEXEC_",
     "MV2_", "I_MPI_", "PALS_", "SLURM_", "FLUX_", "UCX_",      "FI_",        "PSM2_",  "HFI_"};
-/// Paths in the host's installations, and descriptors that are not passed on.
+/// Variables that are not passed on: paths in the host's installations, and a descriptor.
 constexpr std::array<std::string_view, 8> kKeptBack = {"I_MPI_ROOT",
                                                        "FI_PROVIDER_PATH",
                                                        "UCX_MODULE_DIR",
@@ -45,8 +45,8 @@ bool is_passed(std::string_view name) {
   return named && std::ranges::find(kKeptBack, name) == kKeptBack.end();
 }
 
-/// Paths of Open MPI's session, PMIx's rendezvous and shared-file stores, and Slurm's plugin. Outer
-/// directories come first: a path below one of them needs no volume.
+/// Variables with the paths of Open MPI's session, of PMIx's rendezvous and shared-file stores, and
+/// of Slurm's plugin. Outer directories come first: a path below one of them needs no volume.
 constexpr std::array kMeetingPlaces = {"OMPI_MCA_orte_top_session_dir",
                                        "OMPI_MCA_orte_jobfam_session_dir",
                                        "OMPI_FILE_LOCATION",
@@ -61,8 +61,9 @@ bool is_everybodys(std::string_view path) {
   return slashes < 2 || path == "/var/tmp" || path == "/dev/shm" || path == "/run/user";
 }
 
-/// The session directory of Slurm's PMIx plugin, which reports it to ranks, but not in a variable.
-/// Source: Slurm, src/plugins/mpi/pmix/pmixp_info.c; older versions leave out the user.
+/// The session directory of Slurm's PMIx plugin. The plugin reports it to the ranks, but in no
+/// variable. Source: Slurm, src/plugins/mpi/pmix/pmixp_info.c; in older versions the path does not
+/// contain the user.
 std::vector<std::string> places_of_slurm(const Environment& environment) {
   auto job = environment.get_filled("SLURM_JOB_ID"), step = environment.get_filled("SLURM_STEP_ID");
   if (!job || !step) return {};
@@ -90,8 +91,8 @@ bool is_socket(int number) {
   return info.ok() && S_ISSOCK(info->st_mode);
 }
 
-/// MPICH's ranks find each other through a socket that the launcher has made for each. Passes no
-/// other open file of this process into a container: all of ours close on exec, and a descriptor
+/// MPICH's ranks find each other through sockets that the launcher makes, one for each rank. Passes
+/// no other open file of this process into a container: all of ours close on exec, and a descriptor
 /// that is not a socket is not the launcher's.
 void pass_descriptor(const Context& context, std::vector<std::string>& variables, RunCall& call) {
   auto text = context.environment.get_filled(kDescriptor);
@@ -109,9 +110,9 @@ void pass_descriptor(const Context& context, std::vector<std::string>& variables
 }
 
 /// Ranks in separate user namespaces cannot read each other's memory, nor open each other's
-/// descriptors through /proc (docs/mpi.md): Open MPI would try and report it for each pair, and UCX
-/// would abort. UCX then uses TCP for large messages, without its put operation: with that, MPICH
-/// 4.0 with UCX 1.13 sometimes hangs, outside of containers too.
+/// descriptors through /proc (docs/mpi.md): Open MPI would try, and report a failure for each pair;
+/// UCX would abort. With CMA off, UCX uses TCP for large messages. Its put operation is turned off
+/// too, because MPICH 4.0 with UCX 1.13 sometimes hangs with it, even outside containers.
 void turn_off_cma(const Environment& environment, std::vector<std::string>& variables) {
   constexpr std::array<std::pair<const char*, const char*>, 5> kOff = {
       {{"OMPI_MCA_btl_vader_single_copy_mechanism", "none"},
@@ -125,8 +126,8 @@ void turn_off_cma(const Environment& environment, std::vector<std::string>& vari
 }
 
 /// Open MPI 4 treats a rank without a daemon's address as not launched, although it never contacts
-/// the daemon: all communication uses PMIx. The mpirun of 5 has no such daemon and does not set the
-/// variable. Source: Open MPI 4.1, orte/mca/schizo/orte, check_launch_environment().
+/// the daemon: all communication uses PMIx. The mpirun of Open MPI 5 has no such daemon and does
+/// not set the variable. Source: Open MPI 4.1, orte/mca/schizo/orte, check_launch_environment().
 void name_a_daemon(const Environment& environment, std::vector<std::string>& variables) {
   const std::string name = "OMPI_MCA_orte_local_daemon_uri";
   if (!environment.get("PRTE_LAUNCHED") || environment.get(name)) return;
@@ -177,7 +178,8 @@ std::optional<mpi::Launch> launch_of(const Environment& environment) {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     launch.ranks = std::max(launch.ranks, number_of(environment, name).value_or(0));
   }
-  // In a batch script this is not a step's number, and the script runs one process.
+  // In a batch script SLURM_STEP_ID is not the number of a step, and the script runs as one
+  // process.
   constexpr uint64_t kLastStep = 0xfffffff0;
   auto step = number_of(environment, "SLURM_STEP_ID");
   auto tasks = number_of(environment, "SLURM_STEP_NUM_TASKS").value_or(0);
@@ -241,7 +243,7 @@ void add_meeting_places(const Environment& environment, RunRequest& request) {
     // A missing path is created later by the launcher, or belongs to another node.
     auto there = sys::stat_entry(sys::cwd(), path);
     if (!there.ok() || !*there || !S_ISDIR((*there)->st_mode)) continue;
-    // In /tmp another user could have made it.
+    // In /tmp another user could have made the directory.
     bool guessed = path.find("/spmix_appdir_") != path.npos;
     if (guessed && (*there)->st_uid != sys::effective_uid()) continue;
     bool known = std::ranges::any_of(
@@ -289,7 +291,7 @@ Result<void> join_launcher(const Context& context, const MpiFlags& flags,
   pass_descriptor(context, variables, call);
   name_a_daemon(context.environment, variables);
   if (context.identity != Identity::root) turn_off_cma(context.environment, variables);
-  // Before the user's own entries, which win.
+  // Inserted before the entries of the user, which win.
   request.environment.insert(request.environment.begin(),
                              std::make_move_iterator(variables.begin()),
                              std::make_move_iterator(variables.end()));

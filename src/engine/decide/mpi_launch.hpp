@@ -17,8 +17,8 @@
 
 namespace berth::engine {
 
-/// The launcher that started this process as one of several, from the variables of Open MPI's
-/// mpirun, of Hydra and similar launchers (PMI), and of PMIx.
+/// The launcher that started this process as one of several. It is known from the variables of Open
+/// MPI's mpirun, of Hydra and similar launchers (PMI), and of PMIx.
 struct Launcher {
   std::string name;  ///< "Open MPI", "PMI", "PMIx"
   uint64_t rank = 0;
@@ -39,20 +39,21 @@ struct MpiFlags {
   std::string compatibility;
 };
 
-/// The request of `flags` and BERTH_MPI; nothing without either, and for "none".
+/// The request from `flags` and BERTH_MPI; nothing if neither is set, or for "none".
 /// Errors: usage.
 Result<std::optional<MpiRequest>> read_mpi(const MpiFlags& flags, const Environment& environment);
 
-/// Paths where ranks of this node, and their launcher, share files: from the variables, and those
-/// of Slurm's PMIx plugin, except directories of all users, such as /tmp.
+/// Paths where the ranks of this node and their launcher share files: those that the launcher's
+/// variables name, and those of Slurm's PMIx plugin. Leaves out directories that all users share,
+/// such as /tmp.
 std::vector<std::string> meeting_paths(const Environment& environment);
 
-/// Adds volumes at the same paths for those that are directories on this node and that no volume of
-/// `request` contains.
+/// Adds a volume for each of these paths, at the same path in the container, if it is a directory
+/// on this node and no volume of `request` contains it.
 void add_meeting_places(const Environment& environment, RunRequest& request);
 
-/// Shares the node's namespaces with `request` unless flags choose otherwise: network, pid, ipc and
-/// uts, and for an ordinary user their own id.
+/// Makes `request` share the node's namespaces unless flags choose otherwise: network, pid, ipc and
+/// uts. An ordinary user also keeps their own id in the container.
 void share_with_node(const Context& context, const NetworkFlags& network, RunRequest& request);
 
 /// Does all of the above for the container of `request`.

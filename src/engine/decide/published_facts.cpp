@@ -45,7 +45,7 @@ std::optional<int64_t> boot_time() {
   return std::nullopt;
 }
 
-/// A container without a monitor has no recorded boot, only its start time.
+/// For a container without a monitor no boot is recorded, only the start time.
 bool is_of_this_boot(const ContainerSummary& container, const ContainerFiles& files) {
   if (files.start) {
     auto boot = sys::boot_id();
@@ -112,7 +112,8 @@ Result<node::Profile> node_of_run(const Context& context, const ContainerSummary
   return node::gather(root, inventory);
 }
 
-/// As at its start, when the policy or a flag decided it.
+/// The user land as at the container's start if the policy or a flag decided it then, else the
+/// usual one.
 Result<match::UserLand> user_land_of_run(const Context& context,
                                          const ContainerSummary& container) {
   Explained explained = TRY(explain_container(context, container.id));
@@ -144,8 +145,9 @@ std::optional<match::RunDriver> driver_of(const node::Profile& node) {
 /// The run record of a container of `image` that ended on this machine, in the form that is
 /// published. It describes the machine as it is now, so the container must have run since the last
 /// boot.
-/// Errors: not_found (the container); usage (of another image, not ended, ended from outside, did
-/// not run the image's own command, ran before the last boot); those of this_node().
+/// Errors: not_found (the container); usage (it is of another image, has not ended, was ended from
+/// outside, did not run the image's own command, or ran before the last boot); those of
+/// this_node().
 Result<match::RunRecord> record_of_run(const Context& context, std::string_view reference,
                                        const image::Image& image, std::string berth_version) {
   ContainerSummary container = TRY(get_container(context, reference));

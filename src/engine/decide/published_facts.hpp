@@ -12,8 +12,8 @@
 #include "image/store.hpp"
 #include "image/transfer_protocol.hpp"
 
-/// Publishes the findings in images, and their run records, beside the images at the registry:
-/// `berth scan --attach`.
+/// Publishes the findings in images, and their run records, at the registry of the images: `berth
+/// scan --attach`.
 namespace berth::engine {
 
 /// The findings of an image of the store, in the form that is published.

@@ -15,8 +15,8 @@
 
 namespace berth::engine {
 
-/// The reason for an end with `printed` as the container's last output; nothing unless certain.
-/// Probes this machine only if there is a reason to report.
+/// The reason for `end`; `printed` is the container's last output. Nothing unless the reason is
+/// certain. Probes this machine only if there is a reason to report.
 std::optional<known_error::Found> reason_of(const known_error::End& end, std::string_view printed);
 
 /// The reason for a command that failed to start, if the image, the container's volumes or the
@@ -28,12 +28,12 @@ std::optional<known_error::Found> reason_of_command(const Error& error, const im
 /// running container.
 std::optional<known_error::Found> reason_in_root(const Error& error, const sys::Fd& root);
 
-/// Adds the processor needs of the image's files to the reason for a SIGILL of the image's own
-/// command; returns other reasons unchanged.
+/// Adds the processor features that the image's files need to the reason for a SIGILL of the
+/// image's own command; returns other reasons unchanged.
 known_error::Found with_needs(const Context& context, const image::Image& image,
                               known_error::Found reason);
 
-/// The reason for the end of a container that is not removed, from its log.
+/// The reason for the end of a container that has not been removed, found in the container's log.
 std::optional<known_error::Found> reason_of_container(const Context& context, const std::string& id,
                                                       const record::Exit& exit);
 

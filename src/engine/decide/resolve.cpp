@@ -24,8 +24,8 @@ Result<std::string> id_of(const Context& context, const std::string& name) {
   return std::move(TRY(get_container(context, name)).id);
 }
 
-/// Looks up what depends on this caller and moment: defaults, the launcher's variables, other
-/// containers.
+/// Looks up everything that depends on the caller and on the current state: defaults, the
+/// launcher's variables, other containers.
 Result<void> look_up_names(const Context& context, Asked& asked) {
   RunRequest& request = asked.request;
   if (asked.network) {
@@ -66,7 +66,7 @@ Result<RunRequest> with_image(const Context& context, Asked asked, const image::
   RunRequest request = std::move(asked.request);
   auto defined =
       TRY(expand_variables(context.environment, image.config.config.env, asked.variables));
-  // Flags come later, and win.
+  // Inserted before the variables of flags, which win.
   request.environment.insert(request.environment.begin(), defined.begin(), defined.end());
   auto missing = missing_variables(asked.fallback_environment, image, request);
   request.environment.insert(request.environment.end(), missing.begin(), missing.end());

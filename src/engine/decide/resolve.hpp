@@ -25,7 +25,7 @@ struct Asked {
   RunRequest request;
   RunCall call;
   std::optional<NetworkFlags> network;  ///< none: `request` has the network
-  std::optional<MpiFlags> mpi;          ///< none: `request` has it
+  std::optional<MpiFlags> mpi;          ///< none: `request` has the MPI options
   /// From an environment file; values may refer to variables of the image.
   std::map<std::string, edf::Text> variables;
   /// "NAME=value", set unless the image or `request` names the variable.
@@ -41,7 +41,7 @@ class Resolved {
   const RunCall& call() const { return call_; }
   const image::Image& image() const { return image_; }
   /// Records in the store that container `id` needs its images.
-  /// Errors: not_found (one has just been removed), io.
+  /// Errors: not_found (an image has just been removed), io.
   Result<void> mark_used(const std::string& id) const;
 
  private:
@@ -54,13 +54,13 @@ class Resolved {
   RunCall call_;
   image::Image image_;
   std::optional<image::Store> store_;  ///< set for a new container: the store with its images
-  std::vector<image::Image> images_;   ///< in the store: its own, and those that it mounts
+  std::vector<image::Image> images_;   ///< in the store: its own image, and the mounted images
 };
 
 /// Resolves all names in `asked`, and pulls missing images. Creates nothing of the container. Sets
 /// this process's umask to 022 for everything that is created later.
-/// Errors: usage, in docker's words where scripts know them; not_found (a container, a network, an
-/// image); denied (a rule of the site), unsupported, and those of pull().
+/// Errors: usage, with docker's message where scripts depend on it; not_found (a container, a
+/// network, an image); denied (a rule of the site), unsupported, and those of pull().
 Result<Resolved> resolve(const Context& context, Asked asked, const Progress& progress);
 
 /// The same for an existing container: `saved` is its request.json. Its image must be in the store.
@@ -68,8 +68,8 @@ Result<Resolved> resolve(const Context& context, Asked asked, const Progress& pr
 Result<Resolved> resolve_saved(const Context& context, const record::Container& record,
                                RunRequest saved);
 
-/// `asked` on the files of an existing container: root, name and anonymous volumes come from `was`,
-/// all else from `asked`.  Errors: those of resolve() except for its images.
+/// Applies `asked` to the files of an existing container: root, name and anonymous volumes come
+/// from `was`, everything else from `asked`.  Errors: those of resolve() except those about images.
 Result<Resolved> resolve_again(const Context& context, const Resolved& was, Asked asked);
 
 }  // namespace berth::engine

@@ -130,7 +130,7 @@ std::vector<Mount> requested_mounts(const SpecInputs& inputs) {
   return mounts;
 }
 
-// Parents before the mounts below them, whatever the order of the flags.
+// Parents come before the mounts below them, whatever the order of the flags.
 std::vector<Mount> make_mounts(const SpecInputs& inputs) {
   std::vector<Mount> requested = requested_mounts(inputs);
   std::vector<Mount> mounts;
@@ -178,7 +178,7 @@ oci::Process make_process(const SpecInputs& inputs) {
   process.cwd = inputs.cwd;
   oci::Capabilities& sets = process.capabilities.emplace();
   sets.bounding = capabilities;
-  // What execve would leave to a non-root user.
+  // After execve(2) a user other than root would have neither set, so it gets none here.
   if (inputs.user.uid == 0) sets.effective = sets.permitted = capabilities;
   process.rlimits = make_rlimits(inputs.ulimits);
   process.no_new_privileges = inputs.confinement.no_new_privileges;
@@ -193,7 +193,8 @@ oci::DeviceRule allow_device(std::string type, std::optional<int64_t> major,
   return {true, std::move(type), major, minor, std::move(access)};
 }
 
-// Only mknod of any node, the six nodes of every container, ptys and the console.
+// Permits only mknod of any node, and the use of the six nodes of every container, ptys and the
+// console.
 std::vector<oci::DeviceRule> device_rules() {
   std::vector<oci::DeviceRule> rules = {{false, "a", {}, {}, "rwm"}};
   rules.push_back(allow_device("c", {}, {}, "m"));
@@ -204,8 +205,8 @@ std::vector<oci::DeviceRule> device_rules() {
   return rules;
 }
 
-/// Whether the container's cgroup is below those of the caller's batch job: a root container beside
-/// them would escape the job's limits, and outlive the job.
+/// Whether the container's cgroup is below those of the caller's batch job: a container of root
+/// elsewhere would escape the job's limits, and outlive the job.
 bool keeps_to_job(const SpecInputs& inputs) {
   return inputs.in_job && !inputs.request.cgroup_parent;
 }
@@ -281,7 +282,7 @@ oci::Linux make_linux(const SpecInputs& inputs) {
   if (is_own(inputs.request.network)) {
     // As docker since 20.10: a server needs no privilege for port 80 of its own network.
     linux_.sysctl["net.ipv4.ip_unprivileged_port_start"] = "0";
-    // Nor does ping: icmp(7).
+    // Ping needs no privilege either: icmp(7).
     if (!inputs.kept) {
       linux_.sysctl["net.ipv4.ping_group_range"] = "0 " + std::to_string(inputs.last_group);
     }

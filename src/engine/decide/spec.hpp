@@ -16,7 +16,7 @@
 
 namespace berth::engine {
 
-/// The input for a configuration: everything that was looked up, decided or created before.
+/// The input of make_spec(): everything that was looked up, decided or created before.
 struct SpecInputs {
   const RunRequest& request;
   Identity identity = Identity::root;
@@ -38,14 +38,15 @@ struct SpecInputs {
   std::string init_program = {};  ///< absolute, on the host; for --init
   bool host_root = false;         ///< the root file system is the host's own
   bool host_has_mqueue = true;    ///< /dev/mqueue exists on the host
-  /// Of the container that shares its network: its names apply here, too. Empty: none.
+  /// The directory of the container that shares its network with this one: /etc/hosts and the other
+  /// files with names come from there. Empty: none.
   std::string network_directory = {};
   std::string joined_shm = {};                 ///< /dev/shm of a joined ipc namespace; empty: none
   std::optional<KeptIds> kept = std::nullopt;  ///< for --userns keep-id
   std::vector<oci::Mount> image_mounts = {};   ///< from make_image_mounts()
-  bool in_job = false;                         ///< a batch scheduler's, which requires its cgroups
-  uint32_t last_group = INT32_MAX;             ///< the last one in the container; 0: only root's
-  bool own_accounts = false;  ///< `directory` has kPasswdFile and kGroupFile for its /etc
+  bool in_job = false;  ///< in a job of a batch scheduler, which requires its own cgroups
+  uint32_t last_group = INT32_MAX;  ///< the last group id in the container; 0: only root's
+  bool own_accounts = false;        ///< `directory` has kPasswdFile and kGroupFile
 };
 
 /// The configuration of a container before GPUs are added: Docker's mounts, capabilities, seccomp

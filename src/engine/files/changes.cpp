@@ -87,7 +87,8 @@ Result<void> Walk::entry(const sys::Fd& upper, const Merged& lower, const Merged
   bool was_directory = below.status && S_ISDIR(below.status->st_mode);
   if (was_directory && path == "/etc" &&
       TRY(judge_loader_cache(*opened, below.directory, added_)).unchanged) {
-    // On a file system where a directory's size counts its names, our loader cache is one of them.
+    // On some file systems the size of a directory counts its names, and our loader cache is one of
+    // them.
     below.status->st_size = status->st_size;
   }
   bool same = was_directory && !opaque && is_same_directory(*below.status, *status);
@@ -100,7 +101,7 @@ Result<void> Walk::entry(const sys::Fd& upper, const Merged& lower, const Merged
                    depth + 1);
 }
 
-/// `hidden`: the layers below a directory that was replaced as a whole.
+/// `hidden`: the layers below, if the directory was replaced as a whole.
 Result<void> Walk::directory(const sys::Fd& upper, const Merged& lower, const Merged& hidden,
                              const std::string& path, int depth) {
   if (depth > kMaxDepth) {
@@ -133,7 +134,7 @@ bool same_owner(const struct stat& a, const struct stat& b) {
 
 bool is_unchanged(const struct stat& below, const struct stat& copied) {
   if (S_ISDIR(below.st_mode)) return same_owner(below, copied);
-  // The time of a copied device or pipe is the time of the copy.
+  // A copied device or pipe has the time of the copying.
   if (!S_ISREG(below.st_mode) && !S_ISLNK(below.st_mode)) {
     return below.st_mode == copied.st_mode && below.st_rdev == copied.st_rdev &&
            below.st_uid == copied.st_uid && below.st_gid == copied.st_gid;

@@ -13,7 +13,7 @@
 
 namespace berth::engine {
 
-/// The change of one path of the image by the container's own layer.
+/// How the container's own layer changes one path of the image.
 struct PathChange {
   char kind = 'C';   ///< 'A' added, 'C' changed, 'D' deleted
   std::string path;  ///< absolute
@@ -27,8 +27,8 @@ Result<std::vector<PathChange>> container_changes(const Context& context,
 
 /// The same for an upper directory and the layers below it, highest first. All are untrusted, and
 /// `upper` may change meanwhile: links are not followed.
-/// `kind`: which attributes are the overlay's own. `added`: the entries that Berth added to the
-/// loader cache, which do not count as changes.
+/// `kind`: which extended attributes belong to the overlay. `added`: the entries that Berth added
+/// to the loader cache, which do not count as changes.
 /// Shape: at most 400 directories deep.
 /// Source: kernel overlayfs.rst "whiteouts and opaque directories".
 Result<std::vector<PathChange>> layer_changes(const sys::Fd& upper,
@@ -42,9 +42,9 @@ Result<std::vector<PathChange>> copy_changes(const sys::Fd& copy, const std::vec
                                              image::OverlayXattr kind,
                                              const std::vector<scan::LoaderEntry>& added = {});
 
-/// Makes a container's own layer from those differences in the empty directory `upper`, on the file
-/// system of `copy`: its files are hard links to those of the copy. No other process writes to
-/// `upper`.
+/// Makes a container's own layer from those differences in the empty directory `upper`, which is on
+/// the file system of `copy`: the files of the layer are hard links to those of the copy. No other
+/// process may write to `upper`.
 /// Errors: usage (deeper than 400 directories), denied, io.
 Result<void> make_layer_of_copy(const sys::Fd& copy, const std::vector<PathChange>& changes,
                                 const sys::Fd& upper);

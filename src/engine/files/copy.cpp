@@ -23,7 +23,7 @@ constexpr int kHandle = O_PATH | O_NOFOLLOW;
 struct Path {
   std::string text;        ///< absolute
   bool contents = false;   ///< ends in "/.": the directory's entries, not the directory
-  bool directory = false;  ///< ends in "/" or "/.": must be a directory
+  bool directory = false;  ///< ends in "/" or "/.": the target must be a directory
 };
 
 Result<Path> parse_path(const std::string& text, const std::string& working_directory) {
@@ -45,7 +45,7 @@ std::string last_part(std::string_view text) {
 
 enum class LastLink { kept, followed };
 
-/// The target of a path, by handle.
+/// The target of a path, as open descriptors.
 struct Place {
   sys::Fd parent;    ///< the directory it is in
   std::string name;  ///< its name there; "." if the path ends in a directory
@@ -155,7 +155,7 @@ Result<void> check_replaceable(const Side& side, const sys::Fd& entry) {
                     "destination " + quote(side.shown) + " must be a directory or a regular file");
 }
 
-// As in docker's table.
+// The cases of the table in docker's reference of `cp`.
 Result<Destination> choose_destination(const Side& side, const Source& source) {
   Place place = TRY(find_in(side, LastLink::followed));
   auto open = [&](const sys::Fd& directory) {

@@ -17,17 +17,17 @@ struct CopySide {
   std::string path;       ///< "-" of the host: a tar on standard input or output
   bool operator==(const CopySide&) const = default;
 };
-/// As docker distinguishes them: a path that starts with "/" or "." is the host's.
+/// As docker distinguishes them: a path that starts with "/" or "." is a path of the host.
 CopySide parse_copy_side(std::string_view text);
 
 struct CopyOptions {
-  bool archive = false;           ///< keep the owners, as far as they can be expressed
-  bool follow_link = false;       ///< if the source is a link
-  std::string working_directory;  ///< absolute; for the host's paths
+  bool archive = false;           ///< keep the owners, as far as our ids can represent them
+  bool follow_link = false;       ///< if the source is a link, copy its target
+  std::string working_directory;  ///< absolute; for paths of the host
 };
 
-/// Copies `from` to `to`; exactly one of them is a container. A container's paths are as it sees
-/// them: links cannot lead outside, even if they change meanwhile.
+/// Copies `from` to `to`; exactly one of them is a container. Paths of a container are resolved
+/// inside its root: links cannot lead outside, even if they change meanwhile.
 /// Errors: not_found (container, path), usage (none or both are containers; a directory onto a
 /// file and the reverse), denied (a read-only place), io.
 Result<void> copy_files(const Context& context, const CopySide& from, const CopySide& to,

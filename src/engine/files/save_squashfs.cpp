@@ -111,7 +111,7 @@ Result<void> save(const Context& context, const std::string& reference, const st
   if (!image.unpacked() || image.layers.empty()) {
     return make_error(Kind::not_found, "its layers are not unpacked", "berth pull " + reference);
   }
-  // Keeps other processes from removing them, or changing their form, meanwhile.
+  // Keeps other processes from removing the layers, or changing their form, meanwhile.
   image::Delivery delivery = TRY(image::Delivery::begin(store));
   for (const image::Layer& layer : image.layers) {
     if (TRY(delivery.keep_layer(layer.diff_id))) continue;
@@ -137,8 +137,8 @@ Result<void> save(const Context& context, const std::string& reference, const st
   return write_squashfs(context, tree, latest_of(image, time.seconds), output);
 }
 
-/// Adds enroot's files to the root of a container that was made from an image; a container of an
-/// image file already has them if that file did.
+/// Adds enroot's files to the root of a container that was made from an image; the root of an image
+/// file has them already if the file contains them.
 Result<sys::Fd> complete(const Context& context, const ContainerSummary& container,
                          const RootView& view) {
   sys::Fd plain = TRY(sys::duplicate(view.root()));

@@ -16,8 +16,8 @@ namespace berth::engine {
 Result<void> save_squashfs(const Context& context, const std::string& reference,
                            const std::string& output);
 
-/// The same for a container: with its own changes, without its mounts; replaces an existing file.
-/// The root of a running container may change meanwhile.
+/// The same for a container, with its own changes and without its mounts. Replaces an existing
+/// file. The root of a running container may change meanwhile.
 /// Errors: as save_squashfs(); unsupported (its root is a directory of the host).
 Result<void> save_container_squashfs(const Context& context, const std::string& reference,
                                      const std::string& output);

@@ -124,7 +124,7 @@ Result<gpu::cdi::Index> list_cdi(const Context& context) {
 Result<bool> has_no_cdi_gpus(const Context& context) {
   auto about_gpus = [](const std::string& name) { return name.starts_with("nvidia.com/gpu="); };
   gpu::cdi::Index index = TRY(list_cdi(context));
-  // A file that cannot be read may define one.
+  // A file that cannot be read may define an NVIDIA GPU.
   return index.bad_files.empty() &&
          std::ranges::none_of(index.devices,
                               [&](const auto& device) { return about_gpus(device.name); }) &&
@@ -186,7 +186,7 @@ Result<oci::ContainerEdits> add_cdi_devices(const Context& context,
                                             const gpu::RealPath& real_path, oci::Spec& spec) {
   oci::ContainerEdits edits = TRY(find_edits(context, names));
   TRY(check_mounts(context, names, edits));
-  // With --immutable the root is the image's, on any machine.
+  // With --immutable the root is the image's on every machine, so only nodes are added.
   if (parts == CdiParts::nodes && gpu::keep_nodes(edits)) context.log.warn(gpu::kNodesAlone);
   policy::Compiled policy = TRY_CTX(policy::read_compiled(context.paths.config),
                                     "cannot read the policy of this machine");

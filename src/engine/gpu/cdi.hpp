@@ -15,7 +15,7 @@
 
 namespace berth::engine {
 
-/// Checks the name in a --device, before anything else is done: a CDI name.
+/// Checks before anything else is done that the value of a --device is a CDI name.
 /// Errors: usage (no name), unsupported (a host path: plain devices are not supported yet).
 Result<void> check_device(const std::string& text);
 
@@ -32,7 +32,7 @@ struct RefreshedCdi {
 };
 Result<RefreshedCdi> refresh_cdi(const Context& context);
 
-/// A file, as `berth cdi validate` describes it.
+/// The facts about a CDI file that `berth cdi validate` prints.
 struct CdiFileFacts {
   std::string kind;
   std::string version;         ///< as declared
@@ -42,8 +42,8 @@ struct CdiFileFacts {
   std::string driver;    ///< the loaded driver; empty: none
 };
 
-/// Reads one CDI file with all checks. Errors: corrupt (naming the place), unsupported (its name
-/// ends in neither .json nor .yaml), and those of opening it.
+/// Reads one CDI file with all checks. Errors: corrupt (the error names the place), unsupported
+/// (its name ends in neither .json nor .yaml), and those of opening it.
 Result<CdiFileFacts> check_cdi_file(const Context& context, const std::string& path);
 
 /// The options of `berth cdi generate`.
@@ -61,14 +61,14 @@ struct CdiGenerateRequest {
 /// Errors: those of gpu::cdi::generate(), usage (an unknown strategy, version or class).
 Result<std::string> generate_cdi(const Context& context, const CdiGenerateRequest& request);
 
-/// A device as a container would get it: its name, its file, and all edits, resolved.
+/// A device as a container would get it: the name, the CDI file, and all edits, resolved.
 /// Errors: those of gpu::cdi::edits_of().
 Result<json::Value> inspect_cdi(const Context& context, const std::string& name);
 
 /// The parts of a CDI device that a container gets.
 enum class CdiParts {
   all,
-  nodes,  ///< also variables and groups: for an image with its own driver
+  nodes,  ///< also variables and groups; for an image with its own driver
 };
 
 /// Applies the CDI devices `names` to `spec`, and returns their edits. Reads the inventory only if

@@ -78,14 +78,14 @@ std::string mode_from(const RunRequest& request, const policy::Gpu& site) {
   return site.driver_mode == policy::DriverMode::bind ? "the default" : "the policy says so";
 }
 
-// For the machine's root the nodes are created. A bound node stays closed to a user without access,
-// and the error in the container would not say why.
+// Containers of the machine's root get new nodes. For other users nodes are bound: a user without
+// access still cannot open them, and the error in the container would not say why.
 void warn_of_closed_nodes(const Context& context, const std::vector<gpu::Node>& nodes) {
   if (context.identity == Identity::root) return;
   for (const gpu::Node& node : nodes) {
     // Most users may not open display nodes, and computing does not need them.
     if (node.path.starts_with("/dev/dri/")) continue;
-    // Programs only read capabilities.
+    // Programs only read capability nodes.
     int mode = node.path.starts_with("/dev/nvidia-caps/") ? R_OK : R_OK | W_OK;
     if (node.host_path.empty() || sys::check_access(sys::cwd(), node.host_path, mode).ok())
       continue;
@@ -95,7 +95,7 @@ void warn_of_closed_nodes(const Context& context, const std::vector<gpu::Node>& 
   }
 }
 
-/// Whether GPUs are requested, and there are any.
+/// Whether GPUs are requested, and the machine has any.
 bool wants_gpus(const Context& context, const gpu::Choice& choice,
                 const gpu::Inventory& inventory) {
   if (choice.request.want == gpu::Request::Want::none) return false;
@@ -105,8 +105,8 @@ bool wants_gpus(const Context& context, const gpu::Choice& choice,
   return false;
 }
 
-/// Binds the container to the processors near its GPUs, unless flags name others. Ordinary users
-/// mostly have no cpusets, and in a batch job the job sets the limit.
+/// Binds the container to the processors near its GPUs, unless flags name other processors.
+/// Ordinary users usually have no cpusets, and in a batch job the job sets the limit.
 Result<void> bind_beside(const Context& context, const gpu::Choice& choice,
                          const gpu::Inventory& inventory,
                          const std::vector<gpu::Selected>& selected, const RunRequest& request,
@@ -135,7 +135,7 @@ std::string limits_of(const RunRequest& request) {
   return request.gpu_memory ? "--gpu-cores, --gpu-memory" : "--gpu-cores";
 }
 
-/// Limits work only for GPUs that --gpus grants.
+/// Checks that limits are only requested for GPUs that --gpus grants: they work only for those.
 Result<void> check_limited(const RunRequest& request, const std::vector<std::string>& beside) {
   if (limits_of(request).empty() || beside.empty()) return {};
   return make_error(Kind::unsupported,
@@ -311,7 +311,7 @@ Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, cons
   bool by_name = std::ranges::any_of(
       cdi, [](const std::string& name) { return gpu::vendor_of_cdi_name(name).has_value(); });
   bool by_path = names_gpu_node(look.request);
-  // With nodes alone, the driver numbers the GPUs.
+  // If only nodes are granted, the driver numbers the GPUs.
   bool by_nodes = by_path || look.request.security.privileged;
   if (!choice.grants() && !by_nodes) warn_of(gpu::stale_selections(choice.request, {}), context);
   const std::optional<GpuMemory>& memory = look.request.gpu_memory;

@@ -17,8 +17,8 @@
 
 namespace berth::engine {
 
-/// Decides what the container of `request` gets of the machine's GPUs and why, before any GPU is
-/// probed: from flags, the image's variables and labels, the caller's job, and the policy.
+/// Decides which GPUs of the machine the container of `request` gets, and why. Decides from flags,
+/// the image's variables and labels, the caller's job, and the policy, before any GPU is probed.
 /// Errors: those of gpu::choose() and of reading the policy.
 Result<gpu::Choice> choose_gpus(const Context& context, const RunRequest& request,
                                 const oci::ContainerDefaults& image,
@@ -30,15 +30,15 @@ struct DriverCopies {
   std::vector<gpu::GrantedLink> links;
 };
 
-/// Adds the nodes that flags name by path, or all with --privileged, except those of GPUs that
-/// policy or the caller's job withholds. Call before add_gpus().
-/// Errors: not_found, usage (not a device), denied (a named one is withheld).
+/// Adds the nodes that flags name by path, or all nodes with --privileged. Leaves out nodes of GPUs
+/// that the policy or the caller's job withholds. Call before add_gpus().
+/// Errors: not_found, usage (not a device), denied (a named node is withheld).
 Result<void> add_host_nodes(const Context& context, const RunRequest& request,
                             const gpu::Choice& choice, oci::Spec& spec, Provenance& provenance);
 
 /// Adds the chosen GPUs and CDI devices to `spec`, and the reasons to `provenance`. The caller
 /// copies `copies` once the container has a directory, and owns the lease.
-/// Errors: those of lease_gpus(), those of granting and placing (gpu/grant/grant.hpp).
+/// Errors: those of lease_gpus(), and those of granting and placing (gpu/grant/grant.hpp).
 Result<gpu::HeldLease> add_gpus(const Context& context, gpu::Choice choice, const ImageLook& look,
                                 Leasing leasing, oci::Spec& spec, DriverCopies& copies,
                                 Provenance& provenance);

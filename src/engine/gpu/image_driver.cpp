@@ -55,7 +55,8 @@ Result<scan::DriverFiles> driver_files_of(const Context& context, const ImageLoo
                                           const oci::Process& process) {
   scan::LoaderSettings settings;
   settings.library_path = library_path_of(process);
-  // For a bare name the loader's RPATH is not considered: PATH would have to be searched.
+  // For a name without a path, the RPATH of the program is not considered: PATH would have to be
+  // searched.
   if (!process.args.empty() && process.args[0].starts_with('/')) settings.program = process.args[0];
   std::string directory = context.paths.state + "/gpu";
   // The image chooses parts of the key, so file names can collide: the whole key is stored with the

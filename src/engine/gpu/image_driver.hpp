@@ -25,8 +25,8 @@ struct ImageLook {
 };
 
 /// The driver files of the image as the loader of `process` would find them; cached below the state
-/// directory by the image's id, so that layers are read once. Files in volumes that LD_LIBRARY_PATH
-/// names come first.  Errors: io.
+/// directory by the image's id, so that the layers are read only once. Files in volumes that
+/// LD_LIBRARY_PATH names come first.  Errors: io.
 Result<scan::DriverFiles> driver_files_of(const Context& context, const ImageLook& look,
                                           const oci::Process& process);
 

@@ -27,7 +27,7 @@ using Keys = std::vector<std::string>;
 using Want = gpu::Request::Want;
 
 /// The lease of the container that --gpus from: names.
-/// Errors: not_found (no such container, no GPUs), denied (another user's).
+/// Errors: not_found (no such container, no GPUs), denied (it belongs to another user).
 class Shared {
  public:
   Shared(const Context& context, const std::string& name) : name_(name) {
@@ -63,7 +63,7 @@ Result<gpu::Lease> Shared::find(const gpu::Holders& holders) const {
     if (!is_named(one.lease) || one.lease.keys.empty()) continue;
     bool own = one.user == sys::effective_uid();
     others = others || !may_share(one.user);
-    // Any user can write any name into a lease, so prefer our own.
+    // Any user can write any name into a lease, so prefer leases of our own user.
     if (own || (may_share(one.user) && found == nullptr)) found = &one;
     if (own) break;
   }
@@ -107,7 +107,7 @@ Result<gpu::HeldLease> widen(const Context& context, const RunRequest& request,
   gpu::HeldLease held = TRY(ledger.hold_again(note->file, note->lease));
   chooser.keep(held);
   TRY(ledger.widen(held, [&](const gpu::Holders& holders, gpu::Lease& changed) {
-    changed.group = changed.container;  // unless it shares another container's again
+    changed.group = changed.container;  // unless it shares another container's GPUs again
     return choose(holders, changed);
   }));
   return held;
@@ -128,7 +128,8 @@ std::vector<int> near_processors(const RunRequest& request, const gpu::Inventory
   return near;
 }
 
-/// The group of all containers that MPS may serve on the same GPUs, when no others may use them.
+/// The group of all containers that MPS may serve on the same GPUs, if no other containers may use
+/// these GPUs.
 std::string group_of(const MpsPlan& mps, const Context& context) {
   return "mps-" + name_of(gpu::MpsShare{mps.user, {}, mps.limits}, context.paths.state, "");
 }
@@ -187,7 +188,7 @@ Result<LeasedGpus> lease_gpus(const Context& context, const RunRequest& request,
   gpu::Chooser chooser(std::move(wish), inventory, beside);
   chooser.prefer(near_processors(request, inventory));
   if (leasing == Leasing::nothing) {
-    // The GPUs of the other container are unknown yet.
+    // The GPUs of the other container are not known yet.
     out.request = chooser.request();
     if (shared) out.request.want = Want::driver_files;
     if (shared) return out;

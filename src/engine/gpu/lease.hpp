@@ -19,18 +19,18 @@ namespace berth::engine {
 
 /// How the decision about a container uses the GPU ledger.
 enum class Leasing {
-  nothing,  ///< not started: the start decides
-  look,     ///< what it would get now
-  take,     ///< it starts
-  change,   ///< it runs: keeps its GPUs where possible, and all of them until Ledger::finish()
+  nothing,  ///< the container is not started: its start decides
+  look,     ///< finds what the container would get now
+  take,     ///< the container starts
+  change,   ///< the container runs: keeps its GPUs if possible, and all until Ledger::finish()
 };
 
 struct LeasedGpus {
-  gpu::Request request;                 ///< for another container's GPUs: with their keys
-  std::vector<gpu::Selected> selected;  ///< pointing into the inventory
-  std::optional<gpu::MpsShare> share;   ///< for its programs
+  gpu::Request request;  ///< with the keys of the GPUs if they are another container's
+  std::vector<gpu::Selected> selected;  ///< points into the inventory
+  std::optional<gpu::MpsShare> share;   ///< for the container's programs
   std::string share_name;
-  gpu::HeldLease lease;  ///< with Leasing::take, if it has any GPU
+  gpu::HeldLease lease;  ///< with Leasing::take, if it contains any GPU
 };
 
 /// The lease in the bundle of a container; nothing if it has none.
@@ -38,17 +38,17 @@ Result<std::optional<gpu::LeaseNote>> read_lease_note(const Context& context,
                                                       const RunRequest& request,
                                                       const std::string& id);
 
-/// The keys of GPUs that a container gets without --gpus: by CDI names, or by nodes named by path.
+/// The keys of GPUs that a container gets without --gpus: by CDI name, or by the path of a node.
 std::vector<std::string> keys_beside(const RunRequest& request, const gpu::Choice& choice,
                                      const gpu::Inventory& inventory);
 
-/// Chooses what `wish` of the container `id` of `request` gets of `inventory`, waiting for it if
-/// requested, and the MPS share that it uses: its own, or that of the container that shares its
-/// GPUs. With Leasing::take, no other container gets exclusive GPUs from then on; with
-/// Leasing::change, widens the lease in the container's bundle. `beside`: from keys_beside().
-/// Errors: those of gpu::select() and gpu::Ledger, not_found (--gpus from: no such container),
-/// denied (it belongs to another user), interrupted (a signal while waiting), share_of(),
-/// check_share().
+/// Chooses GPUs of `inventory` for `wish` of the container `id`, waiting for them if `request` asks
+/// for that. Also chooses the MPS share that the container uses: its own, or that of the container
+/// that shares its GPUs. With Leasing::take, no other container gets exclusive GPUs of this lease
+/// from then on. With Leasing::change, widens the lease in the container's bundle. `beside`: from
+/// keys_beside(). Errors: those of gpu::select() and gpu::Ledger, not_found (--gpus from: no such
+/// container), denied (that container belongs to another user), interrupted (a signal while
+/// waiting), and those of share_of() and check_share().
 Result<LeasedGpus> lease_gpus(const Context& context, const RunRequest& request,
                               const std::string& id, gpu::Request wish, const policy::Gpu& site,
                               const gpu::Inventory& inventory,

@@ -23,11 +23,11 @@ Result<gpu::Inventory> inventory_of(const Context& context, const policy::Gpu& p
 /// Errors: not_found (the driver root), corrupt.
 Result<gpu::Inventory> list_gpus(const Context& context, gpu::Refresh refresh);
 
-/// The containers that hold GPUs of this machine, and those that wait. Containers of this store
-/// have names. Errors: those of open_gpu_ledger() and of reading the policy.
+/// The containers that hold GPUs of this machine, and those that wait. Only containers of this
+/// store have names there. Errors: those of open_gpu_ledger() and of reading the policy.
 Result<gpu::Holders> list_gpu_holders(const Context& context);
 
-/// The machine's ledger, or this user's if root has made none.
+/// The machine's ledger, or this user's own if root has made none.
 /// Errors: those of gpu::Ledger::open().
 Result<gpu::Ledger> open_gpu_ledger(const Context& context, const policy::Gpu& site);
 

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kMaxCache = size_t{16} << 20;
 constexpr const char* kCacheName = "ld.so.cache";
 
-/// Nothing: there is no such file, or it is larger than a loader cache can be.
+/// Nothing if there is no such file, or if it is larger than a loader cache can be.
 Result<std::optional<std::string>> read_cache(const sys::Fd& etc) {
   auto file = TRY(sys::find_regular(etc, kCacheName));
   if (!file) return std::optional<std::string>();
@@ -56,7 +56,7 @@ Result<OwnCache> judge_loader_cache(const sys::Fd& etc, const Merged& below,
   std::string image;
   for (const sys::Fd& layer : below) {
     if (!TRY(sys::stat_entry(layer, kCacheName))) continue;
-    image = TRY(read_cache(layer)).value_or("");  // a whiteout hides what is below
+    image = TRY(read_cache(layer)).value_or("");  // a whiteout hides the layers below
     break;
   }
   verdict.unchanged = scan::is_same_but_for(*own, image, added);

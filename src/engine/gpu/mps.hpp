@@ -21,21 +21,23 @@ namespace berth::engine {
 
 /// The facts about MPS before a container's GPUs are chosen.
 struct MpsPlan {
-  gpu::MpsLimits limits;                          ///< that MPS may have to enforce
-  MemoryRegions regions;                          ///< memory that the kernel can limit
-  uint32_t user = 0;                              ///< its programs' uid in our user namespace
-  bool takes = false;                             ///< only MPS may use the share's GPUs
+  gpu::MpsLimits limits;  ///< limits that MPS may have to enforce
+  MemoryRegions regions;  ///< memory that the kernel can limit
+  uint32_t user = 0;      ///< uid of the container's programs in our user namespace
+  bool takes = false;     ///< only MPS may use the share's GPUs
   std::map<std::string, std::string> modes = {};  ///< compute modes by PCI address, if reported
 
   bool wanted() const { return limits != gpu::MpsLimits(); }
 };
 
 /// Asks the driver for compute modes if MPS may have to enforce a limit of `request`.
-/// Errors: unsupported (no MPS here: the reason), usage (an option that conflicts with it).
+/// Errors: unsupported (MPS cannot be used here; the error says why), usage (an option that
+/// conflicts with MPS).
 Result<MpsPlan> plan_mps(const Context& context, const RunRequest& request, const policy::Gpu& site,
                          const gpu::Inventory& inventory, const oci::Spec& spec);
 
-/// The limits of `plan` that MPS enforces on these GPUs: for memory, only if the kernel cannot.
+/// The limits of `plan` that MPS enforces on these GPUs. MPS limits memory only if the kernel
+/// cannot.
 gpu::MpsLimits limits_by_mps(const MpsPlan& plan, const std::vector<gpu::Selected>& selected);
 
 /// Checks that the container of `request` can use MPS. Errors: unsupported, usage.
@@ -47,8 +49,8 @@ Result<void> check_mps(const RunRequest& request, const gpu::MpsLimits& limits,
 Result<gpu::MpsShare> share_of(const MpsPlan& plan, const gpu::MpsLimits& limits,
                                const std::vector<gpu::Selected>& selected);
 
-/// Checks that `lease` can use its share: a GPU for a single process must have no user outside of
-/// the share. Errors: busy.
+/// Checks that `lease` can use its share: a GPU that serves one process at a time must not be
+/// leased to containers outside the share. Errors: busy.
 Result<void> check_share(const MpsPlan& plan, const std::vector<gpu::Selected>& selected,
                          const gpu::Holders& holders, const gpu::Lease& lease);
 

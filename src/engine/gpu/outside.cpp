@@ -26,7 +26,7 @@ std::string key_of(const gpu::Gpu& gpu, const gpu::ProcessUse& process) {
 }
 
 /// The computing processes in NVML's answer; on a GPU with slices, only those with a known slice.
-/// `see`: as gpu::ProcessView's, for their start times. Skips numbers that are not processes.
+/// `see`: as in gpu::ProcessView, for the start times. Skips numbers that are not processes.
 std::vector<gpu::Computing> computing_of(const gpu::Inventory& inventory, const gpu::Uses& use,
                                          const gpu::SeeProcess& see) {
   std::vector<gpu::Computing> out;

@@ -11,16 +11,16 @@
 
 namespace berth::engine {
 
-/// Processes that use GPUs without a lease: as NVIDIA's driver reported within the last seconds,
-/// and as AMD's reports now.
+/// Processes that use GPUs without a lease: those that NVIDIA's driver reported within the last
+/// seconds, and those that AMD's driver reports now.
 class OutsideWatch {
  public:
   OutsideWatch(const Context& context, const gpu::Inventory& inventory)
       : context_(context), inventory_(inventory) {}
 
-  /// May ask NVIDIA's driver, which takes at most five seconds, unless another process just has. A
-  /// driver that does not answer is a warning, and is not asked for a while: its earlier answer
-  /// remains in use.
+  /// May ask NVIDIA's driver, which takes at most five seconds, unless another process has just
+  /// asked. If the driver does not answer, warns once, uses the earlier answer, and does not ask
+  /// again for a while.
   gpu::Outside look();
 
  private:

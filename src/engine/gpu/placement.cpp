@@ -33,7 +33,7 @@ Result<NumaNodes> read_numa_nodes(const sys::Fd& root) {
     auto number = parse_u64(std::string_view(name).substr(kNode.size()));
     if (!number || *number > 4096) continue;
     auto cpus = TRY(sys::read_file_if_exists(root, std::string(kNodes) + "/" + name + "/cpulist"));
-    // A node without processors is only memory: a GPU's, or that of a memory extension.
+    // A node without processors has only memory: of a GPU, or of a memory expander.
     if (!cpus || trim(*cpus).empty()) continue;
     if (auto numbers = parse_numbers(*cpus)) nodes[static_cast<int>(*number)] = *numbers;
   }

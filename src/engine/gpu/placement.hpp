@@ -16,7 +16,7 @@
 
 namespace berth::engine {
 
-/// The processors of each NUMA node that has some.
+/// The processors of each NUMA node that has processors.
 using NumaNodes = std::map<int, Numbers>;
 
 /// The nodes below `root`: "/", or a tree made for tests. Empty for a kernel without NUMA. Errors:
@@ -42,16 +42,16 @@ struct Placement {
   bool operator==(const Placement&) const = default;
 };
 
-/// The processors and the memory near these GPUs. Nothing if that is not a restriction, if none of
-/// them is allowed, or if a GPU's node is unknown. Pure.
+/// The processors and the memory near these GPUs. Nothing if these are all allowed processors, if
+/// none of them is allowed, or if the NUMA node of a GPU is unknown. Pure.
 std::optional<Placement> place_beside(const std::vector<gpu::Selected>& gpus,
                                       const NumaNodes& nodes, const Allowed& allowed);
 
-/// Whether root's containers can have a cpuset.
+/// Whether containers of root can have a cpuset.
 bool has_cpusets();
 
-/// How to keep a container in place: by a cpuset, which is a limit, or by the initial affinity of
-/// its processes, which needs no privilege and can be changed.
+/// How to bind a container to processors: by a cpuset, which is a limit, or by the initial affinity
+/// of its processes, which needs no privilege and which the processes can change.
 enum class KeptBy { cpuset, affinity };
 void set_placement(const Placement& placement, KeptBy by, oci::Spec& spec);
 

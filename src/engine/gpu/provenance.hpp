@@ -13,7 +13,7 @@
 #include "policy/rules.hpp"
 #include "scan/driver_files.hpp"
 
-/// What is recorded while a container is decided, for `berth explain`.
+/// The facts that Berth records for `berth explain` while it decides about a container.
 namespace berth::engine {
 
 /// The kind of the item that describes the container's root.
@@ -24,10 +24,10 @@ inline constexpr const char* kRuleItem = "rule";
 /// The prefix of the kinds of items about MPI.
 inline constexpr std::string_view kMpiItems = "mpi";
 
-/// The facts behind a decision. They become text after the command runs, or when a user asks: that
-/// takes longer than granting and placing.
+/// The facts behind a decision. They are turned into text after the command has started, or when a
+/// user asks, because that takes longer than granting and placing.
 struct Provenance {
-  std::optional<gpu::Reason> root = {};     ///< how the root is made, unless as usual
+  std::optional<gpu::Reason> root = {};     ///< how the root is made; none: kernel overlay
   std::vector<policy::Verdict> rules = {};  ///< of the site
   std::vector<gpu::Verdict> sources;
   gpu::Inventory inventory;  ///< empty if only CDI devices were granted
@@ -36,7 +36,7 @@ struct Provenance {
   scan::DriverFiles image;     ///< the image's own files; empty if not searched
   oci::ContainerEdits placed;  ///< the result of `grant`
   std::vector<std::string> cdi_names;
-  oci::ContainerEdits cdi;                 ///< of these devices
+  oci::ContainerEdits cdi;                 ///< edits of `cdi_names`
   std::vector<oci::DeviceNode> by_hand;    ///< GPU nodes requested by path
   std::vector<oci::DeviceNode> kept_back;  ///< GPU nodes withheld from a privileged container
   std::vector<gpu::Reason> mpi;            ///< about --mpi

@@ -19,14 +19,14 @@ namespace berth::engine {
 /// A process that has a GPU open.
 struct GpuProcess {
   int64_t pid = 0;
-  std::string command;  ///< its name; empty without permission to see it
+  std::string command;  ///< process name; empty without permission to see it
   std::optional<uint32_t> user;
-  std::optional<gpu::Lease> lease;  ///< its container's; none: not in a container with a lease
+  std::optional<gpu::Lease> lease;  ///< of its container; none: not in a container with a lease
   std::optional<uint64_t> used_bytes;
 };
 
-/// A GPU, or a slice or partition of one. Unknown values are none: NVML reports NVIDIA's, the
-/// kernel AMD's.
+/// A GPU, or a slice or partition of one. NVML reports the values of NVIDIA's GPUs, the kernel
+/// those of AMD's. Unknown values are none.
 struct GpuState {
   std::string index;  ///< "0", "0:1"
   std::string id;     ///< "GPU-…", "MIG-…", else the address
@@ -53,7 +53,7 @@ Result<GpuTop> gpu_top(const Context& context);
 std::vector<GpuState> gpu_states(const gpu::Inventory& inventory, const gpu::Uses& use,
                                  const gpu::Holders& holders, const gpu::ProcessView& view);
 
-/// The name of a lease's container, or the beginning of its id.
+/// The name of a lease's container, or the beginning of the container's id.
 std::string container_of(const gpu::Lease& lease);
 
 }  // namespace berth::engine

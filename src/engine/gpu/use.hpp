@@ -29,7 +29,7 @@ struct GpuUse {
 /// The utilization of NVIDIA's GPUs; empty without NVML. Nothing, with a warning, if NVML does not
 /// answer.
 std::optional<gpu::Uses> nvml_use(const Context& context, const gpu::Inventory& inventory);
-/// The same. Errors: those of gpu::ask_nvml_use().
+/// The same, with an error instead of the warning. Errors: those of gpu::ask_nvml_use().
 Result<gpu::Uses> try_nvml_use(const Context& context, const gpu::Inventory& inventory,
                                std::chrono::milliseconds deadline);
 
@@ -43,8 +43,8 @@ std::set<std::string> nodes_given(const Context& context, const ContainerSummary
 Result<std::map<std::string, std::vector<GpuUse>>> gpu_use(
     const Context& context, const std::vector<ContainerSummary>& containers);
 
-/// The GPUs of `inventory` with a node in `nodes`, the paths of a container's devices; for a GPU
-/// with slices or partitions, those. Pure.
+/// The GPUs of `inventory` with a node in `nodes`, the paths of a container's devices. For a GPU
+/// with slices or partitions, the slices or partitions with a node there. Pure.
 std::vector<GpuUse> gpus_of(const std::set<std::string>& nodes, const gpu::Inventory& inventory,
                             const gpu::Uses& use);
 

@@ -91,8 +91,8 @@ Result<std::string> check_platform(const RunCall& call, const std::string& refer
   return make_error(Kind::not_found, std::move(wrong), "--pull missing");
 }
 
-/// Pulls the missing images of image mounts. Their needs of the machine do not matter: they are
-/// only read.
+/// Pulls the missing images of image mounts. Whether they can run on this machine does not matter:
+/// they are only read.
 Result<void> pull_image_mounts(const Context& context, const image::Store& store,
                                const RunRequest& request, const RunCall& call,
                                const Progress& progress) {
@@ -111,7 +111,7 @@ Result<void> pull_image_mounts(const Context& context, const image::Store& store
 }  // namespace
 
 Result<Pulled> pull(const Context& context, PullWish wish, const Progress& progress) {
-  // The rules were checked when the store pulled its image.
+  // For an image in the store, the rules were checked when it was pulled.
   if (!wish.request.local) {
     TRY(check_rules(context, wish));
     judge_by_this_node(context, wish.gpus, wish.request);

@@ -33,12 +33,13 @@ struct Pulled {
 /// Pulls an image: checks the site's rules for its registry, chooses the entry of its index for
 /// this node, lets berth-transfer fetch it, and judges its files. Remarks are warnings in the
 /// context's log; with `strict` each is an error, with `force` nothing is judged.
-/// Errors: denied (a rule of the site), unsupported (it does not run here, if a container will
-/// start or the index already shows it), those of policy::read_compiled() and of transfer().
+/// Errors: denied (a rule of the site), unsupported (the image does not run here; only if a
+/// container will start, or if the index already shows it), those of policy::read_compiled() and of
+/// transfer().
 Result<Pulled> pull(const Context& context, PullWish wish, const Progress& progress);
 
-/// The image of `request` in the store, pulled first if the request or its policy asks for that,
-/// and the images that it mounts as data.
+/// The image of `request` in the store. Pulls it first if it is missing or `call` asks for that.
+/// Also pulls missing images that the container mounts as data.
 /// Errors: not_found, denied (rules of the site), and those of pulling.
 Result<image::Image> have_image(const Context& context, const image::Store& store,
                                 const RunRequest& request, const RunCall& call,

@@ -27,7 +27,8 @@ Result<std::string> host_file(const char* path) {
 Result<void> make_source(const Volume& volume) {
   if (!volume.name.empty()) return {};
   if (TRY(sys::open_if_exists(sys::cwd(), volume.source, O_PATH))) return {};
-  // Docker would make a directory, which keeps the daemon from starting later.
+  // Docker would make a directory here, which would keep the daemon of this socket from starting
+  // later.
   if (volume.source.ends_with(".sock")) {
     return make_error(
         Kind::not_found,

@@ -11,8 +11,8 @@
 /// Writes a Decision to disk.
 namespace berth::engine {
 
-/// Beside config.json: the configuration that `berth update` is applying, or that a killed one
-/// left. berth-runtime knows this name.
+/// A file next to config.json: the configuration that `berth update` is applying, or that a killed
+/// `berth update` left. berth-runtime knows this name.
 inline constexpr std::string_view kNextConfig = "config.next.json";
 
 /// Writes the config of `decision` into the bundle in `directory`: everything that berth-runtime

@@ -38,7 +38,7 @@ Result<sys::Fd> root_of(int64_t pid) {
   return sys::open_at(sys::cwd(), path, O_PATH | O_DIRECTORY);
 }
 
-/// Reads a file below that root; links cannot leave it.
+/// Reads a file below that root; links cannot lead outside.
 Result<std::string> read_inside(int64_t pid, const std::string& path) {
   sys::Fd root = TRY(root_of(pid));
   auto text = sys::read_regular_in_root(root, path, kMaxExecAccountFile);
@@ -88,7 +88,7 @@ Result<void> add_environment(const Context& context, const ExecRequest& request,
   return {};
 }
 
-/// Whether the container shows the same directory at this path.
+/// Whether the container has the same directory at this path.
 bool is_seen_inside(int64_t pid, const std::string& directory) {
   auto here = sys::stat_entry(sys::cwd(), directory);
   auto root = root_of(pid);
@@ -100,9 +100,9 @@ bool is_seen_inside(int64_t pid, const std::string& directory) {
 }
 
 /// The launcher's PMIx stores data for all ranks of a node in files of a directory. A container
-/// that is older than the launcher may lack this directory, and its ranks would abort: this
-/// variable makes them request the data by messages. Source: OpenPMIx 4 to 6, src/mca/gds: "hash"
-/// is in each of them.
+/// that is older than the launcher may lack this directory, and its ranks would abort. This
+/// variable makes them request the data by messages. Source: OpenPMIx 4 to 6, src/mca/gds: each of
+/// these versions has "hash".
 void add_pmix_store(const ContainerSummary& container, const ExecRequest& request,
                     oci::ProcessChanges& changes) {
   const Environment asked(request.environment);
@@ -116,7 +116,7 @@ Result<void> add_rights(const ContainerSummary& container, const oci::Spec& spec
                         const ExecRequest& request, oci::ProcessChanges& changes) {
   if (!request.privileged) return {};
   if (spec.root.readonly && rootfs_driver_of(spec) == RootfsDriver::copy) {
-    // A process that may mount could write to the image's files.
+    // A process with the privilege to mount could write to the image's files.
     return make_error(Kind::denied,
                       "--privileged: the files of container " + container.name +
                           " may be those of the image itself (--read-only, root by copy)",

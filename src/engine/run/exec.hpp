@@ -25,10 +25,10 @@ struct ExecRequest {
   bool held = false;        ///< the command is berth-hold, as in RunCall
 };
 
-/// Runs one more process in a running container, by default as its user and with its environment.
-/// Returns when the process ends or, if detached, when it runs. This process must be in the
-/// container's user namespace (Needs::container). Errors: not_found (container, user), usage (not
-/// running, or paused), and those of berth-runtime.
+/// Runs one more process in a running container, by default as the container's user and with the
+/// container's environment. Returns when the process ends; if detached, when it runs. This process
+/// must be in the container's user namespace (Needs::container). Errors: not_found (container,
+/// user), usage (not running, or paused), and those of berth-runtime.
 Result<RunOutcome> exec(const Context& context, std::string_view reference,
                         const ExecRequest& request);
 

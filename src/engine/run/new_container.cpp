@@ -23,7 +23,7 @@
 namespace berth::engine {
 namespace {
 
-// For hex digits that Berth generated.
+// Parses hex digits that Berth generated.
 uint64_t parse_hex(std::string_view digits) {
   uint64_t value = 0;
   for (char c : digits)
@@ -51,7 +51,7 @@ record::Container make_record(const RunRequest& request, const Decision& decisio
   return record;
 }
 
-/// The container's name at the `attempt`th try: a user's name is tried twice.
+/// The container's name at the `attempt`th try: a name that the user chose is tried twice.
 std::string choose_name(const RunRequest& request, const std::string& id, size_t attempt) {
   if (request.name) return *request.name;
   std::string name = name_from(parse_hex(id.substr(0, 8)) + attempt);
@@ -100,8 +100,8 @@ Result<NewContainer> NewContainer::begin(const Context& context, const Resolved&
       TRY(ContainerDirectory::create(context.paths, make_container_id(), lifetime)));
 }
 
-// A failure is only a warning, since the container's outcome counts; a later command removes the
-// rest.
+// A failure is only a warning, since the container's outcome counts; a later command removes what
+// is left.
 void NewContainer::remove() {
   if (!std::exchange(owned_, false)) return;
   const std::string id = directory_.id();
@@ -127,9 +127,9 @@ Result<void> NewContainer::write(const Decision& decision) {
   return write_files(request, decision, directory_);
 }
 
-// The next start needs it. A container that ends with its caller has none, but other commands may
-// read its request: --volumes-from for the volumes, exec for the groups and HOME, network connect
-// for the networks.
+// The next start needs it. A container that ends with its caller has no next start, but other
+// commands may read its request: --volumes-from for the volumes, exec for the groups and HOME,
+// network connect for the networks.
 Result<void> NewContainer::write_request() {
   const RunRequest& request = resolved_->request();
   bool is_read = !request.volumes.empty() || !request.networks.empty() ||
@@ -147,7 +147,7 @@ Result<void> NewContainer::take_name(record::Container& record) {
     TRY(directory_.write(record));
     auto reserved = directory_.reserve(record.name);
     if (reserved.ok() || reserved.error().kind != Kind::exists || attempt == last) return reserved;
-    if (request.name) sweep(*context_);  // the owner of the name's container may be gone
+    if (request.name) sweep(*context_);  // the container with this name may have lost its owner
   }
 }
 

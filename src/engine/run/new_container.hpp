@@ -16,12 +16,12 @@
 
 namespace berth::engine {
 
-/// 64 hexadecimal digits. The first 12, its short name, are not a number: as a host name that would
-/// be parsed as an address. Docker does the same.
+/// 64 hexadecimal digits. The first 12, the short id, are never all decimal digits: as a host name,
+/// a number would be parsed as an address. Docker avoids this, too.
 std::string make_container_id();
 
-/// A container that is being created: its directory, locked by this process, until keep(). If
-/// destroyed earlier, it leaves nothing behind.
+/// A container that is being created: its directory, locked by this process. If this object is
+/// destroyed before keep(), nothing of the container is left.
 class NewContainer {
  public:
   /// Creates the directory, with a new id.  Errors: denied, io.
@@ -39,7 +39,7 @@ class NewContainer {
   Result<void> write(const Decision& decision);
 
   void keep() { owned_ = false; }
-  /// Removes it now, not in the destructor.
+  /// Removes the container now, not in the destructor.
   void remove();
 
  private:
@@ -68,8 +68,8 @@ class CidFile {
   CidFile& operator=(CidFile&&) = delete;
   ~CidFile();
 
-  /// Creates the file at `path`; does nothing without a path. Errors: exists, in docker's words;
-  /// denied, io.
+  /// Creates the file at `path`; does nothing without a path. Errors: exists, with docker's
+  /// message; denied, io.
   static Result<CidFile> create(const std::optional<std::string>& path);
 
   /// Writes `id`; the file then stays. Errors: io.

@@ -53,7 +53,7 @@ Result<RunOutcome> carry_out(const Context& context, const Resolved& resolved, D
   }
   auto finish = [&](int status) {
     emit_container_event(context.paths, id, "die", {{"exitCode", std::to_string(status)}});
-    // For waiting processes; it is removed next.
+    // For processes that wait for the container, which is removed next.
     ignore(made.directory().append(record::Exit{status, nanoseconds_now()}));
     if (resolved.call().ended) resolved.call().ended(id);
     made.remove();
@@ -126,7 +126,7 @@ Result<RunOutcome> run_watched(const Context& context, const Resolved& resolved,
   sys::Fd client;
   if (!call.detach) client = TRY(attach_early(watch, attach));
   // Before the decision, so that monitor and berth-runtime start in parallel. Declared after
-  // `made`: they end before the directory, into which the monitor writes, is removed.
+  // `made`, so that both end before the directory is removed: the monitor writes into it.
   WatchedStart start = TRY(WatchedStart::open(context, std::move(watch)));
   Decision decision = TRY(decide(context, resolved, made.id(), Leasing::take));
   return carry_out(context, std::move(decision), made, start, std::move(client), attach, cid_file);

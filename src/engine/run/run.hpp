@@ -14,9 +14,9 @@
 
 namespace berth::engine {
 
-/// Pulls the image if necessary, creates the container and starts it. In the foreground returns
-/// when the container has ended, and passes on signals that other processes send to this one.
-/// Detached, returns when the command runs.
+/// Pulls the image if necessary, creates the container and starts it. In the foreground, returns
+/// when the container has ended, and meanwhile passes on signals that other processes send to this
+/// one. Detached, returns when the command runs.
 /// On failure nothing of the container is left.
 /// Errors: not_found (image, user, working directory), exists (the name), usage, denied,
 /// unsupported, and those of pulling and of berth-runtime.
@@ -44,8 +44,8 @@ void fields(V& v, PlannedRun& plan) {
 }
 
 /// The steps that berth-runtime would execute: its own plan for the config that run() would write.
-/// Starts nothing, and leaves nothing behind except missing images that it pulled; so does
-/// explain_run().  Errors: as run().
+/// Starts nothing, and leaves nothing behind except images that were missing and have been pulled.
+/// The same is true for explain_run().  Errors: as run().
 Result<PlannedRun> plan_run(const Context& context, Asked asked, const Progress& progress);
 
 /// The GPUs that the container would get, and the reasons.

@@ -70,7 +70,7 @@ Result<std::optional<Startable>> take_to_start(const Context& context, const std
       if (!files.start || files.exit) {
         return std::optional<Startable>(Startable{std::move(*taken), std::move(files)});
       }
-      // Its owner was killed, but it may still run.
+      // The owner was killed, but the container may still run.
       taken.reset();
       if (!swept) sweep(context);
       swept = true;
@@ -132,7 +132,7 @@ record::Start start_record(const Context& context, const std::string& id) {
   record.pid = first_process(context, id).value_or(0);
   auto ticks = sys::process_start_time(static_cast<pid_t>(record.pid));
   auto boot = sys::boot_id();
-  // It may have just ended.
+  // The container may have just ended.
   record.start_ticks = ticks.ok() ? *ticks : 0;
   record.boot_id = boot.ok() ? *boot : "";
   return record;

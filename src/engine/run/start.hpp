@@ -24,13 +24,13 @@ Result<std::string> create_container(const Context& context, Asked asked, const 
 
 struct StartOptions {
   bool attach = false;       ///< attach until its end
-  bool interactive = false;  ///< with its standard input; implies `attach`
+  bool interactive = false;  ///< attach standard input too; implies `attach`
   bool signal_proxy = true;
   std::optional<std::string> detach_keys;  ///< as in --detach-keys; none: docker's default
 };
 
 /// Starts a stopped container, and decides again what depends on the machine: GPUs, driver files,
-/// mounts. Does nothing for a running one. The outcome's status is 0 unless it attaches.
+/// mounts. Does nothing for a running container. The outcome's status is 0 unless it attaches.
 /// Errors: not_found (container, image), those of deciding and of berth-runtime.
 Result<RunOutcome> start_container(const Context& context, std::string_view reference,
                                    const StartOptions& options);

@@ -16,13 +16,13 @@ namespace berth::engine {
 struct Changes {
   Limits limits;
   std::optional<RestartPolicy> restart;
-  std::optional<std::string> gpus;  ///< the text of --gpus
+  std::optional<std::string> gpus;  ///< the value of --gpus
 };
 
-/// Changes a running container at once, and its next start. After an error nothing has changed.
-/// Errors: not_found, usage (limits that conflict, in docker's words; --restart of a container that
-/// removes itself; GPUs and limits of a running one together), those of update_gpus() and of
-/// berth-runtime, io.
+/// Changes the container for its next start, and at once if it runs. After an error nothing has
+/// changed. Errors: not_found, usage (limits that conflict, with docker's message; --restart of a
+/// container that removes itself; GPUs and limits of a running container in one call), those of
+/// update_gpus() and of berth-runtime, io.
 Result<void> update_container(const Context& context, std::string_view reference,
                               const Changes& changes);
 

@@ -59,7 +59,7 @@ bool has_place(const oci::Spec& spec) {
          (!resources->cpu->cpus.empty() || !resources->cpu->mems.empty());
 }
 
-/// Releases all of its GPUs.
+/// Releases all GPUs of the lease `note`.
 Result<gpu::HeldLease> give_up(const Context& context, const gpu::LeaseNote& note) {
   gpu::Ledger ledger = TRY(gpu::Ledger::open(note.ledger, context.paths.state));
   gpu::HeldLease held = TRY(ledger.hold_again(note.file, note.lease));
@@ -199,7 +199,7 @@ Result<void> GpuUpdate::carry_out() {
   return sys::remove_entry(files_, in_bundle(kNextConfig));
 }
 
-// An earlier killed update's devices may still be in use.
+// Devices of an earlier update that was killed may still be in use.
 Result<void> GpuUpdate::put_back() {
   const std::string path = in_bundle(kNextConfig);
   if (left_) TRY(sys::replace_file(files_, path, oci::write_spec(*left_), 0600));

@@ -9,11 +9,13 @@
 
 namespace berth::engine {
 
-/// Gives a running container the GPUs of `wanted`, its request with other GPUs; it keeps those that
-/// it has already. After an error nothing has changed. See docs/decisions/0156.
-/// Errors: unsupported (not root's; --privileged, which has all devices; it would need more than
-/// nodes), busy (another container has them, or a process inside uses one that would go), those of
-/// draft_container() and of berth-runtime.
+/// Gives a running container the GPUs of `wanted`, which is its request with other GPUs. It keeps
+/// those GPUs of `wanted` that it has already. After an error nothing has changed. See
+/// docs/decisions/0156.
+/// Errors: unsupported (a container of an ordinary user; --privileged, which has all devices; a
+/// change that needs more than device nodes), busy (another container has the GPUs, or a process in
+/// the container uses a GPU that would be removed), those of draft_container() and of
+/// berth-runtime.
 Result<void> update_gpus(const Context& context, const ContainerSummary& container,
                          const RunRequest& wanted);
 
