@@ -343,8 +343,7 @@ class Writer {
     } else {
       static_assert(HasFields<T>, "a type without a field table or a textual form");
       Writer writer(out);
-      fields(writer, const_cast<T&>(member));  // one table serves reading and writing; a Writer
-                                               // does not change it
+      fields(writer, const_cast<T&>(member));  // a Writer does not change its argument
       writer.end();
     }
   }

@@ -225,7 +225,7 @@ struct RunHooks {
 };
 struct EnterRoot {
   bool readonly = false;
-  std::string directory;  ///< the initial working directory; made if possible
+  std::string directory;  ///< the working directory, made before the root is read-only
   std::optional<PropagationChange> propagation;
 };
 /// Security labels for the program, effective at execve.

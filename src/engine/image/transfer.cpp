@@ -256,7 +256,7 @@ Result<void> transfer_tree(const Context& context, image::ArchiveRequest from,
   // The archiving child prints only a few lines, so it never blocks until we read them.
   auto extracted = finish(context, std::move(reader), {});
   auto archived = finish(context, std::move(writer), {});
-  // If both failed, return the error that caused the other one.
+  // If both children failed, return the error that caused the failure of the other child.
   if (!archived.ok() && (extracted.ok() || archived.error().sys_errno != EPIPE)) {
     return std::move(archived).error();
   }

@@ -45,7 +45,7 @@ constexpr milliseconds kForConnection{5000};
 /// A little more than the limit of the board.
 constexpr milliseconds kForDirections = slurm::Board::kForAnybody + milliseconds(30'000);
 constexpr milliseconds kLater{200};
-/// Less than Slurm's UnkillableStepTimeout.
+/// Less than the default of Slurm's UnkillableStepTimeout.
 constexpr milliseconds kForOthers{40'000};
 constexpr size_t kMaxOrder = size_t{4} << 20;
 
