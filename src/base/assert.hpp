@@ -2,7 +2,8 @@
 #pragma once
 
 namespace berth {
-/// Prints the failed condition with its place to stderr and aborts. For our bugs, never for input.
+/// Prints the failed condition and its source location to stderr, and aborts. For our bugs, never
+/// for input.
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 }  // namespace berth
 

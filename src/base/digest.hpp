@@ -10,8 +10,8 @@
 namespace berth {
 
 /// A content digest, validated once, so that its parts may become file names. Only sha256 with 64
-/// lower-case hex digits: the one algorithm that registries must support (image-spec descriptor.md
-/// "Digests").
+/// lower-case hex digits is accepted: it is the one algorithm that registries must support
+/// (image-spec descriptor.md "Digests").
 class Digest {
  public:
   Digest() = default;

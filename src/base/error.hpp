@@ -7,8 +7,8 @@
 
 namespace berth {
 
-/// The place in our source where an error was made. std::source_location does not exist for clang
-/// 14 with g++ 12's library, so this is an equivalent with built-ins that both compilers have.
+/// The place in our source where an error was made. clang 14 with the library of g++ 12 has no
+/// std::source_location, so this is an equivalent that uses built-ins of both compilers.
 struct SourceLocation {
   const char* file = "";
   int line = 0;
@@ -23,7 +23,7 @@ struct SourceLocation {
 enum class Kind {
   usage,        ///< the request itself is wrong: tell the user
   not_found,    ///< the object does not exist
-  exists,       ///< the object exists already
+  exists,       ///< the object already exists
   denied,       ///< a permission or a policy forbids it
   unsupported,  ///< this kernel, build or format cannot do it: take the fallback
   busy,         ///< it is in use: try again later
@@ -39,9 +39,9 @@ std::string_view kind_name(Kind kind);
 /// The inverse of kind_name(); an unknown spelling is Kind::bug.
 Kind kind_from_name(std::string_view name);
 
-/// A failure on its way to the user. `what` is the operation and its object ("open
-/// '/dev/nvidia2'"), lower case, no period; `context` has the intention of each level above
-/// ("cannot …"), innermost first; `hint` is a command or a file to look at.
+/// A failure to report to the user. `what` is the operation and its object ("open '/dev/nvidia2'"),
+/// lower case, no period; `context` says what each calling level wanted ("cannot …"), innermost
+/// first; `hint` is a command or a file to look at.
 struct Error {
   Kind kind = Kind::bug;
   int sys_errno = 0;  ///< 0 when no system call failed
@@ -50,9 +50,9 @@ struct Error {
   std::vector<std::string> context;
   SourceLocation where = SourceLocation::current();
 
-  /// A copy with one more level of context around it.
+  /// The error with one more level of context.
   Error with_context(std::string text) &&;
-  /// A copy with `text` as the hint, unless a deeper level has set a better one.
+  /// The error with `text` as the hint, unless it has a hint already.
   Error with_hint(std::string text) &&;
 };
 
@@ -60,15 +60,16 @@ struct Error {
 Error make_error(Kind kind, std::string what, std::string hint = {},
                  SourceLocation where = SourceLocation::current());
 
-/// Builds an error from a saved errno; the kind follows from it (ENOENT → not_found, …).
+/// Builds an error from a saved errno, which determines the kind (ENOENT → not_found, …).
 Error sys_error(int saved_errno, std::string what,
                 SourceLocation where = SourceLocation::current());
 
-/// The errno of a failed system call, read before the text about it is built: building text may
-/// allocate, and so change errno. As an argument beside the text it could be read too late.
+/// The errno of a failed system call, read before the message is built: building a message may
+/// allocate, which may change errno. If errno were an argument next to the message, it could be
+/// read too late.
 struct SavedErrno {
   int value;
-  /// sys_error() with it.
+  /// sys_error() with the saved errno.
   Error error(std::string what, SourceLocation where = SourceLocation::current()) const;
 };
 
@@ -84,7 +85,7 @@ int command_status(const Error& error);
 
 /// The one line for people, outermost context first:
 /// "cannot start container 'c1': open '/dev/nvidia2': Permission denied; try: berth doctor gpu".
-/// Control characters of foreign text are escaped, so that it stays one line.
+/// Control characters in foreign strings are escaped, so that the result stays one line.
 std::string to_line(const Error& error);
 
 }  // namespace berth

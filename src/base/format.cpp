@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only place that compiles fmt: Debian has no archive of it for static programs, and
-// header-only every file that uses it would have its own copy. The instantiations are those that
-// fmt/format.h declares as extern templates, for char.
+// The only file that compiles fmt. Debian has no static library of fmt, and with the header-only
+// variant every file that uses fmt would have its own copy. The instantiations are those for char
+// that fmt/format.h declares as extern templates.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -5,14 +5,14 @@
 
 namespace berth {
 
-/// Receives library code's messages that are not errors. A warning ends with "ignoring" or "using …
-/// instead". Log or return an error, never both.
+/// Receives messages of library code that are not errors. A warning ends with "ignoring" or "using
+/// … instead". Log or return an error, never both.
 class Log {
  public:
   virtual ~Log() = default;
   virtual void warn(const std::string& text) = 0;
   virtual void debug(const std::string& text) = 0;
-  /// Whether anybody reads what debug() gets: what costs to be said is left out otherwise.
+  /// Whether debug() messages are shown. If not, callers skip those that are costly to build.
   virtual bool is_debug() const { return false; }
 };
 

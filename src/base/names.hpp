@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of an enum's values: one table next to it serves both directions, and documents
-// (json/fields.hpp).
+// The names of an enum's values. One table next to the enum serves conversions in both directions,
+// and JSON documents (json/fields.hpp).
 //
 //   enum class Trust { inside, outside };
 //   constexpr EnumNames<Trust, 2> names_of(std::type_identity<Trust>) {

@@ -11,8 +11,8 @@ namespace berth {
 /// Numbers of processors or of NUMA nodes.
 using Numbers = std::set<unsigned>;
 
-/// "0-2,7", the kernel's notation. Nothing if the text is not such a list, or names more than
-/// 65536.
+/// "0-2,7", the kernel's notation. Nothing if the string is not such a list, or lists more than
+/// 65536 numbers.
 std::optional<Numbers> parse_numbers(std::string_view text);
 
 /// "0-2,7".

@@ -10,9 +10,9 @@
 namespace berth {
 namespace {
 
-/// Systems with the same package program and the same package names.
+/// Systems with the same package manager and the same package names.
 struct Family {
-  std::string_view ids;  ///< with blanks around each
+  std::string_view ids;  ///< each with a blank on both sides
   std::string_view command;
 };
 constexpr std::array<Family, 4> kFamilies{{
@@ -22,7 +22,7 @@ constexpr std::array<Family, 4> kFamilies{{
     {" arch ", "pacman -S "},
 }};
 
-/// Where the names differ, in the order of the families.
+/// Packages with different names, in the order of the families.
 constexpr std::array<std::array<std::string_view, 4>, 2> kOtherNames{{
     {"uidmap", "shadow-utils", "shadow", "shadow"},
     {"docker.io", "moby-engine", "docker", "docker"},

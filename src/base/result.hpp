@@ -11,8 +11,8 @@
 
 namespace berth {
 
-/// Either a T or an Error. Discarding one is a warning, and so an error of the build. We do not use
-/// std::expected: with g++ 12 it can be discarded in silence (docs/hacking.md).
+/// Either a T or an Error. Discarding a Result is a compiler warning, which fails the build. We do
+/// not use std::expected, since g++ 12 does not warn if one is discarded (docs/hacking.md).
 template <class T>
 class [[nodiscard]] Result {
  public:

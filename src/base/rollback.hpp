@@ -8,8 +8,8 @@
 namespace berth {
 
 /// Several steps that are undone together: `undo.add(…)` after each step, `undo.commit()` at the
-/// end. Without the commit the steps are undone in reverse order. The functions must not report
-/// failures: the user needs the first error.
+/// end. Without the commit the steps are undone in reverse order. The undo functions must not
+/// report failures: the user needs the first error.
 class Rollback {
  public:
   Rollback() = default;

@@ -103,7 +103,7 @@ std::optional<double> parse_decimal(std::string_view text) {
   std::string digits(text.substr(0, point));
   std::string_view fraction = text.substr(std::min(point + 1, text.size()));
   digits += fraction;
-  if (digits.empty() || digits.size() > 18) return std::nullopt;  // fits exactly into 64 bits
+  if (digits.empty() || digits.size() > 18) return std::nullopt;  // 18 digits fit into 64 bits
   int64_t whole = 0;
   for (char c : digits) {
     if (c < '0' || c > '9') return std::nullopt;
@@ -150,7 +150,7 @@ std::string human_bytes(uint64_t bytes) {
 
 namespace {
 
-/// Bytes of the UTF-8 sequence that begins at `text`; 0: none does. RFC 3629
+/// The length in bytes of the UTF-8 sequence at the start of `text`; 0: there is none. RFC 3629
 size_t sequence_length(std::string_view text) {
   auto first = static_cast<unsigned char>(text.front());
   size_t length = first < 0x80                    ? 1
@@ -171,7 +171,8 @@ size_t sequence_length(std::string_view text) {
   return length;
 }
 
-/// Whether a terminal would interpret it, in UTF-8 (C2 80 … C2 9F) or with 8 bits.
+/// Whether a terminal would interpret `sequence` as a control, in UTF-8 (C2 80 … C2 9F) or as an
+/// 8-bit terminal.
 bool is_control(std::string_view sequence) {
   auto byte = static_cast<unsigned char>(sequence.back());
   bool c1 = byte >= 0x80 && byte < 0xA0;

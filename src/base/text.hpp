@@ -16,7 +16,7 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 /// Splits at runs of blanks (space, tab, newline); no empty parts.
 std::vector<std::string_view> split_blank(std::string_view text);
 
-// The parts are views, so a temporary text is rejected.
+// The parts are views, so a temporary string is rejected.
 template <std::same_as<std::string> Temporary>
 std::vector<std::string_view> split(Temporary&& text, char separator) = delete;
 template <std::same_as<std::string> Temporary>
@@ -26,16 +26,16 @@ std::string_view trim(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::string to_lower(std::string_view text);
 
-/// Whether an absolute path is `directory` or below it, by the names alone; a slash at the end of
-/// `directory` does not count.
+/// Whether an absolute path is `directory` or below it, comparing only the strings; a slash at the
+/// end of `directory` is ignored.
 bool is_below(std::string_view path, std::string_view directory);
 
-/// The whole text as an unsigned decimal number; nothing for signs, blanks, overflow or "".
+/// The whole string as an unsigned decimal number; nothing for signs, blanks, overflow or "".
 std::optional<uint64_t> parse_u64(std::string_view text);
 std::optional<int64_t> parse_i64(std::string_view text);
 
-/// "1.5", "2", ".5": at most 18 digits, without sign and exponent. (std::from_chars would link the
-/// C library's mathematics, and every start would pay for loading it.)
+/// "1.5", "2", ".5": at most 18 digits, without sign and exponent. (std::from_chars would link
+/// libm, which every start would have to load.)
 std::optional<double> parse_decimal(std::string_view text);
 
 /// "512m", "1.5g", "64k", "100" → bytes (powers of 1024, as in docker); b, k, m, g, t, p with an
@@ -46,13 +46,13 @@ std::optional<uint64_t> parse_bytes(std::string_view text);
 /// images.
 std::string human_bytes(uint64_t bytes);
 
-/// Control characters, DEL and C1 controls, also those of 8-bit terminals, become \n, \t or \xNN,
-/// so that foreign text cannot move the cursor or start a line of its own. UTF-8 sequences stay.
-/// Lines::kept: newlines and tabs stay, for multi-line text.
+/// Escapes control characters, DEL and C1 controls, also those of 8-bit terminals, as \n, \t or
+/// \xNN, so that a foreign string cannot move the cursor or begin a new line. UTF-8 sequences stay.
+/// Lines::kept: newlines and tabs stay, for strings of several lines.
 enum class Lines { escaped, kept };
 std::string escape_controls(std::string_view text, Lines lines = Lines::escaped);
 
-/// Text between single quotes for an error line, controls escaped: 'name'.
+/// The string in single quotes for an error line, with controls escaped: 'name'.
 std::string quote(std::string_view text);
 
 std::string to_hex(std::string_view bytes);

@@ -33,8 +33,8 @@ std::string line_of(const Event& event) {
   return json::dump(json::Value(std::move(members))) + "\n";
 }
 
-// If several processes find it too long, one moves it away: the others notice that it is another
-// file.
+// Renames the journal if it is too long. If several processes try that, one does it, and the others
+// notice that the path names another file.
 Result<void> make_place(const std::string& path, const sys::Fd& file) {
   struct stat ours = TRY(sys::stat_fd(file, path));
   if (ours.st_size <= kMaxJournal) return {};
@@ -91,7 +91,7 @@ Result<bool> Reader::open_next() {
 Result<bool> Reader::read_more() {
   text_.erase(0, at_);
   at_ = 0;
-  if (text_.size() > kMaxEvent) text_.clear();  // not one of our lines
+  if (text_.size() > kMaxEvent) text_.clear();  // too long to be a line of ours
   std::vector<char> buffer(kMaxEvent);
   size_t count = TRY(sys::read_some(file_, buffer, path_));
   text_.append(buffer.data(), count);
@@ -123,8 +123,8 @@ Result<std::optional<Event>> Reader::next() {
     struct stat ours = TRY(sys::stat_fd(file_, path_));
     auto named = TRY(sys::stat_entry(sys::cwd(), path_));
     moved_ = !named || named->st_ino != ours.st_ino;
-    // A process that had it open when it was moved away may still write: read once more, a moment
-    // later.
+    // A process that opened the file before it was renamed may still write to it, so read once more
+    // in the next call.
     return std::optional<Event>();
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An Error in transit between our programs: its kind by name, without its place in our source.
+// The JSON form of an Error that one of our programs sends to another: with the name of the kind,
+// without the source location.
 #pragma once
 
 #include <string>

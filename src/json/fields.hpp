@@ -11,12 +11,12 @@
 //
 // Member types: bool, integers, double, std::string, Value, std::optional<T>, std::vector<T>,
 // std::map<std::string, T>, structs with a table of their own, enums with names (base/names.hpp),
-// and scalars with a textual form:
+// and scalars with a string form:
 //   Result<T> from_json_text(std::string_view text, std::type_identity<T>);
 //   std::string to_json_text(const T& value);
-// Errors name the place: "config.json: mounts[3].destination: expected a string, got a number".
-// By default unknown members are ignored; `v.strict()` in a table makes them an error with the
-// nearest name (our own configuration).
+// Errors name the JSON path: "config.json: mounts[3].destination: expected a string, got a number".
+// By default unknown members are ignored; `v.strict()` in a table makes them an error that suggests
+// the nearest name (for our own configuration).
 #pragma once
 
 #include <algorithm>
@@ -54,7 +54,7 @@ concept HasText = requires(const T& value, std::string_view text) {
   { from_json_text(text, std::type_identity<T>{}) } -> std::same_as<Result<T>>;
 };
 
-/// Fills a struct from one object. Used only by tables; holds the first error.
+/// Fills a struct from one object. Used only by tables. Keeps the first error.
 class Reader {
  public:
   /// The arguments have to outlive the reader.
@@ -74,7 +74,7 @@ class Reader {
     read_member(name, *value, member);
   }
 
-  /// Absent and null leave the member unchanged.
+  /// An absent or null member leaves `member` unchanged.
   template <class T>
   void optional(std::string_view name, T& member) {
     known_.push_back(name);
@@ -83,7 +83,7 @@ class Reader {
     if (value != nullptr && !value->is_null()) read_member(name, *value, member);
   }
 
-  /// Like optional(); the difference is only in writing: an empty member is still written.
+  /// Like optional() for reading; a Writer writes the member even if it is empty.
   template <class T>
   void always(std::string_view name, T& member) {
     optional(name, member);
@@ -107,7 +107,7 @@ class Reader {
     }
   }
 
-  /// For a table's own check, e.g. "expected an absolute path, got 'tmp'".
+  /// For a check in a table, e.g. "expected an absolute path, got 'tmp'".
   void fail(std::string_view name, std::string text) {
     if (error_) return;
     std::string place = name.empty() ? path_.text() : path_.member(name).text();
@@ -121,7 +121,7 @@ class Reader {
   static std::optional<Error> read_value(const Value& value, const Path& path, T& out);
 
  private:
-  // Starts after the last one found: members are mostly in the order of their table.
+  // Starts after the member found last: members are usually in the order of their table.
   const Value* find(std::string_view name) {
     for (size_t i = 0; i < members_.size(); ++i) {
       size_t at = next_ + i < members_.size() ? next_ + i : next_ + i - members_.size();
@@ -343,7 +343,7 @@ class Writer {
     } else {
       static_assert(HasFields<T>, "a type without a field table or a textual form");
       Writer writer(out);
-      fields(writer, const_cast<T&>(member));  // one table serves both ways; a Writer only reads
+      fields(writer, const_cast<T&>(member));  // a Writer does not change its argument
       writer.end();
     }
   }
@@ -382,7 +382,7 @@ class Writer {
   bool empty_ = true;
 };
 
-/// Fills `out` from the members of `value`; others are unchanged.
+/// Fills `out` from the members of `value`; members that `value` lacks stay unchanged.
 template <class T>
 std::optional<Error> fill(const Value& value, const Path& path, T& out) {
   return Reader::read_value(value, path, out);
@@ -396,7 +396,7 @@ Result<T> from_value(const Value& value, std::string_view document) {
   return out;
 }
 
-/// Parses and fills. Errors: corrupt, with the JSON path.
+/// Parses `text` and fills a T. Errors: corrupt, with the JSON path.
 template <class T>
 Result<T> read(std::string_view text, std::string_view document, const Limits& limits = {}) {
   auto parsed = parse(text, document, limits);

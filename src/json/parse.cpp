@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that uses RapidJSON: its SAX reader (iterative, so that depth costs no stack) feeds
-// our Value.
+// The only file that uses RapidJSON: its SAX reader, which is iterative, so that depth costs no
+// stack, builds our Value.
 #if defined(__SSE2__)
 #define RAPIDJSON_SSE2
 #elif defined(__ARM_NEON)
@@ -30,11 +30,11 @@ namespace {
 constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseInsituFlag |
                             rapidjson::kParseNumbersAsStringsFlag;
 
-/// The reader's maximal look-ahead.
+/// How far the reader may read beyond the end of the text.
 constexpr size_t kPadding = 16;
 
-/// Its functions have RapidJSON's names. Values that are not part of an array or an object yet are
-/// on a stack.
+/// A handler for RapidJSON's reader, which prescribes the names of the functions. Values that are
+/// not yet part of an array or an object are on a stack.
 class Builder {
  public:
   explicit Builder(const Limits& limits) : limits_(limits) {
@@ -44,8 +44,8 @@ class Builder {
 
   bool Null() { return add(nullptr); }
   bool Bool(bool value) { return add(value); }
-  // Every number comes here: RapidJSON's parser reads beyond its tables for "0." and 400 zeros. No
-  // zero byte ends `text`.
+  // Receives every number as a string: RapidJSON's own conversion reads beyond the end of its
+  // tables for "0." and 400 zeros. `text` has no terminating zero.
   bool RawNumber(const char* text, rapidjson::SizeType size, bool) {
     std::string_view digits(text, size);
     if (auto integer = parse_i64(digits)) return add(*integer);
@@ -100,7 +100,7 @@ class Builder {
     failure_ = std::move(text);
     return false;
   }
-  // Makes the value where it waits: moving one costs as much as parsing a short text.
+  // Constructs the value on the stack: moving a value costs as much as parsing a short string.
   template <class T>
   bool add(T&& value) {
     if (++count_ > limits_.max_values) return fail("more values than the limit allows");
@@ -108,7 +108,7 @@ class Builder {
     return true;
   }
   bool open() { return ++depth_ <= limits_.max_depth || fail("nested too deeply"); }
-  // `container` contains the last `size` waiting ones.
+  // Moves the last `size` waiting values into `container`.
   template <class T>
   bool close(size_t size, T container) {
     --depth_;
@@ -124,12 +124,12 @@ class Builder {
     return true;
   }
 
-  // Values of a config.json that wait at once; pages that nothing touches cost nothing.
+  // The number of values of a config.json that wait at the same time; untouched pages cost nothing.
   static constexpr size_t kExpected = 1024;
 
   const Limits& limits_;
   std::vector<Value> waiting_;
-  std::vector<std::string_view> names_;  // views of the text, which is parsed in place
+  std::vector<std::string_view> names_;  // point into the text, which is parsed in place
   size_t count_ = 0;
   size_t depth_ = 0;
   std::string failure_;
@@ -153,7 +153,7 @@ Result<Value> parse(std::string_view text, std::string_view document, const Limi
                                          " bytes, more than the limit of " +
                                          std::to_string(limits.max_bytes));
   }
-  // The reader checks for control characters only in a few places.
+  // Check here, since the reader looks for control characters only in a few places.
   if (size_t bad = find_foreign_byte(text); bad != std::string_view::npos) {
     return make_error(Kind::corrupt, name + ": " + place(text, bad + 1) + ": invalid JSON");
   }

@@ -7,9 +7,10 @@
 
 namespace berth::json {
 
-/// The place of a value in its document, as a chain to the root that is only spelled out for an
-/// error: a document of hundreds of values has hundreds of places, and hardly ever an error. A path
-/// refers to its parent, to its names and to the document's: they have to outlive it.
+/// The path of a value in its document, as a chain of parents up to the root. The string is built
+/// only for an error: a document with hundreds of values has hundreds of paths, but hardly ever an
+/// error. A Path refers to its parent, its name and the name of the document, all of which must
+/// outlive it.
 class Path {
  public:
   explicit Path(std::string_view document) : name_(document) {}
@@ -18,7 +19,7 @@ class Path {
   Path entry(std::string_view key) const { return {Kind::entry, this, key, 0}; }  ///< of a map
   Path element(size_t index) const { return {Kind::element, this, {}, index}; }
 
-  /// "config.json: mounts[3].destination", "config.json: annotations['key']"; the root's is
+  /// "config.json: mounts[3].destination", "config.json: annotations['key']"; the root is
   /// "config.json". Control characters are escaped, long names are cut.
   std::string text() const;
 

@@ -10,7 +10,7 @@
 namespace berth::json {
 namespace {
 
-// The length of the UTF-8 sequence that starts at text[at], or 0 when it is malformed.
+// The length of the UTF-8 sequence that begins at text[at], or 0 if the sequence is malformed.
 size_t utf8_length(std::string_view text, size_t at) {
   auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   unsigned char lead = byte(at);
@@ -30,7 +30,7 @@ size_t utf8_length(std::string_view text, size_t at) {
   return length;
 }
 
-/// Characters that need no escape in a JSON string; nearly all text has no others.
+/// Characters that need no escape in a JSON string. Most strings have only these.
 constexpr std::array<bool, 256> kPlain = [] {
   std::array<bool, 256> plain{};
   for (int c = 0x20; c < 0x7F; ++c) plain[static_cast<size_t>(c)] = c != '"' && c != '\\';
@@ -59,7 +59,7 @@ size_t find_foreign_byte(std::string_view text) {
     if (i + sizeof word <= text.size()) {
       std::memcpy(&word, text.data() + i, sizeof word);
       bool ascii = (word & (kEach * 0x80)) == 0;
-      // A byte below 0x20 borrows from its highest bit.
+      // In the subtraction a byte below 0x20 sets its highest bit.
       if (ascii && ((word - kEach * 0x20) & (kEach * 0x80)) == 0) {
         i += sizeof word;
         continue;

@@ -15,11 +15,11 @@ namespace berth::json {
 
 class Value;
 using Array = std::vector<Value>;
-/// Members in the order of the document; of duplicate names the last value counts, as in Go, unless
-/// `Limits` refuses them.
+/// Members in the order of the document; if a name occurs twice, the last value counts, as in Go,
+/// unless `Limits` makes that an error.
 using Object = std::vector<std::pair<std::string, Value>>;
 
-/// One JSON value. Integers keep their 64 bits: one that fits int64_t is int64_t, a larger one
+/// One JSON value. Integers keep 64 bits: an integer that fits is an int64_t, a larger one a
 /// uint64_t.
 class Value {
  public:
@@ -73,12 +73,12 @@ struct Limits {
   bool unique_names = false;      ///< duplicate names in an object are an error
 };
 
-/// Parses one document that fills `text` except for white space. `document` names it in errors:
-/// "config.json: line 3, column 7: …".
+/// Parses `text` as one document; only white space may surround it. `document` is the name for
+/// errors: "config.json: line 3, column 7: …".
 /// Errors: corrupt (syntax, invalid UTF-8, a limit).  RFC 8259
 Result<Value> parse(std::string_view text, std::string_view document, const Limits& limits = {});
 
-/// Parses output of this code, of any size and depth.
+/// Parses output of dump(), of any size and depth.
 Value reparse(std::string_view text);
 
 /// Compact for indent 0, else one member per line. Invalid UTF-8 becomes U+FFFD.

@@ -14,7 +14,7 @@
 namespace berth::plan {
 namespace {
 
-constexpr int kSchedIso = 4;            // linux/sched.h reserves the number
+constexpr int kSchedIso = 4;            // the number that linux/sched.h reserves
 constexpr int kWeightedInterleave = 6;  // linux/mempolicy.h, Linux 6.9
 
 template <class Value>
@@ -106,8 +106,8 @@ Result<std::vector<unsigned>> parse_cpu_list(std::string_view text, std::string_
 
 namespace {
 
-// sched(7) "SCHED_DEADLINE": runtime <= deadline <= period, and a period of 0 is the deadline. The
-// kernel only returns EINVAL.
+// sched(7) "SCHED_DEADLINE": runtime <= deadline <= period, and a period of 0 is the deadline.
+// Checked here because the kernel only returns EINVAL.
 Result<void> check_deadline(const oci::Scheduler& scheduler) {
   constexpr uint64_t kLeast = 1024;  // nanoseconds; __checkparam_dl()
   uint64_t runtime = scheduler.runtime.value_or(0);

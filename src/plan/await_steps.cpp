@@ -15,18 +15,20 @@ bool is_one_of(const Step& step) {
 }
 
 Wait wait_before(const Step& step) {
-  // Its root is the cgroup that the process is in at this moment.
+  // The process's current cgroup becomes the root of the cgroup namespace.
   if (is_one_of<EnterCgroupNamespace, MoveInterfaces>(step)) return Wait::cgroup;
-  // What the cgroup bounds is asked for inside it.
+  // The cgroup limits these settings, so set them inside the cgroup.
   if (is_one_of<SetScheduler, SetIoPriority, SetMemoryPolicy>(step)) return Wait::confinement;
   if (is_one_of<SetAffinity, ResetAffinity, PreferPlace>(step)) return Wait::confinement;
-  // No program of the container's or of a hook runs before the limits and the device rules hold.
+  // No program of the container or of a hook may run before the limits and the device rules are
+  // set.
   if (is_one_of<RunHooks, FindProgram>(step)) return Wait::confinement;
-  // berth-runtime compiles the filter while the container's process mounts.
+  // berth-runtime compiles the filter while the container's process makes mounts.
   return is_one_of<LoadSeccomp>(step) ? Wait::confinement : Wait::none;
 }
 
-/// systemd makes the cgroup around the container's process, so that is where it can be found.
+/// The wait before cgroups are mounted: systemd makes the cgroup for the running process, so the
+/// path is known only afterwards.
 Wait wait_before_views(const Plan& plan) {
   const auto* cgroup = find<MakeCgroup>(plan);
   return cgroup != nullptr && cgroup->scope ? Wait::cgroup : Wait::none;

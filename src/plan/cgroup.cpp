@@ -11,8 +11,8 @@ namespace {
 constexpr std::string_view kSlice = ".slice";
 constexpr size_t kLongestName = 255;
 
-// systemd.unit(5): "ASCII letters, digits, ':', '-', '_', '.', and '\'". A '@' would make it an
-// instance of a template.
+// systemd.unit(5): "ASCII letters, digits, ':', '-', '_', '.', and '\'". A '@' would make the unit
+// an instance of a template.
 bool is_unit_name(std::string_view name) {
   auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -21,7 +21,7 @@ bool is_unit_name(std::string_view name) {
   return !name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, allowed);
 }
 
-// systemd.slice(5): the dashes are the levels, "a-b.slice" lies in "a.slice"; "-.slice" is the
+// systemd.slice(5): dashes separate levels: "a-b.slice" is a child of "a.slice". "-.slice" is the
 // root.
 bool is_slice(std::string_view name) {
   if (!is_unit_name(name) || !name.ends_with(kSlice)) return false;

@@ -47,7 +47,7 @@ std::string limit(uint64_t value) {
   return value == UINT64_MAX ? "unlimited" : std::to_string(value);
 }
 
-// Limits in the words of the spec; the empty string when there are none.
+// The limits with the names of the spec; empty if there are none.
 std::string limits(const oci::Resources& resources) {
   std::vector<std::string> words;
   auto add = [&](const char* name, const auto& value) {

@@ -20,15 +20,15 @@ namespace berth::plan {
 Error usage(std::string what);
 Error unsupported(std::string what);
 
-/// "/a//b/./c/../d/" → "/a/b/d". Only textual, so that the checked path is the one that is opened
-/// later; links are followed inside the root then.
+/// "/a//b/./c/../d/" → "/a/b/d". Does not look at files: the path that is checked here is the path
+/// that is opened later, and only then are links followed, inside the root.
 std::string tidy(std::string_view path);
 
-/// Puts AwaitCgroup and AwaitConfinement before the first step that needs each. Pure.
+/// Inserts AwaitCgroup and AwaitConfinement, each before the first step that needs it. Pure.
 Plan with_await_steps(Plan plan);
 
-/// Collects the steps of one container; each method is one subject of the spec, and the order of
-/// their calls in make() is the order of execution.
+/// Collects the steps of one container; each method handles one subject of the spec, and make()
+/// calls the methods in the order of execution.
 class Maker {
  public:
   Maker(const oci::Spec& spec, const Container& container, const HostFacts& facts)
@@ -48,8 +48,8 @@ class Maker {
   Result<void> mounts();
   Result<void> devices();
   void console(bool named);
-  /// The requests of the annotations in oci/edit.hpp. Others may write them too: each is confined
-  /// to the container's own root, and an impossible one is a warning.
+  /// The links that the annotations in oci/edit.hpp request. An image may write these annotations,
+  /// too: each link is confined to the container's root, and an impossible one is a warning.
   void links();
   void loader_files();
   void fill_loader_files();
@@ -57,7 +57,7 @@ class Maker {
   Result<void> resctrl();
   Result<void> labels();
   void oom_score();
-  /// Before the members of the spec, which override it.
+  /// Comes before the steps for the spec's members, which override it.
   void free_affinity();
   void place();
   Result<void> attributes();
@@ -68,7 +68,8 @@ class Maker {
     add(JoinContainer{keeps_ids()});
     if (container_.new_keyring) add(MakeKeyring{});
   }
-  /// Read-only tmpfs stay writable while mount points and devices are made in them.
+  /// Makes those tmpfs read-only that stayed writable until mount points and devices were made in
+  /// them.
   void close_filled();
   void masks();
   Result<void> interfaces();
@@ -82,7 +83,8 @@ class Maker {
   void late_filter();
   void program();
 
-  /// As late as possible: until here the child works while the parent moves it into its cgroups.
+  /// As late as possible: the child can work until this step while the parent moves it into its
+  /// cgroups.
   void cgroup_namespace();
 
   Plan take() { return with_await_steps(std::move(plan_)); }
@@ -111,13 +113,14 @@ class Maker {
   LoadSeccomp load_seccomp(const oci::Seccomp& profile) const {
     return {profile, says(oci::kKnownCallsAnnotation, "1")};
   }
-  // An image may have written the annotation. Groups of root open files to other users inside;
-  // groups of an ordinary user open nothing that this user could not open outside.
+  // An image may have written the annotation. Groups of root would give other users inside access
+  // to files; groups of an ordinary user give no access that this user lacks outside.
   bool keeps_groups() const {
     bool asked = says(oci::kKeepGroupsAnnotation, "1");
     return asked && (container_.of_engine || facts_.user_namespace);
   }
-  // For root of the machine the ids of the container's user namespace have fewer rights.
+  // For root of the machine the ids of the container's user namespace have fewer rights than its
+  // own ids.
   bool keeps_ids() const { return facts_.user_namespace && says(oci::kKeepIdsAnnotation, "yes"); }
   bool fills_loader_files() const {
     return spec_.process.has_value() && (!loader_entries_.empty() || compat_.has_value());

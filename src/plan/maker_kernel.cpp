@@ -11,7 +11,7 @@
 namespace berth::plan {
 namespace {
 
-/// The namespace of a key, or "": such a key would change the host.
+/// The namespace that a sysctl belongs to; "" if setting it would change the host.
 std::string_view namespace_of_sysctl(std::string_view key) {
   static constexpr std::array<std::string_view, 8> kIpc = {
       "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem",
@@ -22,7 +22,7 @@ std::string_view namespace_of_sysctl(std::string_view key) {
   return key == "kernel.domainname" ? "uts" : "";
 }
 
-// As the kernel's dev_valid_name(); "%d" stands for a number in a pattern.
+// The same check as the kernel's dev_valid_name(). "%d" means a number in a pattern.
 bool is_interface_name(std::string_view name) {
   constexpr size_t kMost = 15;
   return !name.empty() && name.size() <= kMost && name != "." && name != ".." &&
@@ -76,7 +76,7 @@ Result<void> Maker::spawn() {
       step.joined.push_back(space);
     }
   }
-  if (creates("user")) {  // one that is joined has its ids already, whatever is said beside it
+  if (creates("user")) {  // a joined user namespace has its mappings already
     step.uid_mappings = spec_.linux_.uid_mappings;
     step.gid_mappings = spec_.linux_.gid_mappings;
     step.keep_ids = keeps_ids();

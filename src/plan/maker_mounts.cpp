@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint32_t kTtyGroup = 5;
 
-// The files that a mount may cover in procfs: lxcfs replaces these, and no privileged process
-// trusts them (runc has the same list).
+// Whether a mount may cover this file of procfs: lxcfs replaces these files, and no privileged
+// process trusts them (runc has the same list).
 bool may_cover_proc(std::string_view path) {
   static constexpr std::array<std::string_view, 10> kAllowed = {
       "/proc/cpuinfo", "/proc/diskstats",
@@ -30,7 +30,8 @@ std::string member(size_t mount, const char* name) {
   return "mounts[" + std::to_string(mount) + "]." + name;
 }
 
-// A path in the kernel's file systems does not belong to the container.
+// Whether a link may be made at `path`: the file systems of the kernel do not belong to the
+// container.
 bool may_be_linked(const std::string& path) {
   return path != "/" && !is_below(path, "/proc") && !is_below(path, "/sys");
 }
@@ -118,8 +119,8 @@ Result<std::optional<IdMap>> Maker::id_map(size_t index, const MountOptions& opt
 
 Result<void> Maker::mount(size_t index) {
   const oci::Mount& mount = spec_.mounts[index];
-  // runtime-spec config.md: "destination ... MUST be an absolute path"; 1.2 tolerates a relative
-  // one, read as below "/".
+  // runtime-spec config.md: "destination ... MUST be an absolute path"; version 1.2 tolerates a
+  // relative path, which is relative to "/".
   std::string target = tidy(mount.destination);
   if (mount.destination.empty()) return usage(member(index, "destination") + ": empty");
   if (target == "/") {
@@ -154,7 +155,7 @@ Result<void> Maker::mount(size_t index) {
   if (mount.source.empty()) return usage(member(index, "source") + ": empty for a bind");
   std::string source =
       mount.source.starts_with("/") ? mount.source : container_.bundle + "/" + mount.source;
-  // Another user namespace gets the host's mounts as slaves, never as peers.
+  // A new user namespace gets the mounts of the host as slaves, never as peers.
   const auto& wish = options.attributes.propagation;
   bool peer = spec_.linux_.rootfs_propagation.ends_with("shared") && !has_namespace("user") &&
               (!wish || wish->type == Propagation::shared) && options.links == BindLinks();
@@ -163,8 +164,8 @@ Result<void> Maker::mount(size_t index) {
   return {};
 }
 
-// Only with our own type for layers: an overlay in another engine's config is an ordinary file
-// system.
+// Handles only our own mount type for layers: an overlay in the config of another engine is an
+// ordinary file system.
 bool Maker::mount_layers(const std::string& target, const MountOptions& options) {
   constexpr std::string_view kLayer = "lowerdir+=";
   MountLayers step{target, {}, {}, options.attributes};
@@ -184,13 +185,13 @@ bool Maker::mount_layers(const std::string& target, const MountOptions& options)
   return true;
 }
 
-// Mount points, and in /dev the devices, are made in it after mounting.
+// Whether mount points, or the devices of /dev, are made in this mount after mounting it.
 bool Maker::is_filled_later(size_t index) const {
   std::string target = tidy(spec_.mounts[index].destination);
   bool filled = target == "/dev";
   for (size_t i = index + 1; i < spec_.mounts.size(); ++i) {
     std::string other = tidy(spec_.mounts[i].destination);
-    if (other == target) return false;  // hidden: nothing can change later
+    if (other == target) return false;  // hidden by a later mount
     filled = filled || is_below(other, target);
   }
   return filled;
@@ -210,8 +211,9 @@ Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options)
     }
     if (options.id_map) return usage(member(index, "options") + ": idmap is not for cgroups");
     cgroup_namespace();
-    // A mount of systemd's own hierarchy indicates a systemd of version 1, which would use the half
-    // of version 2 and fail, since it may not write there.
+    // A mount of systemd's named hierarchy indicates that systemd in the container expects version
+    // 1. It would otherwise use the version 2 hierarchy of a hybrid system and fail, since it must
+    // not write there.
     const std::string own = target + "/systemd";
     bool has_systemd = std::ranges::any_of(
         spec_.mounts, [&](const auto& m) { return tidy(m.destination) == own; });
@@ -219,7 +221,7 @@ Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options)
     return {};
   }
   if (mount.type == "sysfs" && in_user_namespace() && !creates("network")) {
-    // The kernel allows a new sysfs only to the owner of the network namespace.
+    // The kernel allows a new sysfs mount only to the owner of the network namespace.
     MountAttributes attributes = options.attributes;
     attributes.recursive_set |= MOUNT_ATTR_RDONLY | (attributes.set & ~MOUNT_ATTR__ATIME);
     attributes.set = attributes.clear = 0;
@@ -230,7 +232,7 @@ Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options)
   if (mount.type == "devpts" && !facts_.tty_group_mapped) {
     std::erase(options.data, "gid=" + std::to_string(kTtyGroup));
   }
-  // The kernel's own file systems have labels of their own.
+  // The kernel labels its own file systems itself.
   bool labelled = mount.type != "proc" && mount.type != "sysfs" && mount.type != "mqueue";
   if (labelled && !spec_.linux_.mount_label.empty()) {
     options.data.push_back("context=" + spec_.linux_.mount_label);
@@ -247,8 +249,8 @@ Result<void> Maker::mount_kernel_file_system(size_t index, MountOptions options)
     step.attributes.set &= ~uint64_t{MOUNT_ATTR_RDONLY};
     filled_.push_back(target);
   }
-  // A link in the image in the place of /proc would make the kernel's files appear elsewhere, and a
-  // runtime that later writes to "/proc/self/attr" write to the image's file.
+  // If the image had a link at /proc, the kernel's files would appear elsewhere, and a runtime that
+  // later writes to "/proc/self/attr" would write to a file of the image.
   step.exact = mount.type == "proc" || mount.type == "sysfs" || target == "/proc" ||
                target == "/sys" || target == "/dev";
   step.target = std::move(target);
@@ -289,7 +291,7 @@ void Maker::device(const oci::Device& device) {
 }
 
 Result<void> Maker::devices() {
-  // A bind of the host's /dev already has everything, and nothing may be written there.
+  // A bind of the host's /dev already has all devices, and must not be changed.
   if (host_owns_dev()) return {};
   static const std::array<oci::Device, 6> kDefaults = {
       oci::Device{"c", "/dev/null", 1, 3, 0666, 0, 0},
@@ -306,7 +308,7 @@ Result<void> Maker::devices() {
   }
   for (oci::Device one : asked) {
     bool is_absolute = one.path.starts_with("/");
-    // One with a slash at its end is a device too, as under runc and crun.
+    // As in runc and crun, a path with a slash at the end is accepted, too.
     one.path = tidy(one.path);
     if (!is_absolute || one.path == "/") {
       return usage("linux.devices: expected an absolute path, got " + quote(one.path));
@@ -314,8 +316,8 @@ Result<void> Maker::devices() {
     if (one.type != "c" && one.type != "b" && one.type != "u" && one.type != "p") {
       return usage("linux.devices: unknown type " + quote(one.type));
     }
-    // Engines that pass all devices of the host include this one. Bound, it would open no terminal
-    // of the container's: the link below does.
+    // Engines that pass all devices of the host include /dev/ptmx. A bind of the host's node would
+    // not open terminals of the container; the link below does.
     if (one.path == "/dev/ptmx") continue;
     device(one);
   }
@@ -331,7 +333,7 @@ Result<void> Maker::devices() {
 void Maker::masks() {
   auto tidied = [](std::vector<std::string> paths) {
     std::ranges::transform(paths, paths.begin(), tidy);
-    // Once is enough.
+    // Use each path only once.
     std::set<std::string> seen;
     std::erase_if(paths, [&](const std::string& path) { return !seen.insert(path).second; });
     return paths;

@@ -21,8 +21,8 @@ std::string search_path(const std::vector<std::string>& env) {
   return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 }
 
-// Of duplicate names the last value counts, as under runc and crun: exec and users append, and
-// getenv(3) finds the first.
+// Keeps only the last value of each name, as runc and crun do: exec and users append values, but
+// getenv(3) finds the first value.
 std::vector<std::string> without_repeats(const std::vector<std::string>& env) {
   std::set<std::string_view> seen;
   std::vector<std::string> kept;
@@ -34,7 +34,8 @@ std::vector<std::string> without_repeats(const std::vector<std::string>& env) {
   return kept;
 }
 
-// The agent gets the listener from `create`, which has ended when `start` is called.
+// Whether the filter has a listener. `create` sends it to the agent, and has ended when `start` is
+// called.
 bool notifies(const oci::Seccomp& profile) {
   constexpr std::string_view kNotify = "SCMP_ACT_NOTIFY";
   return !profile.listener_path.empty() || profile.default_action == kNotify ||
@@ -72,8 +73,8 @@ std::vector<unsigned> Maker::wished_numbers(std::string_view annotation) {
 }
 
 // The container keeps its caller's CPU affinity, as set by Slurm or numactl, unless a cpuset is
-// requested, or another engine names a cgroup that is not below the caller's: such an engine is a
-// service, and its own affinity (systemd's CPUAffinity=) does not apply to its containers.
+// requested, or another engine names a cgroup that is not below that of the caller. Such an engine
+// is a service: its affinity (CPUAffinity= of systemd) is not meant for the containers.
 void Maker::free_affinity() {
   if (spec_.annotations.contains(std::string(oci::kProcessorsAnnotation))) return;
   const auto& resources = spec_.linux_.resources;
@@ -93,7 +94,8 @@ void Maker::place() {
   if (!step.processors.empty() || !step.memory_nodes.empty()) add(std::move(step));
 }
 
-// After the cgroup, which limits them, and before the privileges for them are dropped.
+// Comes after joining the cgroup, which limits these attributes, and before dropping the privileges
+// that they need.
 Result<void> Maker::attributes() {
   if (process_.scheduler) add(TRY(scheduler_step(*process_.scheduler)));
   if (process_.io_priority) add(TRY(io_priority_step(*process_.io_priority)));
@@ -114,7 +116,8 @@ Result<void> Maker::affinity() {
   return {};
 }
 
-// While the process has the caller's ids: in another user namespace it does not own the file.
+// Comes while the process has the caller's ids: in another user namespace it does not own
+// oom_score_adj.
 void Maker::oom_score() {
   if (process_.oom_score_adj) add(SetOomScore{*process_.oom_score_adj});
 }
@@ -194,15 +197,17 @@ void Maker::identity(Missing directory) {
       if ((bit & ~(capabilities.inheritable & capabilities.permitted)) != 0)
         lost.push_back(quote(name));
     }
-    // An engine that never requests inheritable capabilities does not mean ambient ones: buildah.
+    // No warning if no inheritable capabilities are requested: such an engine, like buildah, does
+    // not rely on ambient ones.
     if (!lost.empty() && capabilities.inheritable != 0) {
       plan_.warnings.push_back("process.capabilities.ambient: " + join(lost, ", ") +
                                (lost.size() == 1 ? " is" : " are") +
                                " not inheritable and permitted, ignoring");
     }
   }
-  // Without no_new_privs only a privileged process may load a filter, so that it has to be loaded
-  // before the privileges are dropped; with it, it comes last and need not allow these steps.
+  // Without no_new_privs only a privileged process may load a filter, so the filter has to be
+  // loaded before the privileges are dropped. With no_new_privs the filter is loaded last, and need
+  // not allow the steps in between.
   const auto& seccomp = spec_.linux_.seccomp;
   if (seccomp && !process.no_new_privileges) add(load_seccomp(*seccomp));
   add(LimitCapabilities{capabilities.bounding});

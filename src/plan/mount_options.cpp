@@ -17,7 +17,7 @@ struct Word {
   uint64_t clear;
 };
 
-// The access time is one field of three values, so that every change of it clears the field first.
+// The access time mode is one field with three values, so every change clears the field first.
 constexpr std::array kWords = {
     Word{"ro", MOUNT_ATTR_RDONLY, 0},
     Word{"rw", 0, MOUNT_ATTR_RDONLY},
@@ -56,7 +56,7 @@ const Word* find_word(std::string_view name) {
   return found == kWords.end() ? nullptr : &*found;
 }
 
-// A later word overrides an earlier one.
+// Applies an option; a later option overrides an earlier one.
 void add(uint64_t& set, uint64_t& clear, const Word& word) {
   set = (set & ~word.clear) | word.set;
   clear = (clear & ~word.set) | word.clear;
@@ -103,7 +103,7 @@ MountOptions parse_mount_options(const std::vector<std::string>& options) {
       attributes.propagation = propagation;
     } else if (option == "bind" || option == "rbind") {
       sorted.bind = true;
-      // As flags of mount(2), where "bind" does not revert an "rbind".
+      // As with the flags of mount(2), "bind" does not revert "rbind".
       sorted.recursive_bind |= option == "rbind";
     } else if (option == "remount") {
       sorted.remount = true;
@@ -149,7 +149,7 @@ std::string attribute_names(const MountAttributes& attributes) {
     for (const Word& word : kWords) {
       bool atime = word.clear & MOUNT_ATTR__ATIME;
       if (atime) {
-        // "relatime" stands for its synonyms; it is the kernel's default when nothing is cleared.
+        // Report the access time only if an option sets it, and "relatime" without its synonyms.
         if (!(clear & MOUNT_ATTR__ATIME) || (set & MOUNT_ATTR__ATIME) != word.set) continue;
         if (word.set == MOUNT_ATTR_RELATIME && word.name != "relatime") continue;
       } else if (word.set ? !(set & word.set) : !(clear & word.clear)) {

@@ -16,7 +16,7 @@ struct PropagationChange {
 };
 
 /// The flags of a mount for mount_setattr(2) (MOUNT_ATTR_*): bits to set and to clear on the mount
-/// itself, and the same for it and everything below.
+/// alone, and bits to set and to clear on the mount and all mounts below it.
 struct MountAttributes {
   uint64_t set = 0;
   uint64_t clear = 0;
@@ -26,10 +26,10 @@ struct MountAttributes {
   bool operator==(const MountAttributes&) const;
 };
 
-/// The treatment of symbolic links by a bind, with crun's words.
+/// How a bind treats symbolic links, with crun's names of the options.
 struct BindLinks {
-  bool source = false;  ///< src-nofollow: bind a source that is a link itself
-  bool target = false;  ///< dest-nofollow: mount over a target that is a link
+  bool source = false;  ///< src-nofollow: bind a link itself, not its target
+  bool target = false;  ///< dest-nofollow: mount over a link itself
   bool copy = false;    ///< copy-symlink: copy a source that is a link
   bool operator==(const BindLinks&) const = default;
 };
@@ -42,16 +42,16 @@ struct MountOptions {
   bool remount = false;
   bool id_map = false;
   bool recursive_id_map = false;
-  bool copy_up = false;  ///< tmpcopyup: begin with the image's content of the target
+  bool copy_up = false;  ///< tmpcopyup: fill it with the image's content of the target
   BindLinks links;
-  std::vector<std::string> data;  ///< unknown words: the file system's own
+  std::vector<std::string> data;  ///< unknown options: for the file system
 };
 
-/// Sorts `options`; no list is an error.
+/// Sorts `options`. Accepts every list.
 /// Source: runtime-spec config.md "Linux mount options".
 MountOptions parse_mount_options(const std::vector<std::string>& options);
 
-/// All words that parse_mount_options() does not pass to the file system, sorted.
+/// All options that parse_mount_options() does not pass to the file system, sorted.
 std::vector<std::string> mount_option_names();
 
 /// "ro,nosuid,nodev" for people.

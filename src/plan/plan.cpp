@@ -32,7 +32,7 @@ Result<void> Maker::check_process() {
   return {};
 }
 
-// Mounts in a namespace that others share would affect them too, and stay.
+// Fails for mounts in a shared mount namespace: they would affect other processes, and remain.
 Result<void> Maker::check_no_mounts() const {
   const auto& on_linux = spec_.linux_;
   const std::pair<const char*, bool> kMembers[] = {
@@ -50,7 +50,8 @@ Result<void> Maker::check_no_mounts() const {
 }
 
 Result<void> Maker::check() {
-  // runtime-spec config.md: process is "REQUIRED when start is called", and not before.
+  // runtime-spec config.md: process is "REQUIRED when start is called", so it may be missing at
+  // `create`.
   if (spec_.process) {
     TRY(check_process());
   } else if (!container_.await_start) {
@@ -120,7 +121,7 @@ Result<Plan> make(const oci::Spec& spec, const Container& container, const HostF
   maker.find_program();
   maker.await_start();
   maker.late_filter();
-  // Programs of the image, confined as its other ones.
+  // These hooks are programs of the image, so they run confined like other programs of the image.
   TRY(maker.hooks("startContainer", spec.hooks.start_container));
   maker.program();
   return maker.take();
@@ -129,7 +130,7 @@ Result<Plan> make(const oci::Spec& spec, const Container& container, const HostF
 Result<Plan> make_exec(const oci::Spec& spec, const Container& container, const HostFacts& facts) {
   Maker maker(spec, container, facts);
   TRY(maker.check_process());
-  // The files of these two are the host's.
+  // These two steps use files of the host, so they come before join_container().
   maker.oom_score();
   TRY(maker.labels());
   maker.join_container();
@@ -140,7 +141,7 @@ Result<Plan> make_exec(const oci::Spec& spec, const Container& container, const 
   TRY(maker.limits());
   maker.identity(Missing::refused);
   maker.find_program();
-  maker.await_start();  // only for a filter with a listener
+  maker.await_start();  // waits only for a filter with a listener
   maker.late_filter();
   maker.program();
   return maker.take();

@@ -13,7 +13,7 @@
 
 namespace berth::plan {
 
-/// The namespaces of linux.namespaces, as the spec spells them.
+/// The types of linux.namespaces, as the spec spells them.
 std::span<const std::string_view> namespace_types();
 
 /// Decides how `spec` becomes a running container.
@@ -22,7 +22,7 @@ std::span<const std::string_view> namespace_types();
 Result<Plan> make(const oci::Spec& spec, const Container& container, const HostFacts& facts);
 
 /// Decides how `spec.process` becomes one more process of a running container with the config
-/// `spec`; uses only of_engine of `container`. Errors: as make().
+/// `spec`. Of `container` only `of_engine` is used. Errors: as make().
 Result<Plan> make_exec(const oci::Spec& spec, const Container& container, const HostFacts& facts);
 
 /// A step in words, for people and programs.

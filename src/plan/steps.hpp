@@ -18,12 +18,12 @@
 /// the list that berth-runtime executes.
 namespace berth::plan {
 
-/// The plan's input besides the bundle.
+/// Facts about the host on which the plan depends.
 struct HostFacts {
-  bool user_namespace = false;   ///< not the initial one: device nodes are bound, not made
+  bool user_namespace = false;   ///< berth-runtime is not in the initial one: binds device nodes
   bool tty_group_mapped = true;  ///< gid 5 exists here, for devpts
   bool has_cgroups = true;
-  bool apparmor = false;  ///< these three: in the kernel and enabled
+  bool apparmor = false;  ///< these three: in the kernel, and enabled
   bool selinux = false;
   bool resctrl = false;
 };
@@ -33,15 +33,15 @@ struct Container {
   std::string id;
   std::string bundle;        ///< absolute directory
   bool await_start = false;  ///< `create`: stop before the program until `start`
-  bool make_cgroup = true;   ///< or stay in the caller's
+  bool make_cgroup = true;   ///< false: stay in the caller's
   bool of_engine = false;    ///< our engine wrote the annotations, not an image
-  bool new_keyring = true;   ///< or keep the caller's session keyring
+  bool new_keyring = true;   ///< false: keep the caller's session keyring
   SystemdManager systemd = SystemdManager::none;  ///< which systemd makes the cgroup, if any
-  std::optional<SystemdScope> scope{};  ///< what systemd makes instead of linux.cgroupsPath
+  std::optional<SystemdScope> scope{};            ///< made by systemd instead of linux.cgroupsPath
 };
 
-// Steps up to Spawn are done by berth-runtime itself, those after it by the container's first
-// process. Paths of the container are absolute inside it; all others are the host's.
+// berth-runtime itself executes the steps up to Spawn; the container's first process executes the
+// steps after it. Paths of the container are absolute inside it; all other paths are the host's.
 
 /// A device of the container by its path on the host.
 struct HostNode {
@@ -54,23 +54,23 @@ struct MakeCgroup {
   std::string path;  ///< linux.cgroupsPath, or "/berth-<id>"; empty if that names the `scope`
   oci::Resources resources;
   std::optional<uint32_t> owner{};      ///< cgroup_owner()
-  std::optional<SystemdScope> scope{};  ///< systemd makes it around the first process
+  std::optional<SystemdScope> scope{};  ///< systemd makes it for the first process
   std::vector<HostNode> nodes{};        ///< with `scope`: the nodes of linux.devices
-  bool below_caller = false;  ///< `path` begins at the caller's own cgroups, not at the roots
+  bool below_caller = false;            ///< `path` begins at the caller's cgroups, not at the roots
 };
 struct Spawn {
   std::vector<std::string> created;    ///< spec names of the new namespaces
   std::vector<oci::Namespace> joined;  ///< those with a path
   std::vector<oci::IdMapping> uid_mappings;
   std::vector<oci::IdMapping> gid_mappings;
-  bool keep_ids = false;  ///< those of the caller, until SetIdentity; else root of a user namespace
+  bool keep_ids = false;  ///< keep the caller's ids until SetIdentity; else be root
 };
-/// Joins the namespaces of a running container's first process, for exec; takes the place of Spawn
-/// in a container's plan.
+/// Joins the namespaces of a running container's first process, for exec, which has this step in
+/// the place of Spawn.
 struct JoinContainer {
   bool keep_ids = false;
 };
-/// The clocks of a new time namespace, as nanoseconds that are added to the host's.
+/// Offsets of the clocks of a new time namespace from those of the host, in nanoseconds.
 struct EnterTimeNamespace {
   std::map<std::string, oci::TimeOffset> offsets;
 };
@@ -80,7 +80,7 @@ struct JoinResctrl {
   std::vector<std::string> schemata;
   bool monitoring = false;
 };
-/// An empty session keyring, so that the caller's keys are not the container's. keyctl(2)
+/// An empty session keyring, so that the container does not have the caller's keys. keyctl(2)
 struct MakeKeyring {};
 struct IsolateMounts {};
 struct EnterCgroupNamespace {};
@@ -91,7 +91,7 @@ struct MountOverlayRoot {
   std::string work;
   std::vector<std::string> options;  ///< other options of the file system ("userxattr")
   MountAttributes attributes;
-  bool served = false;  ///< by fuse-overlayfs, if this user cannot mount a kernel overlay
+  bool served = false;  ///< by fuse-overlayfs, because this user cannot mount a kernel overlay
 };
 struct BindRoot {
   std::string path;
@@ -100,19 +100,19 @@ struct BindRoot {
 struct MountLayers {
   std::string target;
   std::vector<std::string> lower;    ///< highest first
-  std::vector<std::string> options;  ///< as of MountOverlayRoot
+  std::vector<std::string> options;  ///< as in MountOverlayRoot
   MountAttributes attributes;
 };
 /// The id mapping of a mount.
 struct IdMap {
   std::vector<oci::IdMapping> uids;
   std::vector<oci::IdMapping> gids;
-  std::string user_namespace;  ///< host path of one with the mapping; empty: `uids`, `gids`
+  std::string user_namespace;  ///< host path of one with the mapping; empty: use the lists
   bool recursive = false;
   std::string member;  ///< "mounts[3].options", for errors
 };
-/// One with an id map is mounted by berth-runtime, which has CAP_SYS_ADMIN over the file
-/// system.
+/// berth-runtime itself mounts a file system with an id map, since it has CAP_SYS_ADMIN over the
+/// file system.
 struct MountFilesystem {
   std::string type;
   std::string source;
@@ -129,14 +129,14 @@ struct MountBind {
   bool recursive = false;
   MountAttributes attributes;
   std::optional<IdMap> id_map{};
-  bool peer = false;  ///< mounts below it in the container propagate to the host, too
+  bool peer = false;  ///< mounts made below it in the container propagate to the host, too
   BindLinks links{};
 };
 /// Changes an existing mount.
 struct ChangeMount {
   std::string target;
   MountAttributes attributes;
-  bool super_block = false;  ///< also the file system itself, for all its mounts
+  bool super_block = false;  ///< also changes the file system, for all its mounts
   std::string type{};
   std::string source{};
   std::vector<std::string> data{};
@@ -145,7 +145,7 @@ struct MountCgroups {
   std::string target;
   bool unified = false;  ///< only version 2
   MountAttributes attributes;
-  bool without_unified = false;  ///< without the version 2 hierarchy beside those of version 1
+  bool without_unified = false;  ///< hide the version 2 hierarchy of a hybrid system
 };
 struct MakeNode {
   std::string path;
@@ -167,7 +167,7 @@ struct MakeLink {
   std::string path;
   std::string text;
 };
-/// As `ln -sf`: replaces anything of that name except a directory.
+/// As `ln -sf`: replaces any file of that name but no directory.
 struct ReplaceLink {
   std::string path;
   std::string text;
@@ -175,20 +175,20 @@ struct ReplaceLink {
 /// Places the container's own copies of the files by which a dynamic loader finds libraries:
 /// glibc's cache, its input for ldconfig and, if the image has musl, musl's list of directories.
 struct PlaceLoaderFiles {
-  /// The cache becomes a file of the root, which ldconfig replaces as usual. Otherwise, and if the
-  /// root cannot have it, it is a file of the container's state, bound read-only.
+  /// true: the cache is a file in the root, which ldconfig can replace as usual. false, or if the
+  /// root is not writable: the cache is a file in the container's state directory, bound read-only.
   bool in_root = true;
 };
-/// Writes them: the image's content, with `entries` and, if it fits, a compat package of the image.
-/// Reads the image's files, so it comes after the process has dropped all rights beyond those of
-/// the image's program.
+/// Writes the loader files: the image's content, with `entries` and, if it fits, a compat package
+/// of the image. This reads files of the image, so it comes after the process has dropped all
+/// rights that the image's program does not have.
 struct FillLoaderFiles {
   std::vector<oci::LoaderLine> entries;
   std::optional<oci::CompatRequest> compat;
 };
 struct MakeConsole {
   std::optional<oci::ConsoleSize> size;
-  bool named = true;  ///< it is '/dev/console' too
+  bool named = true;  ///< bind it at '/dev/console', too
 };
 struct MaskPaths {
   std::vector<std::string> paths;
@@ -200,7 +200,7 @@ struct MovedInterface {
   std::string from;
   std::string to;  ///< a name, or a pattern such as "eth%d"
 };
-/// berth-runtime moves them, before AwaitCgroup returns.
+/// Moves network interfaces into the container; berth-runtime does it before AwaitCgroup returns.
 struct MoveInterfaces {
   std::vector<MovedInterface> interfaces;
 };
@@ -208,7 +208,7 @@ struct RaiseLoopback {};
 struct SetSysctl {
   std::string key;  ///< with dots
   std::string value;
-  std::string space;  ///< the namespace that it belongs to: "network"
+  std::string space;  ///< the namespace that the setting belongs to: "network"
 };
 struct SetHostname {
   std::string name;
@@ -225,17 +225,17 @@ struct RunHooks {
 };
 struct EnterRoot {
   bool readonly = false;
-  std::string directory;  ///< made while possible: the process begins there
+  std::string directory;  ///< the working directory, made before the root is read-only
   std::optional<PropagationChange> propagation;
 };
-/// Security labels for the program, effective at its execve.
+/// Security labels for the program, effective at execve.
 struct SetLabels {
   std::string apparmor;  ///< a profile, or empty
   std::string selinux;   ///< a context, or empty
 };
 struct SetScheduler {
   std::string name;     ///< "SCHED_BATCH"
-  uint32_t policy = 0;  ///< the rest in sched_setattr(2)'s terms
+  uint32_t policy = 0;  ///< this and the rest: as in sched_setattr(2)
   uint64_t flags = 0;
   int32_t nice = 0;
   uint32_t priority = 0;
@@ -257,21 +257,20 @@ struct SetPersonality {
   std::string name;  ///< "LINUX32"
   unsigned long persona = 0;
 };
-/// The processors to run on, once in the cgroup; for exec.
+/// The processors to run on; set after joining the cgroup. For exec.
 struct SetAffinity {
   std::vector<unsigned> processors;
 };
-/// Run on all processors of the cpuset, whatever the caller's affinity; once in the cgroup, for
-/// exec too.
+/// Run on all processors of the cpuset, regardless of the caller's affinity; set after joining the
+/// cgroup. For exec, too.
 struct ResetAffinity {};
-/// Preferred processors and memory nodes, as far as allowed; once in the cgroup, for exec too.
-/// Either may be empty.
+/// Preferred processors and memory nodes, as far as allowed; set after joining the cgroup. For
+/// exec, too. Either may be empty.
 struct PreferPlace {
   std::vector<unsigned> processors;
   std::vector<unsigned> memory_nodes;
 };
-/// The root of a container without a mount namespace of its own: a directory of a shared mount
-/// namespace.
+/// The root of a container without a new mount namespace: a directory of a shared mount namespace.
 struct EnterSharedRoot {
   std::string path;             ///< a directory there
   std::string mount_namespace;  ///< the namespace, by path; empty: the caller's
@@ -297,12 +296,13 @@ struct SetIdentity {
   uint32_t uid = 0;
   uint32_t gid = 0;
   std::vector<uint32_t> groups;
-  bool keep_groups = false;  ///< keep the caller's groups, which may have no id here
+  bool keep_groups = false;  ///< keep the caller's groups, even unmapped ones
 };
 enum class Missing { made, refused };
 struct EnterDirectory {
   std::string path;
-  /// For the first process, as in docker. For exec a typo would leave an empty directory.
+  /// `made` for the first process, as in docker, but not for exec: a typo would leave an empty
+  /// directory.
   Missing missing = Missing::made;
 };
 struct SetUmask {
@@ -311,16 +311,16 @@ struct SetUmask {
 struct ForbidNewPrivileges {};
 struct LoadSeccomp {
   oci::Seccomp profile;
-  bool refuse_unknown = false;  ///< system calls
+  bool refuse_unknown = false;  ///< refuse unknown system calls
 };
-/// After identity and directory, before the filter: the lookup must not depend on the calls that a
-/// profile allows.
+/// Comes after identity and directory, but before the filter: the lookup must not depend on the
+/// system calls that a profile allows.
 struct FindProgram {
   std::string name;
   std::string path;  ///< the PATH of the container
 };
-/// Sets HOME if the environment has none or an empty one: to the user's home directory in the
-/// root's /etc/passwd, as runc and crun do.
+/// If HOME is missing or empty, sets it to the user's home directory in the container's
+/// /etc/passwd, as runc and crun do.
 struct FindHome {
   uint32_t uid = 0;
 };
@@ -328,7 +328,7 @@ struct AwaitStart {};
 /// Waits until berth-runtime, or systemd, has moved this process into its cgroup, and its network
 /// interfaces into its namespace.
 struct AwaitCgroup {};
-/// Waits until the limits and the device rules hold and the seccomp filter is compiled.
+/// Waits until the limits and the device rules are set, and the seccomp filter is compiled.
 struct AwaitConfinement {};
 struct Execute {
   std::vector<std::string> args;

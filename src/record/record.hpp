@@ -9,27 +9,27 @@
 #include "base/result.hpp"
 #include "sys/fd/fd.hpp"
 
-/// container.json: the file beside a container's bundle in which the engine and the container's
-/// monitor record its settings and its history.
+/// container.json: the file next to a container's bundle in which the engine and the container's
+/// monitor record the settings and the history of the container.
 namespace berth::record {
 
 /// The first line of container.json, written once, when the container is created. All times are
-/// nanoseconds since 1970. Later changes are further lines, of which the last of each kind counts:
-/// one short write at the end of a file needs no lock and, mostly, no block of the disk.
+/// nanoseconds since 1970. Each later change is one more line; the last line of each kind counts. A
+/// short write at the end of a file needs no lock, and usually no new disk block.
 struct Container {
   std::string id;
-  std::string name;                  ///< the first one; a Name has a later one
+  std::string name;                  ///< at creation; a later name is in a Name
   std::string image;                 ///< as requested
   std::string image_id;              ///< "sha256:…"; empty with --rootfs
   std::vector<std::string> command;  ///< entrypoint and arguments
   int64_t created_ns = 0;
   bool remove = false;    ///< --rm
-  bool prepared = false;  ///< made by `create`: it waits for its first start
-  bool watched = false;   ///< its owner is a monitor, not a foreground `berth run`
+  bool prepared = false;  ///< made by `create`; not started yet
+  bool watched = false;   ///< owned by a monitor, not by a foreground `berth run`
   bool terminal = false;
   bool interactive = false;                  ///< -i
   int stop_signal = 15;                      ///< the first signal of `stop`
-  std::optional<int64_t> stop_timeout = {};  ///< seconds until it kills; -1: never; none: ten
+  std::optional<int64_t> stop_timeout = {};  ///< seconds until `stop` kills; -1: never; none: ten
 };
 void fields(auto& v, Container& r) {
   v.required("id", r.id);
@@ -50,9 +50,9 @@ void fields(auto& v, Container& r) {
 /// Added by the monitor (monitor/record.cpp) when the command runs.
 struct Start {
   int64_t started_ns = 0;
-  int64_t pid = 0;           ///< of its first process, in the owner's pid namespace
-  uint64_t start_ticks = 0;  ///< distinguishes that process from a later one with its pid
-  std::string boot_id;       ///< of the machine's boot: after another boot nothing of it runs
+  int64_t pid = 0;           ///< of the first process, in the owner's pid namespace
+  uint64_t start_ticks = 0;  ///< distinguishes it from a later process with the same pid
+  std::string boot_id;       ///< of the machine's boot; after a reboot the container is not running
   int restarts = 0;          ///< by the restart policy, since the user started it
 };
 void fields(auto& v, Start& r) {
@@ -63,16 +63,16 @@ void fields(auto& v, Start& r) {
   v.optional("restarts", r.restarts);
 }
 
-/// Appended by the owner at the end: a process that waits for a container of --rm holds the file
-/// open and reads it there even after its removal. If it is missing and the owner is gone, the end
-/// was not observed.
+/// Appended by the owner when the container has ended. A process that waits for a container with
+/// --rm keeps the file open, and reads this line even after the file was removed. If the line is
+/// missing and the container has no owner, no process observed the end.
 struct Exit {
   std::optional<int> exit_code;  ///< none: unknown
   int64_t finished_ns = 0;
-  bool restarting = false;  ///< the restart policy restarts it
+  bool restarting = false;  ///< the restart policy restarts the container
   bool oom_killed = false;
-  std::string error = {};  ///< why it could not be started
-  bool stopped = false;    ///< the user has ended it
+  std::string error = {};  ///< why the container could not be started
+  bool stopped = false;    ///< ended by the user
 };
 void fields(auto& v, Exit& r) {
   v.always("exit_code", r.exit_code);
@@ -103,14 +103,14 @@ inline constexpr const char* kFile = "container.json";
 
 /// The content of the file's lines.
 struct Lines {
-  std::optional<Container> record;  ///< none: never finished, or damaged; with the last name
+  std::optional<Container> record;  ///< with the last name; none: incomplete or damaged
   std::optional<Error> damage;      ///< why the first line is unreadable
-  std::optional<Start> start;       ///< the last one
+  std::optional<Start> start;       ///< the last start
   std::optional<Exit> exit;         ///< after that start
   bool paused = false;
 };
 
-/// Reads the whole open file. Ignores half a line, left by an owner with a full disk.
+/// Reads the whole open file. Ignores an incomplete line, which a full disk can cause.
 /// Errors: io.
 Result<Lines> read(const sys::Fd& file);
 

@@ -8,8 +8,8 @@
 namespace berth::slurm {
 namespace {
 
-/// Whether two texts are equal, in a time that does not depend on where they differ; their lengths
-/// are not secret.
+/// Whether two strings are equal. The time does not depend on where they differ; the lengths are
+/// not secret.
 bool same_secret(std::string_view one, std::string_view other) {
   if (one.size() != other.size()) return false;
   volatile unsigned char difference = 0;
@@ -28,7 +28,7 @@ bool is_secret(std::string_view text) {
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// The number, if it is at most `most`.
+/// The number in `text`, if it is at most `most`.
 std::optional<uint32_t> number_in(std::string_view text, uint64_t most) {
   auto number = parse_u64(text);
   if (!number || *number > most) return std::nullopt;
@@ -65,7 +65,7 @@ Result<Invitation> parse_invitation(std::string_view text) {
                         std::string(parts[4])};
     }
   }
-  // Not the text itself, which contains a secret.
+  // The message must not quote the text, which contains a secret.
   return make_error(Kind::corrupt,
                     std::string("read ") + kBoardVariable + ": it has another format",
                     "srun with the spank_berth.so of this release");
@@ -130,10 +130,10 @@ Result<void> Board::arrive(int guest, std::string_view line, Time now) {
   return {};
 }
 
-/// Nothing as long as a preferred node may still arrive.
+/// The answer for a guest; nothing as long as a nearer node may still arrive.
 std::optional<Directions> Board::directions_of(const Waiting& one, Time now) const {
   Directions directions;
-  bool may_come = false;  // one above, before the first that can be asked
+  bool may_come = false;  // an ancestor nearer than the first that can be asked
   for (uint32_t node = one.node; node != 0;) {
     node = parent_of(node, arity_);
     auto place = places_.find(node);
@@ -169,7 +169,7 @@ std::optional<Board::Time> Board::next() const {
   for (const auto& [guest, one] : waiting_) {
     for (Time patience : {kForParent, kForAnybody}) {
       Time when = one.since + patience;
-      // A deadline that brought no answer is not waited for again.
+      // A deadline that gives no answer is skipped.
       if (!directions_of(one, when)) continue;
       if (!soonest || when < *soonest) soonest = when;
       break;

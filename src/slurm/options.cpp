@@ -17,7 +17,8 @@ Error invalid(std::string_view entry, std::string why) {
                     "SRC:DST[:ro+rprivate]");
 }
 
-/// Whether a part of `path` is "..": the destination would differ from its text.
+/// Whether a component of `path` is "..": then the destination would differ from what the string
+/// shows.
 bool climbs(std::string_view path) {
   auto parts = split(path, '/');
   return std::ranges::find(parts, "..") != parts.end();
@@ -71,7 +72,7 @@ Result<Mount> parse_mount(std::string_view entry, std::string_view working_direc
   return mount;
 }
 
-constexpr size_t kMaxName = 200;  // with its prefix, a file name
+constexpr size_t kMaxName = 200;  // with a prefix this is a file name
 
 constexpr std::array<Option, kOptions> kTable = {{
     {Key::image, "container-image", "IMAGE|PATH",
@@ -140,7 +141,7 @@ Result<void> check_value(Key key, std::string_view text) {
   return {};
 }
 
-/// The value of a variable for an option and its opposite.
+/// Parses the value of a variable for an option that has an opposite.
 Result<bool> parse_truth(std::string_view text) {
   std::string word = to_lower(text);
   for (std::string_view yes : {"1", "true", "yes", "on", "y", "t"}) {
@@ -189,7 +190,7 @@ Result<void> Asked::take(Key key, std::string_view text) {
   }
   TRY(check_value(key, text));
   auto [said, is_new] = said_.emplace(key, text);
-  // slurmstepd only gets the last one from Slurm, possibly twice.
+  // Slurm gives slurmstepd only the last value, possibly twice.
   if (!is_new && said->second != text) {
     return make_error(Kind::usage, typed(key) + " specified multiple times",
                       "once, with commas where it takes several");

@@ -8,9 +8,9 @@ namespace {
 
 constexpr std::string_view kBack = "/../";
 constexpr std::string_view kRoot = "rootfs";
-constexpr std::string_view kProgram = "program";  // after it comes that of the task
+constexpr std::string_view kProgram = "program";  // followed by the program of the task
 
-/// "dot" → '.', "a" → 'a'; 0: no part of a name.
+/// "dot" → '.', "a" → 'a'; 0: does not spell a character.
 char character_of(std::string_view directory) {
   if (directory == "dot") return '.';
   if (directory == "slash") return '/';

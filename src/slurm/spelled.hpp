@@ -9,7 +9,7 @@
 namespace berth::slurm {
 
 /// The annotation that packaging/slurm/image-bundles writes into the common bundle of all image
-/// paths: the directory with which these paths begin.
+/// paths. The value is the directory with which these paths begin.
 inline constexpr std::string_view kImagesAnnotation = "dev.berth.slurm.images";
 
 struct Spelled {

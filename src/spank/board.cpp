@@ -26,7 +26,7 @@ namespace {
 
 using Time = slurm::Board::Time;
 
-/// Clients beyond that are told to retry later.
+/// More clients than this are answered "later".
 constexpr size_t kMostGuests = 512;
 constexpr Time kForGreeting{10'000};
 constexpr int kBacklog = 4096;
@@ -39,7 +39,7 @@ Result<std::string> make_secret() {
   return to_hex(bytes);
 }
 
-/// On all IPv6 and IPv4 addresses, or without IPv6 on the latter.
+/// Listens on all IPv6 and IPv4 addresses; if the machine has no IPv6, on all IPv4 addresses.
 Result<int> listen_anywhere() {
   constexpr int kFlags = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
   int both = ::socket(AF_INET6, kFlags, 0);
@@ -73,7 +73,7 @@ Result<uint16_t> port_of(int socket) {
   if (::getsockname(socket, reinterpret_cast<sockaddr*>(&place), &size) != 0) {
     return errno_now().error("look up a port");
   }
-  // Both address families have it at the same offset.
+  // Both address families have the port at the same offset.
   return ntohs(reinterpret_cast<sockaddr_in*>(&place)->sin_port);
 }
 
@@ -87,7 +87,7 @@ class Server final : public BoardServer {
         board_(invitation_.door, invitation_.arity) {}
 
   ~Server() override {
-    ::close(wake_write_);  // the thread sees the end
+    ::close(wake_write_);  // the thread sees end of file
     if (thread_.joinable()) thread_.join();
     for (auto& [guest, one] : guests_) ::close(guest);
     ::close(wake_read_);
@@ -95,7 +95,7 @@ class Server final : public BoardServer {
   }
 
   Result<void> start() {
-    // Signals are left to srun and its threads that wait for them.
+    // This thread blocks all signals: srun has threads that wait for them.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -124,7 +124,7 @@ class Server final : public BoardServer {
     return std::chrono::duration_cast<Time>(std::chrono::steady_clock::now().time_since_epoch());
   }
 
-  /// No exception may reach srun: without a board nodes ask the registry.
+  /// No exception may reach srun. If the board fails, nodes ask the registry.
   void serve() noexcept {
     try {
       while (look()) {
@@ -133,7 +133,7 @@ class Server final : public BoardServer {
     }
   }
 
-  /// Waits for work, and does it. False: it has to end.
+  /// Waits for work, and does it. False: the thread has to end.
   bool look() {
     std::vector<pollfd> entries{{wake_read_, POLLIN, 0}, {listener_, POLLIN, 0}};
     for (auto& [guest, one] : guests_) entries.push_back({guest, POLLIN, 0});
@@ -150,7 +150,7 @@ class Server final : public BoardServer {
     return true;
   }
 
-  /// Milliseconds until there may be work without a message.
+  /// The time until there may be work without a message, in milliseconds.
   int patience() const {
     constexpr Time kLongest{1000};
     if (guests_.empty()) return -1;
@@ -170,7 +170,7 @@ class Server final : public BoardServer {
     }
   }
 
-  /// Drops the longest waiting client: its parent may be one that found no room.
+  /// Disconnects the client that has waited longest: its parent may be a client that found no room.
   void make_room() {
     for (auto& [guest, one] : guests_) {
       if (!one.has_said) return drop(guest);
@@ -196,10 +196,10 @@ class Server final : public BoardServer {
     if (!board_.arrive(guest, one.said.substr(0, newline), now()).ok()) drop(guest);
   }
 
-  /// The line is short: it fits into an empty socket buffer as a whole.
+  /// Sends the answer. The line is short enough for an empty socket buffer.
   void send(int guest, const slurm::Directions& directions) {
     std::string line = slurm::to_line(directions);
-    // A client that does not get all of it asks the registry.
+    // A client that does not get the whole line asks the registry.
     static_cast<void>(::send(guest, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
     drop(guest);
   }
@@ -222,7 +222,7 @@ class Server final : public BoardServer {
   const int wake_read_;
   const int wake_write_;
   const slurm::Invitation invitation_;
-  slurm::Board board_;           // for the thread, like the following members
+  slurm::Board board_;           // only the thread uses this and the following members
   std::map<int, Guest> guests_;  // by descriptor
   std::thread thread_;
 };

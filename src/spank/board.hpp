@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: a thread of srun's, as the user. Hostile: any client of its port; clients from outside
-// of this step do not know its door secret, and every line is bounded.
+// Runs as: a thread of srun, as the user. Hostile: any client of the port. Clients that are not
+// part of the step do not know the step's door secret; every line is bounded.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace berth::spank {
 
-/// The board of a step (slurm/board.hpp), which its nodes find through a variable.
+/// The board of a step (slurm/board.hpp), which the nodes of the step find through a variable.
 class BoardServer {
  public:
   /// Listens at a free port on all addresses of this machine.  Errors: io.

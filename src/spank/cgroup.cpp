@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kCgroups = "/sys/fs/cgroup";
 
-/// A small file of /proc; empty if unreadable.
+/// The content of a small file of /proc; empty if unreadable.
 std::string read_proc(const std::string& path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return "";
@@ -29,7 +29,7 @@ std::string read_proc(const std::string& path) {
   return count > 0 ? std::string(room.data(), static_cast<size_t>(count)) : "";
 }
 
-/// The text behind `word` in the line that contains it; empty: there is none.
+/// The rest of the line after `word`, in the first line that contains it; empty: there is none.
 std::string behind(const std::string& text, std::string_view word) {
   for (std::string_view line : split(text, '\n')) {
     size_t at = line.find(word);
@@ -47,7 +47,7 @@ bool write_into(const std::string& file, std::string_view text) {
   return written;
 }
 
-/// For v2, where slurmstepd is in STEP/slurm and the task below STEP/user: STEP/user.
+/// With v2, where slurmstepd is in STEP/slurm and the task below STEP/user: the path of STEP/user.
 std::string cgroup_of_tasks(const std::string& task) {
   constexpr std::string_view kDaemon = "/slurm";
   std::string own = behind(read_proc("/proc/self/cgroup"), "0::");
@@ -56,8 +56,8 @@ std::string cgroup_of_tasks(const std::string& task) {
   return behind(task, "0::").starts_with(tasks + "/") ? std::string(kCgroups) + tasks : "";
 }
 
-/// Removes nested cgroup directories. Those inside belong to root's containers, left when berth was
-/// killed.
+/// Removes a cgroup directory and all directories below it. Those below belong to containers of
+/// root, and remain if berth was killed.
 bool remove_tree(const std::string& directory) {
   DIR* entries = ::opendir(directory.c_str());
   if (entries == nullptr) return errno == ENOENT;
@@ -70,7 +70,7 @@ bool remove_tree(const std::string& directory) {
   return ::rmdir(directory.c_str()) == 0;
 }
 
-/// COMPAT(5.14): cgroup.kill.
+/// COMPAT(5.14): write to cgroup.kill instead.
 void kill_all(const std::string& directory) {
   if (write_into(directory + "/cgroup.kill", "1")) return;
   std::ifstream file(directory + "/cgroup.procs");

@@ -14,11 +14,11 @@
 namespace berth::spank {
 namespace {
 
-constexpr const char* kDirectory = "/run/berth-jobs";  // root's alone
+constexpr const char* kDirectory = "/run/berth-jobs";  // accessible only by root
 
-/// Several nodes may be on one machine: "12.n1".
+/// The file name for a job: "12.n1", since several nodes may be on one machine.
 std::string note_of(uint32_t job) {
-  const char* node = std::getenv("SLURMD_NODENAME");  // slurmd's word in slurmstepd
+  const char* node = std::getenv("SLURMD_NODENAME");  // slurmd sets it for slurmstepd
   return std::string(kDirectory) + "/" + std::to_string(job) + "." + (node == nullptr ? "" : node);
 }
 
@@ -27,7 +27,7 @@ std::string note_of(uint32_t job) {
 Result<void> note_job(uint32_t job, const std::vector<std::string>& environment) {
   const std::string path = note_of(job);
   int file = -1;
-  // The end of another job may remove the directory meanwhile.
+  // Retry, since the end of another job may remove the directory meanwhile.
   for (int i = 0; i < 10 && file < 0; ++i) {
     if (::mkdir(kDirectory, 0700) != 0 && errno != EEXIST) {
       return errno_now().error(std::string("make directory ") + kDirectory);
@@ -60,7 +60,7 @@ Result<void> end_job(const JobEnd& end) {
   Result<void> done = run_errand(errand);
   ::close(environment);
   ::unlink(path.c_str());
-  ::rmdir(kDirectory);  // unless other jobs are in it
+  ::rmdir(kDirectory);  // fails if it has files of other jobs
   return done;
 }
 

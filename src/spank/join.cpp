@@ -78,8 +78,9 @@ Result<void> enter_space(const Handles& handles, const Space& space) {
   return {};
 }
 
-/// Uses a handle that the container could get itself, so it leads nowhere that the container could
-/// not go. A path would be followed with all the rights that this task still has.
+/// Enters the working directory by a handle that the container itself could open, so the handle
+/// cannot lead out of the container. A path would be resolved with all the rights that this task
+/// still has.
 Result<void> enter_directory(const Handles& handles) {
   if (::fchdir(handles.fd(slurm::kDirectory)) != 0) {
     return errno_now().error("change to the working directory of the container");
@@ -97,12 +98,12 @@ Result<void> load_filter(const std::vector<sock_filter>& program, unsigned flags
   return {};
 }
 
-/// Keeps the capabilities of a process that is started in the container, and drops those that
-/// joining needed.
+/// Keeps the capabilities that a process started in the container has, and drops those that were
+/// needed only for joining.
 Result<void> drop_capabilities(uint64_t bounding) {
   for (unsigned long number = 0; number <= CAP_LAST_CAP; ++number) {
     if ((bounding >> number & 1) != 0) continue;
-    // A kernel without this capability has nothing to drop.
+    // EINVAL: the kernel does not have this capability.
     if (::prctl(PR_CAPBSET_DROP, number, 0, 0, 0) != 0 && errno != EINVAL) {
       return errno_now().error("drop capabilities");
     }
@@ -138,7 +139,7 @@ Result<std::optional<Handles>> ask(int step) {
   ::close(pair[1]);
   if (!sent) {
     ::close(pair[0]);
-    // The other end is closed: the container has ended, or there will be none.
+    // The other end is closed: the container has ended, or will not be started.
     if (error.value == EPIPE || error.value == ECONNRESET) return std::optional<Handles>();
     return error.error("ask for the container of this step");
   }
@@ -192,7 +193,7 @@ Result<Confinement> read_confinement(int file) {
 }
 
 Result<void> join(const Handles& handles, const Confinement& confinement) {
-  // The container's processes must not trace this one while it has more rights.
+  // Processes of the container must not trace this process while it has more rights than they have.
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return errno_now().error("forbid tracing");
   for (const Space& space : kSpaces) TRY(enter_space(handles, space));
   TRY(enter_directory(handles));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a task joins: spank_berth.cpp.
-// Runs as: a task of Slurm's after it became the user, before it executes the user's program.
-// Capabilities: the user's. Hostile: the data from the socket, which a task inside the container
-// could send instead of berth-hold; it is bounded, and concerns only the user.
+// Runs as: a Slurm task that has become the user but not yet executed the user's program.
+// Capabilities: those of the user. Hostile: the data from the socket, which a task inside the
+// container could send instead of berth-hold. The data is bounded, and can harm only the user.
 #pragma once
 
 #include <linux/filter.h>
@@ -16,36 +16,38 @@
 
 namespace berth::spank {
 
-/// The handles of a container for a joining task; -1: there is no such handle.
+/// The descriptors of a container for a task that joins it; -1: the container does not have this
+/// one.
 struct Handles {
   slurm::HoldAnswer answer;
   int fds[slurm::kHandles] = {-1, -1, -1, -1, -1, -1, -1, -1};
   int fd(slurm::Handle handle) const;
 };
 
-/// Sends a request on `step` and waits until the container exists. Nothing: there will be none.
+/// Sends a request on `step` and waits until the container exists. Nothing: there will be no
+/// container.
 /// Errors: io, corrupt (not an answer).
 Result<std::optional<Handles>> ask(int step);
 
-/// Calls `set` for each variable of the container.  Errors: corrupt (more than 8 MiB), and of set.
+/// Calls `set` for each variable of the container.  Errors: corrupt (more than 8 MiB), and those of
+/// `set`.
 Result<void> import_environment(
     const Handles& handles,
     const std::function<Result<void>(const char* name, const char* value)>& set);
 
-/// The limits of the container's processes.
+/// The limits on the processes of the container.
 struct Confinement {
   slurm::Rights rights;
   std::vector<sock_filter> program;
 };
-/// Reads it from slurm::kRightsFile of the step, which no process in the container can change.
-/// Errors: corrupt (it was not written and sealed).
+/// Reads the limits from the step's slurm::kRightsFile, which no process in the container can
+/// change. Errors: corrupt (the file was not written and sealed).
 Result<Confinement> read_confinement(int file);
 
-/// Enters the container: its namespaces, its directory, and the limits of `confinement`. This
-/// process is then like one started inside, except for its open descriptors; the handles are
-/// closed.
-/// Errors: denied, io. After an error it may be in the container with rights of the node: the
-/// caller must only exit.
+/// Enters the namespaces and the working directory of the container, and applies the limits of
+/// `confinement`. This process is then like one started inside, except for its open descriptors.
+/// The handles are closed. Errors: denied, io. After an error the process may be in the container
+/// with more rights than the container allows: the caller must only exit.
 Result<void> join(const Handles& handles, const Confinement& confinement);
 
 }  // namespace berth::spank

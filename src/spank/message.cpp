@@ -10,7 +10,7 @@
 namespace berth::spank {
 namespace {
 
-/// Room for descriptors, in the kernel's layout.
+/// A buffer for descriptors, in the layout of the kernel.
 union Control {
   cmsghdr head;
   char bytes[CMSG_SPACE(sizeof(int) * kMostDescriptors)];

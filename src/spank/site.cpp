@@ -46,7 +46,7 @@ Result<void> take_argument(std::string_view text, Site& site) {
   } else if (name == "epilog_seconds") {
     site.epilog_seconds = TRY(parse_seconds(name, value));
   } else if (name != "runtime_path" && name != "importer" && name != "use_enroot_load" &&
-             name != "use_squashfuse") {  // pyxis's, with nothing to do here
+             name != "use_squashfuse") {  // arguments of pyxis without effect here
     return make_error(Kind::usage, "unknown argument " + quote(text),
                       "berth=, container_scope=, epilog_seconds=, execute_entrypoint=, one_fetch=, "
                       "sbatch_support=");

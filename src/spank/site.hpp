@@ -17,8 +17,8 @@ struct Site {
   int epilog_seconds = 60;  ///< timeout for removing a job's leftovers
 };
 
-/// Parses "NAME=VALUE" arguments; accepts pyxis's that have no meaning here, too.
-/// Errors: usage, after the name of the file.
+/// Parses "NAME=VALUE" arguments; accepts those of pyxis that have no meaning here, too. Errors:
+/// usage; begins with "plugstack.conf".
 Result<void> take_arguments(int argc, char** argv, Site& site);
 
 }  // namespace berth::spank

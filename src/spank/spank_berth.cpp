@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// spank_berth.so: containers for the tasks of srun, sbatch and salloc, by the options of pyxis
+// spank_berth.so: containers for the tasks of srun, sbatch and salloc, with the options of pyxis
 // (docs/slurm.md).
 //
 //   plugstack.conf:  required /usr/local/lib/slurm/spank_berth.so [berth=PROGRAM]
@@ -7,14 +7,14 @@
 //                    [one_fetch=0|1] [epilog_seconds=N]
 //
 // In srun, sbatch and salloc it parses and checks the options. In slurmstepd it makes a socket for
-// the step and forks the process that becomes `berth slurm step` as the user; that begins when the
-// first task of the node asks for it, and makes the container. Every task joins it by handles
-// before Slurm executes the user's program (docs/decisions/0160). Nothing of the engine is loaded
-// into slurmstepd, and nothing that comes from an image or through the socket is read before a task
-// is the user. When a job has ended `berth slurm epilog` removes its remaining containers as the
-// user (docs/decisions/0168).
+// the step, and forks a process that executes `berth slurm step` as the user when the first task of
+// the node asks for it. That program makes the container. Every task joins the container by handles
+// before Slurm executes the user's program (docs/decisions/0160). The engine is not loaded into
+// slurmstepd. Data from an image or from the socket is read only after a task has become the user.
+// When a job has ended, `berth slurm epilog` runs as the user and removes the remaining containers
+// of the job (docs/decisions/0168).
 //
-// Runs as: slurmstepd, which is root, where a function says so; else as the user.
+// Runs as: slurmstepd, which is root, where the comment of a function says so; else as the user.
 #include <fcntl.h>
 #include <poll.h>
 #include <pwd.h>
@@ -66,29 +66,30 @@ SPANK_PLUGIN(berth, 1)
 namespace berth::spank {
 namespace {
 
-constexpr int kFailed = 125;         // docker's, when the container could not be made
+constexpr int kFailed = 125;         // docker's status if the container could not be made
 constexpr int kPatience = 10'000;    // ms for a container to be gone after its last task
 constexpr int kForSaving = 600'000;  // ms for one that is saved first
 constexpr int kForOthers = 50'000;   // ms for a node that passes the image on
 
-/// This process is srun, sbatch, salloc, or the slurmstepd of one step on one node.
+/// The state of the plugin in this process: srun, sbatch, salloc, or the slurmstepd of one step on
+/// one node.
 struct Plugin {
   Site site;
   slurm::Asked asked;
-  std::optional<Error> fault;  ///< reported by the tasks, because Slurm loses it anywhere else
+  std::optional<Error> fault;  ///< reported by the tasks, because elsewhere Slurm loses it
   bool wanted = false;         ///< this step has a container
-  int ours = -1;               ///< of the step's socket
-  ino_t socket = 0;            ///< its inode by stat(2)
+  int ours = -1;               ///< our end of the step's socket
+  ino_t socket = 0;            ///< the inode of the socket
   int rights = -1;             ///< slurm::kRightsFile
-  Waiting berth;               ///< in slurmstepd its process, in a task the handle that starts it
-  std::string cgroup;          ///< berth's own, to be removed; empty: none
+  Waiting berth;               ///< in slurmstepd has the process, in a task the order
+  std::string cgroup;          ///< made for berth, to be removed; empty: none
   /// The GPU variables of all tasks of this node; later each task gets its own values.
   std::array<std::optional<std::string>, slurm::kVisible.size()> visible;
   uint32_t tasks = 0;  ///< of this node
   uint32_t nodes = 1;  ///< of this step
   uint32_t ended = 0;
-  bool killed = false;                 ///< a task of this node: the step is being ended
-  std::unique_ptr<BoardServer> board;  ///< in srun: of the nodes of this step
+  bool killed = false;                 ///< a task was killed: the step is being ended
+  std::unique_ptr<BoardServer> board;  ///< in srun: for the nodes of this step
 };
 Plugin plugin;
 
@@ -108,7 +109,7 @@ int take_option(int value, const char* text, int) {
 Result<void> register_options(spank_t spank) {
   int value = 0;
   for (const slurm::Option& one : slurm::options()) {
-    // Slurm copies its arguments and does not write into them.
+    // spank_option_register() copies its arguments and does not change them.
     std::string usage = std::string("[berth] ") + one.help;
     spank_option option{const_cast<char*>(one.name),
                         const_cast<char*>(one.argument),
@@ -149,7 +150,7 @@ Result<std::vector<std::string>> words_of_step(spank_t spank) {
   std::vector<std::string> words = {"slurm", "step",
                                     "--job=" + std::to_string(job) + "." + std::to_string(step),
                                     "--scope=" + plugin.site.scope};
-  // An environment file decides this itself.
+  // The site's setting does not apply if an environment file is used.
   if (plugin.site.entrypoint && plugin.asked.value(slurm::Key::no_entrypoint) == nullptr &&
       plugin.asked.value(slurm::Key::environment_file) == nullptr) {
     words.emplace_back("--container-entrypoint");
@@ -186,7 +187,7 @@ void complete_environment(uid_t user, std::vector<std::string>& environment) {
   }
 }
 
-/// The job's variables, with the GPUs of all tasks of this node.
+/// The variables of the job, with the GPUs of all tasks on this node.
 Result<std::vector<std::string>> environment_of_node(spank_t spank) {
   char** environment = nullptr;
   if (spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS) {
@@ -208,11 +209,11 @@ Result<std::vector<std::string>> environment_of_node(spank_t spank) {
   return out;
 }
 
-/// The variables by which berth finds a user's containers. Others would let the user influence more
-/// of what is done when the job has ended.
+/// The variables by which berth finds the containers of a user. More variables would let the user
+/// influence more of what runs after the job.
 constexpr const char* kPlaces[] = {"HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"};
 
-/// In slurmstepd, as root: for the end of the job.
+/// In slurmstepd, as root: records for the end of the job that it has containers.
 Result<void> note_container(spank_t spank) {
   std::vector<std::string> environment;
   for (const char* name : kPlaces) {
@@ -230,15 +231,16 @@ ino_t inode_of(int fd) {
   return ::fstat(fd, &status) == 0 ? status.st_ino : 0;
 }
 
-/// With PrologFlags=contain_spank, new in Slurm 24.05, a function that opens descriptors may run in
-/// a process that shares slurmstepd's memory but not its descriptors: in this one their numbers
-/// mean something else. Source: Slurm, src/slurmd/slurmstepd/mgr.c; read, not run.
+/// Whether this process has the descriptors in `plugin`. With PrologFlags=contain_spank, new in
+/// Slurm 24.05, the hook that opens them may run in another process, which shares the memory of
+/// slurmstepd but not the descriptors. Then the numbers mean something else in this process.
+/// Source: Slurm, src/slurmd/slurmstepd/mgr.c; not tested.
 bool has_descriptors() {
   return plugin.ours < 0 || inode_of(plugin.ours) == plugin.socket;
 }
 
-/// In slurmstepd, before it forks the tasks: makes the socket for their requests, and the process
-/// that answers.
+/// In slurmstepd, before it forks the tasks: makes the socket for requests of the tasks, and the
+/// process that answers them.
 Result<void> prepare(spank_t spank) {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -257,13 +259,14 @@ Result<void> prepare(spank_t spank) {
     program.words = TRY(words_of_step(spank));
     return fork_berth(program);
   }();
-  // From now on only the process that makes the container holds its end of the socket.
+  // From here on only the process that makes the container has this end of the socket.
   ::close(pair[1]);
   plugin.berth = TRY(std::move(forked));
   return {};
 }
 
-/// The container has the GPUs of all tasks of this node, a task its own.
+/// The value of a GPU variable for this task: the container has the GPUs of all tasks on this node,
+/// a task only some of them.
 std::string value_of_task(spank_t spank, std::string_view name, const char* value) {
   for (size_t i = 0; i < slurm::kVisible.size(); ++i) {
     if (name != slurm::kVisible[i] || !plugin.visible[i]) continue;
@@ -304,7 +307,7 @@ Result<void> set_variables(spank_t spank, const Handles& handles) {
     spank_unsetenv(spank, name.c_str());
   }
   auto is_kept = [&](std::string_view name) { return std::ranges::find(kept, name) != kept.end(); };
-  // Locales of the node that the image may lack.
+  // Do not pass on locales of the node, which the image may lack.
   for (const char* name : {"LANG", "LANGUAGE", "LC_ALL"}) {
     if (!is_kept(name)) spank_unsetenv(spank, name);
   }
@@ -327,8 +330,8 @@ Result<void> set_variables(spank_t spank, const Handles& handles) {
   return {};
 }
 
-/// As in slurm.h: three numbers in 22.05, additional flags in 23.11, the ids as a structure in
-/// 26.05.
+/// Calls slurm_kill_job_step() with the parameters of this slurm.h: three numbers in 22.05,
+/// additional flags since 23.11, the ids as a structure since 26.05.
 template <class Kill>
 void kill_step(Kill kill, uint32_t job, uint32_t step) {
   if constexpr (std::is_invocable_v<Kill, uint32_t, uint32_t, uint16_t>) {
@@ -344,8 +347,8 @@ void kill_step(Kill kill, uint32_t job, uint32_t step) {
   }
 }
 
-/// If one node fails, the others need not begin: without this they would go on, or wait for the
-/// tasks of this node for ever.
+/// Ends the step on all nodes if one node fails. Otherwise the other nodes would go on, or wait
+/// forever for the tasks of this node.
 void end_step_everywhere(spank_t spank) {
   uint32_t step = item_of(spank, S_JOB_STEPID, uint32_t{0});
   bool alone = item_of(spank, S_JOB_NNODES, uint32_t{1}) < 2 || step > SLURM_MAX_NORMAL_STEP_ID;
@@ -353,14 +356,15 @@ void end_step_everywhere(spank_t spank) {
   kill_step(slurm_kill_job_step, item_of(spank, S_JOB_ID, uint32_t{0}), step);
 }
 
-/// A task's part before it enters anything; after a failure it is unchanged.
+/// Waits for the container, before a task enters any namespace; a failure leaves the task
+/// unchanged.
 Result<Handles> await_container(spank_t spank) {
   if (plugin.fault) return std::move(*plugin.fault);
   if (!has_descriptors()) {
     return make_error(Kind::unsupported, "make a container with PrologFlags=contain_spank",
                       "PrologFlags of slurm.conf without it");
   }
-  // Slurm spares processes with its own name when it kills a step without cgroups.
+  // When Slurm kills a step without cgroups, it spares processes that are named slurmstepd.
   ::prctl(PR_SET_NAME, "berth-join", 0, 0, 0);
   if (item_of(spank, S_TASK_ID, -1) == 0) {
     auto environment = TRY(environment_of_node(spank));
@@ -370,7 +374,7 @@ Result<Handles> await_container(spank_t spank) {
   }
   auto handles = TRY(ask(plugin.ours));
   if (!handles) {
-    // berth's messages are on the first task's standard error.
+    // The messages of berth are on the standard error of the first task.
     return make_error(Kind::not_found, "the container of this step was not started on this node");
   }
   return *handles;
@@ -379,12 +383,12 @@ Result<Handles> await_container(spank_t spank) {
 Result<void> enter_container(spank_t spank) {
   auto handles = await_container(spank);
   if (!handles.ok()) {
-    // Before it enters the container, while this process is still on the node.
+    // Before entering the container, while this process is still in the namespaces of the node.
     end_step_everywhere(spank);
     return std::move(handles).error();
   }
   Confinement confinement = TRY(read_confinement(plugin.rights));
-  spank_unsetenv(spank, slurm::kBoardVariable);  // a secret, of which the program needs nothing
+  spank_unsetenv(spank, slurm::kBoardVariable);  // a secret that the program does not need
   TRY(set_variables(spank, *handles));
   return join(*handles, confinement);
 }
@@ -394,8 +398,8 @@ void close_and_forget(int& fd) {
   fd = -1;
 }
 
-/// Whether berth has ended, too, within `patience` ms, or before `watch` becomes readable. Its
-/// pidfd shows that, if there is one; the socket could be shut down by any process that has it.
+/// Waits `patience` ms, or until `watch` becomes readable; returns whether berth has ended. Uses
+/// the pidfd if there is one, since any process that has the socket could shut it down.
 bool has_ended(int patience, int watch = -1) {
   bool by_process = plugin.berth.process >= 0;
   std::array<pollfd, 2> entries{{{by_process ? plugin.berth.process : plugin.ours,
@@ -411,21 +415,21 @@ void kill_berth() {
   ::syscall(SYS_pidfd_send_signal, plugin.berth.process, SIGKILL, nullptr, 0);
 }
 
-/// Lets the container end, and waits until nothing of it is left.
+/// Lets the container end, and waits until no process of it is left.
 void end_container() {
   if (!has_descriptors()) return;
-  close_and_forget(plugin.berth.order);  // no task was ever forked
+  close_and_forget(plugin.berth.order);  // still open if no task was ever forked
   if (plugin.ours < 0) return;
   ::shutdown(plugin.ours, SHUT_WR);
-  // Slurm drains a node on which killed processes do not end.
+  // Slurm drains a node if killed processes do not end.
   bool saves = plugin.asked.value(slurm::Key::save) != nullptr && !plugin.killed;
   bool gives = plugin.nodes > 1 && plugin.site.one_fetch && !plugin.killed;
   const int patience = saves ? kForSaving : (gives ? kForOthers : kPatience);
   std::optional<StepWatch> watch;
   if (patience > kPatience) watch.emplace();
   if (!has_ended(patience, watch ? watch->handle() : -1)) {
-    // The entrypoint continues, or did not finish; or berth does not end, which the job may have
-    // stopped. Killing berth kills its container.
+    // The entrypoint is still running, or berth does not end, for example because the job has
+    // stopped it. Killing berth kills the container.
     slurm_error("berth: the container of this step has not ended within %d s%s, and is killed",
                 patience / 1000, watch ? " or before the step was killed" : "");
     kill_berth();
@@ -436,9 +440,10 @@ void end_container() {
   if (!plugin.cgroup.empty()) remove_cgroup(std::exchange(plugin.cgroup, ""));
 }
 
-/// Lets the nodes of a step with an image find each other. If that fails, each asks the registry.
+/// Opens the board, by which the nodes of a step with an image find each other. If that fails, each
+/// node asks the registry.
 Result<void> open_board(spank_t spank) {
-  ::unsetenv(slurm::kBoardVariable);  // that of a step around this one
+  ::unsetenv(slurm::kBoardVariable);  // from a step in which this srun runs
   bool alone = item_of(spank, S_JOB_NNODES, uint32_t{1}) < 2;
   bool has_image = plugin.asked.value(slurm::Key::image) != nullptr ||
                    plugin.asked.value(slurm::Key::environment_file) != nullptr;
@@ -491,7 +496,7 @@ BERTH_HOOK slurm_spank_init_post_opt(spank_t spank, int, char**) {
     });
     if (remote) {
       if (!taken.ok()) plugin.fault = taken.error();
-      // A faulty variable may be the one that requested a container.
+      // A variable with a fault may have requested a container.
       plugin.wanted = (plugin.asked.wants_container() || plugin.fault) &&
                       item_of(spank, S_JOB_STEPID, uint32_t{0}) != SLURM_EXTERN_CONT;
       return {};
@@ -507,13 +512,14 @@ BERTH_HOOK slurm_spank_init_post_opt(spank_t spank, int, char**) {
   });
 }
 
-// In srun, when it knows its step and before any task of it runs.
+// In srun, when it knows the step, and before any task of the step runs.
 BERTH_HOOK slurm_spank_local_user_init(spank_t spank, int, char**) {
   guarded([&] { return open_board(spank); });
   return 0;
 }
 
-// In slurmstepd, with the job's effective user. A failure here would be lost: the tasks report it.
+// In slurmstepd, with the effective user of the job. Slurm would lose an error here, so the tasks
+// report it.
 BERTH_HOOK slurm_spank_user_init(spank_t spank, int, char**) {
   if (!plugin.wanted) return 0;
   plugin.tasks = item_of(spank, S_JOB_LOCAL_TASK_COUNT, uint32_t{0});
@@ -529,7 +535,7 @@ BERTH_HOOK slurm_spank_user_init(spank_t spank, int, char**) {
   });
 }
 
-// In slurmstepd, as root, when all tasks are forked and none runs.
+// In slurmstepd, as root, when all tasks are forked and none runs yet.
 BERTH_HOOK slurm_spank_task_post_fork(spank_t spank, int, char**) {
   if (!plugin.wanted || plugin.berth.order < 0 || !has_descriptors()) return 0;
   guarded([&] { return note_container(spank); });
@@ -537,8 +543,8 @@ BERTH_HOOK slurm_spank_task_post_fork(spank_t spank, int, char**) {
     plugin.cgroup = TRY(track(item_of(spank, S_TASK_PID, pid_t{0}), plugin.berth.process));
     return {};
   });
-  // Outside the step's cgroup berth would mistake the job's devices for the step's. Once it is
-  // killed, tasks get no answer.
+  // Outside of the step's cgroup berth would give the container all devices of the job. Once berth
+  // is killed, tasks get no answer.
   if (tracked != 0) kill_berth();
   close_and_forget(plugin.berth.order);
   return 0;
@@ -548,7 +554,7 @@ BERTH_HOOK slurm_spank_task_post_fork(spank_t spank, int, char**) {
 BERTH_HOOK slurm_spank_task_init(spank_t spank, int, char**) {
   if (!plugin.wanted) return 0;
   if (guarded([&] { return enter_container(spank); }) == 0) return 0;
-  // With "optional" in plugstack.conf Slurm would continue, on the node itself.
+  // With "optional" in plugstack.conf, Slurm would otherwise run the task outside of a container.
   _exit(kFailed);
 }
 
@@ -561,8 +567,8 @@ BERTH_HOOK slurm_spank_task_exit(spank_t spank, int, char**) {
   return 0;
 }
 
-// In `slurmstepd spank epilog`, as root, when nothing of the job runs on this node. It is the only
-// hook that is called there.
+// In `slurmstepd spank epilog`, as root, when no process of the job runs on this node. Slurm calls
+// no other hook there.
 BERTH_HOOK slurm_spank_job_epilog(spank_t spank, int argc, char** argv) {
   guarded([&]() -> Result<void> {
     TRY(take_arguments(argc, argv, plugin.site));
@@ -576,11 +582,11 @@ BERTH_HOOK slurm_spank_job_epilog(spank_t spank, int argc, char** argv) {
     TRY_CTX(end_job(end), "cannot remove what job " + std::to_string(end.job) + " has left");
     return {};
   });
-  return 0;  // else Slurm drains the node
+  return 0;  // Slurm drains the node after an error
 }
 
 BERTH_HOOK slurm_spank_exit(spank_t, int, char**) {
-  plugin.board.reset();  // its thread ends before Slurm unloads us
+  plugin.board.reset();  // end the thread before Slurm unloads the plugin
   if (plugin.wanted) end_container();
   return 0;
 }

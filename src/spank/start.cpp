@@ -31,9 +31,10 @@
 namespace berth::spank {
 namespace {
 
-constexpr int kOrder = slurm::kRightsFile + 1;  ///< of the waiting process
+constexpr int kOrder = slurm::kRightsFile + 1;  ///< the order's socket in the waiting process
 constexpr off_t kMaxStartEnvironment = off_t{8} << 20;
-/// The order carries a standard error, the variables, and the task's mounts and directory.
+/// The descriptors of an order: standard error, the variables, the mount namespace and the
+/// directory of the task.
 constexpr int kOrderFds = 4;
 constexpr const char* kMounts = "/proc/self/ns/mnt";
 constexpr const char* kUsers = "/proc/self/ns/user";
@@ -46,7 +47,7 @@ constexpr const char* kUsers = "/proc/self/ns/user";
   _exit(told == sizeof error ? 127 : 126);
 }
 
-/// A copy of `fd` with a number that does not collide with the fixed ones.
+/// A copy of `fd` with a number that does not collide with the fixed descriptors.
 int moved_up(int fd) {
   return ::fcntl(fd, F_DUPFD_CLOEXEC, 10);
 }
@@ -70,7 +71,7 @@ bool keep_alone(const Program& program, int order) {
   return ::fcntl(kOrder, F_SETFD, FD_CLOEXEC) == 0;
 }
 
-/// slurmstepd is exempt from the OOM killer; a user's process is not.
+/// Makes the OOM killer consider this process: slurmstepd is exempt, a process of the user is not.
 void be_mortal() {
   int fd = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (fd < 0) return;
@@ -79,9 +80,10 @@ void be_mortal() {
   ::close(fd);
 }
 
-/// Becomes the real and the saved user, too, in the mount namespace `mounts`, unless that is -1: as
-/// root it looks nothing up there. The supplementary groups are set already. These are raw system
-/// calls: libc's would synchronise with the threads of slurmstepd.
+/// Enters the mount namespace `mounts`, unless that is -1, and sets the real and the saved ids of
+/// the user, too. In between, as root, it looks up no path. The supplementary groups are set
+/// already. Uses raw system calls, because the functions of libc would synchronise with the threads
+/// of slurmstepd.
 bool become_user(uid_t user, gid_t group, int mounts = -1) {
   constexpr uid_t kSame = static_cast<uid_t>(-1);
   if (::getuid() != 0) return mounts < 0 && ::getuid() == user;
@@ -90,9 +92,9 @@ bool become_user(uid_t user, gid_t group, int mounts = -1) {
   if (mounts >= 0 && ::setns(mounts, CLONE_NEWNS) != 0) return false;
   if (::syscall(SYS_setresgid, group, group, group) != 0) return false;
   if (::syscall(SYS_setresuid, user, user, user) != 0) return false;
-  // An id of -1 would have left it unchanged.
+  // Check the ids, since an id of -1 would have changed nothing.
   if (::getuid() != user || ::getgid() != group) return false;
-  // A process that could go back would still be root.
+  // If the process can become root again, it is still root.
   return user == 0 || ::syscall(SYS_setresuid, kSame, 0, kSame) != 0;
 }
 
@@ -103,14 +105,15 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-/// The variables of a memory file, each with its terminating null, for execve(2); null: none.
+/// The variables in a memory file, each with a terminating null, for execve(2); nullptr: not such a
+/// file.
 char** map_environment(int file) {
   struct stat status {};
   if (::fstat(file, &status) != 0 || status.st_size <= 0 || status.st_size > kMaxStartEnvironment) {
     return nullptr;
   }
   auto size = static_cast<size_t>(status.st_size);
-  // A private copy: no other process changes it meanwhile.
+  // A private copy, which no other process can change meanwhile.
   void* text = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (text == MAP_FAILED || ::pread(file, text, size, 0) != status.st_size) return nullptr;
   auto* bytes = static_cast<char*>(text);
@@ -122,10 +125,10 @@ char** map_environment(int file) {
   auto** entries = static_cast<char**>(room);
   size_t next = 0;
   for (size_t at = 0; at < size; at += std::strlen(bytes + at) + 1) entries[next++] = bytes + at;
-  return entries;  // ends with the null of a new page
+  return entries;  // new pages are zero, so the list ends with a null
 }
 
-/// Whether a namespace is this process's at `place`.
+/// Whether `space` is the namespace of this process at `place`.
 bool is_same(int space, const char* place) {
   struct stat own {};
   struct stat its {};
@@ -133,9 +136,9 @@ bool is_same(int space, const char* place) {
          own.st_ino == its.st_ino;
 }
 
-/// Whether the mount namespace belongs to one where root is root of the machine. In mounts of the
-/// user's own making (of a user namespace) set-user-ID programs of the machine would run with
-/// libraries and files of the user's choice.
+/// Whether the mount namespace belongs to the user namespace of root of the machine. In a mount
+/// namespace that a user made in a user namespace, set-user-ID programs of the machine would run
+/// with libraries and files that the user chose.
 bool is_made_by_root(int space) {
   int owner = ::ioctl(space, NS_GET_USERNS);
   bool own = owner >= 0 && is_same(owner, kUsers);
@@ -143,8 +146,8 @@ bool is_made_by_root(int space) {
   return own;
 }
 
-/// If the job has mounts of its own (job_container/tmpfs), in which slurmstepd is not, enters them
-/// and the directory of the task.
+/// If the job has a mount namespace that slurmstepd is not in (job_container/tmpfs), enters that
+/// namespace and the directory of the task.
 bool follow_task(int space, int directory) {
   uid_t user = ::geteuid();
   gid_t group = ::getegid();
@@ -159,11 +162,11 @@ bool follow_task(int space, int directory) {
   reset_signals();
   int fds[kOrderFds] = {-1, -1, -1, -1};
   char byte = 0;
-  // If all tasks have ended none will ever ask.
+  // The socket closes if all tasks have ended: then no task will ask.
   Received got = receive(kOrder, &byte, 1, fds, kOrderFds);
   if (got.bytes != 1) _exit(0);
   if (got.fds != kOrderFds) fail(EPROTO);
-  errno = EPERM;  // where no call says it better
+  errno = EPERM;  // for failures that set no errno
   if (!follow_task(fds[2], fds[3])) fail(errno);
   char** environment = map_environment(fds[1]);
   if (environment == nullptr) fail(EPROTO);
@@ -174,7 +177,7 @@ bool follow_task(int space, int directory) {
 }
 
 [[noreturn]] void fork_again(const Program& program, char** argv, int order) {
-  // Twice, so that slurmstepd has no unknown child.
+  // Fork twice, so that slurmstepd has no unknown child.
   pid_t second = ::fork();
   if (second < 0) _exit(errno);
   if (second == 0) await_order(program, argv, order);
@@ -183,7 +186,8 @@ bool follow_task(int space, int directory) {
   _exit(0);
 }
 
-/// For execve(2), which does not write into them; with a terminating null.
+/// Pointers to `words` with a terminating null, for execve(2), which does not write into the
+/// strings.
 std::vector<char*> words_of(const std::vector<std::string>& words) {
   std::vector<char*> out = {const_cast<char*>("berth")};
   for (const std::string& word : words) out.push_back(const_cast<char*>(word.c_str()));
@@ -249,7 +253,7 @@ namespace {
 
 constexpr off_t kMaxSaid = 4096;
 
-/// For a program's messages: writing more than that fails.
+/// A file for the messages of a program. Writing more than its size fails.
 Result<int> make_short_file() {
   int file = ::memfd_create("said", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file >= 0 && ::ftruncate(file, kMaxSaid) == 0 &&
@@ -269,7 +273,7 @@ std::string first_line(int file) {
 }
 
 [[noreturn]] void run_as_user(const Errand& errand, char** argv, int said) {
-  // slurmstepd has closed its standard input, so any of them may have that number.
+  // slurmstepd has closed its standard input, so each of these descriptors may have the number 0.
   int file = moved_up(errand.environment);
   int error = moved_up(said);
   int null = ::open("/dev/null", O_RDWR);
@@ -285,14 +289,16 @@ std::string first_line(int file) {
       !become_user(errand.user, errand.group)) {
     _exit(126);
   }
-  // slurmd may time out before we do. A change of the user would have cleared it.
+  // slurmd may time out and kill this process's parent first. Set after the change of the user,
+  // which clears it.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   reset_signals();
   ::execve(errand.path.c_str(), argv, environment);
   _exit(127);
 }
 
-/// proc_pid_task_children(5); of all threads, since the kernel may give an orphan to any.
+/// The children of all threads, since the kernel may give an orphan to any thread.
+/// proc_pid_task_children(5)
 std::set<pid_t> children() {
   std::set<pid_t> out;
   DIR* threads = ::opendir("/proc/self/task");
@@ -350,7 +356,7 @@ Result<void> run_errand(const Errand& errand) {
   pollfd entry{handle, POLLIN, 0};
   while (handle >= 0 && ::poll(&entry, 1, errand.patience) < 0 && errno == EINTR) {
   }
-  // Before it is reaped its pid cannot be reused.
+  // Kill before reaping the child: until then the pid cannot be reused.
   ::kill(-child, SIGKILL);
   ::kill(child, SIGKILL);
   int status = 0;

@@ -15,13 +15,14 @@ namespace berth::spank {
 namespace {
 
 [[noreturn]] void wait_to_be_killed(pid_t parent) {
-  // An open pipe of the tasks would keep srun waiting.
+  // Close all descriptors: an open pipe of the tasks would keep srun waiting.
   close_from(0);
-  // Slurm spares processes with its own name when it kills a step without cgroups.
+  // When Slurm kills a step without cgroups, it spares processes that are named slurmstepd.
   ::prctl(PR_SET_NAME, "berth-watch", 0, 0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (::getppid() != parent) _exit(0);
-  // Slurm sends SIGTERM first, after which the step may go on: only SIGKILL ends this process.
+  // Slurm sends SIGTERM first, and the step may go on after that, so only SIGKILL may end this
+  // process.
   sigset_t all;
   sigfillset(&all);
   ::sigprocmask(SIG_BLOCK, &all, nullptr);

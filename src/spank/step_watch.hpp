@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: slurmstepd, as root. Hostile: nothing; the job can neither kill nor stop root's
-// processes.
+// Runs as: slurmstepd, as root. Hostile: nothing; the job can neither kill nor stop processes of
+// root.
 #pragma once
 
 #include <sys/types.h>
 
 namespace berth::spank {
 
-/// Notices when Slurm ends the step while its container is still being waited for. Slurm gives no
-/// notice, but kills the step's processes: with proctrack/linuxproc everything that slurmstepd has
-/// forked. This forks a process only to see it killed. Where that does not work (with
-/// proctrack/pgid) the step seems to go on.
+/// Detects that Slurm ends the step while slurmstepd still waits for the container. Slurm does not
+/// notify plugins, but kills the processes of the step; with proctrack/linuxproc these are all
+/// processes that slurmstepd has forked. So this object forks a process, and watches whether it is
+/// killed. With proctrack/pgid Slurm does not kill it, and the end of the step is not detected.
 class StepWatch {
  public:
-  /// Without a process it notices nothing.
+  /// If the fork fails, the object detects nothing.
   StepWatch();
   ~StepWatch();
   StepWatch(StepWatch&&) = delete;
 
-  /// Readable when Slurm has killed it; -1: there is none.
+  /// A descriptor that is readable once Slurm has killed the process; -1: there is no process.
   int handle() const { return handle_; }
 
  private:

@@ -70,12 +70,12 @@ Result<facts::LayerFacts> layer_facts(const image::Layer& layer, Log& log) {
       TRY_CTX(scan_layer(layer.directory), "cannot scan layer " + quote(layer.diff_id.text()));
   if (layer.read_only) return found;
   auto written = sys::replace_file(sys::cwd(), path, facts::write_layer_facts(found), 0600);
-  // A user who can only read this store scans again next time.
+  // A user with read-only access to this store scans again next time.
   if (!written.ok()) log.debug("keep the facts of a layer: " + to_line(written.error()));
   return found;
 }
 
-/// The files that a container sees, of all layers, sorted by path.
+/// The files of all layers that a container sees, sorted by path.
 Result<std::vector<facts::FileFacts>> visible_files(const LayerView& view,
                                                     std::vector<facts::LayerFacts> layers) {
   std::map<std::string, std::set<std::string>> directories;
@@ -87,7 +87,7 @@ Result<std::vector<facts::FileFacts>> visible_files(const LayerView& view,
                                                                     : file.path.substr(slash + 1));
     }
   }
-  std::map<std::string, size_t> shown_by;  // its layer, 0: the highest
+  std::map<std::string, size_t> shown_by;  // the layer by path; 0: the highest
   for (const auto& [directory, set] : directories) {
     std::vector<std::string> names(set.begin(), set.end());
     auto found = TRY(view.layers_of(directory, names));

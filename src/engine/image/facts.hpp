@@ -9,8 +9,8 @@
 namespace berth::engine {
 
 /// The findings in the files of an image with all layers present. Combines what a pull has found in
-/// each layer; scans layers now that an older Berth unpacked. The result is cached below the state
-/// directory by the image's id.
+/// each layer; layers that an older Berth unpacked are scanned now. The result is cached below the
+/// state directory under the id of the image.
 /// Errors: not_found (a layer), io.
 Result<facts::ImageFacts> facts_of_image(const Context& context, const image::Image& image);
 
@@ -20,13 +20,13 @@ Result<facts::ImageFacts> facts_of_image_named(const Context& context, std::stri
 /// Scans the tree of a layer.  Errors: io (the tree itself).
 Result<facts::LayerFacts> scan_layer(const std::string& directory);
 
-/// This file exists if the image was found not to run on this machine.
+/// The suffix of a file that exists if Berth found that the image does not run on this machine.
 inline constexpr const char* kRefused = ".refused";
 
-/// The common prefix of the files with an image's facts beside the store.
+/// The common prefix of the paths of the files with the facts of `image`.
 std::string facts_path(const Context& context, const image::Image& image);
 
-/// Removes those files, when the image is removed.
+/// Removes the files with the facts of `image`. Call it when the image is removed.
 void forget_facts(const Context& context, const image::Image& image);
 
 }  // namespace berth::engine

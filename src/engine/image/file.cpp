@@ -41,7 +41,7 @@ bool is_image_path(std::string_view image) {
 
 Result<std::string> find_image_file(const std::string& path) {
   const std::string context = "cannot use " + quote(path) + " as an image";
-  // Do not block on a device or a pipe.
+  // O_NONBLOCK: do not block on a device or a pipe.
   sys::Fd file = TRY_CTX(sys::open_at(sys::cwd(), path, O_RDONLY | O_NONBLOCK | O_NOCTTY), context);
   struct stat info = TRY(sys::stat_fd(file, path));
   if (S_ISDIR(info.st_mode)) {

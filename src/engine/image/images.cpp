@@ -35,8 +35,8 @@ ImageSummary summary_of(const image::Image& image, const image::Reference* refer
   return summary;
 }
 
-/// Docker's match of a reference with a pattern: a star does not match a slash, and a pattern
-/// without a tag matches names.
+/// Matches a reference with a pattern as Docker does: a star does not match a slash, and a pattern
+/// without a tag is compared with the name alone.
 bool matches(const std::string& pattern, const ImageSummary& image) {
   auto fits = [&](const std::string& text) {
     return ::fnmatch(pattern.c_str(), text.c_str(), FNM_PATHNAME) == 0;
@@ -81,7 +81,7 @@ class ImageSieve {
     if (since_ && image.created_at <= *since_) return false;
     if (until_ && image.created_at > *until_) return false;
     if (!query_.filters.fits_labels(image.labels)) return false;
-    // As with docker, the argument is one more reference filter.
+    // As with docker, the argument acts as one more reference filter.
     auto fits = [&](const std::string& pattern) { return matches(familiar(pattern), image); };
     if (!query_.repository) return query_.filters.fits("reference", fits);
     return fits(*query_.repository) ||
@@ -141,7 +141,7 @@ Result<RemovedImage> remove_image(const Context& context, std::string_view refer
   if (!image) return no_image_error(reference);
   const std::string id = image->id.text();
   std::string mounted = mounted_at(id);
-  // With several names, removing one keeps the image.
+  // If the image has several names, removing one name keeps the image.
   auto named = image::Reference::parse(reference);
   bool by_name =
       named.ok() && std::ranges::find(image->references, *named) != image->references.end();

@@ -17,20 +17,20 @@ namespace berth::engine {
 
 struct ImageSummary {
   std::string repository;  ///< in docker's form: "ubuntu", "127.0.0.1:5000/a/b"
-  std::string tag;         ///< "<none>" for one known only by digest
-  std::string digest;      ///< "sha256:…" as named by the registry; empty for a local image
+  std::string tag;         ///< "<none>" for an image known only by digest
+  std::string digest;      ///< "sha256:…" as the registry gives it; empty for a local image
   std::string id;          ///< "sha256:…" of the config
   int64_t created_at = 0;  ///< seconds since 1970, of the config; 0: unknown
   uint64_t size = 0;       ///< unpacked bytes
   std::map<std::string, std::string> labels;
-  bool read_only = false;  ///< it is in an additional store
+  bool read_only = false;  ///< the image is in an additional store
 };
 
 /// Newest first.  Errors: io, corrupt.
 Result<std::vector<ImageSummary>> list_images(const Context& context);
 
-/// The references, sorted by tag, of images in `repository` of the store: "me/tool" → "me/tool:1",
-/// "me/tool:2".  Errors: usage (a tag or a digest), not_found (none), io.
+/// The references of all images of `repository` in the store, sorted by tag: "me/tool" →
+/// "me/tool:1", "me/tool:2".  Errors: usage (a tag or a digest), not_found (none), io.
 Result<std::vector<std::string>> tags_of(const Context& context, std::string_view repository);
 
 struct RemovedImage {
@@ -38,15 +38,15 @@ struct RemovedImage {
   std::vector<std::string> deleted;   ///< "sha256:…" of image and layers
 };
 struct RemoveImageOptions {
-  bool force = false;  ///< even if a stopped container uses it
+  bool force = false;  ///< even if a stopped container uses the image
 };
-/// Errors: not_found ("no such image: X"), busy (a container uses it), denied (it is in an
-/// additional store).
+/// Errors: not_found ("no such image: X"), busy (a container uses the image), denied (the image is
+/// in an additional store).
 Result<RemovedImage> remove_image(const Context& context, std::string_view reference,
                                   RemoveImageOptions options);
 
-/// "docker.io/library/ubuntu:latest" → "ubuntu:latest", docker's short form; returns other text and
-/// short references unchanged.
+/// "docker.io/library/ubuntu:latest" → "ubuntu:latest", docker's short form. Returns any other
+/// string unchanged.
 std::string familiar(std::string_view reference);
 
 /// Errors: not_found (source), usage (target).

@@ -20,13 +20,14 @@
 namespace berth::engine {
 namespace {
 
-constexpr int kMaxLinks = 40;  // the kernel's limit for one path
+constexpr int kMaxLinks = 40;  // the kernel's limit for a path
 
 bool is_whiteout(const struct stat& status) {
   return S_ISCHR(status.st_mode) && status.st_rdev == makedev(0, 0);
 }
 
-// "y" means opaque; "x" only means that whiteouts below may be marked by attributes.
+// The value "y" means opaque; "x" only means that the directory may have whiteouts marked by
+// attributes.
 Result<bool> is_opaque(const sys::Fd& directory) {
   for (const char* key : {"trusted.overlay.opaque", "user.overlay.opaque"}) {
     auto value = TRY(sys::read_attribute(directory, key));
@@ -46,13 +47,13 @@ void push_front(std::deque<std::string>& pending, std::string_view path) {
 
 struct LayerView::Entry {
   Type type = Type::absent;
-  Directory directory;  ///< if it is a directory
+  Directory directory;  ///< if the entry is a directory
   sys::Fd parent;       ///< otherwise: the directory in its layer
   std::string name;
   std::string path;  ///< absolute, links resolved
   uint64_t size = 0;
-  uint64_t number = 0;  ///< the inode number in its layer
-  uint64_t links = 0;   ///< its hard links there
+  uint64_t number = 0;  ///< the inode number in the layer
+  uint64_t links = 0;   ///< the number of hard links in the layer
   size_t layer = 0;
   bool link = false;
   bool regular = false;
@@ -82,7 +83,8 @@ Result<LayerView::Entry> LayerView::look_in(const Directory& directory, const st
     if (!status) continue;
     if (is_whiteout(*status)) break;
     if (!S_ISDIR(status->st_mode)) {
-      // Below a directory of a higher layer it is hidden; otherwise the container sees it.
+      // A file below a directory of a higher layer is hidden; otherwise the container sees the
+      // file.
       if (entry.type != Type::absent) break;
       entry.type = Type::other;
       entry.parent = TRY(sys::duplicate(layer));
@@ -104,7 +106,7 @@ Result<LayerView::Entry> LayerView::look_in(const Directory& directory, const st
   return entry;
 }
 
-/// The result of a path walk: the entry, and the parts of its path with links resolved.
+/// The result of a path walk: the entry, and the components of the path with links resolved.
 struct LayerView::Walked {
   Entry entry;
   std::vector<std::string> names;
@@ -227,7 +229,7 @@ Result<std::vector<std::optional<size_t>>> LayerView::layers_of(
 struct LayerView::Copy {
   const sys::Fd& root;
   Sharing sharing = Sharing::nothing;
-  /// The first name in the copy of each file with several names, by layer and inode number.
+  /// For each file with hard links, by layer and inode number: the first name in the copy.
   std::map<std::pair<size_t, uint64_t>, std::string> first = {};
 };
 

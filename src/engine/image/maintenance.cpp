@@ -29,7 +29,7 @@ Result<void> check_not_read_only(const Context& context, const std::string& name
       "berth --root " + image->store + " image convert, as its owner");
 }
 
-/// Converting a mounted layer would empty the mount.
+/// Refuses mounted images: converting a mounted layer would make the mount empty.
 Result<void> check_not_mounted(const Context& context, const std::vector<std::string>& images) {
   std::vector<Digest> mounted = TRY(mounted_layers(context));
   image::Store store = TRY(open_own_store(context));

@@ -16,7 +16,7 @@ OverlayAttributes::OverlayAttributes(image::OverlayXattr kind)
 Result<bool> OverlayAttributes::opaque(const sys::Fd& directory) const {
   auto found = TRY(sys::read_attribute(directory, space_ + "opaque"));
   if (found && *found == "y") return true;
-  // The mark of fuse-overlayfs for an ordinary user.
+  // The attribute that fuse-overlayfs sets for an ordinary user.
   found = TRY(sys::read_attribute(directory, "user.fuseoverlayfs.opaque"));
   return found && *found == "y";
 }

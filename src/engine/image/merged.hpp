@@ -20,7 +20,8 @@ inline constexpr int kMaxLayerDepth = 400;  ///< directories
 /// A directory as the layers that it is merged from, highest first.
 using Merged = std::vector<sys::Fd>;
 
-/// Overlay's attributes of one kind. Those of the other kind belong to programs in the container.
+/// Overlay's extended attributes in one namespace, "trusted." or "user.". Those in the other
+/// namespace are data of the container's programs.
 class OverlayAttributes {
  public:
   explicit OverlayAttributes(image::OverlayXattr kind);
@@ -31,15 +32,15 @@ class OverlayAttributes {
   std::string space_;
 };
 
-/// Whether the entry `name` of a layer hides lower layers: a device 0:0, or an empty file with a
-/// mark.
+/// Whether the entry `name` of a layer hides lower layers: a device 0:0, or an empty file with
+/// overlay's whiteout attribute.
 Result<bool> is_whiteout(const OverlayAttributes& attributes, const sys::Fd& layer,
                          const std::string& name, const struct stat& status);
 
-/// What layers show at a name.
+/// The entry that the merged layers show at a name.
 struct Below {
   std::optional<struct stat> status;  ///< none: absent
-  Merged directory;                   ///< if it is a directory
+  Merged directory;                   ///< only if the entry is a directory
 };
 Result<Below> look_below(const OverlayAttributes& attributes, const Merged& layers,
                          const std::string& name);

@@ -24,7 +24,7 @@
 namespace berth::engine {
 namespace {
 
-constexpr std::string_view kMountSource = "berth:";  // then the id, a blank and the name
+constexpr std::string_view kMountSource = "berth:";  // followed by id, blank and name
 constexpr size_t kIdDigits = 12;
 
 struct ImageSource {
@@ -58,10 +58,10 @@ Result<ImageSource> find_source(const Context& context, const std::string& image
   return source;
 }
 
-/// A directory by handle, since another process may replace it.
+/// An open directory, since another process may replace the path.
 struct OpenedPlace {
   sys::Fd handle;
-  std::string path;  ///< without links
+  std::string path;  ///< with links resolved
 };
 
 Result<OpenedPlace> find_directory(const std::string& directory) {
@@ -70,14 +70,15 @@ Result<OpenedPlace> find_directory(const std::string& directory) {
   return OpenedPlace{std::move(fd), std::move(path)};
 }
 
-/// Overlay needs at least two layers.
+/// An empty layer, since overlay needs at least two layers.
 Result<sys::Layer> empty_layer(const Context& context) {
   std::string path = context.paths.state + "/empty";
   TRY(sys::make_directory(sys::cwd(), path, 0755));
   return sys::open_layer(path);
 }
 
-/// In berth's own namespaces, an ordinary user's mount would vanish with the process.
+/// Fails for an ordinary user in namespaces that berth itself created, because the mount would
+/// vanish with the process.
 Result<void> check_may_mount() {
   if (TRY(sys::identity()).effective_uid == 0) return {};
   return make_error(Kind::denied,
@@ -145,8 +146,8 @@ Result<std::vector<image::Image>> find_mounted(const image::Store& store) {
 Result<void> unmount_image(const std::string& directory) {
   TRY(check_may_mount());
   std::string path = TRY(find_directory(directory)).path;
-  // A handle of the mount would keep it busy; the parent is safe, since a mount point cannot be
-  // moved.
+  // A descriptor of the mount would keep it busy, so this opens the parent. That is safe, since a
+  // mount point cannot be moved.
   size_t slash = path.rfind('/');
   OpenedPlace above = TRY(find_directory(path.substr(0, slash + 1)));
   std::string place = (above.path == "/" ? "" : above.path) + path.substr(slash);

@@ -15,7 +15,7 @@ namespace berth::engine {
 
 struct MountedImage {
   std::string image;      ///< the first 12 digits; empty for a file
-  std::string image_id;   ///< the first 12 digits; of a file empty
+  std::string image_id;   ///< the first 12 digits; empty for a file
   std::string directory;  ///< absolute
 };
 
@@ -29,16 +29,17 @@ Result<std::string> mount_image(const Context& context, const std::string& image
 /// The mounted images that this process sees, in the order of its mount table.  Errors: io.
 Result<std::vector<MountedImage>> list_mounted_images();
 
-/// Those that belong to `store`, with their layers.  Errors: io.
+/// The mounted images that belong to `store`, with their layers.  Errors: io.
 Result<std::vector<image::Image>> find_mounted(const image::Store& store);
 
 /// Errors: not_found (no image is mounted there), busy (a process uses it), denied.
 Result<void> unmount_image(const std::string& directory);
 
-/// The first directory where this process sees the image with this id ("sha256:…"); empty: none.
+/// The first directory at which the image with this id ("sha256:…") is mounted for this process;
+/// empty: none.
 std::string mounted_at(std::string_view image_id);
 
-/// Executes `command`, or the user's shell, in its own mount namespace inside the user namespace of
+/// Executes `command`, or the user's shell, in a new mount namespace inside the user namespace of
 /// this process; returns only on failure.
 Result<void> run_unshared(const Context& context, const std::vector<std::string>& command);
 

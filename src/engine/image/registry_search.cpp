@@ -9,7 +9,7 @@
 namespace berth::engine {
 namespace {
 
-/// The largest of several numbers, since all are minimums.
+/// The largest of several "stars" filters, since each is a minimum.
 Result<std::optional<uint64_t>> stars_of(const Filters& filters) {
   std::optional<uint64_t> stars;
   for (const std::string& value : filters.values("stars")) {

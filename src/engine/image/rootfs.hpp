@@ -19,13 +19,13 @@ image::Image no_image();
 /// directory).
 Result<bool> is_host_root(const std::string& path);
 
-/// Nothing may be created in the host's own root: refuses a mount, node or link of `spec` at a path
-/// that `root` lacks, unless another mount of the container provides it.
+/// Refuses a mount, node or link of `spec` at a path that `root` lacks, unless another mount of the
+/// container provides that path: nothing may be created in the host's own root.
 /// Errors: not_found.
 Result<void> check_places(const oci::Spec& spec, const LayerView& root);
 
-/// The mounts below the directory `path`, as paths in a container with that root, except those that
-/// `spec` mounts or hides. A read-only root alone leaves them writable.
+/// The mounts below the directory `path`, as paths in a container with that root, except the mounts
+/// that `spec` mounts or hides. A read-only root alone leaves them writable.
 Result<std::vector<std::string>> mounts_below(const std::string& path, const oci::Spec& spec);
 
 }  // namespace berth::engine

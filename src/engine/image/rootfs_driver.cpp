@@ -20,14 +20,15 @@ namespace {
 
 constexpr const char* kTried = "overlay-works";  ///< state file of the last successful trial
 
-/// A trial's result depends on these: the kernel, the file system, the identity.
+/// The kernel, the file system and the identity, on which the result of a trial depends.
 Result<std::string> key_of(const Context& context, const sys::Fd& store) {
   struct stat info = TRY(sys::stat_fd(store, context.paths.root));
   return TRY(sys::kernel_release()) + " " + std::to_string(info.st_dev) + " " +
          std::string(identity_name(context.identity));
 }
 
-/// An error of the machine's current state, not of the overlay.
+/// Whether the error comes from the current state of the machine, such as a full disk, and not from
+/// overlay.
 bool is_of_the_moment(const Error& error) {
   constexpr int kNumbers[] = {ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EROFS};
   return std::ranges::find(kNumbers, error.sys_errno) != std::end(kNumbers);
@@ -35,12 +36,13 @@ bool is_of_the_moment(const Error& error) {
 
 Result<void> try_overlay_in(const sys::Fd& staging, bool user_attributes) {
   sys::TempDir place = TRY(sys::TempDir::make(staging, "trial-"));
-  // A sweep skips locked entries.
+  // Lock the directory, since a sweep skips locked entries.
   TRY(sys::wait_lock(place.fd(), sys::LockMode::exclusive, "trial"));
   return sys::try_overlay(place.fd(), user_attributes);
 }
 
-// Stores only success: after a module is loaded or a policy changed, the next call tries again.
+// Stores only success, so that the next call tries again, for example after a module was loaded or
+// a policy was changed.
 Result<void> try_overlay_once(const Context& context) {
   constexpr size_t kMaxDriverKey = 4096;
   sys::Fd store = TRY(sys::open_at(sys::cwd(), context.paths.root, O_RDONLY | O_DIRECTORY));

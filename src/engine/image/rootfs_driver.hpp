@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which driver: the choice for the roots of new containers, and what an existing container has
-// (docs/decisions/0141). engine/container/rootfs_setup.hpp then makes one container's root for it.
+// Chooses the driver for the roots of new containers, and finds the driver of an existing container
+// (docs/decisions/0141). engine/container/rootfs_setup.hpp makes the root of a container with the
+// chosen driver.
 #pragma once
 
 #include <optional>
@@ -19,19 +20,20 @@ namespace berth::engine {
 struct RootfsChoice {
   RootfsDriver driver = RootfsDriver::overlay;
   std::string reason;  ///< empty: the default
-  std::string cost;    ///< a warning for a user who did not choose it
+  std::string cost;    ///< a warning if the user did not choose the driver
 };
 /// The driver that --rootfs-driver names, else the first that works.
-/// Errors: usage (no such driver), not_found (fuse-overlayfs, by name), io (no space).
+/// Errors: usage (no such driver), not_found (fuse-overlayfs, if --rootfs-driver names it), io (no
+/// space).
 Result<RootfsChoice> rootfs_choice(const Context& context);
 
-/// Whether this mount is a root made by a mounting driver.
+/// Whether this mount is the root of a container with the driver `overlay` or `fuse-overlayfs`.
 bool is_root(const oci::Mount& mount);
 
 /// The driver of the root of `spec`; nothing for a directory of the host.
 std::optional<RootfsDriver> rootfs_driver_of(const oci::Spec& spec);
 
-/// For a copied root: the layers that it was copied from, highest first.
+/// The layers that a copied root was copied from, highest first.
 std::vector<std::string> copied_layers(const oci::Spec& spec);
 
 /// Adds the directory `layer`, which holds mount points, below all layers of the root of `spec`, so

@@ -16,7 +16,7 @@
 namespace berth::engine {
 namespace {
 
-/// The packed layers that the store has or can fetch, by diff id.
+/// The compressed layers that the store has or can fetch, by diff id.
 using KnownLayers = std::map<Digest, oci::Descriptor>;
 
 Result<KnownLayers> known_layers(const Context& context) {
@@ -24,7 +24,7 @@ Result<KnownLayers> known_layers(const Context& context) {
   KnownLayers known;
   for (const image::Image& image : TRY(store.list())) {
     for (const image::Layer& layer : image.layers) {
-      // A manifest alone does not prove which layers it has.
+      // A manifest alone does not prove that its layers have these diff ids.
       if (!TRY(store.has_layer_of(layer.diff_id, layer.blob.digest))) continue;
       bool here = TRY(store.has_blob(layer.blob.digest));
       if (here || !store.origins(layer.blob.digest).empty()) {
@@ -47,7 +47,7 @@ std::string_view layer_type(oci::Compression compression) {
   return oci::media_type::kLayerTar;
 }
 
-/// Replaces Docker's media types by OCI's.
+/// Replaces the media types of Docker by those of OCI.
 Result<void> name_by_oci(oci::Manifest& manifest) {
   manifest.media_type = oci::media_type::kManifest;
   manifest.config.media_type = oci::media_type::kConfig;
@@ -61,7 +61,7 @@ std::string blob_path(const std::string& layout, const Digest& digest) {
   return layout + "/blobs/sha256/" + digest.hex();
 }
 
-/// Whether a layer was replaced.
+/// Replaces known layers. Returns whether a layer was replaced.
 Result<bool> replace_layers(oci::Manifest& manifest, const oci::ImageConfig& config,
                             const KnownLayers& known) {
   bool changed = false;

@@ -12,8 +12,8 @@
 
 namespace berth::engine {
 
-/// The image store of this context, with layers in the form that this identity can use, and the
-/// additional stores after it.
+/// The image store of this context, with layers in the format that this identity can mount,
+/// followed by the additional stores.
 Result<image::Store> open_store(const Context& context);
 /// The same without additional stores, for counting, checking and removing.
 Result<image::Store> open_own_store(const Context& context);
@@ -22,7 +22,7 @@ Result<image::Store> open_own_store(const Context& context);
 /// not block the use of local images.
 std::vector<std::string> usable_stores(const Paths& paths, Log& log);
 
-/// The image of the store with this name; prefers Store::find_image_named().
+/// The image with this name in the store; tries Store::find_image_named() first.
 Result<std::optional<image::Image>> find_present_image(const image::Store& store,
                                                        const std::string& name);
 

@@ -22,13 +22,14 @@
 namespace berth::engine {
 namespace {
 
-constexpr size_t kMaxLine = 2 * oci::kMaxManifestBytes + (size_t{1} << 20);  // one, escaped
+constexpr size_t kMaxLine = 2 * oci::kMaxManifestBytes + (size_t{1} << 20);  // a manifest, escaped
 constexpr uint64_t kMaxDescriptor = 1'000'000;
 
-/// Our descriptors that the child inherits, under numbers that it does not use itself.
+/// Descriptors of this process that the child inherits under numbers that the child does not use
+/// for others.
 class PassedStreams {
  public:
-  /// Replaces our "/dev/fd/N" by the descriptor's name in the child.
+  /// Replaces "/dev/fd/N" of this process by the name that the descriptor has in the child.
   Result<void> redirect(std::string& path) {
     constexpr std::string_view kOurDescriptor = "/dev/fd/";
     if (!path.starts_with(kOurDescriptor)) return {};
@@ -36,7 +37,7 @@ class PassedStreams {
     if (!number || *number > kMaxDescriptor) return {};
     sys::Fd ours(static_cast<int>(*number));
     auto copy = sys::duplicate(ours);
-    ours.release();  // stays open: the process owns it
+    ours.release();  // stays open: this process owns the descriptor
     if (!copy.ok()) return std::move(copy).error();
     path = kOurDescriptor;
     path += std::to_string(copy->get());
@@ -63,7 +64,7 @@ Result<image::LayerFormat> layer_format(const Context& context) {
   return format;
 }
 
-// Applies environment variables to every pull, including that of a run.
+// Applies environment variables to every pull, including the pull of `run`.
 Result<void> complete_pull(const Environment& environment, image::PullRequest& request) {
   auto keep = environment.get_filled("BERTH_KEEP_BLOBS");
   if (keep && *keep != "0") request.keep_blobs = true;
@@ -74,7 +75,7 @@ Result<void> complete_pull(const Environment& environment, image::PullRequest& r
   return {};
 }
 
-// Sets what all requests have in common.
+// Sets the members that all requests need.
 Result<void> complete(const Context& context, image::TransferRequest& request,
                       PassedStreams& streams) {
   bool single = context.identity == Identity::single;
@@ -196,7 +197,8 @@ Result<image::TransferResult> finish(const Context& context, Call call, const Pr
                     "berth-transfer ended without a result, status " + std::to_string(status.code));
 }
 
-// As docker: pull and push name the image by its reference, load and import by its id.
+// As with docker, the events of pull and push name the image by its reference, those of load and
+// import by its id.
 void emit_transfer(const Context& context, const image::TransferRequest& request,
                    const image::TransferResult& result) {
   auto name_of = [](const std::string& reference) {
@@ -251,10 +253,10 @@ Result<void> transfer_tree(const Context& context, image::ArchiveRequest from,
   pipe.write.reset();
   Call reader = TRY(start(context, std::move(to)));
   pipe.read.reset();
-  // The writer prints only a few lines, so it never waits for us to read them.
+  // The archiving child prints only a few lines, so it never blocks until we read them.
   auto extracted = finish(context, std::move(reader), {});
   auto archived = finish(context, std::move(writer), {});
-  // Of two errors return the first, which causes the other.
+  // If both children failed, return the error that caused the failure of the other child.
   if (!archived.ok() && (extracted.ok() || archived.error().sys_errno != EPIPE)) {
     return std::move(archived).error();
   }

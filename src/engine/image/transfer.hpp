@@ -10,7 +10,8 @@
 #include "image/transfer_protocol.hpp"
 #include "sys/fd/fd.hpp"
 
-/// Everything that contacts a registry, hashes or inflates: the child `berth-transfer` does it.
+/// Runs the child `berth-transfer`, which does everything that contacts a registry, hashes or
+/// inflates.
 namespace berth::engine {
 
 /// Called for layer and status events while the child runs; warnings go to the context's log.
@@ -18,8 +19,8 @@ using Progress = std::function<void(const image::TransferEvent&)>;
 
 /// Runs one request; sets its `root`, `ownership` and `overlay_xattr` from the context. "/dev/fd/N"
 /// in a request is descriptor N of this process, which the child inherits.
-/// Errors: those that the child reports, with kind, hint and context; interrupted (it was killed),
-/// not_found (the program is missing), corrupt (it has another version).
+/// Errors: those that the child reports, with kind, hint and context; interrupted (the child was
+/// killed), not_found (the program is missing), corrupt (the program has another version).
 Result<image::TransferResult> transfer(const Context& context, image::TransferRequest request,
                                        const Progress& progress);
 
@@ -27,8 +28,8 @@ Result<image::TransferResult> transfer(const Context& context, image::TransferRe
 /// small).
 Result<uint64_t> parse_memory_budget(std::string_view what, std::string_view text);
 
-/// Copies a tree: two children with a pipe between them. Sets `output` and `input`.
-/// Errors: those of both.
+/// Copies a tree with two children and a pipe between them. Sets `output` and `input`. Errors:
+/// those of both children.
 Result<void> transfer_tree(const Context& context, image::ArchiveRequest from,
                            image::ExtractRequest to);
 

@@ -15,11 +15,11 @@ namespace {
 constexpr int kMaxTreeDepth = 2000;  // a path may exceed PATH_MAX, but the stack has a limit
 
 struct SizeWalk {
-  std::set<std::pair<dev_t, ino_t>> seen;  ///< files with several names
+  std::set<std::pair<dev_t, ino_t>> seen;  ///< files with hard links
   uint64_t bytes = 0;
 
   void directory(const sys::Fd& parent, const std::string& name, int depth) {
-    // A container may replace a directory by a link, so no step follows links.
+    // A container may replace a directory by a link at any time, so links are never followed.
     auto opened = sys::open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     if (!opened.ok() || depth > kMaxTreeDepth) return;
     auto names = sys::list_directory(*opened, ".");

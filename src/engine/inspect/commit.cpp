@@ -55,18 +55,19 @@ image::OverlayXattr overlay_kind(const Context& context) {
                                             : image::OverlayXattr::user;
 }
 
-/// A container's changes to its image, as a directory.
+/// The changes of a container to its image, as a directory.
 struct OwnLayer {
   sys::Fd upper;                       ///< temporary, if the root is a copy
-  std::optional<sys::TempDir> made{};  ///< for this commit, of a root that is a copy
-  Merged below{};                      ///< the layers of that copy
+  std::optional<sys::TempDir> made{};  ///< made by this commit if the root is a copy
+  Merged below{};                      ///< the layers that were copied
   const sys::Fd& directory() const { return made ? made->fd() : upper; }
 };
 
 Result<OwnLayer> own_layer(const Context& context, const ContainerSummary& container) {
   auto copy = TRY(open_copy(context, container));
   if (!copy) return OwnLayer{TRY(open_upper(context, container))};
-  // Beside the copy, so that its files can be linked; removed with the container at the latest.
+  // In the container's directory, so that files of the copy can be hard-linked. It is removed with
+  // the container at the latest.
   sys::Fd directory = TRY(sys::open_at(sys::cwd(), container_path(context.paths, container.id),
                                        O_RDONLY | O_DIRECTORY));
   OwnLayer layer;
@@ -87,19 +88,19 @@ Result<Merged> image_layers(const Context& context, const ContainerSummary& cont
   return layers;
 }
 
-/// Removes the driver's entries from the loader cache, since they belong to this container, not to
-/// an image. Returns the file with the bytes that replace the cache.
+/// Removes the entries of the driver from the loader cache, since they belong to this container and
+/// not to an image. Returns a file with the new content of the cache.
 Result<sys::Fd> leave_out_driver(const Context& context, const ContainerSummary& container,
                                  const OwnLayer& layer, image::CommitRequest& commit) {
   auto added = loader_entries_of(TRY(read_config(context, container)));
   if (added.empty()) return sys::Fd();
   auto etc = sys::open_at(layer.directory(), "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  if (!etc.ok()) return sys::Fd();  // the container has removed or replaced it
+  if (!etc.ok()) return sys::Fd();  // the container has removed or replaced /etc
   Merged below = layer.below.empty() ? TRY(image_layers(context, container)) : Merged();
   OverlayAttributes attributes(overlay_kind(context));
   Below image = TRY(look_below(attributes, layer.below.empty() ? below : layer.below, "etc"));
   OwnCache cache = TRY(judge_loader_cache(*etc, image.directory, added));
-  // A directory that hides the image's must contain everything that it shows.
+  // An opaque /etc hides that of the image, so an unchanged cache cannot be left out.
   if (cache.unchanged && TRY(attributes.opaque(*etc))) {
     cache = TRY(judge_loader_cache(*etc, Merged(), added));
   }
@@ -126,7 +127,7 @@ Result<std::string> commit_container(const Context& context, std::string_view re
   image::Image base = TRY(store.get_image(container.image_id));
   ContainerFacts facts;
   facts.command = container.command;
-  // A foreground container with --rm keeps no request: only its image's defaults are known.
+  // A foreground container with --rm keeps no request: only the defaults of the image are known.
   facts.request = TRY(find_request(context, container)).value_or(RunRequest());
   facts.image_config = base.config;
 

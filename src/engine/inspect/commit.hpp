@@ -15,12 +15,12 @@ struct CommitOptions {
   std::vector<std::string> changes;  ///< "CMD […]", "ENV K=V", … as in a Dockerfile
   std::string author;
   std::string message;
-  bool pause = true;  ///< pause the container meanwhile
+  bool pause = true;  ///< pause the container while it is copied
 };
 
-/// Makes an image from a container: its image's layers, its own layer, and its request as defaults.
-/// Returns "sha256:…" of the image.
-/// Errors: not_found (container, its image), usage (a change, a name), io.
+/// Makes an image from a container: the layers of the container's image, the container's own layer,
+/// and the container's request as defaults. Returns "sha256:…" of the image.
+/// Errors: not_found (the container or its image), usage (a change, a name), io.
 Result<std::string> commit_container(const Context& context, std::string_view reference,
                                      const CommitOptions& options);
 

@@ -15,7 +15,7 @@
 namespace berth::engine {
 namespace {
 
-/// Go's zero time stands for "never".
+/// As in docker, Go's zero time means "never".
 std::string time_text(std::optional<int64_t> nanoseconds) {
   if (!nanoseconds) return "0001-01-01T00:00:00Z";
   return berth::format_time(*nanoseconds / kNanosecondsPerSecond,
@@ -32,7 +32,7 @@ json::Value state_value(const ContainerFacts& facts) {
       {"OOMKilled", facts.oom_killed},
       {"Dead", facts.state == "dead"},
       {"Pid", facts.pid.value_or(0)},
-      // The end of a dead container was not seen, so its exit code is unknown.
+      // No process observed the end of a dead container, so the exit code is unknown.
       {"ExitCode", facts.state == "dead" && !facts.exit_code
                        ? json::Value()
                        : json::Value(facts.exit_code.value_or(0))},
@@ -164,7 +164,8 @@ oci::ContainerDefaults container_defaults(const ContainerFacts& facts) {
     config.cmd.clear();
     if (!r.entrypoint->empty()) config.entrypoint.push_back(*r.entrypoint);
   }
-  // The command is the arguments behind the entrypoint, whether from the request or the image.
+  // "Cmd" has the arguments after the entrypoint, whether they come from the request or from the
+  // image.
   if (facts.command.size() >= config.entrypoint.size() &&
       std::equal(config.entrypoint.begin(), config.entrypoint.end(), facts.command.begin())) {
     config.cmd.assign(facts.command.begin() + static_cast<ptrdiff_t>(config.entrypoint.size()),

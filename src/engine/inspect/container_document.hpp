@@ -10,11 +10,11 @@ namespace berth::engine {
 
 json::Value container_document(const ContainerFacts& facts);
 
-/// The defaults for an image made from the container: its image's defaults, overridden by its
-/// request.
+/// The defaults for an image made from the container: those of the container's image, overridden by
+/// the container's request.
 oci::ContainerDefaults container_defaults(const ContainerFacts& facts);
 
-/// "Config" of an image, or of a container that changes nothing.
+/// The member "Config" of an image, or of a container that overrides none of the image's defaults.
 json::Value config_document(const oci::ContainerDefaults& config);
 
 }  // namespace berth::engine

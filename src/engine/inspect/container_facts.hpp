@@ -30,12 +30,12 @@ struct ContainerFacts {
   std::string error;
   int restarts = 0;
   bool remove = false;
-  std::string files;                             ///< absolute directory of its /etc files
-  std::string directory;                         ///< absolute directory of its layer and log
-  std::string root;                              ///< the store's, which has its volumes
+  std::string files;                             ///< absolute directory of the /etc files
+  std::string directory;                         ///< absolute directory of layer and log
+  std::string root;                              ///< of the store, which has the volumes
   std::optional<json::Value> health;             ///< from read_health(); none: no health check
   RunRequest request;                            ///< empty if none was saved
-  std::optional<oci::ImageConfig> image_config;  ///< none: the image is gone, or there was none
+  std::optional<oci::ImageConfig> image_config;  ///< none: removed, or no image was used
   std::vector<std::string> masked_paths;
   std::vector<std::string> readonly_paths;
   std::vector<std::string> layers;  ///< directories, highest first

@@ -27,7 +27,7 @@ class Images {
  public:
   explicit Images(const Context& context) : context_(context) {}
 
-  /// Null if the image is gone.
+  /// Null if the image was removed.
   const image::Image* find(const std::string& name) {
     auto known = images_.find(name);
     if (known == images_.end()) known = images_.emplace(name, look_up(name)).first;
@@ -47,9 +47,9 @@ class Images {
   std::map<std::string, std::optional<image::Image>> images_;
 };
 
-/// Whether `image` is `from`, or was built on it: its layers and history begin with those of
-/// `from`, and one of them continues. Equal layers alone do not suffice, because scripts remove the
-/// containers that are listed.
+/// Whether `image` is `from` or was built on it: the layers and the history of `image` begin with
+/// those of `from`, and at least one of the two is longer. Equal layers alone are not enough,
+/// because scripts remove the containers that are listed.
 bool descends(const image::Image& image, const image::Image& from) {
   if (image.id == from.id) return true;
   const auto& layers = image.config.rootfs.diff_ids;
@@ -141,7 +141,7 @@ class ContainerSieve {
         sieve.ancestors_.push_back(image);
       }
     }
-    // The last of several wins, as with docker.
+    // As with docker, the last of several values counts.
     for (const std::string& name : filters.values("before")) {
       sieve.before_ = TRY(get_container(context, name));
     }
@@ -180,7 +180,7 @@ class ContainerSieve {
   bool fits_image(const ContainerSummary& c, Images& images) const {
     if (!filters_.has("ancestor")) return true;
     const image::Image* image = images.find(c.image_id);
-    if (image == nullptr) {  // removed: compare its name
+    if (image == nullptr) {  // the image was removed: compare the name
       return filters_.fits("ancestor", [&](const std::string& name) {
         return familiar(name) == familiar(c.image) || c.image_id.starts_with(name) ||
                c.image_id.starts_with("sha256:" + name);
@@ -220,7 +220,7 @@ class ContainerSieve {
   static bool is_older(const ContainerSummary& a, const ContainerSummary& b) {
     return std::tie(a.created_ns, a.id) < std::tie(b.created_ns, b.id);
   }
-  // One of the filters' ports must match, published or exposed, as with docker.
+  // As with docker, at least one port of the container must match, published or exposed.
   bool fits_ports(const std::vector<PortSummary>& ports) const {
     if (published_.empty() && exposed_.empty()) return true;
     auto is_named = [](const std::vector<network::Exposed>& ranges, uint16_t port,
@@ -265,7 +265,8 @@ ContainerDetails container_details(const Context& context, const ContainerSummar
 std::vector<PortSummary> ports_of(const RunRequest& request, const oci::ContainerDefaults& image,
                                   const network::Lease* lease) {
   std::vector<PortSummary> ports;
-  // Ports in another container's or the host's network cannot be attributed.
+  // In the network of the host or of another container, ports cannot be attributed to this
+  // container.
   if (!is_own(request.network)) return ports;
   std::set<std::pair<uint16_t, std::string>> named;
   if (lease != nullptr) {
@@ -288,7 +289,7 @@ Result<std::vector<ListedContainer>> query_containers(const Context& context,
                                                       const ContainerQuery& query) {
   Images images(context);
   ContainerSieve sieve = TRY(ContainerSieve::make(context, query.filters, images));
-  // A filter for a state implies all containers, as with docker.
+  // As with docker, a filter for a state implies all containers.
   bool all = query.all || query.newest || query.filters.has("status");
   // Reads all leases at once, instead of searching the directory for each container.
   std::map<std::string, network::Lease> leases;
@@ -308,7 +309,7 @@ Result<std::vector<ListedContainer>> query_containers(const Context& context,
     }
     if (!sieve.fits(summary, listed.details) || !sieve.fits_health(listed.health)) continue;
     if (query.sizes) listed.size = size_of(context, summary, images);
-    // As with docker: if the name is gone, or names another image now, show the id.
+    // As with docker, show the id if the name was removed or now names another image.
     if (const image::Image* named = images.find(summary.image);
         !summary.image_id.empty() && (named == nullptr || named->id.text() != summary.image_id)) {
       summary.image = summary.image_id;

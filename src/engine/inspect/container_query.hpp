@@ -13,7 +13,7 @@
 #include "engine/request/request.hpp"
 #include "oci/image_spec.hpp"
 
-/// The query of `ps`: containers and their requests, filtered.
+/// The query behind `ps`: filtered containers with their requests.
 namespace berth::engine {
 
 /// A port of a container; `host_port` is 0 if not published.
@@ -31,19 +31,19 @@ struct MountSummary {
   std::string destination;
 };
 
-/// A container's request, as far as lists show it.
+/// The part of a container's request that lists show.
 struct ContainerDetails {
-  std::map<std::string, std::string> labels;  ///< the image's and its own
+  std::map<std::string, std::string> labels;  ///< those of the image and of the container
   std::vector<MountSummary> mounts;
-  std::vector<std::string> networks;  ///< "none", "app"; empty if it joins a container's
+  std::vector<std::string> networks;  ///< "none", "app"; empty with a joined container's
   std::vector<PortSummary> ports;
 };
 
 struct ContainerSize {
-  uint64_t written = 0;  ///< bytes of its own layer, or of its copy of the image
-  uint64_t whole = 0;    ///< with the image
+  uint64_t written = 0;  ///< bytes of the container's layer, or of its copy of the image
+  uint64_t whole = 0;    ///< bytes including the image
 };
-/// `directory`: the container's.
+/// `directory`: that of the container.
 ContainerSize container_size(const std::string& directory, uint64_t image_bytes);
 
 struct ListedContainer {
@@ -54,18 +54,18 @@ struct ListedContainer {
 };
 
 struct ContainerQuery {
-  bool all = false;                ///< also stopped ones
+  bool all = false;                ///< also stopped containers
   std::optional<uint64_t> newest;  ///< at most this number, running or not
   Filters filters;
   bool details = false;
-  bool ports = false;  ///< details of running ones, since only they have ports
+  bool ports = false;  ///< details of running containers, since only those have ports
   bool sizes = false;
 };
 
 /// Without published ports.
 ContainerDetails container_details(const Context& context, const ContainerSummary& summary);
 
-/// The published ports in `lease` (null: none), and the other exposed ones. Pure.
+/// The published ports in `lease` (null: none), and the exposed ports that are not published. Pure.
 std::vector<PortSummary> ports_of(const RunRequest& request, const oci::ContainerDefaults& image,
                                   const network::Lease* lease);
 

@@ -24,12 +24,13 @@ constexpr std::chrono::milliseconds kLook{200};
 constexpr std::array<std::string_view, 7> kKeys = {"container", "event", "image", "label",
                                                    "scope",     "type",  "volume"};
 
-/// Attributes of containers by id: of existing ones, and of those with a "create" event.
+/// The attributes of containers by id: of existing containers, and of those with a recorded
+/// "create" event.
 class Containers {
  public:
   explicit Containers(const Context& context) : context_(context) {}
 
-  /// Adds the attributes of a container's "create" to its other events.
+  /// Adds the attributes of a container's "create" event to the container's other events.
   void complete(events::Event& event) {
     if (event.type != "container" || event.id.empty()) return;
     Attributes& known = find(event);
@@ -82,7 +83,7 @@ bool is_of_image(const events::Event& event, const std::string& wanted) {
 }
 
 bool fits(const Filters& filters, const events::Event& event) {
-  // "exec_start: sh -c ls" and "health_status: healthy" also match their first word.
+  // "exec_start: sh -c ls" and "health_status: healthy" also match the part before the colon.
   std::string word = event.action.substr(0, event.action.find(':'));
   return filters.fits("event", [&](auto& v) { return v == event.action || v == word; }) &&
          filters.fits("type", [&](auto& v) { return v == event.type; }) &&
@@ -115,7 +116,7 @@ Result<void> watch_events(const Context& context, const EventQuery& query,
   const int64_t begun = nanoseconds_now();
   const bool past = query.since_ns || query.until_ns;
   const int64_t since = query.since_ns.value_or(past ? 0 : begun);
-  // Before the first read, so that no event is missed in between.
+  // Watch before the first read, so that no event is missed in between.
   auto watch = sys::watch_directory(context.paths.state);
   events::Reader reader(journal_path(context.paths));
   Containers containers(context);

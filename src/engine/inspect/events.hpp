@@ -20,10 +20,10 @@ struct EventQuery {
   Filters filters;
 };
 
-/// Calls `sink` for matching events until it returns false: for recorded ones from `since_ns` to
-/// `until_ns`, and for new ones until then; without both, for new ones without end. A container's
-/// events have its image, name and labels as attributes, as far as still known. Errors: usage (a
-/// filter), io.
+/// Calls `sink` for matching events until `sink` returns false: first for recorded events from
+/// `since_ns` on, then for new events, until `until_ns`. Without `since_ns` and `until_ns` reports
+/// new events only, without end. The events of a container have its image, name and labels as
+/// attributes, as far as they are still known. Errors: usage (a filter), io.
 Result<void> watch_events(const Context& context, const EventQuery& query,
                           const std::function<bool(const events::Event&)>& sink);
 

@@ -25,7 +25,7 @@ json::Value log_value(const LogSettings& log) {
   return json::Object{{"Type", to_json_text(log.driver)}, {"Config", std::move(options)}};
 }
 
-/// As with docker: without --memory-swap, as much swap as memory.
+/// As with docker: without --memory-swap, the swap is as large as the memory.
 json::Value memory_and_swap(const Limits& limits) {
   int64_t asked = limits.memory_swap_bytes.value_or(0);
   return asked != 0 ? asked : static_cast<int64_t>(limits.memory_bytes.value_or(0) * 2);
@@ -35,7 +35,7 @@ json::Value number(std::optional<uint64_t> value) {
   return value.value_or(0);
 }
 
-/// Docker writes an empty string for the default.
+/// The name of a mode; as in docker, the default is an empty string.
 std::string mode_text(const NamespaceMode& mode, std::string_view usual = "") {
   if (mode.kind == NamespaceMode::Kind::usual) return std::string(usual);
   return to_json_text(mode);
@@ -60,13 +60,14 @@ json::Value host_devices(const RunRequest& request) {
   return list;
 }
 
-/// --gpus as docker's client sends it: "all", "2", "device=0,1", "capabilities=…".
+/// The value of --gpus in the form that docker's client sends: "all", "2", "device=0,1",
+/// "capabilities=…".
 json::Value gpu_request(const std::string& text) {
   int64_t count = -1;
   json::Array ids;
   json::Array capabilities{"gpu"};
   std::string driver;
-  std::string last;  // "device=0,1": a part without a name belongs to the previous name
+  std::string last;  // in "device=0,1" the "1" belongs to "device"
   std::string plain = text;
   std::erase(plain, '"');
   for (std::string_view part : split(plain, ',')) {

@@ -19,7 +19,7 @@
 namespace berth::engine {
 namespace {
 
-/// Adds facts from the configuration of the last start; none if it was never started.
+/// Adds facts from the config.json of the last start; adds none if the container was never started.
 void add_spec(ContainerFacts& facts) {
   auto text = sys::read_file_if_exists(
       sys::cwd(), facts.files + "/" + std::string(kBundleDirectory) + "/config.json");

@@ -9,11 +9,11 @@
 
 namespace berth::engine {
 
-/// Sizes need a walk through all files of a container.
+/// Whether to compute sizes, which needs a walk through all files of a container.
 enum class Sizes { no, yes };
 
-/// A container as one JSON object with the members of `docker container inspect`. Its request comes
-/// from the saved file.
+/// A container as one JSON object with the members of `docker container inspect`. The container's
+/// request is read from its saved file.
 /// Errors: as get_container().
 Result<std::string> inspect_container(const Context& context, std::string_view reference,
                                       Sizes sizes = Sizes::no);

@@ -9,7 +9,7 @@
 namespace berth::engine {
 namespace {
 
-/// "80/tcp" → docker's value, sorted as Go's maps are.
+/// "80/tcp" → docker's value for the port, sorted as Go sorts maps.
 using Ports = std::map<std::string, json::Value>;
 
 std::string port_name(unsigned port, const std::string& protocol) {
@@ -28,8 +28,8 @@ json::Value to_object(Ports ports) {
   return object;
 }
 
-/// The host port for port number `index` of `publish`: "8080", "" for any free one, "8000-8010" for
-/// a free one in this range.
+/// The host port for port number `index` of `publish`: "8080", "" for any free port, "8000-8010"
+/// for a free port in this range.
 std::string host_port_text(const network::Publish& publish, unsigned index) {
   if (publish.host_first == 0) return "";
   unsigned first = publish.host_first + index;
@@ -46,14 +46,14 @@ json::Value present_ports(const std::vector<PortSummary>& summaries) {
   return to_object(std::move(ports));
 }
 
-/// `six`: the lease with the IPv6 address.
+/// `six`: the lease that has the IPv6 address.
 json::Value endpoint(const network::Endpoint& there, uint8_t prefix_length,
                      const JoinedNetwork& joined, const network::Lease& six) {
   json::Value aliases, asked;
   if (!there.names.empty() || !joined.aliases.empty()) {
     json::Array list;
     for (const std::string& name : joined.aliases) list.emplace_back(name);
-    if (!there.names.empty()) list.emplace_back(there.names.back());  // its short id
+    if (!there.names.empty()) list.emplace_back(there.names.back());  // the short id
     aliases = std::move(list);
   }
   if (!joined.address.empty()) asked = json::Object{{"IPv4Address", joined.address}};
@@ -72,7 +72,7 @@ json::Value endpoint(const network::Endpoint& there, uint8_t prefix_length,
                       {"DriverOpts", nullptr}};
 }
 
-/// An entry for each network that it is in, or will join at its next start.
+/// An entry for each network that the container is in, or will join at its next start.
 json::Value joined_networks(const RunRequest& request, const network::Lease& lease) {
   json::Object networks;
   for (const JoinedNetwork& joined : request.networks) {

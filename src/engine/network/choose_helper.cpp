@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kTun = "/dev/net/tun";
 constexpr std::chrono::seconds kHelpPatience{5};
 
-/// A helper opens this device in the container's namespace, as the same user.
+/// Checks /dev/net/tun, which a helper opens in the container's namespace as the same user.
 Result<void> check_tun() {
   auto opened = sys::open_at(sys::cwd(), kTun, O_RDWR);
   if (opened.ok()) return {};
@@ -32,9 +32,9 @@ Result<void> check_tun() {
   return std::move(error).with_context("cannot give the container a network");
 }
 
-/// The helpers for one container, in order of preference: a new pasta comes first. The pasta of
-/// Debian 12 (March 2023) repeats bytes, and loses the end of a connection once the peer has
-/// stopped sending.
+/// The helpers for one container, in order of preference: a pasta from autumn 2024 or later comes
+/// first. The pasta of Debian 12 (March 2023) repeats bytes, and loses the end of a connection once
+/// the peer has stopped sending.
 std::vector<std::string> helpers_of_a_container(const Context& context) {
   sys::SpawnOptions options;
   options.program = find_in_path(context, network::kPasta);

@@ -12,8 +12,8 @@
 namespace berth::engine {
 
 /// Whether `help`, the output of `pasta --help`, is from a release of autumn 2024 or later, which
-/// loses no data: it lists --map-guest-addr. `pasta --version` does not help: on Debian 12 it
-/// prints "unknown version", on Debian 13 nothing. Pure.
+/// loses no data: such a release lists --map-guest-addr. The version cannot tell: `pasta --version`
+/// prints "unknown version" on Debian 12, and nothing on Debian 13. Pure.
 bool is_new_pasta(std::string_view help);
 
 /// Sets mode and program of `request` to the helper for `asked`.
@@ -21,7 +21,8 @@ bool is_new_pasta(std::string_view help);
 Result<void> choose_helper(const Context& context, const RunRequest& asked,
                            network::Request& request);
 
-/// The same for an ordinary user's bridges: mode is kBridge, and one helper serves all of them.
+/// The same for the bridges of an ordinary user: the mode is kBridge, and one helper serves all
+/// bridges.
 Result<void> choose_outside(const Context& context, const RunRequest& asked,
                             network::Request& request);
 /// The request that starts a holder (network/attach/holder.hpp). Errors: as above.

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kMaxConnectedConfig = size_t{16} << 20;
 
-/// A container to connect or disconnect, under its lock (take_turn()).
+/// A container to connect or disconnect, with its lock held (take_turn()).
 struct Changing {
   ContainerSummary summary;
   NetworkRecord network;
@@ -69,8 +69,8 @@ bool is_in(const RunRequest& request, const std::string& network) {
                              [&](const JoinedNetwork& one) { return one.name == network; });
 }
 
-/// An ordinary user's container that started without a named network has other namespaces than
-/// containers in named networks.
+/// Fails for an ordinary user's container that was started without a named network: it is in
+/// another user namespace than the containers in named networks.
 Result<void> check_can_change(const Context& context, const Changing& changing) {
   if (context.identity == Identity::root) return {};
   auto lease = TRY(find_lease(context, changing.summary.id));
@@ -85,8 +85,8 @@ Result<void> check_can_change(const Context& context, const Changing& changing) 
           name);
 }
 
-/// Saves the change for the next start, by berth (the request) or by the monitor alone (the
-/// config).
+/// Saves the change for the next start: in the request, which berth uses, and in the config, which
+/// the monitor uses.
 Result<void> keep(const Context& context, Changing& changing) {
   RunRequest& request = changing.request;
   request.name = changing.summary.name;

@@ -31,7 +31,7 @@ namespace {
 
 constexpr const char* kProgram = "berth-network";
 constexpr std::string_view kContainer = "container:";
-constexpr int64_t kLongest = 120;  // seconds: many containers may wait for one another
+constexpr int64_t kLongest = 120;  // seconds; many containers may wait for one another
 constexpr size_t kMaxNetworkLease = size_t{16} << 20;
 constexpr size_t kMostExposed = 512;           // published by -P
 constexpr size_t kMostOfArgument = 120 << 10;  // bytes; execve(2): 128 KiB for one argument
@@ -44,7 +44,7 @@ Result<void> choose_mode(const Context& context, const RunRequest& asked,
     return network::check_versions(asked.publish, request.mode);
   }
   request.mode = network::kBridge;
-  // A default for ordinary users' containers is not root's error.
+  // If pasta or slirp4netns is only the default, it is not an error for root.
   if (asked.network == Network::bridge || !asked.network_asked) {
     return network::check_versions(asked.publish, request.mode);
   }
@@ -63,7 +63,7 @@ oci::Hook hook(const std::string& program, std::vector<std::string> words) {
   return made;
 }
 
-/// Applies the second and further --network.
+/// Applies the second and every further --network.
 Result<void> join_more(const Context& context, const NetworkFlags& flags, RunRequest& request) {
   if (!flags.more.empty() && request.networks.empty()) {
     request.networks = {TRY(parse_joined_network(context, flags.mode))};
@@ -88,7 +88,7 @@ void add_to_first(const NetworkFlags& flags, JoinedNetwork& first) {
   if (!flags.mac.empty()) first.mac = flags.mac;
 }
 
-/// The default network chooses addresses itself, and has no names.
+/// Fails for an address or aliases: the default network assigns addresses itself, and has no names.
 Result<void> check_default(const JoinedNetwork& joined) {
   constexpr const char* kCreate = "berth network create NAME, then --network NAME";
   if (!joined.aliases.empty()) {
@@ -102,7 +102,7 @@ Result<void> check_default(const JoinedNetwork& joined) {
       Kind::usage, "user specified IP address is supported on user defined networks only", kCreate);
 }
 
-/// Applies the flags beside --network.
+/// Applies the network flags other than --network.
 Result<void> place_network_flags(const NetworkFlags& flags, RunRequest& request) {
   JoinedNetwork alone;
   alone.name = kDefaultNetwork;
@@ -132,7 +132,7 @@ std::string own_hosts(const RunRequest& request, std::string_view hostname) {
       "ff00::\tip6-mcastprefix\n"
       "ff02::1\tip6-allnodes\n"
       "ff02::2\tip6-allrouters\n";
-  // Loopback is the only address, but the name must resolve, or MPI and sudo stall.
+  // The container has only loopback, but its host name must resolve, or MPI and sudo stall.
   text += std::string(network::kOwnAddress) + "\t";
   if (request.domainname) text += std::string(hostname) + "." + *request.domainname + " ";
   text += hostname;
@@ -171,7 +171,7 @@ Result<void> apply_network_flags(const Context& context, const NetworkFlags& fla
     request.networks = {TRY(parse_joined_network(context, flags.mode))};
   } else {
     DefaultNetwork usual = TRY(default_network(context.environment, context.paths.config));
-    // A requested port is published, whatever the default network is.
+    // A requested port is published regardless of the default network.
     request.network = publishes && !has_way_out(usual.network) ? Network::bridge : usual.network;
     request.network_asked = publishes || usual.source == kNetworkVariable;
   }
@@ -186,7 +186,7 @@ Result<void> apply_network_flags(const Context& context, const NetworkFlags& fla
 
 namespace {
 
-/// Each is a socket on the host, so an image's number of ports is limited.
+/// Limits the number of ports that an image can expose, because each needs a socket on the host.
 Result<void> check_exposed(const std::vector<network::Exposed>& exposed) {
   size_t count = 0;
   for (const network::Exposed& one : exposed) count += one.last - one.first + 1u;
@@ -285,7 +285,7 @@ std::vector<network::Exposed> exposed_ports(const RunRequest& request,
   for (const std::string& text : request.expose) {
     if (auto one = network::parse_exposed(text); one.ok()) exposed.push_back(*one);
   }
-  // The image's config is untrusted: invalid ports are skipped, as in docker.
+  // The image's config is untrusted: as in docker, invalid ports are skipped.
   for (const auto& [text, nothing] : image.exposed_ports) {
     if (auto one = network::parse_exposed(text); one.ok()) exposed.push_back(*one);
   }
@@ -335,7 +335,7 @@ Result<std::string> hosts_text(const RunRequest& request, std::string_view hostn
   for (const std::string& entry : request.add_host) {
     size_t colon = entry.find(':');
     std::string address = entry.substr(colon + 1);
-    // With outside access, berth-network knows the address and writes it.
+    // If the network has outside access, berth-network knows the address and writes it later.
     if (address == network::kHostGateway && !has_way_out(request.network)) {
       if (!shared) {
         return make_error(Kind::unsupported,

@@ -41,7 +41,7 @@ bool is_network_name(std::string_view name) {
          name[0] != '-' && std::ranges::all_of(name, is_name_character);
 }
 
-/// Keywords of --network: a network with such a name could not be selected.
+/// Whether the name is a keyword of --network: a network with this name could not be selected.
 bool is_word_of_ours(std::string_view name) {
   return parse_network(name).ok() || name == "container";
 }
@@ -64,7 +64,7 @@ Error overlaps(const network::Subnet& wanted, const std::string& whose) {
 /// Subnets that already have a route on this machine or in a user's networks.
 struct Ways {
   std::vector<network::Subnet> routes;
-  std::optional<network::Subnet> outside;  ///< to the host, while a holder runs
+  std::optional<network::Subnet> outside;  ///< of the link to the host, if a holder runs
 };
 Result<Ways> look_at_ways(const Context& context) {
   Ways ways;
@@ -142,7 +142,7 @@ Result<void> choose_addresses(const Context& context, NetworkRecord& wish,
   return make_error(Kind::usage, "no matching subnet for gateway " + quote(wish.gateway));
 }
 
-/// Ids differ in their first digits, which interface names contain.
+/// A new id that differs from the others in the first digits, which interface names contain.
 std::string make_network_id(const std::vector<NetworkRecord>& others) {
   while (true) {
     std::string id = sys::random_hex(32);
@@ -164,7 +164,7 @@ Result<std::optional<NetworkRecord>> read_network_record(const Context& context,
 
 struct Records {
   std::vector<NetworkRecord> good;
-  std::vector<Error> damage;  ///< of unreadable records
+  std::vector<Error> damage;  ///< errors of unreadable records
 };
 Result<Records> read_records(const Context& context) {
   Records records;
@@ -195,7 +195,7 @@ bool is_usual(const NetworkRecord& network) {
   return network.created_ns == 0;
 }
 
-/// The endpoint of a container in the network; nothing if it is not connected.
+/// The endpoint of a container in the network; nothing if the container is not connected.
 std::optional<network::Endpoint> endpoint_in(const NetworkRecord& network,
                                              const network::Lease& lease) {
   bool is_bridge = is_usual(network) && network.name == kDefaultNetwork;
@@ -299,7 +299,7 @@ Result<std::optional<NetworkRecord>> find_network(const Context& context,
 }
 
 Result<NetworkRecord> remove_network(const Context& context, std::string_view reference) {
-  // Lock first: another network of this name may be made meanwhile.
+  // Lock first, since another process may make a network of this name meanwhile.
   sys::Fd lock = TRY(lock_networks(context));
   auto found = TRY(find_network(context, reference));
   if (!found) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store of named networks: one file <root>/networks/<name>.json each (docs/decisions/0177).
+// The store of named networks. Each network is a file <root>/networks/<name>.json
+// (docs/decisions/0177).
 #pragma once
 
 #include <cstdint>
@@ -40,26 +41,28 @@ void fields(V& v, NetworkRecord& r) {
   v.optional("labels", r.labels);
 }
 
-inline constexpr std::string_view kDefaultNetwork = "bridge";  ///< docker's name for it
+inline constexpr std::string_view kDefaultNetwork = "bridge";  ///< the name in docker
 
-/// Makes the network, and returns it with its id. Without a subnet chooses a free one, which
-/// overlaps no route of the host and no other network; the default gateway is the first address.
+/// Makes the network, and returns its record with the id. If `wish` has no subnet, chooses a free
+/// one, which overlaps no route of the host and no other network. The default gateway is the first
+/// address.
 /// Errors: usage (name, subnet, gateway, range), exists, denied (a name that docker reserves),
-/// corrupt (a record without a readable subnet, if a free one must be chosen), unsupported (another
-/// driver, no free subnet), io.
+/// corrupt (a free subnet must be chosen, but the subnet of a record is unreadable), unsupported
+/// (another driver, no free subnet), io.
 Result<NetworkRecord> make_network(const Context& context, NetworkRecord wish);
 
-/// By name, or by an id prefix. Errors: corrupt, io, usage (several ids).
+/// Finds a network by its name or an id prefix. Errors: corrupt, io, usage (several ids match).
 Result<std::optional<NetworkRecord>> find_network(const Context& context,
                                                   std::string_view reference);
-/// Without the built-in networks. Skips records that cannot be read, with a warning. Errors: io.
+/// All networks but the built-in ones. Skips records that cannot be read, with a warning. Errors:
+/// io.
 Result<std::vector<NetworkRecord>> list_networks(const Context& context);
 
-/// Errors: not_found, denied (bridge, host, none), busy (a running container is in it).
+/// Errors: not_found, denied (bridge, host, none), busy (a running container uses the network).
 Result<NetworkRecord> remove_network(const Context& context, std::string_view reference);
 
-/// The attachments of a container `id` for berth-network: one for each network of `request`.
-/// Errors: not_found (a network that is gone).
+/// The attachments of container `id` for berth-network: one for each network of `request`. Errors:
+/// not_found (a network was removed).
 Result<std::vector<network::Attachment>> attachments_of(const Context& context,
                                                         const RunRequest& request,
                                                         const std::string& id);
@@ -67,18 +70,18 @@ Result<network::Attachment> attachment_of(const Context& context, const JoinedNe
                                           const std::optional<std::string>& name,
                                           const std::string& id);
 
-/// A --network that is not a keyword: NAME, or "name=NAME,alias=ALIAS,ip=ADDRESS,
+/// Parses a value of --network that is not a keyword: NAME, or "name=NAME,alias=ALIAS,ip=ADDRESS,
 /// mac-address=ADDRESS". The network must exist. Errors: not_found, usage, those of find_network().
 Result<JoinedNetwork> parse_joined_network(const Context& context, std::string_view text);
 
-/// A MAC address in the form of records: "02:42:ac:11:00:09". Errors: usage.
+/// Converts a MAC address to the form in records: "02:42:ac:11:00:09". Errors: usage.
 Result<std::string> read_mac(std::string_view text);
 
 /// Checks a name by which other containers of the network find a container. Errors: usage.
 Result<void> check_network_alias(std::string_view alias);
 
-/// Sorted by name, with bridge, host and none. Filters: dangling, driver, id, label, name, scope,
-/// type.
+/// The networks that match `filters`, sorted by name, including bridge, host and none. Filters:
+/// dangling, driver, id, label, name, scope, type.
 /// Errors: usage (a filter), io.
 Result<std::vector<NetworkRecord>> query_networks(const Context& context, const Filters& filters);
 

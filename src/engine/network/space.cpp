@@ -39,7 +39,7 @@ bool asks_for_networks(const Context& context, const NetworkUse& use) {
 struct NetworkPlace {
   std::optional<network::ProcessName> process;  ///< a process in the user namespace
   bool held = false;                            ///< `process` is the holder
-  size_t stranded = 0;                          ///< containers of a killed holder
+  size_t stranded = 0;                          ///< containers of a holder that was killed
 };
 
 Result<NetworkPlace> look_at_place(const Context& context) {
@@ -49,7 +49,7 @@ Result<NetworkPlace> look_at_place(const Context& context) {
     place.held = true;
     return place;
   }
-  // Their namespace is still the one to join.
+  // If the holder was killed, its containers are still in the namespace to join.
   for (const auto& [id, lease] : list_leases(context)) {
     if (lease.outside.empty()) continue;
     place.process = lease.holder;
@@ -74,7 +74,7 @@ Result<std::optional<Identity>> join_network_users(const Context& context, const
   const std::string path = network_directory(context);
   TRY(sys::make_directories(sys::cwd(), path, 0700));
   sys::Fd directory = TRY(sys::open_at(sys::cwd(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-  // Of two simultaneous first starts one makes the namespace, and the other joins it.
+  // Of two first starts at the same time, one makes the namespace, and the other joins it.
   sys::Fd lock =
       TRY(sys::open_at(directory, network::kHolderLock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   TRY(sys::wait_lock(lock, sys::LockMode::exclusive, path + "/" + network::kHolderLock));
@@ -83,7 +83,7 @@ Result<std::optional<Identity>> join_network_users(const Context& context, const
     auto joined = enter_space(*place.process);
     bool has_ended = !joined.ok() && joined.error().kind == Kind::not_found;
     if (!has_ended || attempt > 0) return std::optional<Identity>(TRY(std::move(joined)));
-    place = TRY(look_at_place(context));  // it was killed since the first look
+    place = TRY(look_at_place(context));  // the holder was killed since the first call
   }
   if (!starts) return std::optional<Identity>();
   network::Request request = TRY(holder_request(context));

@@ -53,7 +53,7 @@ match::Candidate candidate_of(oci::Descriptor entry, const oci::ContainerDefault
   return candidate;
 }
 
-/// Adds what the store knows of a present image: its config, and the findings in its files.
+/// Adds the config of a present image, and the findings in its files.
 Result<void> add_what_is_here(const Context& context, match::Candidate& candidate,
                               const image::Image& image) {
   const oci::ImageConfig& config = image.config;
@@ -125,7 +125,7 @@ Result<Offer> look_up_at_registry(const Context& context, const MatchRequest& re
   return offer;
 }
 
-/// The same answer for the same question, for any node.
+/// The match of `node`. Equal arguments give equal answers, on any machine.
 Answer answer_for(node::Profile node, const match::Job& job, const Offer& offer) {
   match::Ranking ranking = match::rank(offer.candidates, node, job);
   return {std::move(node), std::move(ranking)};
@@ -193,7 +193,7 @@ Result<std::vector<Answer>> match_fleet(const Context& context, const MatchReque
 
 namespace {
 
-/// The file exists if the image was found not to run here.
+/// This file exists if Berth found that the image does not run here.
 std::string doubt_path(const Context& context, const image::Image& image) {
   return facts_path(context, image) + kRefused;
 }
@@ -202,7 +202,7 @@ Result<std::optional<match::Verdict>> judge_image(const Context& context, const 
                                                   const image::Image& image) {
   auto asked = job_of(context, wish.driver_mode, wish.needs_gpus);
   auto node = this_node(context);
-  // Whatever needs the policy or driver reports its error in better words.
+  // If one of these fails, code that needs the policy or the driver reports a better error.
   if (!asked.ok() || !node.ok() || node->architecture != image.config.architecture) {
     return std::optional<match::Verdict>();
   }

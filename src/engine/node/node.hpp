@@ -13,11 +13,11 @@
 
 namespace berth::engine {
 
-/// The profile of this machine, with the GPUs that this process may open.
+/// The profile of this machine, including the GPUs that this process may open.
 /// Errors: those of list_gpus().
 Result<node::Profile> this_node(const Context& context);
 
-/// The profile in `file`, or this machine's if there is none.
+/// The profile in `file`; without `file` that of this machine.
 /// Errors: those of this_node() and node::load_profile().
 Result<node::Profile> node_of(const Context& context, const std::optional<std::string>& file);
 
@@ -29,8 +29,8 @@ Result<void> save_node(const Context& context, const std::string& file);
 /// Errors: those of this_node() and node::load_profile().
 Result<std::vector<node::Difference>> compare_node(const Context& context, const std::string& file);
 
-/// Converts a file of NFD's image compatibility rules to Berth's labels; warns of each rule without
-/// an equivalent.
+/// Converts a file of NFD's image compatibility rules to Berth's labels; warns of each rule that
+/// has no equivalent label.
 /// Errors: not_found, denied, those of bake::read_nfd().
 Result<bake::NfdRules> rules_of_file(const Context& context, const std::string& path,
                                      const std::optional<std::string>& tag);

@@ -17,8 +17,9 @@ using doctor::Finding;
 using doctor::Status;
 using Want = gpu::Request::Want;
 
-/// Judges the entry that the node chooses. Code for other GPUs is only a remark at a program's
-/// start, which may not need them; a job that waited for these GPUs has wasted its time.
+/// Judges the entry that the node chooses. That an image has code only for other GPUs is just a
+/// remark when a container starts, since the program may not use GPUs. Here it is a problem, since
+/// the job waits for these GPUs.
 Finding fit_of(const Answer& answer) {
   const match::Judged* best = answer.ranking.best();
   if (best == nullptr) {

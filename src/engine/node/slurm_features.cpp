@@ -10,14 +10,15 @@
 namespace berth::engine {
 namespace {
 
-// A later driver runs programs for these and all versions between (minor version compatibility).
+// A driver runs programs for all versions from this one up to its own (minor version
+// compatibility).
 constexpr uint64_t kFirstCuda = 11;
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Lower case; characters with a meaning in Slurm become '_'.
+/// Converts to lower case, and characters with a meaning in Slurm to '_'.
 std::string word_of(std::string_view text) {
   std::string word = to_lower(text);
   for (char& c : word) {
@@ -27,7 +28,7 @@ std::string word_of(std::string_view text) {
   return word;
 }
 
-/// Words in order, without duplicates.
+/// Features in order, without duplicates.
 class FeatureWords {
  public:
   void add(std::string_view text) {
@@ -137,7 +138,7 @@ std::vector<SlurmDevice> slurm_devices(const gpu::Inventory& inventory, const Nu
     std::string numbers = beside == cores.end() ? "" : to_text(beside->second);
     if (!gpu.mig_mode) out.push_back({slurm_gpu_type(gpu.model), {gpu.node.path}, numbers});
     for (const gpu::MigDevice& slice : gpu.mig) {
-      if (slice.profile.empty()) continue;  // as in the node's profile
+      if (slice.profile.empty()) continue;  // as in the profile of the node
       out.push_back({slice_type(gpu.model, slice.profile), paths_of(gpu, slice), numbers});
     }
   }

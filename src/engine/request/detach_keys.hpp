@@ -10,12 +10,12 @@ namespace berth::engine {
 
 /// "ctrl-p,ctrl-q" → the bytes that a terminal sends for these keys; "" → no keys. A key is one
 /// character, or "ctrl-" with one of a–z @ [ \ ] ^ _.
-/// Errors: usage, with docker's words.
+/// Errors: usage, with docker's message.
 Result<std::string> parse_detach_keys(std::string_view text);
 
-/// Finds the detach keys in what a person types.
+/// Finds the detach keys in the input of a terminal.
 ///
-/// A sequence counts only at the end of what one read returned, where a person can have typed it.
+/// A sequence counts only at the end of the bytes that one read returned, as when a person types.
 /// In the middle of a paste, and between the marks of a bracketed paste, it is data.
 class DetachKeys {
  public:
@@ -25,7 +25,7 @@ class DetachKeys {
     std::string bytes;  ///< for the container
     bool detach = false;
   };
-  /// `bytes`: what one read returned. Holds back the beginning of a sequence until the next call.
+  /// `bytes`: the result of one read. Holds back the beginning of a sequence until the next call.
   Typed feed(std::string_view bytes);
 
  private:

@@ -83,7 +83,7 @@ Result<std::vector<std::string>> parse_env_file(std::string_view contents, std::
   for (std::string_view line : split(contents, '\n')) {
     ++number;
     if (line.ends_with('\r')) line.remove_suffix(1);
-    // Docker drops blanks before a name and keeps the whole value.
+    // As docker, drop blanks before the name, and keep the whole value.
     size_t start = line.find_first_not_of(" \t");
     if (start == std::string_view::npos || line[start] == '#') continue;
     line.remove_prefix(start);

@@ -17,7 +17,7 @@ Error refused(Kind kind, const std::string& why, std::string hint) {
   return make_error(kind, "--gpu-memory: " + why, std::move(hint));
 }
 
-/// The drivers' region names for the whole memory of a GPU.
+/// The region of the whole memory of `gpu`, by the name that the driver gives it; null: none.
 const MemoryRegions::value_type* region_of(const gpu::Gpu& gpu, const MemoryRegions& regions) {
   for (const char* form : {"nvidia/{}/vidmem", "drm/{}/vram0", "drm/{}/vram"}) {
     auto found = regions.find(fmt::format(fmt::runtime(form), gpu.pci_address));

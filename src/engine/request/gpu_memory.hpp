@@ -14,10 +14,10 @@
 
 namespace berth::engine {
 
-/// The limits of a container on the memory of each of its GPUs; bytes.
+/// The memory limits of a container on each of its GPUs, in bytes.
 struct GpuMemory {
-  uint64_t most = 0;                  ///< an allocation above it fails
-  std::optional<uint64_t> kept = {};  ///< protected from the allocations of others
+  uint64_t most = 0;                  ///< an allocation beyond it fails
+  std::optional<uint64_t> kept = {};  ///< protected from the allocations of other containers
 
   bool operator==(const GpuMemory&) const = default;
 };
@@ -27,7 +27,7 @@ void fields(V& v, GpuMemory& m) {
   v.optional("kept", m.kept);
 }
 
-/// "10G", "10G,8G": `most`, and `kept`. Errors: usage.
+/// "10G" is `most`; "10G,8G" is `most` and `kept`. Errors: usage.
 Result<GpuMemory> parse_gpu_memory(std::string_view text);
 /// "25", "25%": 1 to 100. Errors: usage.
 Result<uint32_t> parse_gpu_cores(std::string_view text);
@@ -38,7 +38,7 @@ Result<uint32_t> parse_gpu_cores(std::string_view text);
 using MemoryRegions = std::map<std::string, uint64_t>;
 MemoryRegions parse_memory_regions(std::string_view capacity);  ///< Pure. Other lines are skipped.
 
-/// The regions of this machine, or of a synthetic driver's tree. Empty if the kernel has no such
+/// The regions of this machine, or of a synthetic driver's tree. Empty if the kernel has no dmem
 /// controller. Errors: io.
 Result<MemoryRegions> memory_regions_of(const gpu::Inventory& inventory);
 
@@ -48,8 +48,8 @@ bool has_region(const gpu::Gpu& gpu, const MemoryRegions& regions);
 bool lacks_region(const gpu::Inventory& inventory, const MemoryRegions& regions);
 
 /// The files of the container's cgroup and their contents: "dmem.max", "dmem.min".
-/// Errors: unsupported (a part of a GPU; a GPU without a memory limit on this machine), usage (no
-/// GPU, more than it has). Pure.
+/// Errors: unsupported (a part of a GPU; a GPU that has no region here), usage (no GPU, or more
+/// memory than the GPU has). Pure.
 Result<std::map<std::string, std::string>> limit_gpu_memory(
     const GpuMemory& wanted, const std::vector<gpu::Selected>& selected,
     const MemoryRegions& regions);

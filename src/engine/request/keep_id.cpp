@@ -35,7 +35,7 @@ void add_rest(const sys::IdRange& range, const std::vector<uint32_t>& taken,
   add_up_to(end);
 }
 
-/// The outside id of id 0 of this namespace.
+/// The id outside of this namespace to which id 0 is mapped.
 uint32_t caller_of(const std::vector<sys::IdRange>& here) {
   for (const sys::IdRange& range : here) {
     if (range.inside == 0) return range.outside;
@@ -44,7 +44,7 @@ uint32_t caller_of(const std::vector<sys::IdRange>& here) {
 }
 
 enum Column : size_t { kName = 0, kNumber = 2 };
-/// Whether a line of passwd or group has this word in `column`.
+/// Whether a line of passwd or group has `word` in `column`.
 bool lists(std::string_view text, Column column, std::string_view word) {
   for (std::string_view line : split(text, '\n')) {
     auto words = split(line, ':');
@@ -127,7 +127,7 @@ std::string with_group(std::string_view group, const KeptIds& ids) {
 }
 
 Result<bool> has_ids(const oci::ContainerUser& user) {
-  if (user.uid == 0 && user.gid == 0) return true;  // every user namespace of Berth has 0
+  if (user.uid == 0 && user.gid == 0) return true;  // always mapped in Berth's user namespaces
   if (!holds(TRY(sys::mapped_uids()), user.uid)) return false;
   return holds(TRY(sys::mapped_gids()), user.gid);
 }

@@ -20,7 +20,7 @@ constexpr uint64_t kPeriod = 100'000;                 // microseconds, the kerne
 constexpr uint64_t kLeastTime = 1'000;                // microseconds, as is kMostTime
 constexpr uint64_t kMostTime = 1'000'000;
 constexpr uint64_t kMostShares = 262'144;  // the maximum of the kernel's cpu controller
-constexpr size_t kMaxList = 4096;          // bytes of a list of numbers from the kernel
+constexpr size_t kMaxList = 4096;          // bytes of a kernel file with a list of numbers
 
 Error wrong_limit(std::string what) {
   return make_error(Kind::usage, std::move(what));
@@ -101,7 +101,8 @@ Result<void> check_list(const std::string& list, const char* name) {
   return wrong_limit("Invalid value " + escape_controls(list) + " for " + name);
 }
 
-/// Whether the machine has every entry of `list`; `online` is the kernel's file that lists them.
+/// Whether the machine has every entry of `list`; `online` is the file of the kernel that lists the
+/// available entries.
 Result<void> check_available(const std::string& list, const char* name, const char* what,
                              const char* online) {
   if (list.empty()) return {};

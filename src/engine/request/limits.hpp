@@ -24,7 +24,8 @@ void fields(V& v, DeviceValue& d) {
   v.required("value", d.value);
 }
 
-/// A container's limits. As with docker, 0 means no limit; none: not set.
+/// The limits of a container. As with docker, 0 means no limit. None means that the flag was not
+/// given.
 struct Limits {
   std::optional<uint64_t> memory_bytes;
   std::optional<uint64_t> memory_reservation_bytes;
@@ -34,7 +35,7 @@ struct Limits {
 
   std::optional<uint64_t> cpu_millis;  ///< thousandths of a CPU: 1500 for --cpus 1.5
   std::optional<uint64_t> cpu_shares;
-  std::optional<uint64_t> cpu_period;  ///< microseconds, as are the three below
+  std::optional<uint64_t> cpu_period;  ///< microseconds, also the three below
   std::optional<int64_t> cpu_quota;    ///< per period
   std::optional<uint64_t> cpu_rt_period;
   std::optional<int64_t> cpu_rt_runtime;  ///< per period
@@ -76,28 +77,29 @@ void fields(V& v, Limits& l) {
   v.strict();
 }
 
-/// "/dev/sda:500". Errors: usage, in docker's words.
+/// "/dev/sda:500". Errors: usage, with docker's message.
 Result<DeviceValue> parse_device_weight(std::string_view text);  ///< 10 to 1000
 Result<DeviceValue> parse_device_bytes(std::string_view text);   ///< "/dev/sda:1mb"
 Result<DeviceValue> parse_device_rate(std::string_view text);
 
-/// Checks that the machine has the --cpus and the cpusets that the user typed. A site's rules are
-/// not checked: one rule serves machines of all sizes. Errors: usage, in docker's words.
+/// Checks that the machine has the --cpus and the cpusets that the user typed. The site's rules are
+/// not checked, because one rule applies to machines of all sizes. Errors: usage, with docker's
+/// message.
 Result<void> check_processors(const Limits& limits);
 
-/// Checks that the limits fit together. Errors: usage, in docker's words.
+/// Checks that the limits do not contradict each other. Errors: usage, with docker's message.
 Result<void> check_limits(const Limits& limits);
 
-/// The limits that name devices, with device numbers; nothing if there are none. Errors: not_found,
+/// The limits of block devices, with device numbers; nothing if there are none. Errors: not_found,
 /// usage (not a block device).
 Result<std::optional<oci::BlockIo>> block_limits(const Limits& limits);
 
-/// The swap of a container with a memory limit and no swap limit: unlimited, or as much again as
-/// memory, which is docker's default. Berth adds no swap limit in a batch job unless the site sets
+/// The swap of a container that has a memory limit but no swap limit: unlimited, or as much as the
+/// memory, which is docker's default. In a batch job Berth adds no swap limit unless the site sets
 /// one.
 enum class Swap { as_asked, as_much };
 
-/// Adds all other limits to `resources`. Pure.
+/// Adds all limits but those of block devices to `resources`. Pure.
 void add_limits(const Limits& limits, Swap swap, oci::Resources& resources);
 
 }  // namespace berth::engine

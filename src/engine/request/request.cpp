@@ -162,10 +162,10 @@ Result<std::vector<std::string>> make_command(const std::vector<std::string>& im
   } else if (!entrypoint->empty()) {
     args.push_back(*entrypoint);
   }
-  // The image's arguments belong to the image's entrypoint.
+  // The arguments of the image belong to the entrypoint of the image.
   const auto& tail = command.empty() && !entrypoint ? image_command : command;
   // `ch-run IMAGE -- COMMAND`: drops the "--" if there is no entrypoint. An entrypoint may expect
-  // it.
+  // the "--".
   bool marked = args.empty() && tail.size() > 1 && tail.front() == "--";
   args.insert(args.end(), tail.begin() + (marked ? 1 : 0), tail.end());
   if (args.empty()) {
@@ -191,7 +191,7 @@ bool keeps_groups(const RunRequest& request) {
 
 Result<RunRequest> parse_run_request(std::string_view text) {
   auto request = json::read<RunRequest>(text, kRequestFile, {.unique_names = true});
-  // An invalid word in a flag is a usage error; in the saved file it means damage.
+  // An invalid value is a usage error in a flag, but means a damaged file here.
   if (!request.ok()) {
     Error error = std::move(request).error();
     error.kind = Kind::corrupt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a container was asked to be. It is saved with the container. Every start uses it to decide
-// again everything that depends on the machine: GPUs, driver files, mounts.
+// The request for a container, saved with the container. Every start uses it to decide again
+// everything that depends on the machine: GPUs, driver files, mounts.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ enum class Network {
   none,
   host,
   container,
-  bridge,       ///< private, with outside access: bridge of root; pasta or slirp4netns of a user
-  pasta,        ///< a private one with this helper, for an ordinary user
-  slirp4netns,  ///< the same with this helper
+  bridge,       ///< private, with outside access: root has a bridge, a user pasta or slirp4netns
+  pasta,        ///< private, with this helper, for an ordinary user
+  slirp4netns,  ///< the same
 };
 /// Whether the network namespace is private, and whether it has outside access.
 inline bool is_own(Network network) {
@@ -42,21 +42,21 @@ inline bool has_way_out(Network network) {
 std::string to_json_text(const Network& network);
 Result<Network> from_json_text(std::string_view text, std::type_identity<Network>);
 
-/// The namespace of one kind that a container gets: its own, the host's or another container's, as
-/// --pid, --ipc and similar flags name it.
+/// The namespace of one kind that a container uses, as --pid, --ipc and similar flags name it: a
+/// new one, the host's or that of another container.
 struct NamespaceMode {
   enum class Kind {
     usual,      ///< no flag
     own,        ///< "private"
     host,       ///< "host"
     container,  ///< "container:ID"
-    none,       ///< "none", of --ipc: a private one without /dev/shm
-    shareable,  ///< "shareable", of --ipc: a private one that other containers may join
-    keep_id,    ///< "keep-id", of --userns: a private one in which the caller keeps their own id
+    none,       ///< "none", for --ipc: private, without /dev/shm
+    shareable,  ///< "shareable", for --ipc: private, but other containers may join
+    keep_id,    ///< "keep-id", for --userns: private; the caller keeps their own id
   };
   Kind kind = Kind::usual;
   std::string container = {};        ///< after creation: the full id
-  std::optional<uint32_t> uid = {};  ///< of "keep-id:uid=N,gid=N": instead of the caller's own
+  std::optional<uint32_t> uid = {};  ///< of "keep-id:uid=N,gid=N": replaces the caller's
   std::optional<uint32_t> gid = {};
   bool operator==(const NamespaceMode&) const = default;
 };
@@ -70,7 +70,7 @@ Result<Restart> from_json_text(std::string_view text, std::type_identity<Restart
 
 struct RestartPolicy {
   Restart when = Restart::no;
-  uint32_t most = 0;  ///< of on_failure: the maximum number of restarts; 0: unlimited
+  uint32_t most = 0;  ///< for on_failure: the maximum number of restarts; 0: unlimited
   bool operator==(const RestartPolicy&) const = default;
 };
 template <class V>
@@ -80,7 +80,7 @@ void fields(V& v, RestartPolicy& r) {
   v.strict();
 }
 
-/// The flags for the health check; none or 0: the image's value, or docker's default.
+/// The flags for the health check. None or 0: the value of the image, else docker's default.
 struct Health {
   bool off = false;                    ///< --no-healthcheck
   std::optional<std::string> command;  ///< run by the container's shell
@@ -112,7 +112,7 @@ Result<LogDriver> from_json_text(std::string_view text, std::type_identity<LogDr
 
 struct LogSettings {
   LogDriver driver = LogDriver::json_file;
-  std::optional<uint64_t> max_bytes;  ///< rotates a log file at this size; none: driver's default
+  std::optional<uint64_t> max_bytes;  ///< rotates a log file at this size; none: the default
   std::optional<uint64_t> max_files;
   bool operator==(const LogSettings&) const = default;
 };
@@ -126,7 +126,7 @@ void fields(V& v, LogSettings& l) {
 
 /// A device node of the host, requested by path.
 struct HostDevice {
-  std::string source;          ///< absolute, on the host; a directory stands for all nodes in it
+  std::string source;          ///< absolute, on the host; a directory means all nodes in it
   std::string destination;     ///< absolute, in the container
   std::string access = "rwm";  ///< a part of "rwm"
   bool operator==(const HostDevice&) const = default;
@@ -159,12 +159,12 @@ struct Security {
   std::vector<std::string> cap_add;  ///< as typed: "ALL", "NET_ADMIN", "cap_net_admin"
   std::vector<std::string> cap_drop;
   bool no_new_privileges = false;
-  /// None: docker's profile. Else "unconfined", or the text of a profile, since its file may be
-  /// gone later.
+  /// None: docker's profile. Else "unconfined", or the content of a profile, since the profile's
+  /// file may be removed later.
   std::optional<std::string> seccomp;
   std::optional<std::string> apparmor;  ///< a profile's name, or "unconfined"
   std::vector<std::string> labels;      ///< SELinux label options: "disable", "type:spc_t", …
-  /// Paths that are neither hidden nor read-only; "ALL" for all of them.
+  /// Paths that stay visible and writable; "ALL" for all masked and read-only paths.
   std::vector<std::string> unmask;
   std::vector<std::string> mask;  ///< paths to hide in addition
   bool operator==(const Security&) const = default;
@@ -183,13 +183,13 @@ void fields(V& v, Security& s) {
   v.strict();
 }
 
-/// What the site's rules add to the flags, and the outcome of each rule. Decided once, when the
-/// container is created.
+/// The additions of the site's rules to the flags, and the outcome of each rule. Decided once, when
+/// the container is created.
 struct SiteShare {
-  std::vector<std::string> environment;         ///< entries that the request's override
-  std::vector<std::string> forced_environment;  ///< entries that override the request's
+  std::vector<std::string> environment;         ///< overridden by entries of the request
+  std::vector<std::string> forced_environment;  ///< override entries of the request
   std::vector<policy::SiteHook> hooks;
-  Limits most;        ///< upper limits, also for `update`; none: no limit
+  Limits most;        ///< upper limits, also for `update`
   bool gpus = false;  ///< the site decides on GPUs, also for `update`
   std::vector<policy::Verdict> verdicts;
   bool operator==(const SiteShare&) const = default;
@@ -207,7 +207,7 @@ void fields(V& v, SiteShare& s) {
 
 /// The value of --mpi: whether programs in a container get the image's MPI or the host's.
 enum class MpiMode {
-  image,      ///< the image's own, with the node's fabric
+  image,      ///< the image's, with the fabric of the node
   automatic,  ///< the host's if it fits, else the image's; "auto"
   host,       ///< the host's, else an error
 };
@@ -217,7 +217,7 @@ Result<MpiMode> from_json_text(std::string_view text, std::type_identity<MpiMode
 struct MpiRequest {
   MpiMode mode = MpiMode::image;
   mpi::Rule rule = mpi::Rule::major;
-  std::string library_path;  ///< the caller's, to find the host's MPI after "module load"
+  std::string library_path;  ///< of the caller, to find the host's MPI after "module load"
   std::string program;       ///< the program that each rank runs, if not the container's command
   bool operator==(const MpiRequest&) const = default;
 };
@@ -230,7 +230,8 @@ void fields(V& v, MpiRequest& m) {
   v.strict();
 }
 
-/// A named network (networks.hpp) that a container joins, or "bridge" beside such networks.
+/// A named network (networks.hpp) that a container joins, or "bridge" in addition to named
+/// networks.
 struct JoinedNetwork {
   std::string name;
   std::vector<std::string> aliases;
@@ -246,15 +247,15 @@ void fields(V& v, JoinedNetwork& j) {
   v.optional("mac", j.mac);
 }
 
-/// What a container is asked to be; the members are named after the flags. In an Asked
-/// (decide/resolve.hpp) names are unresolved; in a Resolved, and so in request.json, nothing
-/// depends on the caller's directory or environment.
+/// The request for a container; the members are named after the flags. In an Asked
+/// (decide/resolve.hpp) names are unresolved. In a Resolved, which request.json contains, nothing
+/// depends on the directory or environment of the caller.
 struct RunRequest {
   std::string image;                  ///< empty with `rootfs`
   bool image_file = false;            ///< `image` is the absolute path of a squashfs or SIF
   std::optional<std::string> rootfs;  ///< absolute: a directory of the host instead of an image
   std::optional<RootfsDriver> rootfs_driver;  ///< none: overlay
-  std::string rootfs_reason;                  ///< why it is not the overlay
+  std::string rootfs_reason;                  ///< why the driver is not overlay
   std::vector<std::string> command;           ///< empty: the image's
 
   bool remove = false;
@@ -271,7 +272,7 @@ struct RunRequest {
   std::optional<std::string> workdir;
   /// None: the image's. An empty string clears it.
   std::optional<std::string> entrypoint;
-  /// "K=V", or "K" for the value of `inherited`; later entries win. Env-file lines come first.
+  /// "K=V", or "K" for the value in `inherited`. Later entries win; those of env-files come first.
   std::vector<std::string> environment;
   /// "K=V" from the environment of the container's creator, for the names in `environment`. A name
   /// without an entry here removes the variable.
@@ -282,13 +283,13 @@ struct RunRequest {
   std::vector<Volume> volumes;
   std::vector<Tmpfs> tmpfs;
   std::vector<ImageMount> image_mounts;
-  std::vector<std::string> volumes_from;  ///< as typed; resolve() adds their volumes above
+  std::vector<std::string> volumes_from;  ///< as typed; resolve() adds their volumes to `volumes`
 
   Network network = Network::none;
-  bool network_asked = false;           ///< the user has set it: a default does not count
-  std::string network_container;        ///< of Network::container; after creation: its full id
-  std::vector<JoinedNetwork> networks;  ///< of Network::bridge; empty: the default one
-  std::string mac_address;              ///< in the first of `networks`, or the default one
+  bool network_asked = false;           ///< the user chose the network; false for a default
+  std::string network_container;        ///< for Network::container; after creation: the full id
+  std::vector<JoinedNetwork> networks;  ///< for Network::bridge; empty: the default network
+  std::string mac_address;              ///< in the first of `networks`, or the default network
   NamespaceMode pid;
   NamespaceMode ipc;
   NamespaceMode uts;
@@ -300,7 +301,7 @@ struct RunRequest {
   std::vector<std::string> dns_option;
   std::vector<std::string> expose;  ///< "80/tcp", "8000-8010"
   std::vector<network::Publish> publish;
-  bool publish_all = false;  ///< also the image's ports and `expose`, each at a free host port
+  bool publish_all = false;  ///< also publishes the image's ports and `expose` at free host ports
 
   Limits limits;
   std::optional<uint64_t> shm_bytes;  ///< of /dev/shm; none or 0: 64 MiB
@@ -308,31 +309,31 @@ struct RunRequest {
   std::map<std::string, std::string> sysctl;
   std::optional<int64_t> oom_score_adj;  ///< -1000 to 1000
   std::optional<std::string> cgroup_parent;
-  bool strict_limits = false;  ///< an impossible limit is an error for ordinary users too
+  bool strict_limits = false;  ///< an impossible limit is an error for ordinary users, too
 
   Security security;
-  std::optional<std::string> gpus;  ///< the text of --gpus
-  bool gpus_exclusive = false;      ///< no other container may use them meanwhile
-  bool gpus_bind = true;  ///< to processors and memory near its GPUs, unless flags name others
+  std::optional<std::string> gpus;  ///< the value of --gpus
+  bool gpus_exclusive = false;      ///< no other container may use these GPUs meanwhile
+  bool gpus_bind = true;  ///< to processors and memory near the GPUs, unless flags name others
   std::optional<GpuMemory> gpu_memory;  ///< for each GPU
-  std::optional<uint32_t> gpu_cores;    ///< percent of the multiprocessors of each GPU
-  std::optional<int64_t> wait_gpus;     ///< ns that a start waits for free GPUs; 0: for ever
+  std::optional<uint32_t> gpu_cores;    ///< percentage of the multiprocessors of each GPU
+  std::optional<int64_t> wait_gpus;     ///< ns that a start waits for free GPUs; 0: forever
   std::optional<policy::DriverMode> gpu_driver;  ///< none: the policy's default
   std::vector<std::string> devices;              ///< CDI names of --device
   std::vector<HostDevice> host_devices;          ///< paths of --device
   std::vector<std::string> device_cgroup_rules;  ///< "c 195:* rwm"
   gpu::Program program = gpu::Program::berth;    ///< the command that the user called
-  std::optional<MpiRequest> mpi;  ///< none: the container gets nothing of the node's MPI
+  std::optional<MpiRequest> mpi;                 ///< none: nothing of the node's MPI
 
   std::optional<std::string> stop_signal;  ///< as typed; none: the image's, else TERM
-  std::optional<int64_t> stop_timeout;     ///< seconds; -1: for ever; none: ten
+  std::optional<int64_t> stop_timeout;     ///< seconds; -1: forever; none: ten
   RestartPolicy restart;
   Health health;
   LogSettings log;
   SiteShare site;  ///< set by apply_rules()
   bool operator==(const RunRequest&) const = default;
 };
-/// Whether its image is in the store.
+/// Whether the image of `request` is in the store: neither a file nor a directory.
 inline bool is_of_store(const RunRequest& request) {
   return !request.rootfs && !request.image_file;
 }
@@ -411,16 +412,16 @@ void fields(V& v, RunRequest& r) {
   v.strict();
 }
 
-/// The container that shares its namespaces, as the request names it, or "".
+/// The container with the namespaces that `request` joins, as the request names it, or "".
 std::string joined_container(const RunRequest& request);
 
 /// "--group-add keep-groups": the caller's groups and no others.
 bool keeps_groups(const RunRequest& request);
 
 inline constexpr const char* kRequestFile = "request.json";
-inline constexpr size_t kMaxRequest = size_t{16} << 20;  ///< maximum size of a kRequestFile; bytes
+inline constexpr size_t kMaxRequest = size_t{16} << 20;  ///< of a kRequestFile, in bytes
 
-/// A label of each container that tasks of a Slurm step join; its value names job and step.
+/// A label on each container that the tasks of a Slurm step join; the value names job and step.
 inline constexpr const char* kStepLabel = "dev.berth.slurm.step";
 
 enum class PullPolicy { missing, always, never };
@@ -429,23 +430,23 @@ enum class PullPolicy { missing, always, never };
 struct RunCall {
   bool detach = false;
   PullPolicy pull = PullPolicy::missing;
-  std::optional<std::string> platform;  ///< the image's, "linux/arm64"; none: this machine's
+  std::optional<std::string> platform;  ///< of the image, "linux/arm64"; none: this machine's
   bool force = false;                   ///< also pulls images that do not run on this machine
-  bool strict = false;                  ///< pulls no image that runs only with a remark
+  bool strict = false;                  ///< refuses to pull an image unless the verdict is a pass
   image::RegistryAccess registry;       ///< for a pull
   bool quiet = false;                   ///< no layer events during a pull
   std::vector<std::string> attach;      ///< "stdin", "stdout", "stderr"; empty: docker's default
   std::optional<std::string> detach_keys;
-  bool signal_proxy = true;             ///< signals to this process are passed on to the container
+  bool signal_proxy = true;             ///< passes signals to this process on to the container
   std::optional<std::string> cid_file;  ///< the file that receives the id
   bool replace = false;  ///< removes a container of the same name once the image is available
-  /// The first process is berth-hold, which gets our descriptors of slurm/hold.hpp; foreground
-  /// only.
+  /// The first process is berth-hold, which inherits our descriptors of slurm/hold.hpp; only in the
+  /// foreground.
   bool held = false;
   /// Called with the id when a foreground container has ended, before it is removed.
   std::function<void(const std::string& id)> ended = nullptr;
-  /// The launcher's socket that PMI_FD names; the first process of a foreground container has it as
-  /// kPmiDescriptor.
+  /// The socket of the launcher, which PMI_FD names. The first process of a foreground container
+  /// inherits it as kPmiDescriptor.
   std::optional<int> pmi_descriptor = std::nullopt;
 };
 inline constexpr int kPmiDescriptor = 3;
@@ -453,16 +454,16 @@ inline constexpr int kPmiDescriptor = 3;
 /// Whether `stream` is attached: -a names it, or there is no -a.
 bool is_attached(const RunCall& call, std::string_view stream);
 
-/// Entrypoint and arguments as one argument list. An entrypoint of the request replaces the image's
-/// and drops the image's arguments; arguments of the request replace the image's.
+/// Entrypoint and arguments as one argument list. An entrypoint of the request replaces that of the
+/// image and drops the image's arguments. Arguments of the request replace those of the image.
 /// Errors: usage (nothing to run).
 Result<std::vector<std::string>> make_command(const std::vector<std::string>& image_entrypoint,
                                               const std::vector<std::string>& image_command,
                                               const std::optional<std::string>& entrypoint,
                                               const std::vector<std::string>& command);
 
-/// Parses a kRequestFile. Errors: corrupt (not such a document, or a member that this Berth does
-/// not know).
+/// Parses a kRequestFile. Errors: corrupt (another document, or a member that this Berth does not
+/// know).
 Result<RunRequest> parse_run_request(std::string_view text);
 
 }  // namespace berth::engine

@@ -20,7 +20,7 @@ Error wrong_option(std::string_view text, std::string_view why) {
 }
 
 struct Wishes {
-  uint64_t bits = 0;  ///< of the named capabilities
+  uint64_t bits = 0;  ///< the named capabilities
   bool all = false;
 };
 Result<Wishes> wishes_of(const Strings& names, const char* flag) {
@@ -41,8 +41,8 @@ Result<Wishes> wishes_of(const Strings& names, const char* flag) {
   return wishes;
 }
 
-/// Docker's order: with ALL added, all but those dropped by name; else with ALL dropped, only those
-/// added by name; else docker's defaults plus the added minus the dropped.
+/// As docker: if ALL is added, all capabilities but those dropped by name; else, if ALL is dropped,
+/// only those added by name; else docker's defaults, plus the added ones, minus the dropped ones.
 Result<uint64_t> capability_bits(const Security& security, uint64_t held) {
   Wishes added = TRY(wishes_of(security.cap_add, "CapAdd"));
   Wishes dropped = TRY(wishes_of(security.cap_drop, "CapDrop"));
@@ -68,7 +68,7 @@ Strings strings(std::span<const std::string_view> views) {
   return {views.begin(), views.end()};
 }
 
-/// Removes a path from the list if a wish names it, matches it as "DIR/*", or is "ALL".
+/// Removes a path from `paths` if a wish names the path, matches it as "DIR/*", or is "ALL".
 void unmask(Strings& paths, const Strings& wishes) {
   std::erase_if(paths, [&](const std::string& path) {
     return std::ranges::any_of(wishes, [&](const std::string& wish) {
@@ -111,7 +111,7 @@ Result<void> add_label(std::string_view text, std::string_view value, Security& 
 }  // namespace
 
 Result<void> parse_security_option(std::string_view text, Security& security) {
-  // Docker still accepts the colon of its early versions.
+  // As docker, also accept the colon of early versions.
   size_t at = text.find_first_of("=:");
   std::string_view name = text.substr(0, at);
   std::string_view value = at == std::string_view::npos ? "" : text.substr(at + 1);
@@ -175,7 +175,7 @@ Result<Confinement> confine(const Security& security, const ConfinementFacts& fa
   }
   out.masked_paths.insert(out.masked_paths.end(), security.mask.begin(), security.mask.end());
   if (security.apparmor) out.apparmor = *security.apparmor;
-  // Without SELinux its options have no effect, as with docker.
+  // As with docker, SELinux options have no effect if SELinux is off.
   if (facts.selinux) out.selinux = selinux_label(security.labels);
   return out;
 }

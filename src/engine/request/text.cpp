@@ -21,8 +21,8 @@ constexpr std::array<std::pair<std::string_view, Network>, 8> kNetworkWords = {{
     {"none", Network::none},
     {"host", Network::host},
     {"bridge", Network::bridge},
-    {"default", Network::bridge},  // docker's name for its bridge
-    {"podman", Network::bridge},   // podman's name for the same
+    {"default", Network::bridge},  // docker's name for the bridge
+    {"podman", Network::bridge},   // podman's name for the bridge
     {"private", Network::bridge},  // podman's name for any private network
     {"pasta", Network::pasta},
     {"slirp4netns", Network::slirp4netns},
@@ -67,7 +67,7 @@ Result<TextPair> split_pair(std::string_view text) {
                   equals == std::string_view::npos ? "" : std::string(text.substr(equals + 1))};
 }
 
-// Dockerd's check, except for the host name, which --hostname sets.
+// The same check as in dockerd, but without the host name, which --hostname sets.
 bool is_namespaced(std::string_view key) {
   static constexpr std::array<std::string_view, 8> kIpc = {
       "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem",
@@ -93,8 +93,8 @@ constexpr std::array kUnits = {Unit{"ns", 1},
                                Unit{"m", 60'000'000'000},
                                Unit{"h", 3'600'000'000'000}};
 
-/// Removes a part such as "1.5h" from the front of `text`; nothing if there is none, or it is too
-/// long.
+/// Removes a part such as "1.5h" from the front of `text`, and returns the duration; nothing if
+/// there is no such part, or the duration is too long.
 std::optional<int64_t> take_duration(std::string_view& text) {
   size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
   auto amount = parse_decimal(text.substr(0, digits));
@@ -329,7 +329,7 @@ Result<std::string> parse_device_rule(std::string_view text) {
 Result<NamespaceMode> parse_namespace(NamespaceFlag flag, std::string_view text) {
   struct AllowedWords {
     NamespaceFlag flag;
-    std::string_view name;   ///< as in docker's errors
+    std::string_view name;   ///< as in the errors of docker
     std::string_view words;  ///< "usual" is always allowed
     bool container;
   };

@@ -10,8 +10,8 @@
 #include "base/result.hpp"
 #include "engine/request/request.hpp"
 
-/// Parsers for the values of flags. All are pure; all errors are usage, and describe only the
-/// value, in docker's words where scripts depend on them.
+/// Parsers for the values of flags. All are pure. All errors are usage, and describe only the
+/// value; they are docker's messages where scripts depend on them.
 namespace berth::engine {
 
 /// "nofile=1024:2048", "nproc=64", "core=-1".
@@ -35,8 +35,8 @@ Result<Network> parse_network(std::string_view text);
 /// The address of a name server.
 Result<std::string> parse_dns(std::string_view text);
 
-/// A domain for resolv.conf and hosts: letters, digits, '-', '_' and '.' only, so that it stays one
-/// word.
+/// A domain for resolv.conf and hosts: letters, digits, '-', '_' and '.' only, so that it contains
+/// no blank.
 Result<std::string> parse_domain(std::string_view text);
 /// An option for resolv.conf, on one line: "ndots:2".
 Result<std::string> parse_dns_option(std::string_view text);
@@ -60,7 +60,7 @@ Result<HostDevice> parse_host_device(std::string_view text);
 /// "c 195:* rwm"; checked and returned.
 Result<std::string> parse_device_rule(std::string_view text);
 
-/// The values of --pid, --ipc, …; the table in text.cpp has what each flag allows.
+/// The values of --pid, --ipc, …; the table in text.cpp lists what each flag allows.
 enum class NamespaceFlag { pid, ipc, uts, userns, cgroupns };
 Result<NamespaceMode> parse_namespace(NamespaceFlag flag, std::string_view text);
 

@@ -35,7 +35,7 @@ constexpr std::array<std::pair<std::string_view, int>, 16> kResources = {
      {"sigpending", RLIMIT_SIGPENDING},
      {"stack", RLIMIT_STACK}}};
 
-/// As in setrlimit(2): -1, no limit, is the largest number.
+/// The value for setrlimit(2), where -1 (no limit) is the largest number.
 uint64_t value_of(int64_t limit) {
   return static_cast<uint64_t>(limit);
 }
@@ -109,7 +109,7 @@ Result<std::optional<int64_t>> permitted_oom_score(const Context& context,
                                                    std::optional<int64_t> asked) {
   if (!asked) return asked;
   const std::string now = std::string(trim(TRY(sys::read_file(sys::cwd(), kOomScore))));
-  // The kernel does not report the minimum, so try it; raising the score again always works.
+  // The kernel does not report the minimum, so try to set the score. Raising it again always works.
   if (set_own_oom_score(std::to_string(*asked)).ok()) {
     TRY(set_own_oom_score(now));
     return asked;

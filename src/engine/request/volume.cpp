@@ -35,8 +35,8 @@ Result<std::string> parse_destination(std::string_view text, std::string_view fl
   return clean;
 }
 
-/// Programs trust /proc, so only the host's own may be mounted there, as with docker. `source`:
-/// empty if there is none.
+/// Parses a destination. As with docker, only the host's /proc may be mounted over /proc, because
+/// programs trust it. `source`: empty if there is none.
 Result<std::string> parse_place(std::string_view text, std::string_view flag,
                                 std::string_view source) {
   std::string destination = TRY(parse_destination(text, flag));
@@ -71,7 +71,7 @@ Error wrong_volume(std::string_view text, const std::string& why) {
   return make_error(Kind::usage, "mount " + quote(text) + ": " + why);
 }
 
-/// The fields of one CSV record; quotes allow commas in a value.
+/// The fields of one CSV record. A value in quotes may contain commas.
 Result<std::vector<std::string>> split_record(std::string_view text) {
   std::vector<std::string> words(1);
   bool inside = false;
@@ -164,7 +164,7 @@ Result<void> MountParser::take_pair(const std::string& key, const std::string& v
     if (!octal)
       return wrong_volume(text_, "invalid value for " + key + ": " + escape_controls(value));
     tmpfs_options_.push_back("mode=" + value);
-  } else if (key != "consistency") {  // for Docker on other systems
+  } else if (key != "consistency") {  // only has an effect with Docker on other systems
     return wrong_volume(text_, "unexpected key '" + escape_controls(key) + "'");
   }
   return {};
@@ -250,8 +250,8 @@ bool is_tmpfs_option(std::string_view option) {
   return std::ranges::find(kKnown, key) != kKnown.end();
 }
 
-/// Whether the kernel can parse the value: it would fail only once the container is created.
-/// tmpfs(5)
+/// Whether the kernel can parse the value. Checked here because the mount would fail only after the
+/// container is created. tmpfs(5)
 bool has_tmpfs_value(std::string_view option) {
   size_t equals = option.find('=');
   if (equals == option.npos) return true;

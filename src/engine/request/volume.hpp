@@ -12,8 +12,8 @@
 
 namespace berth::engine {
 
-/// How SELinux relabels a volume's files: not at all, shared by all containers, or private to this
-/// one.
+/// How the files of a volume are relabeled for SELinux: not at all, as shared by all containers, or
+/// as private to this container.
 enum class Relabel { none, shared, own };
 std::string to_json_text(const Relabel& relabel);
 Result<Relabel> from_json_text(std::string_view text, std::type_identity<Relabel>);
@@ -25,13 +25,13 @@ struct Volume {
   bool read_only = false;
   std::string propagation = "rprivate";  ///< rprivate, private, rshared, shared, rslave, slave
   std::string name = {};                 ///< of the volume in the store
-  bool anonymous = false;                ///< generated name; removed with the container
+  bool anonymous = false;                ///< has a generated name; removed with the container
   bool no_copy = false;                  ///< do not fill an empty volume from the image
-  bool must_exist = false;               ///< of --mount: a missing source is an error
+  bool must_exist = false;               ///< for --mount: a missing source is an error
   bool non_recursive = false;            ///< mounts below the source are left out
   std::vector<std::string> restrictions = {};  ///< nosuid, nodev, noexec
   Relabel relabel = Relabel::none;
-  std::map<std::string, std::string> labels = {};  ///< of a volume that is created for this mount
+  std::map<std::string, std::string> labels = {};  ///< for a volume that is created for this mount
   bool operator==(const Volume&) const = default;
 };
 template <class V>
@@ -82,19 +82,20 @@ void fields(V& v, ImageMount& m) {
 }
 
 /// Checks a volume's name: [a-zA-Z0-9][a-zA-Z0-9_.-]+, at most 255 bytes.
-/// Errors: usage, in docker's words.
+/// Errors: usage, with docker's message.
 Result<void> check_volume_name(std::string_view name);
 
 /// "SRC:DST[:options]", or "DST" for an anonymous volume. A source that does not begin with a slash
-/// is the name of a volume; one that is "." or begins with "./" is relative to `working_directory`;
-/// "~" is left to the shell. Options: ro, rw, nocopy, the propagation names, z and Z.
+/// is the name of a volume; a source that is "." or begins with "./" is relative to
+/// `working_directory`; "~" is not expanded. Options: ro, rw, nocopy, the propagation names, z and
+/// Z.
 /// Errors: usage (form, destination not absolute or "/", unknown option).
 Result<Volume> parse_volume(std::string_view text, std::string_view working_directory);
 
 using AnyMount = std::variant<Volume, Tmpfs, ImageMount>;
-/// docker's --mount: "type=bind,source=/a,target=/b,readonly", "type=volume,…", "type=tmpfs,…",
-/// "type=image,…"; the source of an image mount stays as typed.
-/// Errors: usage, in docker's words where scripts know them.
+/// The value of docker's --mount: "type=bind,source=/a,target=/b,readonly", "type=volume,…",
+/// "type=tmpfs,…", "type=image,…"; the source of an image mount stays as typed.
+/// Errors: usage, with docker's message where scripts depend on it.
 Result<AnyMount> parse_mount(std::string_view text);
 
 /// "DST[:option,option…]".  Errors: usage.

@@ -23,7 +23,7 @@ using Strings = std::vector<std::string>;
 
 constexpr std::string_view kByVariable = "env:";
 
-/// Applies the effects to a request, and notes in the verdicts what each changed.
+/// Applies the effects to a request, and notes in the verdicts what each effect changed.
 class Applier {
  public:
   Applier(const Context& context, const policy::Effects& effects,
@@ -55,9 +55,10 @@ class Applier {
       if (verdict.rule == rule && verdict.applied) verdict.why += "; " + what;
     }
   }
-  /// Whether another mount at this destination stays; otherwise frees it for the rule.
+  /// Whether an existing mount at this destination takes precedence over the rule; if not, removes
+  /// it.
   bool is_kept(const Given& given, const std::string& destination);
-  /// The value of "env:NAME" in the container.
+  /// The value of a reference "env:NAME" in the container.
   std::optional<std::string> resolved(const Given& given) const;
 
   const Context& context_;
@@ -66,7 +67,7 @@ class Applier {
   std::vector<policy::Verdict>& verdicts_;
   const RunRequest asked_;
   RunRequest& request_;
-  std::map<std::string, bool> places_;  ///< the site's so far, and whether they are forced
+  std::map<std::string, bool> places_;  ///< destinations of the rules so far; true: forced
 };
 
 std::string what(const Given& given, const char* key) {
@@ -75,7 +76,7 @@ std::string what(const Given& given, const char* key) {
 
 Result<bool> is_missing(const std::string& path) {
   auto found = sys::stat_entry(sys::cwd(), path);
-  // A path that cannot be checked may exist.
+  // A path that cannot be checked counts as existing.
   return found.ok() ? !found->has_value() : found.error().kind == Kind::not_found;
 }
 
@@ -170,8 +171,8 @@ Result<void> Applier::set_gpus() {
   if (!text) return {};
   TRY_CTX(gpu::parse_request(*text), what(given, "gpus"));
   request_.gpus = std::move(*text);
-  // Flags that name a GPU in any form have no effect, even for a GPU that is not here.
-  // nodes_by_hand() checks other paths when the container starts.
+  // Drop all flags that name a GPU in any form, even a GPU that this machine lacks. When the
+  // container starts, nodes_by_hand() checks the remaining paths.
   if (given.forced) {
     request_.site.gpus = true;
     std::erase_if(request_.devices,
@@ -221,7 +222,7 @@ Result<void> Applier::set_network() {
   return {};
 }
 
-/// The requested limit, or the lower of both if the site's is a maximum.
+/// The requested limit, or the lower limit if that of the site is a maximum.
 template <class T>
 void limit(const std::optional<T>& asked, T most, bool forced, std::optional<T>& out) {
   if (!asked) {
@@ -247,7 +248,7 @@ uint64_t cpu_millis_of(const Limits& limits) {
   return static_cast<uint64_t>(std::min(part * 1000 + 0.999, kMost));  // round up
 }
 
-/// For ulimits 0 is a limit, and -1 means none.
+/// The lower of two ulimits, for which 0 is a limit and -1 means no limit.
 int64_t lower_ulimit(int64_t a, int64_t b) {
   return static_cast<int64_t>(std::min(static_cast<uint64_t>(a), static_cast<uint64_t>(b)));
 }
@@ -375,7 +376,7 @@ std::vector<policy::RuleFault> check_texts(const policy::Rule& rule) {
     look(key, *text, Result<void>(make_error(Kind::usage, "expected a size such as 512m or 2g")));
   };
   for (const std::string& text : rule.mounts) {
-    // "{home}" alone is neither an option nor a path.
+    // A value that begins with "{home}" must parse as an absolute path.
     std::string filled = text.starts_with("{home}") ? "/" + text : text;
     look("mounts", text, parse_volume(filled, ""));
   }

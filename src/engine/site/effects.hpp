@@ -12,16 +12,16 @@
 namespace berth::engine {
 
 /// Applies the effects of rules to `request`, and notes the results in `verdicts`. Probes the
-/// machine if a rule depends on it.  Errors: denied (a rule refuses the request), and those of the
-/// rule's texts on this machine, after the name of the rule.
+/// machine if a rule depends on it.  Errors: denied (a rule refuses the request), and, prefixed
+/// with the name of the rule, those of the values in the rule.
 Result<void> apply_effects(const Context& context, const policy::Effects& effects,
                            const oci::ContainerDefaults& image,
                            std::vector<policy::Verdict>& verdicts, RunRequest& request);
 
-/// Checks that limits stay within the site's maximum (SiteShare::most).  Errors: denied.
+/// Checks that `limits` do not exceed the site's maximum (SiteShare::most).  Errors: denied.
 Result<void> check_most(const Limits& most, const Limits& limits);
 
-/// The errors in those texts of a rule that have the syntax of flags: mounts, sizes, device names.
+/// The errors in the values of a rule that have the syntax of flags: mounts, sizes, device names.
 std::vector<policy::RuleFault> check_texts(const policy::Rule& rule);
 
 }  // namespace berth::engine

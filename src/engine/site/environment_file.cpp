@@ -19,7 +19,7 @@ namespace berth::engine {
 namespace {
 
 constexpr size_t kMaxDefinition = size_t{1} << 20;
-// Do not block on a pipe.
+// O_NONBLOCK: do not block on a pipe.
 constexpr int kOpenFlags = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 
 bool is_path(std::string_view name) {
@@ -66,12 +66,12 @@ Result<edf::File> load(const Environment& caller, const std::string& name) {
                     "./" + name + ".toml for a file of this directory");
 }
 
-/// A path that begins with "./" is relative to the caller's directory, not to the file's.
+/// A path that begins with "./" is relative to the directory of the caller, not of the file.
 Result<std::string> placed_path(const std::string& path, const std::string& working_directory) {
   if (path != "." && !path.starts_with("./")) return path;
   std::string_view rest = path;
   if (path != ".") rest.remove_prefix(2);
-  // ".//etc" is not a way to an absolute path.
+  // ".//etc" must not become an absolute path.
   rest.remove_prefix(std::min(rest.find_first_not_of('/'), rest.size()));
   return absolute_path(rest.empty() ? "." : rest, working_directory);
 }
@@ -87,7 +87,7 @@ Result<std::string> reference_of(const std::string& image) {
   }
   std::string name = registry.empty() ? image : registry + "/" + image.substr(hash + 1);
   image::Reference reference = TRY(image::Reference::parse(name));
-  // Only "docker.io" may be left out of a name.
+  // Only the registry "docker.io" may be omitted in a name.
   if (registry.empty() || reference.registry() == registry) return name;
   return make_error(Kind::usage,
                     "image " + quote(image) + ": " + quote(registry) + " is not a registry");
@@ -127,7 +127,7 @@ bool is_taken(const RunRequest& request, const std::string& destination) {
          std::ranges::any_of(request.image_mounts, is_there);
 }
 
-// At one destination a flag's mount wins, then the last one of the files.
+// Of several mounts at one destination, the mount of a flag wins, else the last one in the files.
 Result<void> add_mounts(const std::vector<edf::Text>& texts, const std::string& working_directory,
                         RunRequest& request) {
   std::vector<AnyMount> mounts;
@@ -212,7 +212,7 @@ Result<std::string> image_of(const edf::Definition& definition) {
 
 Result<void> add_definition(const edf::Definition& definition, const std::string& working_directory,
                             Log& log, RunRequest& request) {
-  // CSCS's default: do not run the image's entrypoint.
+  // As at CSCS, do not run the image's entrypoint by default.
   if (!request.entrypoint && !definition.entrypoint.value_or(false)) {
     if (request.command.empty()) {
       return make_error(Kind::usage,
@@ -243,7 +243,7 @@ Result<std::vector<std::string>> expand_variables(
   };
   for (const auto& [name, text] : variables) {
     std::string value = TRY_CTX(edf::expand(text.text, look_up), text.place);
-    // A bare name without a value from the caller removes the variable.
+    // A bare name removes the variable if the caller has no value for it.
     entries.push_back(value.empty() ? name : name + "=" + value);
   }
   return entries;

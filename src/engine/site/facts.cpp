@@ -17,7 +17,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-/// The first non-empty of these variables; empty: none.
+/// The value of the first of these variables that is not empty; empty: there is none.
 std::string first_of(const Environment& environment,
                      std::initializer_list<std::string_view> names) {
   for (std::string_view name : names) {
@@ -36,7 +36,8 @@ void add_spellings(const image::Reference& reference, Strings& out) {
   }
 }
 
-/// Resolves links and "..", which could otherwise bypass a rule; returns a missing path unchanged.
+/// The path with links and ".." resolved, since they could bypass a rule; a missing path stays
+/// unchanged.
 std::string resolved_path(const std::string& path) {
   auto opened = sys::open_at(sys::cwd(), path, O_PATH);
   if (!opened.ok()) return path;
@@ -60,7 +61,7 @@ std::string first_word(const RunRequest& request, const oci::ContainerDefaults& 
   return command.ok() ? command->front() : std::string();
 }
 
-/// Fails, since ignoring a rule that cannot be decided would bypass it.
+/// The error for a rule that cannot be decided: ignoring the rule would bypass it.
 Error cannot_decide(Error error, const char* what) {
   return std::move(error)
       .with_context(
@@ -135,8 +136,8 @@ bool asks_gpus(const RunRequest& request) {
 
 namespace {
 
-/// `image` is null if it is not here: its facts are then empty. Looks up other facts only if
-/// `needs` names them.
+/// If the image is not in the store, `image` is null, and its facts are empty. Looks up other facts
+/// only if `needs` names them.
 Result<policy::Facts> facts_of(const Context& context, const RunRequest& request,
                                const image::Image* image, policy::Needs needs) {
   policy::Facts facts;

@@ -14,7 +14,8 @@
 
 namespace berth::engine {
 
-/// Replacements for this caller and this node, for `policy test`; empty: the real ones.
+/// Facts that `policy test` supposes instead of those of this caller and this node. Empty: the real
+/// facts.
 struct SupposedFacts {
   std::optional<std::string> user;  ///< name or number
   std::vector<std::string> groups;
@@ -22,17 +23,17 @@ struct SupposedFacts {
   std::vector<std::string> features;
 };
 
-/// Evaluates `rules` for `request`; `image` is null if it is not here.
+/// Evaluates `rules` for `request`; `image` is null if it is not in the store.
 /// Errors: those of this_node(), sys::find_account() and sys::group_names().
 Result<policy::Outcome> judge_request(const Context& context,
                                       const std::vector<policy::PlacedRule>& rules,
                                       const RunRequest& request, const image::Image* image,
                                       const SupposedFacts& supposed = {});
 
-/// The variables of the flags as "K=V".
+/// The variables that the flags set, as "K=V".
 std::vector<std::string> typed_variables(const RunRequest& request);
 
-/// Whether the flags request GPUs in any form.
+/// Whether any flag requests GPUs.
 bool asks_gpus(const RunRequest& request);
 
 }  // namespace berth::engine

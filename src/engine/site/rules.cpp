@@ -28,8 +28,8 @@ Result<std::vector<policy::PlacedRule>> rules_of(const Context& context) {
   return std::move(TRY(read_policy(context)).rules);
 }
 
-/// The origin of an image, for matching with `registries`. The origin of an image made here is
-/// "localhost": its name proves nothing.
+/// The origins of an image, which are compared with `registries`. An image made on this machine has
+/// the origin "localhost", since its name proves nothing.
 Result<Strings> origins_of(const RunRequest& request, const image::Image* image) {
   if (image == nullptr) return Strings{TRY(image::Reference::parse(request.image)).place()};
   Strings out;
@@ -42,8 +42,8 @@ Result<Strings> origins_of(const RunRequest& request, const image::Image* image)
   return out;
 }
 
-/// Adds a variable with the names that a step's tasks may not set again from the job's environment.
-/// Includes `outside`, except variables that the request sets.
+/// Adds a variable that lists names which tasks of a step may not set again from the environment of
+/// the job. The list includes `outside`, except variables that the request sets.
 void add_decided_variable(const Strings& outside, RunRequest& request) {
   std::set<std::string> names(outside.begin(), outside.end());
   for (const std::string& entry : request.environment) {
@@ -91,7 +91,7 @@ Result<RunRequest> apply_rules(const Context& context, RunRequest request,
 Result<void> check_registry(const Context& context, const RunRequest& request,
                             const image::Image* image) {
   std::vector<policy::PlacedRule> rules = TRY(rules_of(context));
-  // Skip rules that depend on the image for their stop: without it they cannot be decided.
+  // Skip rules with a stop that depends on the image: without the image they cannot be decided.
   std::erase_if(rules, [](const auto& placed) {
     const policy::Rule& rule = placed.rule;
     return rule.registries.empty() && (!rule.stop || policy::asks_image(rule));

@@ -14,29 +14,30 @@
 
 namespace berth::engine {
 
-/// `request` with the effects of the site's rules. Call once for each container, before anything of
-/// it is created.  Errors: denied (a rule refuses it), those of policy::read_compiled() and of the
-/// rules' texts on this machine, after the name of the rule.
+/// `request` with the effects of the site's rules. Call once for each container, before any part of
+/// it is created.  Errors: denied (a rule refuses the request), those of policy::read_compiled()
+/// and, prefixed with the name of the rule, those of the values in a rule.
 Result<RunRequest> apply_rules(const Context& context, RunRequest request,
                                const image::Image& image);
 
-/// Checks that the rules permit the use of the image of `request`: with `image` by its origin, and
-/// without it, before the pull, by its name. Images that are not in the store are not checked,
-/// since they come from no registry.  Errors: denied, and those of policy::read_compiled().
+/// Checks that the rules permit the image of `request`: by the origin of `image` if that is given;
+/// otherwise, before the pull, by the name in the request. Image files and directories are not
+/// checked, since they come from no registry.  Errors: denied, and those of
+/// policy::read_compiled().
 Result<void> check_registry(const Context& context, const RunRequest& request,
                             const image::Image* image);
-/// The same for an image without a container: a pull, or a base image.
+/// The same for an image that is pulled, or used as a base image, without a container.
 Result<void> check_registry(const Context& context, const std::string& name,
                             const image::Image* image);
 
-/// The same for known `registries` of rules.
+/// The same, if the caller has the `registries` of the rules already.
 Result<void> check_origin(const std::vector<policy::Given>& registries, const RunRequest& request,
                           const image::Image* image);
 
 /// The policy's slurm.node-variables.  Errors: those of policy::read_compiled().
 Result<std::vector<std::string>> node_variables(const Context& context);
 
-/// Adds the hooks of rules after existing ones.
+/// Appends the hooks of the rules to the existing hooks.
 void add_site_hooks(const RunRequest& request, oci::Spec& spec);
 
 }  // namespace berth::engine

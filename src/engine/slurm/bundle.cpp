@@ -15,28 +15,28 @@
 namespace berth::engine {
 namespace {
 
-/// The task's environment, which TaskProlog puts beside config.json
-/// (packaging/slurm/image-bundles). Without it: the environment that slurmstepd wrote into
-/// config.json, before it created tasks.
+/// The environment of the task, which TaskProlog writes to a file next to config.json
+/// (packaging/slurm/image-bundles). If there is no such file: the environment in config.json, which
+/// slurmstepd wrote before it created tasks.
 Result<Environment> variables_of_task(const sys::Fd& directory, const oci::Process& process) {
   const std::string file = "environment";
   auto text = TRY(sys::read_file_if_exists(directory, file));
   std::vector<std::string> entries = process.env;
   if (text) {
-    // slurmstepd removes config.json and then the directory, which must be empty.
+    // slurmstepd removes config.json and then the directory, so no other file may remain.
     TRY(sys::remove_entry(directory, file));
     entries.clear();
     for (std::string_view entry : split(*text, '\0')) {
       if (!entry.empty()) entries.emplace_back(entry);
     }
   }
-  if (!Environment(entries).get("PATH")) {  // --export=NONE
+  if (!Environment(entries).get("PATH")) {  // with --export=NONE
     entries.emplace_back("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
   }
   return Environment(std::move(entries));
 }
 
-/// Finds the batch script, which Slurm mounts where the container starts it.
+/// Finds the batch script, which Slurm mounts at the path that the container executes.
 const oci::Mount* find_script(const oci::Spec& spec) {
   for (const oci::Mount& mount : spec.mounts) {
     if (!spec.process->args.empty() && mount.destination == spec.process->args[0]) return &mount;
@@ -44,8 +44,8 @@ const oci::Mount* find_script(const oci::Spec& spec) {
   return nullptr;
 }
 
-/// Since 23.02 slurmstepd writes the program's path on the node. The image may have it elsewhere,
-/// so this restores the word that the user typed.
+/// Since 23.02 slurmstepd writes the path that the program has on the node. The image may have the
+/// program at another path, so this restores the name that the user typed.
 void restore_program(std::vector<std::string>& command, const std::string& typed) {
   if (!typed.empty() && !command.empty() && command[0].ends_with("/" + typed)) command[0] = typed;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slurm's own containers: runs a bundle that slurmstepd has written for a task of `--container`
+// Slurm's native containers: runs a bundle that slurmstepd has written for a task of `--container`
 // (docs/decisions/0167).
 #pragma once
 
@@ -12,14 +12,14 @@ namespace berth::engine {
 
 struct SlurmBundle {
   std::string id;         ///< of berth-runtime's container
-  std::string directory;  ///< has a config.json; its process is the task
+  std::string directory;  ///< has a config.json with the task as its process
   std::string job;        ///< "12.0"
-  bool remove = false;    ///< config.json of an image's task is removed after reading
+  bool remove = false;    ///< remove the config.json of an image's task after reading
 };
 
-/// Executes the program that runs the task: berth-runtime, with our variables, for a user's bundle;
-/// `berth slurm step`, with the task's variables, if the bundle's path spells an image's name.
-/// Returns only on failure.
+/// Executes the program that runs the task. For a bundle of the user that is berth-runtime, with
+/// the variables of this process. If the path of the bundle spells the name of an image, that is
+/// `berth slurm step`, with the variables of the task. Returns only on failure.
 /// Errors: not_found, corrupt (config.json), usage (a variable of the container's options), denied.
 Result<void> run_slurm_bundle(const Context& context, const SlurmBundle& bundle);
 

@@ -13,7 +13,7 @@
 namespace berth::engine {
 namespace {
 
-/// Without the domain, as slurmd compares its own name.
+/// The host name without the domain, as slurmd compares it.
 std::string short_name(const std::string& host) {
   return host.substr(0, host.find('.'));
 }
@@ -26,7 +26,7 @@ Result<void> check_name(const std::string& name) {
                     "--node n1, or --node 'n[1-8]' for identical nodes");
 }
 
-/// The place of a processor; numbers are empty if the kernel does not report them.
+/// The place of a processor; members are empty if the kernel does not report them.
 Result<ProcessorPlace> place_of(const sys::Fd& root, unsigned processor) {
   std::string base = "sys/devices/system/cpu/cpu" + std::to_string(processor) + "/topology/";
   auto core = TRY(sys::read_file_if_exists(root, base + "thread_siblings_list"));

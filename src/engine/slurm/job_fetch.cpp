@@ -27,10 +27,10 @@ namespace berth::engine {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-/// A node's role in a step.
+/// The role of this node in its step.
 struct JobFetch::Part {
   slurm::Invitation invitation;
-  std::string board;  ///< the address of srun's machine
+  std::string board;  ///< the address of the machine of srun
   uint32_t node = 0;
   uint32_t nodes = 0;
 
@@ -42,10 +42,10 @@ namespace {
 using Part = JobFetch::Part;
 
 constexpr milliseconds kForConnection{5000};
-/// A little more than the board's own limit.
+/// A little more than the limit of the board.
 constexpr milliseconds kForDirections = slurm::Board::kForAnybody + milliseconds(30'000);
 constexpr milliseconds kLater{200};
-/// Less than Slurm's time-out for a step that cannot be killed.
+/// Less than the default of Slurm's UnkillableStepTimeout.
 constexpr milliseconds kForOthers{40'000};
 constexpr size_t kMaxOrder = size_t{4} << 20;
 
@@ -69,13 +69,13 @@ Result<std::optional<Part>> part_of(const Environment& environment) {
   return std::optional<Part>(Part{std::move(invitation), std::string(*board), *node, *nodes});
 }
 
-/// Registers this node at the board, which replies with the nodes to ask. A node that serves others
-/// listens before it sends its address.
+/// Registers this node at the board, which answers later with the nodes to ask. A node that serves
+/// others listens before it sends its address.
 Result<sys::Fd> greet_board(const Part& part, sys::Fd& listener) {
   sys::Fd board = TRY(sys::connect_tcp(part.board, part.invitation.port, kForConnection));
   slurm::Hello hello{part.invitation.door, part.node, part.nodes, ""};
   if (part.serves()) {
-    // The address on the route to srun is one that the cluster's machines can reach.
+    // The local address of the route to srun is one that the other nodes can reach.
     std::string host = TRY(sys::local_address(board));
     if (!listener) listener = TRY(sys::listen_tcp(host));
     hello.address = TRY(sys::listening_address(listener));
@@ -100,14 +100,14 @@ Result<slurm::Directions> await_directions(const Part& part, sys::Fd board, sys:
 /// berth-hub, which serves the nodes that ask this one.
 struct Front {
   sys::Process process;
-  sys::Fd order;  ///< clients wait until this sends the list of nodes to serve
+  sys::Fd order;  ///< clients wait until berth-hub gets its order here
 };
 
 /// The arguments and files of berth-hub.
 struct FrontWords {
   std::string program;
   std::vector<std::string> args;
-  std::vector<sys::Fd> files;  ///< their numbers are in `args`
+  std::vector<sys::Fd> files;  ///< `args` has the descriptor numbers
 };
 /// berth-hub reads its order from `order`.
 Result<FrontWords> front_words(const Context& context, sys::Fd listener, const std::string& key,
@@ -148,7 +148,7 @@ std::string order_text(image::JobOrder order, std::vector<std::string> from) {
 }
 
 Result<void> send_to_front(Front& front, const std::string& order) {
-  sys::IgnoredSignal broken(SIGPIPE);  // it may have ended
+  sys::IgnoredSignal broken(SIGPIPE);  // berth-hub may have ended
   TRY(sys::write_all(front.order, order, "the order of berth-hub"));
   front.order.reset();
   return {};
@@ -202,7 +202,8 @@ Result<void> JobFetch::join(const Context& context, const Part& part,
   return {};
 }
 
-// A separate process, since this node's container must not wait for it, and mostly no node asks.
+// Starts a separate process, since the container of this node must not wait for it, and usually no
+// node asks.
 Result<void> JobFetch::give(const Context& context, const image::JobOrder& order) {
   sys::Fd in = TRY(sys::memory_file("berth-job-order", image::to_json(order)));
   sys::Fd null = TRY(sys::open_at(sys::cwd(), "/dev/null", O_RDWR));
@@ -239,7 +240,8 @@ Result<void> give_to_job(const Context& context) {
 }
 
 void JobFetch::finish() {
-  // berth-hub ends after its last transfer; a process that has not started it ends at once.
+  // On SIGHUP berth-hub ends after the last transfer; a helper that has not executed berth-hub yet
+  // ends at once.
   if (helper_ && helper_.signal(SIGHUP).ok()) ignore(helper_.wait_for(kForOthers));
   helper_ = sys::Process();
 }

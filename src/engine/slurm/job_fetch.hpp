@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One fetch for all nodes of a Slurm step: each node asks another one for the image; only the first
-// asks the registry (docs/decisions/0166).
+// One fetch for all nodes of a Slurm step: the first node asks the registry for the image; each
+// other node asks a node of the step (docs/decisions/0166).
 #pragma once
 
 #include <optional>
@@ -14,23 +14,25 @@
 
 namespace berth::engine {
 
-/// This node's part in its step's fetch: serves other nodes as long as this object exists.
+/// The part of this node in the fetch of its step. Serves other nodes as long as this object
+/// exists.
 class JobFetch {
  public:
-  /// Alone: asks no node and serves none.
+  /// An object that is alone: asks no node and serves none.
   JobFetch() = default;
 
-  /// Joins the step that the environment names with this node, for the image of `request`. Is alone
-  /// if there is no such step or no other node, and, with a warning, if the step's board cannot
-  /// be reached. A node that has the image asks no other, and serves others in the background.
+  /// Joins the fetch of the image of `request` in the step that the environment names. Returns an
+  /// object that is alone if there is no such step or no other node, and, with a warning, if the
+  /// step's board cannot be reached. A node that has the image asks no other node, and serves
+  /// others in the background.
   static JobFetch begin(const Context& context, const image::Store& store,
                         const RunRequest& request, const image::RegistryAccess& access);
 
-  /// Adds the nodes to ask before the registry.
+  /// Adds to `access` the nodes to ask before the registry.
   void add_to(image::RegistryAccess& access) const;
 
-  /// Call when this node's container has ended: completes running transfers if that takes only
-  /// seconds; otherwise those nodes ask the next one.
+  /// Call when the container of this node has ended. Completes running transfers to other nodes if
+  /// that takes only seconds; otherwise those nodes ask the next node on their lists.
   void finish();
 
   struct Part;
@@ -43,9 +45,9 @@ class JobFetch {
   std::optional<image::JobPeers> peers_;
 };
 
-/// The body of `berth slurm give`: reads an image::JobOrder from standard input, registers this
-/// node's address at the step's board, and becomes berth-hub when a node connects. Until then
-/// SIGHUP ends it.
+/// The body of `berth slurm give`: reads an image::JobOrder from standard input, registers the
+/// address of this node at the step's board, and executes berth-hub when a node connects. Until
+/// then SIGHUP ends this process.
 Result<void> give_to_job(const Context& context);
 
 }  // namespace berth::engine

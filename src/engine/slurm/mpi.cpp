@@ -12,8 +12,8 @@
 namespace berth::engine {
 namespace {
 
-/// The variable in which the node's PMIx names its modules, and the one that the image's PMIx
-/// reads.
+/// Pairs of variables: the PMIx of the node names its modules in the first, the PMIx of the image
+/// reads the second.
 constexpr struct {
   const char* said;
   const char* told;
@@ -35,16 +35,17 @@ void add_directory(const std::string& path, RunRequest& request) {
   request.volumes.push_back(std::move(volume));
 }
 
-/// The ranks' directory, in which Open MPI keeps its session. `step`: "12.0". srun sets the
-/// variable; without it Slurm uses its TmpFS: /tmp unless slurm.conf names another directory, which
-/// is not known here. Open MPI then makes its directory in the container.
+/// Adds the directory of the ranks, in which Open MPI keeps its session. `step`: "12.0". srun sets
+/// a variable for the parent directory; without the variable Slurm uses TmpFS. That is /tmp unless
+/// slurm.conf names another directory, which is not known here; Open MPI then makes its directory
+/// in the container.
 void add_ranks_directory(const Environment& job, const std::string& step, RunRequest& request) {
   std::string base(job.get_filled("SLURM_PMIX_TMPDIR").value_or("/tmp"));
   if (!base.starts_with('/')) return;
   std::string user(job.get("SLURM_JOB_UID").value_or(""));
   for (const std::string& name : {user + "_" + step, step}) {  // older releases leave out the user
     std::string path = base + "/spmix_appdir_" + name;
-    // In /tmp another user could have made it.
+    // In /tmp another user could have made the directory.
     if (owner_of(path) != sys::effective_uid()) continue;
     add_directory(path, request);
     return;
@@ -56,7 +57,7 @@ void add_ranks_directory(const Environment& job, const std::string& step, RunReq
 void add_pmix(const Environment& job, RunRequest& request) {
   std::string server(job.get_filled("PMIX_SERVER_TMPDIR").value_or(""));
   while (server.ends_with('/')) server.pop_back();
-  // Slurm's is SPOOL/pmix.JOB.STEP; mpirun sets a different value for its ranks.
+  // Slurm sets SPOOL/pmix.JOB.STEP; mpirun sets a different value for its ranks.
   std::string name = server.substr(server.rfind('/') + 1);
   if (!server.starts_with('/') || !name.starts_with("pmix.")) return;
   if (owner_of(server)) add_directory(server, request);

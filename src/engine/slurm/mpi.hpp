@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks of MPI programs need from the node when Slurm starts them. MPICH ranks need nothing:
-// they use Slurm's PMI2 through a descriptor, which a task keeps when it joins its container.
+// The files and variables of the node that MPI ranks need when Slurm starts them. Ranks of MPICH
+// need nothing: they use Slurm's PMI2 through a descriptor, which a task keeps when it joins its
+// container.
 #pragma once
 
 #include "engine/context/context.hpp"
@@ -8,11 +9,11 @@
 
 namespace berth::engine {
 
-/// Adds what a step of `srun --mpi=pmix` needs, and nothing to other steps: the directories of
-/// Slurm's PMIx plugin, at their own paths, and the modules of the node's PMIx as variables for the
-/// image's PMIx, unless the job sets them. Skips what is missing.
-/// Source: Slurm 22.05, src/plugins/mpi/pmix; PMIx 4.2 (PMIX_MCA_*); the variables are those that
-/// enroot's hook for PMIx derives.
+/// For a step of `srun --mpi=pmix`, adds the directories of Slurm's PMIx plugin as mounts at the
+/// same paths, and variables that select the modules of the node's PMIx for the PMIx of the image,
+/// unless the job sets these variables. Skips missing directories. Does nothing for other steps.
+/// Source: Slurm 22.05, src/plugins/mpi/pmix; PMIx 4.2 (PMIX_MCA_*); enroot's PMIx hook derives the
+/// same variables.
 void add_pmix(const Environment& job, RunRequest& request);
 
 }  // namespace berth::engine

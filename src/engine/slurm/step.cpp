@@ -39,13 +39,13 @@ namespace {
 
 using slurm::Key;
 
-/// The path of berth-hold in a container: a file in /dev leaves nothing behind.
+/// The path of berth-hold in a container: a file in /dev leaves no file in the container's layer.
 constexpr const char* kHoldPlace = "/dev/berth-hold";
 
-/// Variables that name files of NCCL and RCCL, which are the node's if they are paths on it.
+/// Variables that name files of NCCL and RCCL; the files are mounted if they exist on the node.
 constexpr const char* kNcclFiles[] = {"NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_NET_PLUGIN",
                                       "NCCL_TUNER_PLUGIN", "NCCL_CONF_FILE"};
-/// NCCL reads this by default: a virtual machine's host describes its devices there.
+/// NCCL reads this file by default: it describes the devices of a virtual machine.
 constexpr const char* kNcclTopology = "/var/run/nvidia-topologyd/virtualTopology.xml";
 
 Volume bound(std::string source, std::string destination, bool read_only) {
@@ -57,7 +57,7 @@ Volume bound(std::string source, std::string destination, bool read_only) {
   return volume;
 }
 
-/// The definition of --environment with overriding options; empty without that option.
+/// The definition of --environment, with the options that override it; empty without --environment.
 Result<edf::Definition> read_definition(const Context& context, const SlurmStep& step) {
   edf::Definition definition;
   if (const std::string* name = step.asked.value(Key::environment_file)) {
@@ -77,7 +77,7 @@ Result<void> add_image_of_file(const SlurmStep& step, const edf::Definition& def
   request.image = TRY(image_of(definition));
   request.image_file = is_image_path(request.image);
   if (request.image_file) request.image = TRY(find_image_file(request.image));
-  // Without a file the image is that of the named container.
+  // Without an environment file the image is that of the named container.
   const std::string* file = step.asked.value(Key::environment_file);
   bool has_other = file == nullptr || step.asked.value(Key::name) != nullptr;
   if (!request.image.empty() || has_other) return {};
@@ -89,7 +89,7 @@ Result<void> add_image(const SlurmStep& step, const edf::Definition& definition,
                        RunRequest& request) {
   const std::string* image = step.asked.value(Key::image);
   if (image == nullptr) return add_image_of_file(step, definition, request);
-  // pyxis recognizes a path by its first character alone.
+  // pyxis recognises a path by the first character alone.
   bool is_path = image->starts_with('/') || image->starts_with('.');
   if (!is_path) {
     request.image = slurm_reference(*image);
@@ -101,7 +101,7 @@ Result<void> add_image(const SlurmStep& step, const edf::Definition& definition,
   return {};
 }
 
-/// The files that exist on the node; others may be in the image.
+/// The files for NCCL that exist on the node; others may be in the image.
 std::vector<std::string> nccl_files(const Context& context) {
   std::vector<std::string> out;
   auto add = [&](const std::string& path) {
@@ -132,8 +132,8 @@ Result<void> add_node_mounts(const Context& context, const SlurmStep& step, RunR
     request.volumes.push_back(bound(path, path, true));
   }
   if (context.environment.get_filled("SLURM_PTY_PORT") && context.identity != Identity::root) {
-    // The terminal of srun --pty: programs look up its name. Not for root, since its /dev/pts has
-    // all terminals.
+    // The terminal of srun --pty: programs look up its name. Not for root, since the /dev/pts of
+    // root has all terminals.
     for (const char* path : {"/dev/pts", "/dev/ptmx"}) {
       request.volumes.push_back(bound(path, path, false));
     }
@@ -149,7 +149,7 @@ void clear_place(RunRequest& request, const std::string& destination) {
   std::erase_if(request.image_mounts, is_there);
 }
 
-/// --container-mounts wins over other mounts at the same path.
+/// Adds --container-mounts, which replace other mounts at the same path.
 Result<void> add_asked_mounts(const SlurmStep& step, RunRequest& request) {
   const std::string* text = step.asked.value(Key::mounts);
   if (text == nullptr) return {};
@@ -169,7 +169,8 @@ Result<void> add_asked_mounts(const SlurmStep& step, RunRequest& request) {
   return {};
 }
 
-/// Tasks communicate with each other and with other nodes like programs on the node.
+/// Uses the namespaces of the node, so that tasks communicate with each other and with other nodes
+/// like programs on the node.
 Result<void> add_namespaces(const Context& context, const SlurmStep& step, RunRequest& request) {
   slurm::Unshared own;
   if (const std::string* text = step.asked.value(Key::unshare)) {
@@ -191,8 +192,8 @@ Result<void> add_namespaces(const Context& context, const SlurmStep& step, RunRe
   return {};
 }
 
-/// pyxis has no option for this. Tasks are mostly MPI ranks, and share what ranks need: by default
-/// the image's own MPI gets the fabric.
+/// Chooses the MPI mode, for which pyxis has no option. Tasks are usually MPI ranks, so by default
+/// the MPI of the image gets the fabric.
 Result<void> add_mpi_mode(const Environment& environment, const SlurmStep& step,
                           RunRequest& request) {
   request.mpi = TRY(read_mpi({}, environment));
@@ -203,7 +204,7 @@ Result<void> add_mpi_mode(const Environment& environment, const SlurmStep& step,
 
 constexpr const char* kSquashfsWriter = "/usr/bin/tar2sqfs";
 
-/// Checks early what would otherwise fail at the end, after the tasks' work.
+/// Checks early what would otherwise fail only when the tasks have done their work.
 Result<void> check_save(const std::string& output) {
   if (!sys::check_access(sys::cwd(), kSquashfsWriter, X_OK).ok()) {
     return make_error(Kind::not_found, "--container-save needs " + quote(kSquashfsWriter),
@@ -218,7 +219,7 @@ Result<void> check_save(const std::string& output) {
   return {};
 }
 
-/// The absolute output path of --container-save; empty: nothing is saved.
+/// The absolute output path of --container-save; empty: no such option.
 Result<std::string> save_place(const SlurmStep& step) {
   const std::string* path = step.asked.value(Key::save);
   if (path == nullptr) return std::string();
@@ -236,7 +237,7 @@ std::string step_prefix(const std::string& job) {
   return kPyxisPrefix + job + "-";
 }
 
-/// The name of a container that ends with its step, which distinguishes it from others.
+/// The name of a container that is removed at the end of its step. No other container has it.
 std::optional<std::string> step_name(const Context& context, const SlurmStep& step) {
   auto node = context.environment.get_filled(kNodeVariable);
   std::string name = step_prefix(step.job) + std::string(node.value_or(""));
@@ -244,8 +245,8 @@ std::optional<std::string> step_name(const Context& context, const SlurmStep& st
   return name;
 }
 
-/// The name of a task's own container: the node's first task has the name of the step, the others
-/// "pyxis_12.0.1-NODE".
+/// The name of the container of a single task: for the first task on the node the name of the
+/// step's container, for others "pyxis_12.0.1-NODE".
 std::optional<std::string> name_of_task(const Context& context, const SlurmStep& step) {
   auto task = context.environment.get_filled("SLURM_LOCALID");
   if (!task || *task == "0" || !parse_u64(*task)) return step_name(context, step);
@@ -289,8 +290,8 @@ Result<void> check_use(const slurm::Name& name, const std::optional<ContainerSum
   return {};
 }
 
-/// Pulls the image. A pull takes long, and only the step's socket refers to this process, so it
-/// ends with the step. `job` serves other nodes from then on.
+/// Pulls the image. A pull can take long, so it is aborted when the step ends, which only the
+/// step's socket shows. Afterwards `job` serves other nodes.
 Result<void> pull_for_step(const Context& context, const Asked& asked, const Progress& progress,
                            JobFetch& job) {
   const RunRequest& request = asked.request;
@@ -298,7 +299,7 @@ Result<void> pull_for_step(const Context& context, const Asked& asked, const Pro
   sys::SignalOnHangup ended(slurm::kHoldSocket, SIGTERM);
   image::Store store = TRY(open_store(context));
   RunCall call = asked.call;
-  // Before other nodes get anything.
+  // Check the rules before other nodes get the image.
   if (is_of_store(request)) {
     auto here = TRY(find_present_image(store, request.image));
     TRY(check_registry(context, request, here ? &*here : nullptr));
@@ -309,8 +310,9 @@ Result<void> pull_for_step(const Context& context, const Asked& asked, const Pro
   return {};
 }
 
-/// The variables of a task that its container gets as defaults. Leaves out those that Berth or the
-/// image sets better: of GPUs, and of locales that the image may lack.
+/// The variables of a task that its container gets as defaults. Leaves out variables for which
+/// Berth or the image has better values: those of GPUs, and those of locales, which the image may
+/// lack.
 Result<std::vector<std::string>> variables_of_task(const Context& context) {
   const std::vector<std::string> outside = TRY(node_variables(context));
   std::vector<std::string_view> kept_back = {"LANG", "LANGUAGE", "LC_ALL"};
@@ -371,7 +373,7 @@ Result<RunOutcome> hold_named(const Context& context, const SlurmStep& step, Ask
 std::string slurm_reference(std::string_view image) {
   constexpr std::string_view kScheme = "docker://";
   if (image.starts_with(kScheme)) image.remove_prefix(kScheme.size());
-  // The registry's credentials name the user, so the reference does not.
+  // Drop "USER@": the credentials of the registry name the user.
   size_t registry = image.find('#');
   size_t user = image.substr(0, registry).find('@');
   bool has_user = registry != image.npos && user != image.npos;
@@ -400,7 +402,7 @@ Result<Asked> slurm_container(const Context& context, const SlurmStep& step) {
   if (request.remove) request.name = step_name(context, step);
   request.labels[kStepLabel] = step.job;
   request.health.off = true;
-  // The job decides where its home is in the container; for root the image does.
+  // HOME of the job is HOME in the container; for root the image sets it.
   auto home = context.environment.get_filled("HOME");
   if (home && request.userns.kind == NamespaceMode::Kind::keep_id) {
     request.environment.push_back("HOME=" + std::string(*home));
@@ -440,9 +442,9 @@ Result<RunOutcome> hold_slurm_step(const Context& context, const SlurmStep& step
   asked.call.held = true;
   asked.request.volumes.push_back(bound(context.paths.libexec + "/berth-hold", kHoldPlace, true));
   asked.request.command = {kHoldPlace};
-  JobFetch job;  // until the end of the step
+  JobFetch job;  // serves other nodes until the end of the step
   TRY(pull_for_step(context, asked, progress, job));
-  // No other process would end what an entrypoint leaves running.
+  // No other process would end the processes that an entrypoint leaves running.
   auto orphans = TRY(sys::Orphans::adopt());
   std::optional<sys::SignalOnHangup> ended(std::in_place, slurm::kHoldSocket, SIGTERM);
   std::string output = TRY(save_place(step));

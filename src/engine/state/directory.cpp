@@ -37,11 +37,11 @@ bool is_id(std::string_view text) {
   return text.size() == 64 && is_hex(text);
 }
 
-// ext4 keeps a link of at most 59 bytes in its inode; a longer one needs a block, which every start
-// would allocate and free. 224 bits are as good as 256.
+// ext4 keeps a link target of at most 59 bytes in the inode. A longer target needs a block, which
+// every start would allocate and free. 224 bits distinguish containers as well as 256.
 constexpr size_t kLinkDigits = 56;
 
-/// The target of the link of `name`: the text of link_text().
+/// The target of the link of `name`, as link_text() makes it.
 Result<std::optional<std::string>> read_name(const std::string& root, const std::string& name) {
   auto text = sys::read_link(sys::cwd(), name_link(root, name));
   if (!text.ok()) {
@@ -70,7 +70,8 @@ Result<void> release_link(const std::string& root, const std::string& name,
   return sys::remove_entry(sys::cwd(), name_link(root, name));
 }
 
-// The parent is missing only the first time; a check would cost every start a system call.
+// Makes the directory `path`, and first `parent` if necessary: the parent is missing only the first
+// time, and a check would cost every start a system call.
 Result<void> make_below(const std::string& parent, const std::string& path) {
   auto made = sys::make_directory(sys::cwd(), path, 0700);
   if (made.ok() || made.error().kind != Kind::not_found) return made;
@@ -88,12 +89,12 @@ Result<void> mark_incomplete(const Paths& paths, const std::string& id) {
   return made.ok() || made.error().kind == Kind::exists ? Result<void>() : made;
 }
 
-/// Handles of a container that another process may own or remove at any time.
+/// Open files of a container that another process may own or remove at any time.
 struct Opened {
   sys::Fd directory;
-  sys::Fd record;  ///< empty if there is none yet
+  sys::Fd record;  ///< empty: there is no record yet
 };
-/// `path`: the container's, below `parent`.
+/// `path`: the path of the container below `parent`.
 Result<Opened> open_container(const Paths& paths, const std::string& id, const sys::Fd& parent,
                               const std::string& path) {
   Opened opened;
@@ -112,7 +113,7 @@ Result<Opened> open_container(const Paths& paths, const std::string& id) {
 
 Result<ContainerFiles> read_opened(const Opened& opened, const std::string& id) {
   bool free = TRY(sys::try_lock(opened.directory, sys::LockMode::shared, id));
-  // After the lock check: an owner writes the exit before it releases the lock.
+  // Read after the lock check, because an owner writes the exit before it releases the lock.
   record::Lines lines;
   if (opened.record) lines = TRY(record::read(opened.record));
   return ContainerFiles{std::move(lines), !free};
@@ -156,7 +157,7 @@ Result<ContainerDirectory> ContainerDirectory::create(const Paths& paths, const 
   undo.add([&] { ignore(made.remove()); });
   made.fd_ = TRY(sys::open_at(sys::cwd(), made.path_, O_DIRECTORY | O_RDONLY));
   TRY(sys::wait_lock(made.fd_, sys::LockMode::exclusive, made.path_));
-  // The root of the container has the mode of its upper directory.
+  // The upper directory determines the mode of the container's root.
   TRY(sys::make_directory(made.fd_, std::string(kUpperDirectory), 0755));
   TRY(sys::make_directory(made.fd_, std::string(kWorkDirectory), 0700));
   if (lifetime == Lifetime::removed) {
@@ -230,14 +231,14 @@ Result<void> ContainerDirectory::give_up_name() const {
 }
 
 Result<void> ContainerDirectory::remove() {
-  // On a full disk the mark fails, but the removal still frees space.
+  // If the disk is full, the mark fails, but the removal still frees space.
   ignore(mark_incomplete(paths_, id_));
-  // The name first: a reader of the name must find the container.
+  // Release the name first: a process that reads the name must find the container.
   TRY(give_up_name());
   if (files_ != path_) TRY(sys::remove_tree(sys::cwd(), files_));
   TRY(sys::remove_tree(sys::cwd(), path_));
   mark_complete();
-  // A container that never had a name was never announced.
+  // A container without a name had no "create" event.
   if (!name_ || !name_->empty()) emit_container_event(paths_, id_, "destroy");
   return {};
 }
@@ -328,14 +329,15 @@ Result<void> reserve_name(const std::string& root, const std::string& name, cons
     }
     if (made.error().kind != Kind::exists) return made;
     auto bound = TRY(read_name(root, name));
-    if (!bound) continue;  // just released
+    if (!bound) continue;  // the name was just released
     if (auto holder = TRY(find_container(root, *bound))) {
       return make_error(Kind::exists,
                         "Conflict. The container name \"/" + name +
                             "\" is already in use by container \"" + *holder + "\"",
                         "berth rm " + name);
     }
-    // Its container is gone: a name is bound only after its directory was made.
+    // The container was removed: a name is bound only after the directory of the container was
+    // made.
     TRY(release_link(root, name, *bound));
   }
   return make_error(

@@ -28,20 +28,20 @@ inline constexpr std::string_view kGroupFile = "group";
 /// The copied root of a container with the driver `copy`.
 inline constexpr std::string_view kCopyDirectory = "root";
 
-/// Whether a container outlives its end.
+/// Whether a container remains after it has ended.
 enum class Lifetime {
-  removed,  ///< --rm: its small files are in the state directory, which costs no disk space
-  kept,     ///< all of it is in the store
+  removed,  ///< --rm: small files are in the state directory, which uses no disk space
+  kept,     ///< all files are in the store
 };
 
-/// The contents of a container's files.
+/// The contents of container.json, and whether the container is owned.
 struct ContainerFiles : record::Lines {
-  bool owned = false;  ///< a process holds the lock
+  bool owned = false;  ///< a process holds the lock of the container
 };
 
-/// containers/<id> of a store, held by a lock on the directory itself, which the kernel releases
-/// when the holder dies: a container is owned as long as its foreground berth, or berth-monitor
-/// with berth-holder, holds the lock.
+/// The directory containers/<id> of a store, with the lock on it. The kernel releases the lock when
+/// the process that holds it dies. A container is owned as long as its foreground berth, or its
+/// berth-monitor with berth-holder, holds the lock.
 class ContainerDirectory {
  public:
   ContainerDirectory() = default;
@@ -50,7 +50,7 @@ class ContainerDirectory {
   static Result<ContainerDirectory> create(const Paths& paths, const std::string& id,
                                            Lifetime lifetime);
 
-  /// Opens an existing one and acquires the lock; nothing if an owner holds it.
+  /// Opens an existing directory and acquires the lock; nothing if an owner holds the lock.
   /// Errors: not_found.
   static Result<std::optional<ContainerDirectory>> take_over(const Paths& paths,
                                                              const std::string& id);
@@ -68,14 +68,14 @@ class ContainerDirectory {
   void mark_complete() const;
 
   Result<void> write(const record::Container& record) const;
-  /// Adds a line after the container's record.
+  /// Appends a line to the container's record.
   template <class Line>
   Result<void> append(const Line& line) const {
     return append_line(json::write(line));
   }
   Result<ContainerFiles> read() const;
 
-  /// Releases the name, then removes the directory with all its contents. Holds the lock to the
+  /// Releases the name, then removes the directory with all its contents. Holds the lock until the
   /// end.
   Result<void> remove();
 
@@ -87,37 +87,38 @@ class ContainerDirectory {
   std::string id_;
   std::string path_;
   std::string files_;
-  std::optional<std::string> name_;  ///< empty: has none; none: read the record
+  std::optional<std::string> name_;  ///< empty: it has no name; none: see the record
   sys::Fd fd_;
   sys::Fd files_fd_;  ///< empty: the same as fd_
 };
 
-/// The paths of a container's parts, as create() makes them: its path() and its files().
+/// The path() and the files() of a container, as create() makes them.
 std::string container_path(const Paths& paths, const std::string& id);
 std::string container_files(const Paths& paths, const std::string& id, Lifetime lifetime);
 
 Lifetime lifetime_of(const RunRequest& request);
 
-/// The absolute path of the bundle of container `id` of `request`.
+/// The absolute path of the bundle of container `id`, which was made from `request`.
 std::string bundle_path(const Paths& paths, const RunRequest& request, const std::string& id);
 
-/// Holds a mark for each container that is being created or removed, also after that process was
-/// killed. It is in the state directory, so that a sweep need not check all containers.
+/// The directory with a mark for each container that a process is creating or removing, or was when
+/// it was killed. Thanks to the marks a sweep need not check all containers.
 std::string incomplete_directory(const Paths& paths);
 
-/// Adds a line to the record of a container that another process may own.  Errors: not_found, io.
+/// Appends a line to the record of a container that another process may own.  Errors: not_found,
+/// io.
 Result<void> append_to_record(const Paths& paths, const std::string& id, const std::string& line);
 
-/// The directory with the files of a watched container's monitor (monitor/protocol.hpp).
+/// The directory with the files of the monitor of a container (monitor/protocol.hpp).
 std::string monitor_directory(const Paths& paths, const std::string& id);
 
 /// Errors: not_found, io.
 Result<ContainerFiles> read_container(const Paths& paths, const std::string& id);
 
-/// All containers of a store, to be read one by one.
+/// Reads containers of a store by id.
 class AllContainers {
  public:
-  /// Errors: io; not an error if the store has no containers yet.
+  /// Errors: io. A store without containers is not an error.
   static Result<AllContainers> open(const Paths& paths);
   const std::vector<std::string>& ids() const { return ids_; }
   /// Errors: not_found, io.
@@ -129,12 +130,13 @@ class AllContainers {
   std::vector<std::string> ids_;
 };
 
-/// Waits for the end of a container that may remove itself meanwhile: keeps its files open.
+/// Waits for the end of a container. Keeps the files open, since the container may be removed at
+/// its end.
 class ExitWaiter {
  public:
   /// Errors: not_found, io.
   static Result<ExitWaiter> open(const Paths& paths, const std::string& id);
-  /// Waits until no process owns the container, then reads.  Errors: io.
+  /// Waits until no process owns the container, then reads its state.  Errors: io.
   Result<ContainerFiles> wait() const;
   /// Reads the current state.  Errors: io.
   Result<ContainerFiles> look() const;
@@ -149,13 +151,13 @@ class ExitWaiter {
 Result<std::vector<std::string>> container_ids(const std::string& root);
 
 /// Binds `name` to `id`.
-/// Errors: exists, in Docker's words, with the id of the container that has it.
+/// Errors: exists, Docker's message, with the id of the container that has the name.
 Result<void> reserve_name(const std::string& root, const std::string& name, const std::string& id);
 
 /// The target of a link in names/ for a container: the first 56 digits of its id.
 std::string link_text(const std::string& id);
 
-/// The id that `name` is bound to; nothing if there is no such container.
+/// The id that `name` is bound to; nothing if the name is free.
 Result<std::optional<std::string>> find_name(const std::string& root, const std::string& name);
 
 /// Whether `name` is bound to `id`; cheaper than find_name().
@@ -175,8 +177,8 @@ Result<sys::Fd> take_turn(const sys::Fd& files, const std::string& name);
 /// The latest configuration (config.json) of container `id`; nothing if it cannot be read.
 std::optional<std::string> config_of(const Paths& paths, const std::string& id);
 
-/// The ids of containers with `needle`, such as a host path, in their configuration. A container
-/// with an unreadable configuration may be unfinished, and is included.  Errors: io.
+/// The ids of containers that have `needle`, such as a host path, in their config.json. A container
+/// with an unreadable config.json may be incomplete, and is included.  Errors: io.
 Result<std::vector<std::string>> containers_with(const Paths& paths, const std::string& needle);
 
 }  // namespace berth::engine

@@ -7,10 +7,10 @@
 #include "engine/context/context.hpp"
 #include "events/journal.hpp"
 
-/// The engine's side of the journal; `berth events` reads it (events.hpp).
+/// Writes the engine's events to the journal, which `berth events` reads (events.hpp).
 namespace berth::engine {
 
-/// The absolute path of the journal of the engine and the monitors.
+/// The absolute path of the journal to which the engine and the monitors write.
 std::string journal_path(const Paths& paths);
 
 /// Records an event. A failure is ignored: the action has already happened.

@@ -39,7 +39,7 @@ Result<std::string> read_log_end(const std::string& path) {
   auto size = static_cast<uint64_t>(info.st_size);
   // Files in /proc report no size.
   if (!S_ISREG(info.st_mode) || size == 0) return read_to_end(file, path);
-  // One more byte shows that something was left out.
+  // One more byte tells the caller that the log is longer.
   uint64_t length = std::min<uint64_t>(size, known_error::kMaxLog + 1);
   return sys::read_at(file, size - length, length, path);
 }

@@ -16,11 +16,11 @@ struct RunOutcome {
   int status = 0;
   /// Set if the command could not be started: `status` is then 126 or 127.
   std::optional<Error> command_error;
-  /// Set if a standard stream could not be copied to its end, as on a full disk.
+  /// Set if a standard stream could not be copied to its end, for example because a disk is full.
   std::optional<Error> stream_error;
   /// The detach keys were typed: the container keeps running, and `status` is 0.
   bool detached = false;
-  /// The reason of a failure, if known.
+  /// The cause of a failure, if Berth recognises it.
   std::optional<known_error::Found> reason = {};
 };
 

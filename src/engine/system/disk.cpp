@@ -27,7 +27,7 @@ bool is_layer(const image::ObjectUse& object) {
   return object.path.starts_with("layers/");
 }
 
-/// As docker counts for a prune: an object is active if a container uses one of its images.
+/// As docker counts for a prune: an object is active if a container uses an image that has it.
 bool is_active(const image::ObjectUse& object, const std::set<Digest>& used) {
   return object.held || std::ranges::any_of(object.images, [&](const Digest& manifest) {
            return used.contains(manifest);
@@ -89,7 +89,7 @@ Result<void> add_volumes(const Context& context, DiskUsage& usage) {
   return {};
 }
 
-/// The filters that all kinds of prune share, checked.
+/// The checked filters that all kinds of prune share.
 class PruneSieve {
  public:
   static Result<PruneSieve> make(const PruneOptions& options,
@@ -125,7 +125,8 @@ class PruneSieve {
   std::optional<int64_t> until_;
 };
 
-// Skips an object that came into use or is gone meanwhile; other errors are warnings.
+// Always true, so that the prune continues: an object that came into use or was removed meanwhile
+// is skipped; any other error is a warning.
 bool stays(const Context& context, const Error& error) {
   if (error.kind == Kind::busy || error.kind == Kind::not_found) return true;
   context.log.warn(to_line(error) + ", ignoring");
@@ -162,7 +163,7 @@ void emit_prune(const Context& context, const std::string& type, const Pruned& p
   emit_event(context.paths, {type, "prune", "", {{"reclaimed", std::to_string(pruned.bytes)}}});
 }
 
-/// Removes the images' facts beside the store, and emits the events.
+/// Removes the facts of the images, and emits the events.
 void emit_shrunk(const Context& context, const std::vector<image::Image>& images,
                  const Shrunk& shrunk) {
   for (const ShrunkImage& gone : shrunk.images) {
@@ -200,7 +201,7 @@ Result<DiskUsage> disk_usage(const Context& context) {
 
 Result<Shrunk> shrink_images(const Context& context, const ShrinkOptions& options) {
   image::Store store = TRY(open_own_store(context));
-  std::vector<std::string> damaged;  // shrink() reports these
+  std::vector<std::string> damaged;  // shrink() reports damaged images
   std::vector<image::Image> images = TRY(store.list(&damaged));
   std::set<Digest> mounted;
   for (const image::Image& image : TRY(find_mounted(store))) mounted.insert(image.manifest_digest);
@@ -287,11 +288,11 @@ Result<Pruned> prune_images(const Context& context, const PruneOptions& options)
     for (const std::string& text : removed->untagged) pruned.names.push_back("untagged: " + text);
     for (const std::string& text : removed->deleted) pruned.names.push_back("deleted: " + text);
   }
-  // Also collect objects that were already unneeded, since 'system df' counts them.
+  // Also remove objects that no image needed before, since 'system df' counts them.
   auto collected = store.collect();
   if (!collected.ok()) stays(context, collected.error());
   uint64_t after = TRY(bytes_of(store));
-  pruned.bytes = before - std::min(before, after);  // a pull may have brought more meanwhile
+  pruned.bytes = before - std::min(before, after);  // a pull may have added bytes meanwhile
   emit_prune(context, "image", pruned);
   return pruned;
 }

@@ -13,21 +13,21 @@
 #include "engine/inspect/container_query.hpp"
 #include "engine/state/pruned.hpp"
 
-/// What uses the disk, for `system df`, and the removal of unused objects.
+/// The disk usage for `system df`, and the removal of unused objects.
 namespace berth::engine {
 
 /// The usage of one kind of object. Shared bytes count once.
 struct KindUsage {
   uint64_t total = 0;
-  uint64_t active = 0;  ///< used by containers; for containers: running
+  uint64_t active = 0;  ///< used by containers; for containers: running ones
   uint64_t bytes = 0;
   uint64_t reclaimable = 0;  ///< bytes that a prune would free
 };
 
 struct ImageUsage {
   ImageSummary image;
-  uint64_t shared_bytes = 0;  ///< of layers that other images share
-  uint64_t blob_bytes = 0;    ///< of its manifest, config and kept packed layers
+  uint64_t shared_bytes = 0;  ///< of layers that other images use, too
+  uint64_t blob_bytes = 0;    ///< of manifest, config and kept packed layers
   uint64_t containers = 0;
 };
 
@@ -41,7 +41,7 @@ struct DiskUsage {
   KindUsage images;  ///< layers, kept packed layers, manifests and configs
   KindUsage containers, volumes;
   KindUsage build_cache;               ///< counted in layers
-  std::vector<ImageUsage> each_image;  ///< newest first, without duplicates, by its first name
+  std::vector<ImageUsage> each_image;  ///< newest first; each image once, with its first name
   std::vector<ListedContainer> each_container;
   std::vector<VolumeUsage> each_volume;
   uint64_t linked_bytes = 0;  ///< bytes saved by links between identical files of layers
@@ -61,12 +61,12 @@ struct ShrunkImage {
   std::string id;                       ///< "sha256:…"
   std::vector<std::string> references;  ///< in docker's form
   int64_t used_at = 0;                  ///< seconds since 1970
-  uint64_t bytes = 0;                   ///< freed with it
+  uint64_t bytes = 0;                   ///< freed by the removal
 };
 struct Shrunk {
   std::vector<ShrunkImage> images;  ///< least recently used first
-  std::vector<std::string> layers;  ///< "sha256:…" of the removed ones
-  uint64_t before = 0;              ///< bytes of images before; `after`: after the removal
+  std::vector<std::string> layers;  ///< "sha256:…" of the removed layers
+  uint64_t before = 0;              ///< bytes of images before the removal; `after`: after it
   uint64_t after = 0;
 };
 struct ShrinkOptions {
@@ -74,7 +74,7 @@ struct ShrinkOptions {
   bool dry_run = false;  ///< only report
 };
 
-/// Removes images that no container uses, least recently used first, until images use at most
+/// Removes images that no container uses, least recently used first, until the images use at most
 /// `most_bytes`.  Errors: corrupt (a damaged store), io.
 Result<Shrunk> shrink_images(const Context& context, const ShrinkOptions& options);
 
@@ -87,7 +87,8 @@ Result<Pruned> prune_volumes(const Context& context, const PruneOptions& options
 /// Removes named networks without running containers.  Errors: as above.
 Result<Pruned> prune_networks(const Context& context, const PruneOptions& options);
 
-/// Removes unused images without a name; names are "untagged: REFERENCE" and "deleted: sha256:…".
+/// Removes unused images without a name; Pruned::names are "untagged: REFERENCE" and "deleted:
+/// sha256:…".
 /// Errors: as above.
 Result<Pruned> prune_images(const Context& context, const PruneOptions& options);
 

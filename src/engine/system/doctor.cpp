@@ -32,10 +32,10 @@ std::string job_of(const Environment& environment) {
   return {};
 }
 
-/// Call before a change of the user namespace: helpers run as the caller.
+/// Call before entering a user namespace, since helpers run as the caller.
 void look_at_network(const Context& context, doctor::Inputs& inputs) {
   auto usual = default_network(context.environment, inputs.config_dir);
-  if (!usual.ok()) return;  // reported by the policy's check, or BERTH_NETWORK is wrong
+  if (!usual.ok()) return;  // the check of the policy reports it, or BERTH_NETWORK is wrong
   inputs.network = to_json_text(usual->network);
   auto checked = check_network(context, usual->network);
   if (!checked.ok()) inputs.no_network = checked.error();
@@ -48,7 +48,7 @@ std::vector<doctor::Answer> examine(const Context& context, doctor::Scope scope)
   inputs.scope = scope;
   inputs.libexec = context.paths.libexec;
   inputs.job = job_of(context.environment);
-  // main runs this verb even without a path for a store, and does not report the reason.
+  // main runs this verb even if there is no path for the store, and does not report why.
   auto paths = complete_paths(context.paths, context.environment, calling_user());
   if (!paths.ok()) inputs.no_home = paths.error();
   const Paths& known = paths.ok() ? *paths : context.paths;

@@ -8,9 +8,9 @@
 
 namespace berth::engine {
 
-/// Checks this machine for obstacles to containers and their GPUs. Never fails: what cannot be read
-/// is a finding. With Scope::everything an ordinary user's process is in a user namespace
-/// afterwards.
+/// Checks whether this machine can run containers and give them GPUs. Never fails: a file that
+/// cannot be read is a finding. With Scope::everything the process of an ordinary user is in a user
+/// namespace afterwards.
 std::vector<doctor::Answer> examine(const Context& context, doctor::Scope scope);
 
 }  // namespace berth::engine

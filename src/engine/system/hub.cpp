@@ -10,12 +10,12 @@
 namespace berth::engine {
 namespace {
 
-/// Reads the configuration file into `order`, with its name.
+/// Reads the configuration file, and adds its content and name to `order`.
 Result<void> read_file(const Context& context, const HubRequest& request, hub::Order& order) {
   const std::string path = request.config.value_or(context.paths.config + "/hub.toml");
   auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, hub::kMaxConfig));
   if (!text && !request.config) return {};
-  if (!text) text = TRY(sys::read_file(sys::cwd(), path, hub::kMaxConfig));  // for its error
+  if (!text) text = TRY(sys::read_file(sys::cwd(), path, hub::kMaxConfig));  // returns the error
   order.config = TRY(hub::read_config(*text, path));
   order.file = path;
   return {};

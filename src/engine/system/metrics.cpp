@@ -45,7 +45,7 @@ std::string number(double value) {
   return {text.data(), end};
 }
 
-/// One metric; all its lines stay together.
+/// One metric. The format requires that all lines of a metric are adjacent.
 class Family {
  public:
   Family(std::string_view name, std::string_view type, std::string_view help)
@@ -57,7 +57,7 @@ class Family {
       words.push_back(std::string(key) + "=\"" + escaped(escape_controls(text)) + "\"");
     }
     std::string series = words.empty() ? "" : "{" + join(words, ",") + "}";
-    if (!known_.insert(series).second) return;  // a user may write a lease twice
+    if (!known_.insert(series).second) return;  // a user may write two leases for a container
     lines_ += "berth_" + std::string(name_) + series + " " + number(value) + "\n";
   }
   template <class T>
@@ -184,8 +184,8 @@ std::string gpus_text(const GpuTop& top) {
 constexpr std::chrono::milliseconds kMetricsPatience{5000};
 constexpr size_t kMaxHead = size_t{8} << 10;
 
-/// The listening socket; its file is removed with this object, unless another process has replaced
-/// it.
+/// The listening socket. The destructor removes its file, unless another process has replaced the
+/// file.
 class Socket {
  public:
   static Result<Socket> listen(const std::string& path);
@@ -210,7 +210,7 @@ class Socket {
   ino_t inode_ = 0;
 };
 
-/// 0: does not exist.  Errors: exists (not a socket).
+/// The inode of the socket at `path`; 0: there is none.  Errors: exists (not a socket).
 Result<ino_t> Socket::inode_of(const std::string& path) {
   std::optional<struct stat> status = TRY(sys::stat_entry(sys::cwd(), path));
   if (!status) return ino_t{0};
@@ -220,7 +220,7 @@ Result<ino_t> Socket::inode_of(const std::string& path) {
 }
 
 Result<void> Socket::remove_socket(const std::string& path, ino_t inode) {
-  if (TRY(inode_of(path)) != inode) return {};  // another process has replaced it
+  if (TRY(inode_of(path)) != inode) return {};  // another process has replaced the file
   return sys::remove_entry(sys::cwd(), path);
 }
 
@@ -246,8 +246,8 @@ std::string reply(std::string_view status, std::string_view type, const std::str
          body;
 }
 
-/// The first line of a request, after its complete header; empty if that does not arrive in time,
-/// or at a signal.
+/// Reads the header of a request, and returns the first line; empty if the header does not arrive
+/// in time, or after a signal.
 Result<std::string> read_request(const sys::Fd& connection, const sys::Fd& signals) {
   const std::chrono::steady_clock::time_point end =
       std::chrono::steady_clock::now() + kMetricsPatience;
@@ -312,7 +312,7 @@ Result<void> write_metrics(const Context& context, const std::string& path) {
 }
 
 Result<void> serve_metrics(const Context& context, const std::string& path) {
-  Socket socket = TRY(Socket::listen(path));  // until here a signal ends this process as usual
+  Socket socket = TRY(Socket::listen(path));  // up to here a signal ends this process as usual
   sys::SignalMask before;
   sys::Fd signals = TRY(sys::receive_signals({SIGINT, SIGTERM, SIGHUP}));
   while (true) {

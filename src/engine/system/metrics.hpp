@@ -17,26 +17,26 @@ namespace berth::engine {
 
 inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The measurements of one moment.
+/// Measurements taken at one time.
 struct Measured {
   std::vector<ContainerSummary> containers;  ///< all
   std::vector<std::pair<ContainerSummary, Usage>> running;
   GpuTop gpus;
 };
 
-/// Measures all running containers. Costs one start of berth-runtime for each.
+/// Measures all running containers. Starts berth-runtime once for each container.
 /// Errors: io (the store). GPUs that cannot be listed are only a warning.
 Result<Measured> measure_all(const Context& context);
 
-/// All measurements in the text format, without unknown ones. Pure.
+/// The known measurements in the text format. Pure.
 std::string metrics_text(const Measured& measured);
 
 /// Writes the metrics to a file, atomically.  Errors: those of measure_all(), io.
 Result<void> write_metrics(const Context& context, const std::string& path);
 
-/// Serves "GET /metrics" by HTTP on a UNIX socket at `path`, only for this user, one request at a
-/// time, until SIGINT, SIGTERM or SIGHUP; then completes a running answer and removes the socket.
-/// Disconnects a client that sends nothing, or reads nothing, for five seconds. Replaces a socket
+/// Serves "GET /metrics" over HTTP on a UNIX socket at `path`, for this user only, one request at a
+/// time. After SIGINT, SIGTERM or SIGHUP completes the current answer and removes the socket.
+/// Disconnects a client that sends nothing or reads nothing for five seconds. Replaces a socket
 /// without a listener. Errors: io (EADDRINUSE: another process listens there), exists (not a
 /// socket), usage (the path is too long). Source: RFC 9112.
 Result<void> serve_metrics(const Context& context, const std::string& path);

@@ -51,13 +51,13 @@ void add_keys(const std::string& prefix, const json::Value& value, const policy:
   out.push_back({prefix, json::dump(value), std::move(from)});
 }
 
-/// One of the files that administrators write.
+/// A policy file that administrators write.
 struct PolicySource {
   std::string path;
   policy::SiteKeys keys = policy::SiteKeys::all;
 };
 
-/// The existing files, in order.
+/// The existing policy files, in order.
 Result<std::vector<PolicySource>> sources_of(const Context& context) {
   std::vector<PolicySource> out;
   std::string path = source_path(context);
@@ -72,7 +72,7 @@ Result<std::vector<PolicySource>> sources_of(const Context& context) {
   return out;
 }
 
-/// Adds the faults in those texts of rules that have the syntax of flags.
+/// Adds the faults in those values of rules that have the syntax of flags.
 void add_text_faults(std::string_view document, policy::SiteFile& file) {
   for (const policy::ReadRule& rule : file.rules) {
     for (policy::RuleFault& fault : check_texts(rule.placed.rule)) {
@@ -93,7 +93,7 @@ Result<policy::SiteFile> read_trusted_source(const PolicySource& source) {
   return read_source(*text, source);
 }
 
-/// All files merged; a file that cannot be read is a fault of the whole.
+/// The merged content of all files; a file that cannot be read is a fault of the result.
 policy::SiteFile read_sources(const Context& context, const std::vector<PolicySource>& sources) {
   policy::SiteFile all;
   all.compiled.format = policy::kFormat;
@@ -131,7 +131,7 @@ std::optional<std::string> why_stale(const Context& context, const policy::Compi
   return compiled.source.empty() ? "it was never applied" : "it was changed since it was applied";
 }
 
-/// Nothing if the image is not here, or the store cannot be read.
+/// The image of the request; nothing if it is not in the store, or the store cannot be read.
 std::optional<image::Image> known_image(const Context& context, const RunRequest& request) {
   auto found = [&]() -> Result<std::optional<image::Image>> {
     if (request.rootfs) return std::optional(no_image());

@@ -23,12 +23,12 @@ struct PolicyKey {
 struct PolicyInForce {
   policy::Compiled compiled;
   std::vector<PolicyKey> keys;
-  /// Why policy.toml and policy.d differ from the policy in force: "it was changed since it was
-  /// applied".
+  /// Set if policy.toml and policy.d differ from the policy in force; says why: "it was changed
+  /// since it was applied".
   std::optional<std::string> stale;
 };
 
-/// The policy in force for containers of this machine.
+/// The policy in force for containers on this machine.
 /// Errors: those of policy::read_compiled().
 Result<PolicyInForce> show_policy(const Context& context);
 
@@ -37,20 +37,20 @@ Result<PolicyInForce> show_policy(const Context& context);
 Result<std::vector<Error>> check_policy(const Context& context,
                                         const std::vector<std::string>& files);
 
-/// Compiles the site's policy.toml and policy.d/*.toml, by name, to policy.json beside them, which
-/// is replaced atomically. Returns its path.
-/// Errors: not_found, usage (a fault, with its line), denied (a file that other users can write).
+/// Compiles the site's policy.toml and policy.d/*.toml, sorted by name, to policy.json in the same
+/// directory, which is replaced atomically. Returns the path of policy.json. Errors: not_found,
+/// usage (a fault, with its line), denied (other users can write a file).
 Result<std::string> apply_policy(const Context& context);
 
 /// The program that a configuration file belongs to.
 enum class PolicyForm {
-  any,      ///< detected from its text
+  any,      ///< detected from the content of the file
   toolkit,  ///< NVIDIA's config.toml
   houdini,  ///< houdini.ini
 };
 
 /// A policy.toml, or a file for policy.d, with the same effect as `file`.
-/// Errors: corrupt, and those of opening it.
+/// Errors: corrupt, and those of opening the file.
 Result<std::string> import_policy(const std::string& file, PolicyForm form);
 
 /// A hypothetical container for `berth policy test`.
@@ -58,17 +58,17 @@ struct PolicyTrial {
   std::string image;
   std::vector<std::string> command;
   SupposedFacts supposed;
-  std::optional<std::string> gpus;       ///< the text of --gpus
+  std::optional<std::string> gpus;       ///< the value of --gpus
   std::vector<std::string> environment;  ///< the entries of --env
 };
 
 struct PolicyAnswer {
   policy::Outcome outcome;
-  bool image_known = false;      ///< the image is here, and its labels and variables were used
-  std::optional<Error> refusal;  ///< why it would not be created
+  bool image_known = false;      ///< the image is in the store; its labels and variables were used
+  std::optional<Error> refusal;  ///< why the container would not be created
 };
 
-/// The decisions of the rules in force. Starts and pulls nothing.
+/// The decisions of the rules in force for `trial`. Starts and pulls nothing.
 /// Errors: those of policy::read_compiled() and judge_request().
 Result<PolicyAnswer> try_policy(const Context& context, const PolicyTrial& trial);
 

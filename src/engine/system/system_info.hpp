@@ -17,7 +17,7 @@ struct SystemInfo {
   std::string kernel;                             ///< "6.1.0-18-amd64"
   std::string system;                             ///< "Debian GNU/Linux 12 (bookworm)"
   std::string architecture;                       ///< "x86_64"
-  std::string host;                               ///< its host name
+  std::string host;                               ///< the host name
   uint64_t processors = 0;                        ///< available to this process
   uint64_t memory_bytes = 0;
   int cgroup_version = 1;
@@ -26,7 +26,7 @@ struct SystemInfo {
   std::vector<std::string> security;  ///< in docker's form: "name=seccomp,profile=default"
 };
 
-/// Leaves empty what cannot be read.  Errors: io (the store); those of rootfs_choice() and
+/// Leaves members empty that cannot be read.  Errors: io (the store); those of rootfs_choice() and
 /// default_network().
 Result<SystemInfo> system_info(const Context& context);
 
