@@ -23,8 +23,8 @@ struct TarEntry {
   uint32_t mtime_nanoseconds = 0;
   uint64_t device_major = 0;
   uint64_t device_minor = 0;
-  /// From SCHILY.xattr.*, LIBARCHIVE.xattr.* and SCHILY.acl.*, each key once. An unreadable access
-  /// list has no value.
+  /// From SCHILY.xattr.*, LIBARCHIVE.xattr.* and SCHILY.acl.*, each key once. An access list that
+  /// cannot be parsed has an empty value.
   std::vector<std::pair<std::string, std::string>> xattrs;
 };
 
