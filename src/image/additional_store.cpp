@@ -85,7 +85,7 @@ std::optional<AdditionalLayer> AdditionalStore::find_layer(const Digest& diff_id
                                                            const LayerFlavor& mine) const {
   bool own = true;
   for (const std::string& name : layer_names(diff_id, mine)) {
-    // An unreadable layer, for whatever reason, is unpacked in our own store instead.
+    // A layer that cannot be read, for any reason, is unpacked in our own store instead.
     auto record = read_usable(dir_, name, own);
     own = false;
     if (!record.ok() || !*record) continue;

@@ -23,7 +23,7 @@ struct Layer {
   std::string directory;   ///< absolute; as sys::open_layer() takes it
   bool unpacked = false;   ///< whether `directory` exists
   bool read_only = false;  ///< the layer is in an additional store, which must not be written
-  uint64_t bytes = 0;      ///< of its regular files; 0 when not unpacked
+  uint64_t bytes = 0;      ///< size of the layer's regular files; 0 if not unpacked
   uint64_t entries = 0;
 };
 

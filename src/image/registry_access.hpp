@@ -39,7 +39,7 @@ struct RegistryRule {
 struct JobPeers {
   std::string reference;               ///< canonical: the one image that they have
   std::vector<std::string> addresses;  ///< "10.1.2.3:4567", the first one first
-  std::string key;                     ///< of their TLS: a process that knows it belongs to the job
+  std::string key;  ///< for TLS with them: a process that knows it belongs to the job
 };
 
 /// How registries are reached. The default is HTTPS with the system's CAs and plain HTTP to

@@ -209,7 +209,7 @@ struct ImportRequest {
 struct ArchiveRequest {
   std::string verb = "archive";
   std::string tree;    ///< "/dev/fd/N", opened with O_PATH
-  std::string name;    ///< of the first member; empty: the content of the directory, without itself
+  std::string name;    ///< of the first member; empty: only the content of the directory
   std::string output;  ///< file; an inherited descriptor is "/dev/fd/N"
   /// Write a squashfs instead of a tar: `output` is then a regular file. `epoch` is the time in its
   /// superblock and the upper limit of file times, seconds since 1970; 0: no limit.

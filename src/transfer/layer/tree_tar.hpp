@@ -33,7 +33,7 @@ enum class Detail {
 };
 
 struct TreeTarOptions {
-  std::string name;  ///< of the first member; empty: the content of the directory, without itself
+  std::string name;  ///< of the first member; empty: only the content of the directory
   Marks marks = Marks::plain;
   image::OverlayXattr overlay = image::OverlayXattr::trusted;  ///< which marks count
   /// Called a few times at most, about files that shrink meanwhile. If it is empty, such a file is

@@ -45,7 +45,7 @@ class BlockStream {
   struct Block {
     std::unique_ptr<char[]> bytes;
     size_t size = 0;
-    uint64_t consumed = 0;  ///< of the compressed input, when this block was complete
+    uint64_t consumed = 0;  ///< compressed bytes that were read when this block was complete
   };
 
   void stop();

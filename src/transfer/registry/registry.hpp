@@ -138,7 +138,7 @@ class Registry {
   /// GET /v2/, with credentials when it asks for them: the check of `login`.
   Result<void> check_login();
 
-  /// By tag or digest; verified for a digest. At most 4 MiB.
+  /// Gets a manifest by tag or digest; with a digest it is verified. At most 4 MiB.
   Result<Document> get_manifest(const std::string& tag_or_digest);
 
   /// As get_manifest(), but nothing if the registry does not have it.

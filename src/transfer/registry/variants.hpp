@@ -39,8 +39,8 @@ Result<Variants> list_variants(const Fetch& fetch, const oci::Index& outer,
 /// Fetches a descriptor's document, checked against the whole descriptor.
 Result<Document> get_described(Registry& registry, const oci::Descriptor& descriptor);
 
-/// Only that check, for bytes that have the descriptor's digest; sets the media type of the
-/// document.
+/// Does only the check, for bytes that have the descriptor's digest; sets the document's media
+/// type.
 /// Errors: corrupt.
 Result<void> check_described(Document& document, const oci::Descriptor& descriptor);
 

@@ -75,7 +75,7 @@ class Conversion {
   Result<image::ConvertReport> run() {
     image::Delivery delivery = TRY(image::Delivery::begin(store_));
     delivery_ = &delivery;
-    // Not while identical files are being linked, which changes times for a short while.
+    // Waits while another process links identical files, as that changes times for a short while.
     auto stopped = [this] { return cancel_.requested(); };
     image::Claim upkeep = TRY(delivery.claim_upkeep(stopped));
     std::vector<image::Layer> layers = TRY(find_layers());

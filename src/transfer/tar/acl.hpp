@@ -19,7 +19,7 @@ struct Acl {
   struct Entry {
     uint16_t tag = 0;
     uint16_t permissions = 0;  ///< 0 to 7
-    uint32_t id = 0;           ///< of a user or group; else kNobody
+    uint32_t id = 0;           ///< the id of a named user or group; else kNobody
   };
   static constexpr uint32_t kNobody = 0xffff'ffff;
 
