@@ -5,7 +5,7 @@ namespace berth::erofs {
 
 uint32_t checksum(std::string_view bytes) {
   constexpr uint32_t kCastagnoli = 0x82f6'3b78;
-  // Bit by bit: it is three kilobytes, once for an image.
+  // Bit by bit is fast enough: the input has three kilobytes, once for each image.
   uint32_t sum = 0xffff'ffff;
   for (char byte : bytes) {
     sum ^= static_cast<uint8_t>(byte);

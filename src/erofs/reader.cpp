@@ -20,7 +20,7 @@ Error damaged(const std::string& what) {
   return make_error(Kind::corrupt, "the EROFS image is damaged: " + what);
 }
 
-// Bits of Superblock::incompatible. The first one alone means nothing without compression.
+// Bits of Superblock::incompatible. kPadded alone has no meaning without compression.
 constexpr uint32_t kPadded = 1;
 constexpr std::pair<uint32_t, std::string_view> kFeatures[] = {
     {0x02, "compression"},        {0x04, "files in chunks"},
@@ -55,7 +55,7 @@ bool is_name(std::string_view name) {
          name.find('\0') == name.npos;
 }
 
-/// The whole key, for prefixes without a name, or its beginning.
+/// The beginning of the key; for prefixes without a name, the whole key.
 std::optional<std::string_view> prefix_text(uint8_t prefix) {
   switch (static_cast<Prefix>(prefix)) {
     case Prefix::user:
@@ -102,7 +102,7 @@ Result<DirectoryBlock::Entry> DirectoryBlock::at(size_t index) const {
     return damaged("a directory has a name nowhere");
   }
   std::string_view name = std::string_view(bytes_).substr(begin, end - begin);
-  // The last one may be shorter than the block.
+  // The last name may end before the block does.
   if (is_last) name = name.substr(0, name.find('\0'));
   if (!is_name(name)) return damaged("a directory has a name that is none");
   uint64_t inode = entries[0].inode[0] | static_cast<uint64_t>(entries[0].inode[1]) << 32;
@@ -183,7 +183,7 @@ Result<void> Reader::read_superblock() {
   return {};
 }
 
-/// `behind`: the address behind the inode and its attributes.
+/// `behind`: the address directly behind the inode and its attributes.
 Result<void> Reader::place_content(Inode& inode, unsigned layout, uint32_t where,
                                    uint64_t behind) const {
   uint64_t blocks = inode.size / kBlock + (inode.size % kBlock != 0 ? 1 : 0);
@@ -192,7 +192,7 @@ Result<void> Reader::place_content(Inode& inode, unsigned layout, uint32_t where
   inode.blocks_at = uint64_t{where} * kBlock;
   inode.tail_at = behind;
   uint64_t tail = inode.size - inode.in_blocks;
-  // The kernel reads it with the inode's block, and none other.
+  // The kernel reads the tail only from the block of the inode.
   if (tail > 0 && behind % kBlock + tail > kBlock)
     return damaged("a file's end lies in two blocks");
   bool inside =
@@ -204,7 +204,7 @@ Result<void> Reader::place_content(Inode& inode, unsigned layout, uint32_t where
 Result<Inode> Reader::inode(uint64_t number) const {
   if (number > size_ / kSlot) return damaged("an inode lies beyond its end");
   uint64_t at = uint64_t{superblock_.inodes_block} * kBlock + number * kSlot;
-  // One read for either form; a compact inode may end the file.
+  // One read for both forms; the file may end directly behind a compact inode.
   std::array<char, sizeof(DiskInode)> bytes = {};
   bool room = holds({at, sizeof(DiskInode)});
   TRY(fill(at, bytes.data(), room ? sizeof(DiskInode) : sizeof(CompactInode)));
@@ -298,14 +298,15 @@ uint64_t Reader::directory_blocks(const Inode& directory) {
 Result<DirectoryBlock> Reader::directory_block(const Inode& directory, uint64_t index) const {
   if (!S_ISDIR(directory.mode)) return damaged("a directory is none");
   if (index >= directory_blocks(directory)) return damaged("a directory ends too early");
-  // A block lies in one piece: the tail begins where a block does.
+  // A block of a directory is never in two pieces: the tail begins at a multiple of the block size.
   auto pieces = places(directory, index * kBlock, kBlock);
   std::string bytes = TRY(read(pieces[pieces[0].length == 0 ? 1 : 0]));
   return DirectoryBlock::parse(std::move(bytes));
 }
 
 Result<std::optional<uint64_t>> Reader::find(const Inode& directory, std::string_view name) const {
-  // Binary search for the last block with a first name not behind the wanted one; then within it.
+  // Binary search for the last block with a first name up to the wanted name, then within that
+  // block.
   uint64_t low = 0;
   uint64_t high = directory_blocks(directory);
   std::optional<DirectoryBlock> found;
@@ -336,7 +337,7 @@ Result<std::optional<uint64_t>> Reader::find(const Inode& directory, std::string
   return std::optional<uint64_t>();
 }
 
-/// The attribute that begins at `at`, all of it before `end`.
+/// The attribute that begins at `at`; it must end at or before `end`.
 Result<AttributePlace> Reader::attribute_at(uint64_t at, uint64_t end) const {
   auto entry = TRY(read_struct<AttributeEntry>(at));
   uint64_t name_at = at + sizeof entry;

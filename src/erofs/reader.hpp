@@ -16,10 +16,10 @@
 
 namespace berth::erofs {
 
-/// An inode, with content and attributes checked to be within the image.
+/// An inode. Its content and attributes have been checked to be within the image.
 struct Inode {
-  uint64_t number = 0;  ///< its slot, unique to the inode
-  uint32_t mode = 0;    ///< with the bits of its type
+  uint64_t number = 0;  ///< the slot of the inode, unique in the image
+  uint32_t mode = 0;    ///< including the file type
   uint32_t uid = 0;
   uint32_t gid = 0;
   uint32_t links = 0;
@@ -28,7 +28,7 @@ struct Inode {
   uint32_t device_major = 0;
   uint32_t device_minor = 0;
   uint64_t size = 0;
-  uint64_t in_blocks = 0;  ///< how much of it is at `blocks_at`; the rest, less than a block,
+  uint64_t in_blocks = 0;  ///< bytes of content at `blocks_at`; the rest, less than a block,
   uint64_t blocks_at = 0;  ///< is at `tail_at`. Both are addresses in the image.
   uint64_t tail_at = 0;
   uint64_t attributes_at = 0;
@@ -56,12 +56,13 @@ class DirectoryBlock {
     std::string_view name;
   };
 
-  /// At most a block.  Errors: corrupt (its first entry implies an impossible count).
+  /// `bytes`: at most a block.  Errors: corrupt (the first entry implies an impossible number of
+  /// entries).
   static Result<DirectoryBlock> parse(std::string bytes);
 
   size_t size() const { return size_; }
-  /// `index` below size(). The name lives as long as this, and is valid in a directory, including
-  /// "." and "..".  Errors: corrupt.
+  /// The entry `index`, which must be below size(). The name lives as long as this object, and is a
+  /// valid file name, or "." or "..".  Errors: corrupt.
   Result<Entry> at(size_t index) const;
 
  private:
@@ -72,37 +73,39 @@ class DirectoryBlock {
 /// Thread-safe.
 class Reader {
  public:
-  /// `image`: open for reading; it has to outlive this.
-  /// Errors: corrupt (no EROFS image, a damaged or truncated one), unsupported (compressed, in
-  /// chunks, on several devices, blocks other than 4 KiB), io.
+  /// `image`: open for reading; it has to outlive this object.
+  /// Errors: corrupt (not an EROFS image, or a damaged or truncated one), unsupported (compressed,
+  /// in chunks, on several devices, blocks other than 4 KiB), io.
   static Result<Reader> open(const sys::Fd& image);
 
-  uint64_t root() const { return superblock_.root; }  ///< the number of its inode
+  uint64_t root() const { return superblock_.root; }  ///< the inode number of the root directory
   uint64_t blocks() const { return superblock_.blocks; }
   uint64_t inodes() const { return superblock_.inodes; }
 
-  /// Errors: corrupt, unsupported (its content is compressed, or in chunks), io.
+  /// Errors: corrupt, unsupported (the content is compressed, or in chunks), io.
   Result<Inode> inode(uint64_t number) const;
 
-  /// The places of `length` bytes of content from `offset` on: the second piece is in the tail.
-  /// Less, or nothing, beyond the end.
+  /// The places of `length` bytes of content from `offset` on. The second piece is in the tail.
+  /// Bytes beyond the end of the content are left out, so both pieces may be empty.
   static std::array<Piece, 2> places(const Inode& inode, uint64_t offset, uint64_t length);
   /// Errors: io; corrupt if the file was truncated.
   Result<std::string> read(const Piece& piece) const;
-  /// Whether the file still has its length, which splice(2) would not check. Errors: corrupt.
+  /// Checks that the image file has not been truncated, which splice(2) would not notice. Errors:
+  /// corrupt.
   Result<void> check_length() const;
 
-  /// Errors: corrupt (no symbolic link, or not 1 to 4095 bytes), io.
+  /// Errors: corrupt (not a symbolic link, or a target not of 1 to 4095 bytes), io.
   Result<std::string> read_link(const Inode& inode) const;
 
   /// The number of blocks of a directory.
   static uint64_t directory_blocks(const Inode& directory);
-  /// Errors: corrupt (no directory, no such block), io.
+  /// Errors: corrupt (not a directory, no such block), io.
   Result<DirectoryBlock> directory_block(const Inode& directory, uint64_t index) const;
   /// The inode number of `name` in the directory.  Errors: corrupt, io.
   Result<std::optional<uint64_t>> find(const Inode& directory, std::string_view name) const;
 
-  /// In the order of the image.  Errors: corrupt (also more than 64 KiB of keys), io.
+  /// The attributes in the order of the image.  Errors: corrupt (including more than 64 KiB of
+  /// keys), io.
   Result<std::vector<AttributePlace>> attributes(const Inode& inode) const;
 
  private:

@@ -105,7 +105,7 @@ Result<void> for_each_block(const Directory& directory, const BlockVisitor& visi
   const Node* above = directory.parent == nullptr ? &directory : directory.parent;
   const NamedInode dots[] = {{".", &directory}, {"..", above}};
   BlockFiller filler(visit);
-  // "." and ".." are sorted like others: "+" and "-" precede them.
+  // "." and ".." are sorted like other names: names that begin with "+" or "-" precede them.
   size_t next_dot = 0;
   for (const auto& [name, node] : directory.children) {
     for (; next_dot < 2 && dots[next_dot].name < name; ++next_dot) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The in-memory tree of an image during writing: names, and places of inodes.
+// The tree of an image in memory while the image is written: names, and addresses of inodes.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace berth::erofs {
 
-/// The maximal size of an inode's attributes: a 16-bit field counts their words.
+/// The maximal size of an inode's attributes: a 16-bit field counts their 32-bit words.
 inline constexpr size_t kMaxAttributes = 12 + 4 * 0xfffe;
 
 /// The extended attributes of one inode, in their form on disk.
@@ -25,12 +25,12 @@ class Attributes {
   Attributes() = default;
   explicit Attributes(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-  /// Appends an attribute; each key once.
+  /// Appends an attribute. Call it once for each key.
   /// Errors: unsupported (a prefix that EROFS lacks, a name or value that is too long for it, no
   /// room left).
   Result<void> add(std::string_view key, std::string_view value);
 
-  /// With the header; empty for none. A multiple of 4 bytes.
+  /// The attributes with their header, a multiple of 4 bytes; empty if there are none.
   const std::string& bytes() const { return bytes_; }
 
  private:
@@ -52,7 +52,7 @@ struct Node {
   FileType type = FileType::file;
   bool whiteout = false;  ///< a character device 0:0
   uint32_t links = 0;     ///< counted at the end
-  uint64_t address = 0;   ///< of the inode; a directory's is set at the end
+  uint64_t address = 0;   ///< of the inode; for a directory it is set at the end
 };
 
 struct Directory : Node {
@@ -60,8 +60,8 @@ struct Directory : Node {
 
   Facts facts;
   Attributes attributes;
-  Directory* parent = nullptr;  ///< null: it is the root
-  std::string name;             ///< in the parent
+  Directory* parent = nullptr;  ///< null for the root
+  std::string name;             ///< the name in the parent
   bool opaque = false;          ///< a note for the code that fills the tree; not written
   /// Sorted by bytes, as in an image.
   std::map<std::string, std::shared_ptr<Node>, std::less<>> children;
@@ -80,7 +80,7 @@ struct NamedInode {
   std::string_view name;
   const Node* node;
 };
-/// Gets the entries of one block and their size in bytes.
+/// Receives the entries of one block and their size in bytes.
 using BlockVisitor =
     std::function<Result<void>(const std::vector<NamedInode>& entries, size_t size)>;
 

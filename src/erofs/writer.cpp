@@ -18,7 +18,7 @@ constexpr const char* kOutputName = "image";
 constexpr const char* kWriterName = "image";
 constexpr uint64_t kRootAt = kSuperblockAt + sizeof(Superblock);
 static_assert(kRootAt % kSlot == 0 && kRootAt / kSlot <= 0xffff);
-/// About a hundred blocks of inodes would be too many for one write, one too few.
+/// The limit of one write of inodes: one block would be too little, a hundred blocks too much.
 constexpr size_t kMaxRecordBlocks = 32;
 
 mode_t type_bits(FileType type) {
@@ -41,7 +41,7 @@ mode_t type_bits(FileType type) {
   return 0;
 }
 
-/// A device's number as Linux writes it into 32 bits.
+/// A device number as Linux encodes it in 32 bits.
 uint32_t device_number(unsigned major, unsigned minor) {
   return (minor & 0xff) | major << 8 | (minor & ~0xffu) << 12;
 }
@@ -101,7 +101,7 @@ Writer::Writer(const sys::Fd& file, const Identity& identity, sys::PieceWriter::
   data_.begin(file, kWriterName);
 }
 
-/// Whole, consecutive blocks.
+/// Allocates whole, consecutive blocks; returns the address of the first.
 Result<uint64_t> Writer::allocate(uint64_t size) {
   constexpr uint64_t kMaxImage = uint64_t{kNoBlock} * kBlock;
   if (size > kMaxImage - end_) {
@@ -116,7 +116,7 @@ Result<uint64_t> Writer::put_record(const std::string& record) {
   if (record.size() > kBlock) {
     uint64_t address = TRY(allocate(record.size()));
     TRY(sys::write_at(*file_, address, record,
-                      kWriterName));  // no content: links may change it yet
+                      kWriterName));  // not through data_: write_links() may change it later
     return address;
   }
   if (!records_.fits(record.size())) {
@@ -236,7 +236,7 @@ Result<std::string> Writer::read_link(const Node& symlink) {
   return read(at, inode.size);
 }
 
-/// Lists the directories, parents first, and counts the names of everything else.
+/// Lists the directories, parents first, and counts the names of all other nodes.
 Result<void> Writer::count_links(Directory& directory, std::vector<Plan>& plans) {
   size_t own = plans.size();
   plans.push_back({&directory});
@@ -254,7 +254,8 @@ Result<void> Writer::count_links(Directory& directory, std::vector<Plan>& plans)
   return {};
 }
 
-/// Decides where the end of a directory goes, and so the size of its record.
+/// Decides whether the last block of a directory goes behind its inode, and so the size of the
+/// record.
 Result<void> Writer::place(Plan& plan) {
   uint64_t blocks = 0;
   size_t last = 0;
@@ -267,7 +268,7 @@ Result<void> Writer::place(Plan& plan) {
   bool is_root = plan.directory->parent == nullptr;
   size_t room = is_root ? kBlock - kRootAt : kBlock;
   size_t head = sizeof(DiskInode) + plan.directory->attributes.bytes().size();
-  // A completely full block is not a tail.
+  // A full block is never stored as a tail.
   if (last < kBlock && head + last <= room) plan.layout = Layout::tail;
   if (is_root) {
     plan.directory->address = kRootAt;
@@ -324,7 +325,8 @@ Result<void> Writer::write_directory(const Plan& plan, sys::PieceWriter& inodes)
   return {};
 }
 
-/// A file is written before its second name is known.
+/// Corrects the link counts of files with several names, which were not known when the files were
+/// written.
 Result<void> Writer::write_links() {
   for (const Node* node : linked_) {
     uint64_t at = node->address + offsetof(DiskInode, links);
@@ -366,7 +368,7 @@ Result<void> Writer::finish(Directory& root) {
   TRY(data_.flush());
   TRY(write_links());
   TRY(sys::truncate(*file_, end_, "image"));
-  // Without this it is not an image.
+  // Last, because without a superblock the file is not an image.
   return write_first_block();
 }
 

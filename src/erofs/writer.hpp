@@ -17,14 +17,16 @@
 
 namespace berth::erofs {
 
-/// Blocks for small records, filled side by side and written together when no record fits any more.
+/// A group of blocks for small records. They are filled in parallel, and written together when the
+/// next record fits into none of them.
 class RecordBlocks {
  public:
   explicit RecordBlocks(const sys::Fd& file) : file_(&file) {}
 
   /// Whether a record of `size` bytes, at most a block, still fits.
   bool fits(size_t size) const;
-  /// Puts a record where it leaves the least room. Only after fits(); returns its address.
+  /// Puts a record into the block in which it leaves the least room, and returns its address. Only
+  /// if fits() is true.
   uint64_t put(std::string_view record);
   /// Whether the bytes at `address` are still in memory, and can be read and replaced.
   bool holds(uint64_t address) const;
@@ -39,7 +41,7 @@ class RecordBlocks {
 
   const sys::Fd* file_;
   uint64_t start_ = 0;
-  std::vector<uint32_t> used_;  ///< of each block
+  std::vector<uint32_t> used_;  ///< number of used bytes of each block
   std::string bytes_;
 };
 
@@ -49,15 +51,15 @@ struct Identity {
   int64_t build_time = 0;  ///< seconds
 };
 
-/// The limit of the root's attributes: it is behind the superblock, in the same block, because its
-/// number has only 16 bits there.
+/// The limit for the attributes of the root. The root's inode is behind the superblock, in the same
+/// block, because the superblock has only 16 bits for its number.
 inline constexpr size_t kMaxRootAttributes =
     kBlock - kSuperblockAt - sizeof(Superblock) - sizeof(DiskInode);
 
-/// Writes an EROFS image in one pass: files in order of arrival, with known sizes; directories at
-/// the end. A file that fits into a block together with its inode is directly behind it, any other
-/// in blocks of its own; inodes are collected in separate blocks. Memory holds only the names, and
-/// PieceWriter's buffers.
+/// Writes an EROFS image in one pass: files in order of arrival, with sizes that are known before;
+/// directories at the end. The content of a file is directly behind its inode if both fit into one
+/// block, else in blocks of its own. Inodes are collected in separate blocks. Memory holds only the
+/// names and the buffers of PieceWriter.
 /// Source: format.hpp.
 class Writer {
  public:
@@ -66,7 +68,7 @@ class Writer {
     uint64_t hole = 0;
     std::string_view bytes;
   };
-  /// Returns the next part of a file's content; one without bytes is the last.
+  /// Returns the next part of a file's content; a part without bytes is the last.
   using Content = std::function<Result<Part>()>;
   /// A file and the place of its content.
   struct File {
@@ -79,13 +81,13 @@ class Writer {
   Writer(const sys::Fd& file, const Identity& identity,
          sys::PieceWriter::Cache cache = sys::PieceWriter::Cache::through);
 
-  /// `observer` receives file content in blocks of its own, front to back.
+  /// `observer` receives the file content that is not behind an inode, in order of offsets.
   void observe(std::function<void(uint64_t offset, std::string_view bytes)> observer) {
     data_.observe(std::move(observer));
   }
 
-  /// `content` returns exactly `size` bytes. Holes of a block and more become holes of the image's
-  /// file, and zeros when the image is read.  Errors: io, unsupported (an image over 16 TiB), those
+  /// `content` returns exactly `size` bytes. Holes of at least a block become holes of the image
+  /// file; a reader of the image sees zeros.  Errors: io, unsupported (an image over 16 TiB), those
   /// of `content`.
   Result<File> add_file(const Facts& facts, const Attributes& attributes, uint64_t size,
                         const Content& content);
@@ -99,15 +101,16 @@ class Writer {
   Result<std::string> read(uint64_t address, size_t length);
   Result<std::string> read_link(const Node& symlink);
 
-  /// Writes the directories below `root`, updates hard links, and writes the superblock; the root's
-  /// attributes are at most kMaxRootAttributes.  Errors: io, unsupported as above.
+  /// Writes the directories below `root`, corrects the link counts of files with several names, and
+  /// writes the superblock. The attributes of the root may have at most kMaxRootAttributes bytes.
+  /// Errors: io, unsupported as above.
   Result<void> finish(Directory& root);
 
  private:
   /// A directory and its place.
   struct Plan {
     Directory* directory;
-    uint64_t blocks_at = 0;  ///< of the blocks outside of the inode's
+    uint64_t blocks_at = 0;  ///< the first block that is not the inode's
     uint64_t size = 0;
     uint32_t subdirectories = 0;
     Layout layout = Layout::blocks;
@@ -131,10 +134,10 @@ class Writer {
   sys::PieceWriter data_;
   RecordBlocks records_;
   size_t record_blocks_ = 1;  ///< number of blocks for the next group
-  uint64_t end_ = kBlock;     ///< the rest is not allocated
+  uint64_t end_ = kBlock;     ///< everything behind it is not allocated
   uint32_t last_number_ = 0;
-  uint64_t inodes_ = 0;        ///< with a name
-  std::vector<Node*> linked_;  ///< with more than one name
+  uint64_t inodes_ = 0;        ///< number of inodes with a name
+  std::vector<Node*> linked_;  ///< nodes with more than one name
   std::string root_record_;
 };
 

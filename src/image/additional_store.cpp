@@ -20,9 +20,10 @@ constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 constexpr const char* kRead[] = {"blobs/sha256", "images", "layers"};
 constexpr int kFile = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
-/// Whether the caller can use `found`. The files of a directory have owners that fit the user
-/// who unpacked it, so only that user can use it (`own`: its name has the caller's flavour). An
-/// EROFS image records the owners, and every user who can mount it can use it.
+/// Whether the caller can use `found`. The files of an unpacked directory have owners that fit only
+/// the user who unpacked it, so only that user can use it (`own`: the directory's name has the
+/// caller's flavour). An EROFS image records the original owners, so every user who can mount it
+/// can use it.
 bool suits(const LayerRecord& found, const struct stat& directory, bool own) {
   if (found.flavor.format == LayerFormat::directory) {
     return own && directory.st_uid == sys::effective_uid();
@@ -84,7 +85,7 @@ std::optional<AdditionalLayer> AdditionalStore::find_layer(const Digest& diff_id
                                                            const LayerFlavor& mine) const {
   bool own = true;
   for (const std::string& name : layer_names(diff_id, mine)) {
-    // An unreadable layer, for whatever reason, is unpacked in our own store instead.
+    // A layer that cannot be read, for any reason, is unpacked in our own store instead.
     auto record = read_usable(dir_, name, own);
     own = false;
     if (!record.ok() || !*record) continue;

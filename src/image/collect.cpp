@@ -27,7 +27,7 @@ constexpr LayerFlavor kFlavors[] = {
     {Ownership::single, OverlayXattr::user},
 };
 
-/// The directory exists only after a first pull.
+/// Empty if the directory does not exist: the first pull makes it.
 Result<std::vector<std::string>> origin_names(const sys::Fd& root) {
   if (!TRY(sys::stat_entry(root, "origins"))) return std::vector<std::string>();
   return sys::list_directory(root, "origins");
@@ -88,15 +88,15 @@ std::string who_says(std::string_view text) {
   return "process " + std::string(words[3]) + " on " + std::string(words[2]);
 }
 
-/// A lease without a visible lock, so that its owner may live or not, and its text.
+/// A lease, and its text, without a lock that is visible here: its owner may be alive or dead.
 struct Unknown {
   std::string name;
   std::string text;
   Watch watch;
 };
 
-/// Waits until all their owners have ended; a living one is an error. Removes expired leases, so
-/// that an owner that lives after all notices.
+/// Waits until all owners of `leases` have ended; a live owner is an error. Removes expired leases,
+/// so that an owner that is alive after all notices it.
 Result<void> require_end(const sys::Fd& root, StoreLock& lock, std::vector<Unknown> leases) {
   while (true) {
     for (size_t i = leases.size(); i-- > 0;) {
@@ -119,7 +119,7 @@ Result<void> require_end(const sys::Fd& root, StoreLock& lock, std::vector<Unkno
 
 }  // namespace
 
-// The lines of pins files with living owners; sweep() removes the others.
+// Reads the pins files of live deliveries; sweep() removes the others.
 Result<void> need_pins(const sys::Fd& root, Needed& needed, StoreLock* lock,
                        std::string_view but_for) {
   std::vector<Unknown> leases;
@@ -141,7 +141,7 @@ Result<void> need_pins(const sys::Fd& root, Needed& needed, StoreLock* lock,
   return require_end(root, *lock, std::move(leases));
 }
 
-// A line per image: no container mounts thousands.
+// The file has a line for each image that the container mounts.
 constexpr size_t kMaxUses = size_t{1} << 20;
 
 Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd& root) {
@@ -149,7 +149,7 @@ Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd
   for (const auto& id : TRY(sys::list_directory(root, "containers"))) {
     auto text = TRY(sys::read_file_if_exists(root, "containers/" + id + "/image", kMaxUses));
     if (!text) continue;
-    // A half-written line is left by a writer that was killed or had no space: its container never
+    // An incomplete line was left by a writer that was killed or had no space; its container never
     // ran. No writer is active now, as writers hold the store's lock.
     for (std::string_view line : split(trim(*text), '\n')) {
       auto manifest = Digest::parse(line);
@@ -161,7 +161,7 @@ Result<std::vector<std::pair<std::string, Digest>>> container_uses(const sys::Fd
 
 Result<std::string> user_of_layer(const sys::Fd& root, const std::string& name) {
   for (const auto& [container, manifest] : TRY(container_uses(root))) {
-    // A missing manifest is an additional store's, with all of its layers.
+    // A missing manifest is in an additional store, and so are all of its layers.
     if (!TRY(sys::stat_entry(root, blob_file(manifest)))) continue;
     Needed needed;
     bool whole = need_manifest(root, manifest, needed).ok();
@@ -173,7 +173,7 @@ Result<std::string> user_of_layer(const sys::Fd& root, const std::string& name) 
 Result<Collected> unlink_unneeded(const sys::Fd& root, StoreLock& lock) {
   Needed needed = TRY(find_needed(root, lock));
   Collected collected;
-  // A killed writer's half record: writers hold the lock, so none is active now.
+  // Incomplete records of killed writers. Writers hold the lock, so none is active now.
   for (const auto& name : TRY(sys::list_directory(root, "images"))) {
     if (!name.ends_with(".json")) TRY(sys::remove_entry(root, "images/" + name));
   }
@@ -201,14 +201,14 @@ Result<Collected> unlink_unneeded(const sys::Fd& root, StoreLock& lock) {
 }
 
 void empty_trash(const sys::Fd& root, const Collected& collected) {
-  // What cannot be removed now stays in tmp/ without a lock, for the next sweep.
+  // Trash that cannot be removed now stays in tmp/ without a lock; the next sweep removes it.
   for (const auto& path : collected.trash) ignore(sys::remove_tree(root, path));
 }
 
 // ---- shrinking ----------------------------------------------------------------------------------
 
-// Removes images until the store is small enough. The mtime of its manifest's file is the time when
-// an image was last used: all of its names share that file, and the time has no other use.
+// Removes images until the store is small enough. The time when an image was last used is the mtime
+// of its manifest's file: all names of the image share that file, and its mtime has no other use.
 namespace {
 
 /// One image and the existing objects that it needs, as paths below the root.
@@ -317,7 +317,7 @@ void Store::note_used(const Digest& manifest) const {
   auto now = std::chrono::system_clock::now().time_since_epoch();
   auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now);
   auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(now - seconds);
-  // An unwritable store, or another user's, is used all the same.
+  // Errors do not matter: an image in a store that is not writable can be used, too.
   auto held = sys::hold_entry(dir_, blob_file(manifest));
   sys::FileTime used{seconds.count(), static_cast<uint32_t>(rest.count())};
   if (held.ok()) ignore(sys::set_modified(*held, used, manifest.text()));
@@ -327,8 +327,9 @@ Result<Shrunk> Store::shrink(uint64_t most_bytes, Act act, const std::set<Digest
   Collected collected;
   Shrunk result;
   {
-    Sizes sizes = TRY(measure(dir_));  // may take a while: not under the lock
-    // Even for a report: only a process that could take its lock sees whether a delivery lives.
+    Sizes sizes = TRY(measure(dir_));  // may take a while, so before the lock
+    // Exclusive even for a report: only then is it possible to test by lock whether a delivery is
+    // alive.
     StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
     auto candidates = TRY(find_candidates(dir_, sizes));
     auto held = TRY(held_objects(dir_, sizes, act == Act::yes ? &lock : nullptr));

@@ -24,7 +24,7 @@ namespace {
 
 constexpr auto kClaimPoll = std::chrono::milliseconds(20);
 
-/// The layer.json beside a layer's tree.
+/// The file layer.json next to a layer's tree.
 struct LayerFile {
   Digest diff_id;
   LayerFlavor flavor;
@@ -43,7 +43,7 @@ void fields(auto& v, LayerFile& l) {
 }
 
 constexpr size_t kMaxLayerFile = 4096;
-constexpr size_t kMostBlobs = 16;  // fit into the file; another one is unpacked each time
+constexpr size_t kMostBlobs = 16;  // fit into the file; any further blob is unpacked each time
 
 Result<LayerRecord> parse_layer_record(std::string_view text, const std::string& name) {
   auto file = TRY(json::read<LayerFile>(text, name + "/layer.json"));
@@ -56,7 +56,7 @@ Result<LayerRecord> parse_layer_record(std::string_view text, const std::string&
   return record;
 }
 
-// On NFS, FUSE and old kernels.
+// Whether the flags of renameat2(2) are not supported: on NFS, FUSE and old kernels.
 bool lacks_flags(const Error& error) {
   return error.sys_errno == EINVAL || error.sys_errno == ENOSYS;
 }
@@ -71,9 +71,9 @@ Result<bool> try_lock_file(const sys::Fd& fd, const std::string& path, Locks loc
   return none ? Result<bool>(true) : std::move(locked);
 }
 
-// Files in a layer directory have the image's owners and set-id bits: below a world-accessible
-// directory they would be effective for every user of the machine. Inside an image file they are
-// not.
+// Files in a layer directory have the owners and set-id bits of the image. Below a directory that
+// everyone can enter, set-id bits would be effective for every user of the machine; inside an EROFS
+// image they are not.
 Result<void> open_to_readers(const sys::Fd& layer, LayerFormat format, const sys::Fd& root) {
   if (format == LayerFormat::directory) return {};
   mode_t readers = TRY(readers_of(root, "layers"));
@@ -85,20 +85,20 @@ Result<void> open_to_readers(const sys::Fd& layer, LayerFormat format, const sys
   return sys::change_mode(layer, 0700 | readers | readers >> 2, "layer");
 }
 
-/// Writes layer.json beside the tree.
+/// Writes layer.json next to the tree.
 Result<void> describe_layer(const Staged& directory, const LayerRecord& record) {
   LayerFile file{record.diff_id, record.flavor, record.entries, record.bytes, record.blobs};
   return sys::write_file(directory.fd(), "layer.json", json::write(file) + "\n", 0600);
 }
 
 /// Adds `blobs` to the layer.json of `layer`, which another process has published. If two processes
-/// add at once, one entry is lost, and a later pull unpacks that blob again.
+/// add blobs at the same time, those of one are lost, and a later pull unpacks them again.
 Result<void> add_blobs(const sys::Fd& root, const std::string& layer,
                        const std::vector<Digest>& blobs) {
   const std::string path = layer + "/layer.json";
   auto text = TRY(sys::read_file_if_exists(root, path, kMaxLayerFile));
   auto entry = TRY(sys::stat_entry(root, path));
-  if (!text || !entry) return {};  // removed meanwhile: its user will notice
+  if (!text || !entry) return {};  // removed meanwhile; the process that needs it will notice
   auto file = TRY(json::read<LayerFile>(*text, path));
   bool changed = false;
   for (const Digest& blob : blobs) {
@@ -111,7 +111,7 @@ Result<void> add_blobs(const sys::Fd& root, const std::string& layer,
   return sys::replace_file(root, path, json::write(file) + "\n", entry->st_mode & 0777);
 }
 
-/// Hides it at once. Returns the path to remove, or to leave to a sweep.
+/// Moves the layer into tmp/ at once. Returns the path to remove; a sweep would remove it, too.
 Result<std::string> discard_layer(const sys::Fd& root, const std::string& layer) {
   std::string trash = "tmp/" + std::string(kTrashPrefix) + sys::random_hex(8);
   TRY(sys::rename(root, layer, root, trash));
@@ -141,7 +141,7 @@ Staged& Staged::operator=(Staged&& other) noexcept {
 }
 
 Staged::~Staged() {
-  // Best effort: without its lock it is swept later.
+  // Best effort: the entry has no lock any more, so a later sweep removes it.
   if (!path_.empty()) ignore(sys::remove_tree(sys::cwd(), path_));
 }
 
@@ -167,7 +167,6 @@ Claim::~Claim() {
   if (lease_) lease_->drop(mark());
   // Removed under the lock: a process that waits on this file finds that its path is gone and
   // starts again with a new one.
-  // again with a new one.
   ignore(sys::remove_entry(sys::cwd(), path_));
 }
 
@@ -181,24 +180,24 @@ Result<Delivery> Delivery::begin(const Store& store) {
   if (store.locks_ == Locks::needed) return delivery;
   TRY(sys::write_all(delivery.pins_.fd_, lease_line(), delivery.pins_.path_));
   delivery.lease_ = TRY(Lease::begin(store.dir_, delivery.name(), Lease::Beat::background));
-  // A process that decides there now has not seen us; later ones will.
+  // A process of another machine that is deciding now has not seen this delivery; later ones will.
   TRY(store.wait_for_other_machines());
   return delivery;
 }
 
-/// The name of its file in tmp/.
+/// The name of the pins file in tmp/.
 std::string Delivery::name() const {
   return pins_.path_.substr(pins_.path_.rfind('/') + 1);
 }
 
-/// The name of a staged entry contains its delivery's.
+/// The name of a staged entry contains the name of its delivery.
 std::string Delivery::stage_prefix() const {
   return std::string(kStagePrefix) + name().substr(kPinsPrefix.size()) + "-";
 }
 
 Result<void> Delivery::keep(const std::string& key) {
-  // Under the lock, so that a collection either sees the line or has finished: the caller checks
-  // afterwards, and does not find what it removed.
+  // Under the lock, so that a collection either sees the line or has finished before it is written.
+  // The caller checks afterwards whether the object exists.
   StoreLock lock = TRY(store_->lock(sys::LockMode::shared));
   return sys::write_all(pins_.fd_, key + "\n", pins_.path_);
 }
@@ -291,8 +290,8 @@ Result<void> Delivery::note_origin(const Digest& blob, const Reference& reposito
   for (const Reference& known : store_->origins(blob)) {
     lines.push_back(known.registry() + "/" + known.repository());
   }
-  // The first of them delivered the blob. Repositories that were added when it was stored only
-  // named it in a manifest, which proves nothing, and displace no other.
+  // The first repository delivered the blob. Later ones only named a stored blob in a manifest,
+  // which is no proof that they have it, so they do not replace earlier entries.
   std::string own = repository.registry() + "/" + repository.repository();
   if (std::ranges::find(lines, own) == lines.end()) lines.push_back(std::move(own));
   if (lines.size() > kMost) lines.resize(kMost);
@@ -320,11 +319,11 @@ Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record
   const std::string place = "layers/" + name;
   auto published = sys::rename_new(sys::cwd(), directory.path_, store_->dir_, place);
   if (!published.ok() && lacks_flags(published.error())) {
-    // Even without that flag a rename does not replace a non-empty directory.
+    // Even without RENAME_NOREPLACE a rename does not replace a directory that is not empty.
     published = sys::rename(sys::cwd(), directory.path_, store_->dir_, place);
   }
   if (!published.ok()) {
-    // A process without a claim was faster: the layers are equal, ours is dropped.
+    // Another process without a claim was faster. The layers are equal, so ours is dropped.
     if (is_there_already(published.error())) return add_blobs(store_->dir_, place, record.blobs);
     TRY(check_not_lost());
     return published;
@@ -333,7 +332,7 @@ Result<void> Delivery::publish_layer(Staged directory, const LayerRecord& record
   return {};
 }
 
-/// Fails if another machine has declared this delivery dead: needed objects may be gone.
+/// Fails if another machine has declared this delivery dead, as objects that it needs may be gone.
 Result<void> Delivery::check_not_lost() const {
   if (!lease_ || !lease_->is_lost()) return {};
   return make_error(Kind::busy,
@@ -353,20 +352,21 @@ Result<std::string> replace_layer(const Store& store, const Delivery& delivery,
   std::string trash;
   auto replace = [&]() -> Result<void> {
     if (was != becomes) {
-      // Another process may have made the other form: they are equal, the staged one is dropped.
+      // Another process may have made the new form already. The layers are equal, so the staged one
+      // is dropped.
       bool there = TRY(sys::stat_entry(root, becomes)).has_value();
       if (!there) TRY(sys::rename(sys::cwd(), directory.path(), root, becomes));
       trash = TRY(discard_layer(root, was));
       return {};
     }
-    // The old one is in tmp/ then, and removed with the staged entry, or swept.
+    // Moves the old layer to tmp/, where it is removed with the staged entry, or by a sweep.
     auto exchanged = sys::rename_exchange(sys::cwd(), directory.path(), root, was);
     if (exchanged.ok() || exchanged.error().kind != Kind::unsupported) return exchanged;
     trash = TRY(replace_in_two(root, directory.path(), was));
     return {};
   };
   std::string user = TRY(with_idle_layer(store, old, replace, &delivery));
-  // Without the lock: it may take a while.
+  // Without the lock, as it may take a while.
   if (!trash.empty()) ignore(sys::remove_tree(root, trash));
   return user;
 }
@@ -382,7 +382,7 @@ Result<void> Delivery::publish_image(const ImageRecord& record) {
   }
   ImageRecord stamped = record;
   if (stamped.created_at.empty()) stamped.created_at = timestamp_now();
-  store_->note_used(record.manifest);  // the manifest may have been there for long
+  store_->note_used(record.manifest);  // the manifest's file may be old
   return put_record(store_->dir_, stamped);
 }
 
@@ -423,7 +423,7 @@ Result<std::optional<LayerRecord>> find_layer_record(const sys::Fd& root, const 
   bool own = true;
   for (const std::string& name : layer_names(diff_id, flavor)) {
     auto record = TRY(read_layer_record(root, name));
-    // Files that were unpacked for other users have other owners.
+    // A directory that was unpacked for another user has other owners.
     if (record && (own || record->flavor.format == LayerFormat::erofs)) return record;
     own = false;
   }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxFile = size_t{1} << 20;
 
-// As /.singularity.d/actions/exec of such an image does; newer images leave it to apptainer.
+// Does what /.singularity.d/actions/exec in such images does. Newer images leave this to apptainer.
 constexpr const char* kWithEnvironment =
     "for s in /.singularity.d/env/*.sh; do if [ -f \"$s\" ]; then . \"$s\"; fi; done; exec \"$@\"";
 
@@ -45,7 +45,7 @@ std::vector<std::string> read_environment(std::string_view text) {
 
 void read_labels(std::string_view text, std::map<std::string, std::string>& labels) {
   auto parsed = json::parse(text, "labels.json");
-  if (!parsed.ok() || parsed->object() == nullptr) return;  // it is no more than a comment
+  if (!parsed.ok() || parsed->object() == nullptr) return;  // labels are only comments
   for (const auto& [name, value] : *parsed->object()) {
     if (const std::string* label = value.string()) labels[name] = *label;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration that images of other engines keep in their files: those of enroot and of Apptainer
-// and Singularity.
+// Configuration that images of other engines (enroot, Apptainer and Singularity) keep in their
+// files.
 #pragma once
 
 #include <optional>
@@ -32,7 +32,7 @@ Result<oci::ContainerDefaults> describe_foreign(const ForeignFiles& files);
 struct EnrootFiles {
   std::string environment;  ///< /etc/environment
   std::string rc;           ///< /etc/rc
-  /// Variables that a line cannot express.
+  /// Variables that a line of /etc/environment cannot express.
   std::vector<std::string> left_out;
 };
 EnrootFiles make_enroot_files(const oci::ContainerDefaults& config);

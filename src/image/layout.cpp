@@ -13,7 +13,7 @@
 
 namespace berth::image {
 
-// Found by argument-dependent look-up: the tables and textual forms.
+// Field tables and conversions to strings, found by argument-dependent look-up.
 std::string to_json_text(const Reference& reference) {
   return reference.canonical();
 }
@@ -59,7 +59,7 @@ Result<void> write_record(const sys::Fd& root, const ImageRecord& record) {
   }
   mode_t readers = TRY(readers_of(root, "images"));
   TRY(sys::replace_file(root, path, json::write(record, 2) + "\n", 0600 | readers));
-  // The caller's umask must not close a store that was opened to others.
+  // The caller's umask must not make files unreadable in a store that other users may read.
   if (readers == 0) return {};
   sys::Fd record_file = TRY(sys::hold_entry(root, path));
   return sys::change_mode(record_file, 0600 | readers, path);
@@ -82,9 +82,9 @@ Result<std::vector<ImageRecord>> read_records(const sys::Fd& root,
                                               std::vector<std::string>& damaged) {
   std::vector<ImageRecord> records;
   for (const auto& name : TRY(sys::list_directory(root, "images"))) {
-    if (!name.ends_with(kSuffix)) continue;  // half-written by someone, or not ours
+    if (!name.ends_with(kSuffix)) continue;  // an incomplete record, or a foreign file
     auto text = TRY(sys::read_file_if_exists(root, "images/" + name, kMaxRecordBytes));
-    if (!text) continue;  // removed in this moment
+    if (!text) continue;  // just removed
     auto record = json::read<ImageRecord>(*text, name);
     if (record.ok()) {
       records.push_back(std::move(*record));

@@ -23,7 +23,7 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-// Long enough for a server's restart, short enough for a waiting user.
+// Long enough for a restart of the file server, short enough for a waiting user.
 constexpr milliseconds kExpiry{30'000};
 constexpr int kBeatsToExpiry = 6;
 constexpr std::string_view kLeaseWord = "lease ";
@@ -53,7 +53,7 @@ bool several_machines_mount(long type) {
   return std::ranges::find(kTypes, type) != std::end(kTypes);
 }
 
-/// For tests: nothing else needs another expiry time.
+/// Can be changed for tests; nothing else needs another expiry time.
 milliseconds expiry() {
   const char* given = std::getenv("BERTH_LEASE_SECONDS");
   auto seconds = parse_u64(given == nullptr ? "" : given);
@@ -78,9 +78,9 @@ Result<std::optional<std::string>> owner_of(const sys::Fd& root, const std::stri
   return std::move(owner).error();
 }
 
-/// Takes the mark from a dead owner. A faster process may hold it again already: a mark that turns
-/// out to be another's is put back. In between it has no owner, so two processes may do the same
-/// work, which is all that a lost mark costs.
+/// Takes the mark from a dead owner. A faster process may already hold the mark again; then it is
+/// put back. In between the mark has no owner, so two processes may do the same work, which is the
+/// only cost of a lost mark.
 Result<void> take_away(const sys::Fd& root, const std::string& mark, const std::string& owner) {
   std::string trash = in_tmp(std::string(kTrashPrefix) + sys::random_hex(8));
   auto moved = sys::rename(root, in_tmp(mark), root, trash);
@@ -155,7 +155,7 @@ void Lease::beat() {
   auto now = std::chrono::system_clock::now().time_since_epoch();
   auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now);
   auto rest = std::chrono::duration_cast<std::chrono::nanoseconds>(now - seconds);
-  // is_lost() checks, where it matters, whether the file still exists.
+  // An error does not matter here: is_lost() checks whether the file still exists.
   auto held = sys::hold_entry(root_, in_tmp(name_));
   sys::FileTime beat{seconds.count(), static_cast<uint32_t>(rest.count())};
   if (held.ok()) ignore(sys::set_modified(*held, beat, name_));
@@ -182,12 +182,12 @@ bool Lease::is_lost() const {
 Result<void> Lease::take(const std::string& mark, const std::function<bool()>& give_up) {
   Watch watch;
   while (true) {
-    beat();  // also after a long wait
+    beat();  // in each round, as the wait may be long
     auto made = sys::make_symlink(name_, root_, in_tmp(mark));
     if (made.ok() || made.error().kind != Kind::exists) return made;
     auto owner = TRY(owner_of(root_, mark));
     if (!owner) continue;
-    if (*owner == name_) return {};  // a request that the network has brought twice
+    if (*owner == name_) return {};  // the network file system has repeated our request
     if (has_ended(watch.look(root_, *owner))) {
       TRY(take_away(root_, mark, *owner));
       continue;
@@ -222,7 +222,7 @@ std::chrono::milliseconds Watch::pause() {
 
 Watch::Seen Watch::look(const sys::Fd& root, const std::string& name) {
   if (name.empty() || name.find('/') != std::string::npos) return Seen::gone;
-  // Opening it makes a network file system ask its server.
+  // Opening the file makes a network file system ask its server.
   auto file = sys::open_if_exists(root, in_tmp(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   bool gone = file.ok() ? !*file : has_gone(file.error());
   if (gone) return Seen::gone;

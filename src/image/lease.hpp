@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coordination of several machines on one store, where file locks do not reach the others. Only for
-// this folder.
+// Coordination of several machines on one store, where a file lock may not be visible to other
+// machines. Only for this folder.
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,9 @@
 #include "base/result.hpp"
 #include "sys/fd/fd.hpp"
 
-/// A lease is a file in tmp/; its owner updates the file's time again and again. A mark is a
-/// symbolic link in tmp/ to the lease of its owner. Clocks of machines are never compared: a waiter
-/// checks whether the time has changed, and measures the interval by its own clock.
+/// A lease is a file in tmp/; its owner updates the file's time at short intervals. A mark is a
+/// symbolic link in tmp/ to the lease of the mark's owner. Clocks of machines are never compared: a
+/// waiter checks whether the time has changed, and measures the interval by its own clock.
 namespace berth::image {
 
 inline constexpr std::string_view kMarkPrefix = "lease-";
@@ -34,7 +34,7 @@ bool uses_leases(const sys::Fd& root);
 /// Whether flock(2) failed because the file system does not support it.
 bool lacks_locks(const Error& error);
 
-/// The first line of the file: the machine, its boot, and the process.
+/// The first line of a lease: the machine, its boot id, and the process.
 std::string lease_line();
 /// Whether another machine wrote this lease: its locks may be invisible here.
 bool is_of_other_machine(std::string_view text);
@@ -52,11 +52,11 @@ class Lease {
 
   const std::string& name() const { return name_; }
   /// Waits until no living process holds the mark, then takes it. Calls `give_up` while waiting.
-  /// Errors: interrupted (it returned true), io.
+  /// Errors: interrupted (`give_up` returned true), io.
   Result<void> take(const std::string& mark, const std::function<bool()>& give_up = {});
   void drop(const std::string& mark);
-  /// For Beat::on_request: call it often.
-  /// Errors: busy (so late that others may have declared this one dead).
+  /// Updates the time of a lease with Beat::on_request; call it often.
+  /// Errors: busy (it was called so late that other machines may have declared this lease dead).
   Result<void> renew();
   /// Whether another machine has declared this lease dead: what it protected may be gone.
   bool is_lost() const;
@@ -68,7 +68,7 @@ class Lease {
 
   sys::Fd root_;
   std::string name_;
-  /// By the boot clock: a suspended machine's waiters go on counting.
+  /// By the boot clock, which includes suspended time: other machines go on waiting meanwhile.
   std::atomic<std::chrono::nanoseconds> beaten_at_{};
   std::mutex mutex_;
   std::condition_variable ended_;

@@ -20,7 +20,7 @@ Error not_such(std::string what) {
   return make_error(Kind::corrupt, "read the " + std::string(kName) + ": " + std::move(what));
 }
 
-/// Whether a text is safe to show to people, in sentences, and to compare with local facts.
+/// Whether a string is safe to show to users in a sentence, and to compare with local facts.
 bool is_plain(std::string_view text) {
   return text.size() <= kMaxText &&
          std::ranges::none_of(text, [](unsigned char c) { return c < ' ' || c == 0x7f; });

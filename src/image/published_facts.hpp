@@ -13,9 +13,9 @@
 #include "match/run_record.hpp"
 #include "oci/image_spec.hpp"
 
-/// Facts about the files of images, and records of their runs, as published beside them: one
-/// document per name, with a part for each of its images, so that one request answers for a whole
-/// index. docs/variants.md "Published facts" specifies it for others.
+/// Facts about the files of images, and records of their runs, as published in the repository of
+/// the images: one document per name, with a part for each of its images, so that one request
+/// answers for a whole index. Its specification is docs/variants.md "Published facts".
 namespace berth::image {
 
 inline constexpr std::string_view kFactsArtifact = "application/vnd.dev.berth.facts.v1";
@@ -24,11 +24,12 @@ inline constexpr std::string_view kFactsType = "application/vnd.dev.berth.facts.
 inline constexpr std::string_view kFactsSignature = "dev.berth.signature";
 
 struct PublishedImage {
-  Digest image;  ///< of its manifest
+  Digest image;  ///< of the image's manifest
   oci::Platform platform;
-  /// The part of its config that verdicts need: declaring variables and labels.
+  /// The part of the image's config that verdicts need: the variables and labels with declarations.
   oci::ContainerDefaults config;
-  /// None: a Berth with another description format wrote it, so the meaning may differ.
+  /// None: they were written by a version of Berth with another format of descriptions, so their
+  /// meaning may differ.
   std::optional<facts::ImageFacts> found;
   std::vector<match::RunRecord> runs;  ///< by time, at most match::kMaxRuns
 };
@@ -47,10 +48,10 @@ struct PublishedFacts {
 /// The variables and labels that match::read_declared() reads.
 oci::ContainerDefaults declaring_part(const oci::ContainerDefaults& config);
 
-/// Parses the document, foreign bytes, unpacked. Ignores unknown members, so a later Berth may add
-/// some; `version` is raised where that would be wrong.
-/// Errors: corrupt (no such document, more than 1,024 images or 64 runs of one, a text longer than
-/// 4 KiB or with control characters in it), unsupported (of a later version).
+/// Parses the document: untrusted, uncompressed bytes. Ignores unknown members, so a later version
+/// of Berth may add some; if ignoring them would be wrong, it raises `version`.
+/// Errors: corrupt (not such a document, more than 1,024 images or 64 runs of one image, a string
+/// that is longer than 4 KiB or contains control characters), unsupported (of a later version).
 Result<PublishedFacts> parse_published_facts(std::string_view text);
 std::string to_json(const PublishedFacts& facts);
 

@@ -44,7 +44,7 @@ bool is_image_id(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-/// Docker's rule whether the first part is a registry or belongs to the repository.
+/// Docker's rule for whether the first part is a registry or belongs to the repository.
 bool names_registry(std::string_view first) {
   return first.find_first_of(".:") != std::string_view::npos || first == "localhost" ||
          has_upper(first);
@@ -98,8 +98,8 @@ namespace {
 
 constexpr std::string_view kTransport = "docker://";
 
-/// The name without other tools' additions: podman and Apptainer put the transport in front, Enroot
-/// and pyxis a '#' behind the registry.
+/// The name in docker's form: podman and Apptainer put a transport in front of it, Enroot and pyxis
+/// a '#' behind the registry.
 std::string plain_name(std::string_view text) {
   if (text.starts_with(kTransport)) text.remove_prefix(kTransport.size());
   std::string name(text);
@@ -200,7 +200,7 @@ Result<SearchTerm> parse_search_term(std::string_view given) {
   std::string_view text = given;
   if (text.starts_with(kTransport)) text.remove_prefix(kTransport.size());
   SearchTerm term;
-  size_t slash = text.find_first_of("/#");  // Enroot's mark, as in plain_name(); "c#" is a text
+  size_t slash = text.find_first_of("/#");  // '#' as in plain_name(); "c#" is a search text
   std::string_view first = text.substr(0, slash);
   bool registry = first == "localhost" || first.find_first_of(".:") != first.npos;
   if (slash == text.npos && is_host_and_port(text)) {
@@ -234,8 +234,8 @@ std::string Reference::canonical() const {
 
 std::string Reference::familiar_name() const {
   if (registry_ != kDefaultRegistry) return registry_ + "/" + repository_;
-  // Shortened only if that parses to the same name again, which "quay.io/x" of Docker Hub does not,
-  // nor "library/a/b" as "a/b".
+  // Shortened only if the short form parses to the same name again. "docker.io/quay.io/x" does not
+  // as "quay.io/x", and "library/a/b" does not as "a/b".
   bool official = repository_.starts_with(kOfficialPrefix);
   std::string name = official ? repository_.substr(kOfficialPrefix.size()) : repository_;
   if (official && (name.find('/') != name.npos || is_image_id(name))) return repository_;

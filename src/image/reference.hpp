@@ -33,10 +33,10 @@ class Reference {
   std::string familiar() const;
   /// Familiar name without tag and digest: "ubuntu", "localhost:5000/x".
   std::string familiar_name() const;
-  /// Its location, whatever the spelling of the registry: "docker.io/library/ubuntu" also for
+  /// The repository's location in one spelling: "docker.io/library/ubuntu" also for
   /// "Docker.IO:443/library/ubuntu".
   std::string place() const;
-  /// The part after …/manifests/: the digest's text or the tag.
+  /// The part after …/manifests/: the digest or the tag.
   std::string manifest_reference() const;
 
   auto operator<=>(const Reference&) const = default;
@@ -48,12 +48,12 @@ class Reference {
   std::optional<Digest> digest_;
 };
 
-/// At most 128 letters, digits, '_', '.' and '-', the first no '.' or '-'.
+/// At most 128 letters, digits, '_', '.' and '-', the first is neither '.' nor '-'.
 bool is_tag(std::string_view text);
 
 /// The argument of `search`: "localhost:5000/cuda" is "cuda" at "localhost:5000", "cuda" is "cuda"
-/// at "docker.io", and "localhost:5000/" is every repository there. The text is free: a first part
-/// in upper case is not a registry, as in docker.
+/// at "docker.io", and "localhost:5000/" is every repository there. The search text may be any
+/// string: a first part in upper case is not a registry, as in docker.
 struct SearchTerm {
   std::string registry;  ///< as Reference::registry()
   std::string text;      ///< without the "library/" of Docker Hub's own images

@@ -6,7 +6,7 @@
 namespace berth::image {
 namespace {
 
-/// The length of `name` that the prefix covers; nothing if it does not match.
+/// The number of characters of `name` that the prefix matches; nothing if it does not match.
 std::optional<size_t> covered(std::string_view name, std::string_view prefix) {
   if (prefix.empty()) return std::nullopt;
   if (prefix.starts_with("*.")) {

@@ -19,27 +19,27 @@ struct RegistryMirror {
   std::string pull_from_mirror;
 };
 
-/// The settings of a site or a user for registries with names that begin with a prefix: one
-/// [[registry]] of registries.toml. Keys that containers-registries.conf(5) has mean the same.
+/// The settings of a site or a user for names that begin with a prefix: one [[registry]] of
+/// registries.toml. Keys that containers-registries.conf(5) has, too, have the same meaning.
 struct RegistryRule {
   std::string prefix;  ///< "docker.io", "quay.io/team", "*.example.org"; empty: that of `location`
-  std::string location;  ///< replaces the prefix; empty: it stays
+  std::string location;  ///< replaces the prefix; empty: the prefix stays
   bool insecure = false;
   bool blocked = false;
   std::vector<RegistryMirror> mirror;
   std::string tls_ca;           ///< PEM file: authorities trusted besides the system's
   std::string tls_certificate;  ///< PEM file of the client, with `tls_key`
   std::string tls_key;
-  std::string proxy;         ///< "http://proxy.example.org:3128", "none"; empty: the environment's
-  uint32_t connections = 0;  ///< for one pull at once; 0: the default
+  std::string proxy;  ///< "http://proxy.example.org:3128", "none"; empty: that of the environment
+  uint32_t connections = 0;  ///< maximal number at once for one pull; 0: the default
 };
 
 /// Machines of the same job that fetch an image once for all of them. They are asked before any
-/// registry, each for what the previous one does not deliver. docs/decisions/0166
+/// registry, each for the bytes that the previous one does not deliver. docs/decisions/0166
 struct JobPeers {
   std::string reference;               ///< canonical: the one image that they have
   std::vector<std::string> addresses;  ///< "10.1.2.3:4567", the first one first
-  std::string key;                     ///< of their TLS: a process that knows it belongs to the job
+  std::string key;  ///< for TLS with them: a process that knows it belongs to the job
 };
 
 /// How registries are reached. The default is HTTPS with the system's CAs and plain HTTP to
@@ -58,7 +58,7 @@ struct RegistryAccess {
 };
 
 /// The rule for a repository ("docker.io/library/debian"): the one with the longest matching
-/// prefix, among equals the first; null without one.
+/// prefix, among equals the first; null if none matches.
 const RegistryRule* rule_of(const std::vector<RegistryRule>& rules, std::string_view name);
 
 /// `name` with the rule's prefix replaced by `location`.
@@ -102,19 +102,20 @@ void access_fields(auto& v, RegistryAccess& a) {
   v.optional("peers", a.peers);
 }
 
-/// The order of `berth slurm step` about the one image that this node passes on to others of its
-/// job: for berth-hub, or for the `berth slurm give` that starts it on the first request.
+/// The instructions of `berth slurm step` about the one image that this node passes on to other
+/// nodes of its job. They are read by berth-hub, or by the `berth slurm give` that becomes
+/// berth-hub on the first request.
 struct JobOrder {
   std::string root;             ///< of the store: holds files in transfer, which have no names
   std::string reference;        ///< canonical: only this image is served
-  std::string key;              ///< of the TLS with the other nodes: authorises a client
+  std::string key;              ///< for TLS with the other nodes: authorises a client
   RegistryAccess access;        ///< the sources: the nodes above, then the registry
-  uint32_t idle_seconds = 120;  ///< end after so long without a request
+  uint32_t idle_seconds = 120;  ///< after so long without a request the program ends
 };
 
 /// One JSON object with its newline.
 std::string to_json(const JobOrder& order);
-/// Errors: corrupt (another form).
+/// Errors: corrupt (not in this form).
 Result<JobOrder> parse_job_order(std::string_view text);
 
 }  // namespace berth::image

@@ -29,7 +29,7 @@ Result<sys::Fd> stage(const std::string& path, Shape shape, Locks locks) {
   return fd;
 }
 
-/// The lease of an entry: the entry itself, or by its name "stage-<lease>-<random>".
+/// The name of an entry's lease: the entry itself, or taken from the name "stage-<lease>-<random>".
 std::string lease_of(const std::string& name) {
   if (name.starts_with(kPinsPrefix) || name.starts_with(kHolderPrefix)) return name;
   if (!name.starts_with(kStagePrefix)) return "";
@@ -37,7 +37,7 @@ std::string lease_of(const std::string& name) {
   return std::string(kPinsPrefix) + rest.substr(0, rest.find('-'));
 }
 
-/// Whether the mark's lease is gone: it has no owner any more.
+/// Whether the mark has no owner any more: its lease is gone.
 bool is_empty_mark(const sys::Fd& root, const std::string& name) {
   auto owner = sys::read_link(root, "tmp/" + name);
   if (!owner.ok() || owner->find('/') != std::string::npos) return false;
@@ -45,8 +45,8 @@ bool is_empty_mark(const sys::Fd& root, const std::string& name) {
   return lease.ok() && !*lease;
 }
 
-/// Whether the empty file may belong to a machine that is about to write its lease, and has locks
-/// that are invisible here.
+/// Whether the empty file may belong to a process of another machine that is about to write its
+/// lease into it. Locks of that machine may be invisible here.
 bool may_be_in_the_making(const sys::Fd& root, const sys::Fd& file) {
   constexpr int64_t kSoon = 3600;  // seconds; clocks may differ
   if (!uses_leases(root)) return false;
@@ -67,7 +67,7 @@ Result<void> lock_file(const sys::Fd& fd, sys::LockMode mode, const std::string&
 
 Result<StagedEntry> stage_in(const std::string& root, std::string_view prefix, Shape shape,
                              Locks locks) {
-  // A name that a sweeper removed at that moment is simply tried again.
+  // If a sweeper removes the new entry before it is locked, tries again.
   for (int attempt = 0; attempt < kMaxTries; ++attempt) {
     std::string path = root + "/tmp/" + std::string(prefix) + sys::random_hex(8);
     auto fd = stage(path, shape, locks);
@@ -89,12 +89,12 @@ Result<bool> still_there(const sys::Fd& fd, const std::string& path) {
 std::optional<sys::Fd> take_leftover(const sys::Fd& root, const std::string& name) {
   const std::string path = "tmp/" + name;
   if (name.starts_with(kMarkPrefix)) {
-    // A waiting process takes the whole store's mark from its dead owner.
+    // Except the mark of the whole store: a waiting process takes it from a dead owner.
     bool left = name != kStoreMark && is_empty_mark(root, name);
     return left ? std::optional<sys::Fd>(sys::Fd()) : std::nullopt;
   }
   auto fd = sys::open_if_exists(root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  // A mark that is being taken away.
+  // A symbolic link: a mark that take_away() is removing.
   if (!fd.ok() && fd.error().sys_errno == ELOOP) return sys::Fd();
   if (!fd.ok() || !*fd) return std::nullopt;
   auto locked = sys::try_lock(**fd, sys::LockMode::exclusive, path);
@@ -107,13 +107,14 @@ std::optional<sys::Fd> take_leftover(const sys::Fd& root, const std::string& nam
   auto text = sys::read_file_if_exists(root, "tmp/" + lease, kMaxPins);
   if (text.ok() && !*text) return std::move(*fd);
   if (text.ok() && (*text)->empty() && may_be_in_the_making(root, **fd)) return std::nullopt;
-  // For an owner on another machine, or without locks, only waiting can show whether it lives.
+  // If the owner is on another machine, or there are no locks, only waiting shows whether it is
+  // alive.
   if (!locked.ok() || !text.ok() || is_of_other_machine(**text)) return std::nullopt;
   return std::move(*fd);
 }
 
 void sweep(const sys::Fd& root) {
-  // A failure here will recur, and be reported, where it matters: a sweep never stops its caller.
+  // A sweep never fails: an error here will occur again, and be reported, where it matters.
   auto names = sys::list_directory(root, "tmp");
   if (!names.ok()) return;
   for (const auto& name : *names) {

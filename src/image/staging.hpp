@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entries of tmp/: made, and swept when their owners are dead. Only for this folder.
+// Makes entries of tmp/, and removes those with dead owners. Only for this folder.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,8 @@ namespace berth::image {
 
 enum class Shape { file, directory };
 
-/// Whether a file system without locks will do: there leases show which processes live.
+/// Whether locking may be skipped on a file system without locks, where leases show which processes
+/// are alive.
 enum class Locks { needed, if_there_are };
 
 /// Waits for the lock.  Errors: those of sys::wait_lock().
@@ -31,10 +32,11 @@ Result<StagedEntry> stage_in(const std::string& root, std::string_view prefix, S
 /// may have removed it.
 Result<bool> still_there(const sys::Fd& fd, const std::string& path);
 
-/// If the owner of the entry `name` of tmp/ is dead: its lock, which keeps other sweepers away.
+/// Locks the entry `name` of tmp/ if its owner is dead. The returned lock keeps other sweepers
+/// away.
 std::optional<sys::Fd> take_leftover(const sys::Fd& root, const std::string& name);
 
-/// Removes what dead processes left in tmp/: unlocked entries.
+/// Removes entries of tmp/ that dead processes left: the unlocked ones.
 void sweep(const sys::Fd& root);
 
 }  // namespace berth::image

@@ -16,18 +16,18 @@ namespace {
 constexpr const char* kDirectories[] = {"blobs",      "blobs/sha256", "layers",  "images",
                                         "containers", "names",        "origins", "tmp"};
 
-/// How often to look up an image that others remove and bring back. One that lacks something each
-/// time is damaged.
+/// How often to look up an image that other processes remove and bring back. If an object is
+/// missing each time, the image is damaged.
 constexpr int kTries = 20;
 
-/// Another process may do the same at this moment: every step accepts existing entries.
+/// Another process may do the same at the same time, so every step accepts existing entries.
 Result<void> create_layout(const sys::Fd& root) {
   for (const char* directory : kDirectories) TRY(sys::make_directory(root, directory, 0700));
   TRY(sys::open_at(root, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   return sys::replace_file(root, "version", std::string(kStoreVersion) + "\n", 0644);
 }
 
-/// The digits of "sha256:abc" or "abc", when it may be the start of an image id.
+/// The digits of "sha256:abc" or "abc", if they may be the start of an image id.
 std::string_view id_digits(std::string_view name) {
   if (name.starts_with("sha256:")) name.remove_prefix(7);
   bool hex = !name.empty() && name.size() <= 64 &&
@@ -81,7 +81,7 @@ Result<void> check_removable(std::string_view name, const RemovalPlan& plan) {
   return {};
 }
 
-/// The removed names, and the images that have none left.
+/// The removed names, and the images that have no name left.
 Removal describe(const RemovalPlan& plan) {
   Removal removal;
   std::set<Digest> held = plan.still_named;
@@ -147,7 +147,7 @@ Result<StoreLock> Store::lock(sys::LockMode mode) const {
   lock.fd_ = TRY(sys::open_at(dir_, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   TRY(lock_file(lock.fd_, mode, root_ + "/lock", locks_));
   if (locks_ == Locks::needed || mode == sys::LockMode::shared) return lock;
-  // Other machines do not see this lock.
+  // Other machines may not see this lock, so there is a lease, too.
   StagedEntry holder = TRY(stage_in(root_, kHolderPrefix, Shape::file, locks_));
   lock.holder_ = std::move(holder.path);
   lock.holder_fd_ = std::move(holder.fd);
@@ -243,7 +243,7 @@ Result<std::string> Store::read_document(const Digest& digest) const {
   return own;
 }
 
-/// Its directory and record, from the first store that has it.
+/// The layer's directory and record, from the first store that has the layer.
 Result<Layer> Store::find_layer(const Digest& diff_id) const {
   Layer layer;
   layer.diff_id = diff_id;
@@ -302,8 +302,8 @@ Result<Image> Store::load_image(const ImageRecord& record,
   return image;
 }
 
-/// Of an additional store only records that no earlier store has: by name, or for images without
-/// one, by image.
+/// From an additional store only records that no earlier store has: with the same name or, for
+/// images without a name, for the same image.
 Result<std::vector<ImageRecord>> Store::read_all_records(Scope scope,
                                                          std::vector<std::string>& damaged) const {
   auto records = TRY(read_records(dir_, damaged));
@@ -311,7 +311,8 @@ Result<std::vector<ImageRecord>> Store::read_all_records(Scope scope,
   for (const AdditionalStore& store : additional_) {
     std::vector<std::string> unreadable;
     auto more = read_records(store.dir(), unreadable);
-    // Its owner may have made it unreadable, or its server may be down: the other stores remain.
+    // The owner may have made the store unreadable, or its server may be down. The other stores are
+    // still used.
     if (!more.ok()) unreadable.push_back("images");
     for (const std::string& name : unreadable) damaged.push_back(store.root() + "/" + name);
     if (!more.ok()) continue;
@@ -344,7 +345,7 @@ Result<std::optional<ImageRecord>> Store::record_of(const Reference& reference, 
   return std::optional<ImageRecord>();
 }
 
-/// The records that a name matches. By id there may be several, all with one image id.
+/// The records that a name matches. An id may match several records, all of the same image id.
 Result<std::vector<ImageRecord>> Store::match(std::string_view name,
                                               const std::vector<ImageRecord>& records,
                                               Scope scope) const {
@@ -440,7 +441,7 @@ Result<std::vector<Image>> Store::list(std::vector<std::string>* damaged) const 
         known.emplace(std::move(key), std::move(*image));
         continue;
       }
-      again |= has_gone(image.error());  // removed in this moment, perhaps
+      again |= has_gone(image.error());  // perhaps just removed
       unreadable.push_back(
           "image " +
           quote(record.reference ? record.reference->familiar() : record.manifest.text()) +
@@ -455,8 +456,8 @@ Result<std::vector<Image>> Store::list(std::vector<std::string>* damaged) const 
   return images;
 }
 
-/// Copies an additional store's documents of the image, so that our record has them even if that
-/// store disappears. The caller holds the lock: no collection runs before a record names them.
+/// Copies an additional store's documents of the image, so that they stay available if that store
+/// disappears. The caller holds the lock, so no collection runs before a record names them.
 Result<void> Store::copy_documents(const Image& image) const {
   mode_t readers = TRY(readers_of(dir_, "blobs/sha256"));
   for (const Digest& digest : {image.target, image.manifest_digest, image.id}) {
@@ -467,7 +468,8 @@ Result<void> Store::copy_documents(const Image& image) const {
   return copy_origins(image);
 }
 
-/// Copies the origins of its layers, so that they can be fetched when that store disappears.
+/// Copies the origins of the image's layers, so that the layers can be fetched if that store
+/// disappears.
 Result<void> Store::copy_origins(const Image& image) const {
   mode_t readers = TRY(readers_of(dir_, "blobs/sha256"));
   for (const oci::Descriptor& layer : image.manifest.layers) {
@@ -551,14 +553,15 @@ Result<void> Store::mark_used(const std::string& container_id,
   std::string lines;
   for (const Image& image : images) lines += image.manifest_digest.text() + "\n";
   TRY(sys::write_file(dir_, "containers/" + container_id + "/image", lines, 0600));
-  // First the mark, then the check: a collection of another machine has seen it, or is waited for.
+  // Writes the file first, then checks: a collection on another machine has seen the file, or we
+  // wait for its end.
   if (locks_ == Locks::if_there_are) TRY(wait_for_other_machines());
   for (const Image& image : images) {
     bool whole = TRY(has_blob(image.manifest_digest));
     bool mixed = false;
     for (const auto& layer : image.layers) {
       whole = whole && TRY(has_layer(layer.diff_id));
-      // Its form may have changed since the look-up.
+      // The layer may have been converted since the look-up.
       whole = whole && TRY(sys::stat_entry(sys::cwd(), layer.directory)).has_value();
       mixed = mixed || !layer.read_only;
     }

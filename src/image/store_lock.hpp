@@ -11,7 +11,7 @@ namespace berth::image {
 
 class Lease;
 
-/// A lock of the whole store, until its end.
+/// A lock of the whole store; the destructor releases it.
 class StoreLock {
  public:
   StoreLock() = default;
@@ -19,8 +19,8 @@ class StoreLock {
   StoreLock& operator=(StoreLock&&) = delete;
   ~StoreLock();
 
-  /// Call before each exclusive step: renews the lease, for other machines.
-  /// Errors: busy (so late that another machine may have it by now).
+  /// Renews the lease, which other machines watch. Call it before each exclusive step.
+  /// Errors: busy (it was called so late that another machine may have taken the lock).
   Result<void> renew();
 
  private:

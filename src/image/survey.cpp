@@ -18,7 +18,8 @@ Result<std::vector<std::string>> entries_of(const sys::Fd& root, const std::stri
   return paths;
 }
 
-/// Entries of tmp/ with dead owners, and half-written records: writers of records hold the lock.
+/// Entries of tmp/ with dead owners, and incomplete records. No writer of a record is active, as
+/// writers hold the lock.
 Result<std::vector<std::string>> leftovers_of(const sys::Fd& root) {
   std::vector<std::string> found;
   for (const auto& name : TRY(sys::list_directory(root, "tmp"))) {
@@ -30,7 +31,7 @@ Result<std::vector<std::string>> leftovers_of(const sys::Fd& root) {
   return found;
 }
 
-/// Nothing if a manifest is unreadable: its needs are unknown.
+/// Nothing if a manifest is unreadable, as the objects that it needs are unknown.
 std::optional<Needed> needed_by(const sys::Fd& root, const Survey& survey) {
   Needed needed;
   if (!survey.damaged_records.empty()) return std::nullopt;
@@ -66,14 +67,14 @@ std::vector<std::string> unneeded_of(const Survey& survey, const Needed& needed)
 
 /// Whether the container with this manifest needs the object.
 bool uses(const sys::Fd& root, const Digest& manifest, const std::string& path) {
-  // A missing manifest is an additional store's, with all of its layers.
+  // A missing manifest is in an additional store, and so are all of its layers.
   auto there = sys::stat_entry(root, blob_file(manifest));
   if (there.ok() && !*there) return false;
   Needed needed;
   bool whole = need_manifest(root, manifest, needed).ok();
   std::string name = last_name(path);
   if (!path.starts_with("layers/")) return needed.blobs.contains(name);
-  // With a damaged manifest its layers are unknown too: any may be one of them.
+  // If the manifest is damaged, its layers are unknown, and `name` may be one of them.
   return !whole || needed.layers.contains(name);
 }
 
@@ -91,7 +92,7 @@ Result<void> unlink_records_of(const sys::Fd& root, const std::string& hex) {
 }  // namespace
 
 Result<Survey> Store::survey() const {
-  // Exclusive: only a process that could take the lock of its pins sees whether a delivery lives.
+  // Exclusive: only then is it possible to test by lock whether a delivery is alive.
   StoreLock lock = TRY(this->lock(sys::LockMode::exclusive));
   Survey survey;
   survey.records = TRY(read_records(dir_, survey.damaged_records));
@@ -132,8 +133,8 @@ Result<std::string> Store::discard(const std::string& path, const struct stat& s
     for (const auto& [container, manifest] : TRY(container_uses(dir_))) {
       if (uses(dir_, manifest, path)) return container;
     }
-    // The records first: a process that is killed in between leaves a superfluous blob, not a
-    // broken record.
+    // The records first: if the process is killed in between, it leaves a superfluous blob, not a
+    // record without its blob.
     if (path.starts_with("blobs/")) TRY(unlink_records_of(dir_, last_name(path)));
     TRY(sys::rename(dir_, path, dir_, trash));
   }

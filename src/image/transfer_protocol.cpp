@@ -23,7 +23,7 @@ void flavor_fields(auto& v, auto& r) {
   v.optional("layer_format", r.flavor.format);
 }
 
-/// For changes of existing layers.
+/// For requests that change existing layers.
 void required_flavor_fields(auto& v, auto& r) {
   v.required("ownership", r.flavor.ownership);
   v.required("overlay_xattr", r.flavor.overlay_xattr);

@@ -21,15 +21,15 @@
 #include "oci/image_spec.hpp"
 
 /// The protocol between `berth` and its child `berth-transfer`: one request as a JSON object on the
-/// child's stdin (up to end of file), events as JSON lines on its stdout, the last of which is the
-/// result or the error. The child exits 0 after a result and 1 after an error. It prints nothing
-/// for people.
+/// child's stdin (up to end of file), events as JSON lines on its stdout. The last event is the
+/// result or the error. The child exits 0 after a result and 1 after an error. The child prints
+/// nothing for people.
 ///
 /// `additional_stores` are roots of read-only stores, as for Store::open().
 namespace berth::image {
 
-/// The owners of an unpacked layer's files. full: the ids of the archive. single: the caller, which
-/// has no other ids.
+/// The owners of an unpacked layer's files. full: the ids of the archive. single: the id of the
+/// caller, which has no other ids.
 enum class Ownership { full, single };
 constexpr EnumNames<Ownership, 2> names_of(std::type_identity<Ownership>) {
   return {{{Ownership::full, "full"}, {Ownership::single, "single"}}};
@@ -49,9 +49,9 @@ constexpr EnumNames<LayerFormat, 2> names_of(std::type_identity<LayerFormat>) {
   return {{{LayerFormat::directory, "directory"}, {LayerFormat::erofs, "erofs"}}};
 }
 
-/// How a layer is unpacked. Directories with other owners or other overlay marks are separate, so
-/// that, with new subordinate ids, a user never mounts the wrong one. All users share an EROFS
-/// layer.
+/// How a layer is unpacked. Directories with different owners or overlay marks are separate, so
+/// that a user who gets new subordinate ids never mounts a directory with the old ones. All users
+/// share an EROFS layer.
 struct LayerFlavor {
   Ownership ownership = Ownership::full;
   OverlayXattr overlay_xattr = OverlayXattr::trusted;
@@ -59,11 +59,11 @@ struct LayerFlavor {
   LayerFormat format = LayerFormat::directory;
 };
 
-/// Which facts published beside an image are trusted.
+/// Which of the facts that are published with an image are trusted.
 struct FactsTrust {
   bool fetch = true;              ///< false: none, and no request is made for them
-  bool signed_only = false;       ///< only those that one of `keys` has signed
-  std::vector<std::string> keys;  ///< public keys, PEM; records of runs need one of them
+  bool signed_only = false;       ///< only facts that one of `keys` has signed
+  std::vector<std::string> keys;  ///< public keys, PEM; records of runs need their signature
 };
 
 /// result: reference, digest, image_id, status ("downloaded", "up_to_date").
@@ -76,19 +76,18 @@ struct PullRequest {
   RegistryAccess access;
   LayerFlavor flavor;
   bool quiet = false;  ///< no layer events
-  /// The profile that selects among the entries of an index; none: the first of the platform is
-  /// taken.
+  /// The profile by which an entry of an index is chosen; none: the first entry of the platform.
   std::optional<node::Profile> node;
   match::Job job;
-  bool force = false;   ///< also an image that is judged not to run
+  bool force = false;   ///< accept also an image that is judged not to run
   bool strict = false;  ///< refuse an image that runs with a remark
   FactsTrust facts;
   bool scan = true;            ///< scan the files while unpacking
   bool keep_blobs = false;     ///< keep the compressed layers, too
   uint64_t memory_budget = 0;  ///< bytes of memory for layers in transfer; 0: 512 MiB
-  /// Unpacks the stored image of this reference, and asks a registry only for layers that are not
-  /// stored compressed: for an image with layers that were unpacked for another ownership. status:
-  /// "up_to_date".
+  /// Unpacks the stored image of this reference, and asks a registry only for layers that the store
+  /// does not have compressed. For an image with layers that were unpacked for another ownership.
+  /// status: "up_to_date".
   bool local = false;
 };
 
@@ -102,9 +101,10 @@ struct ResolveRequest {
   bool as_document = false;  ///< only the registry's document, byte by byte
 };
 
-/// Publishes facts about an image's files, and its runs, beside it. Every image has to be one that
-/// the reference means at the registry now. A key signs only what it or one of the trusted ones has
-/// signed before: other records of runs are left out.
+/// Publishes facts about the files of images, and records of their runs, in the repository of the
+/// images. Every image has to be one that the reference means at the registry now. A key signs
+/// earlier facts and records only if they have its own signature or that of a trusted key; others
+/// are left out.
 /// result: reference, digest (of the artifact), size (of the document), status ("attached",
 /// "up_to_date").
 struct PublishFactsRequest {
@@ -143,12 +143,12 @@ struct LogoutRequest {
   RegistryAccess access;
 };
 
-/// Finds repositories with a text in their names; a registry with a search of its own searches
-/// descriptions too. result: found, at most `limit`.
+/// Finds repositories with a string in their names; a registry that has a search searches
+/// descriptions, too. result: found, at most `limit`.
 struct SearchRequest {
   std::string verb = "search";
   std::string registry;  ///< "docker.io", "localhost:5000"
-  std::string text;      ///< each of several words has to occur; empty: every repository
+  std::string text;      ///< words, which all have to occur; empty: every repository
   uint32_t limit = 0;
   std::optional<uint64_t> stars;  ///< at least so many
   std::optional<bool> official;   ///< true: only official ones, false: only others
@@ -156,7 +156,7 @@ struct SearchRequest {
   RegistryAccess access;
 };
 
-/// result: tags, the first `limit` that the registry lists.
+/// result: tags, the first `limit` tags that the registry lists.
 struct TagsRequest {
   std::string verb = "tags";
   std::string reference;  ///< its tag is ignored
@@ -198,18 +198,18 @@ struct ImportRequest {
   std::string message;               ///< comment of the history entry
   std::optional<std::string> platform;
   /// Seconds since 1970: the creation time of the image and the upper limit of file times, so that
-  /// the same directory gives the same digests. A tar is unchanged. None: now, and the files' own
-  /// times.
+  /// the same directory gives the same digests. The file times of a tar are unchanged. None: now,
+  /// and the files' own times.
   std::optional<uint64_t> source_date;
   LayerFlavor flavor;
 };
 
 /// Writes the file or directory of an inherited descriptor as a tar, recursively. Others may change
-/// the tree meanwhile: only what is reached by handles from there is read.
+/// the tree meanwhile, so every file is reached by handles from that descriptor.
 struct ArchiveRequest {
   std::string verb = "archive";
-  std::string tree;    ///< "/dev/fd/N", of O_PATH
-  std::string name;    ///< of the first member; empty: the content of the directory, without itself
+  std::string tree;    ///< "/dev/fd/N", opened with O_PATH
+  std::string name;    ///< of the first member; empty: only the content of the directory
   std::string output;  ///< file; an inherited descriptor is "/dev/fd/N"
   /// Write a squashfs instead of a tar: `output` is then a regular file. `epoch` is the time in its
   /// superblock and the upper limit of file times, seconds since 1970; 0: no limit.
@@ -222,20 +222,20 @@ enum class Owners { archive, root };
 constexpr EnumNames<Owners, 2> names_of(std::type_identity<Owners>) {
   return {{{Owners::archive, "archive"}, {Owners::root, "root"}}};
 }
-/// Whether a container's set-id bits and devices may be kept: not outside of it.
+/// Whether set-id bits and devices of a container are kept: only if the target is inside of it.
 enum class Trust { inside, outside };
 constexpr EnumNames<Trust, 2> names_of(std::type_identity<Trust>) {
   return {{{Trust::inside, "inside"}, {Trust::outside, "outside"}}};
 }
 
-/// Makes the members of a tar below a directory that others may change meanwhile.
+/// Extracts the members of a tar below a directory that others may change meanwhile.
 struct ExtractRequest {
   std::string verb = "extract";
   std::string directory;  ///< "/dev/fd/N"
-  std::string top;        ///< "/dev/fd/N" of the root in which links are followed; empty: none are
-  std::string path;       ///< of the directory below `top`
-  std::string input;      ///< "/dev/fd/N"
-  bool packed = false;    ///< the tar may be compressed
+  std::string top;    ///< "/dev/fd/N" of the root in which links are followed; empty: no links are
+  std::string path;   ///< of `directory` below `top`
+  std::string input;  ///< "/dev/fd/N"
+  bool packed = false;  ///< the tar may be compressed
   Owners owners = Owners::root;
   Trust trust = Trust::inside;
 };
@@ -248,10 +248,10 @@ struct CommitRequest {
   std::vector<std::string> additional_stores;
   std::string base;                   ///< "sha256:…" of the image's config
   std::string tree;                   ///< "/dev/fd/N" of the upper directory
-  std::vector<std::string> left_out;  ///< files of it that are not part of the image: "etc/x"
-  std::string loader_cache;       ///< "/dev/fd/N" with the bytes of etc/ld.so.cache; empty: its own
-  std::string reference;          ///< empty: the image gets no name
-  oci::ContainerDefaults config;  ///< of the container
+  std::vector<std::string> left_out;  ///< files of `tree` that are not part of the image: "etc/x"
+  std::string loader_cache;          ///< "/dev/fd/N": bytes of etc/ld.so.cache; empty: as in `tree`
+  std::string reference;             ///< empty: the image gets no name
+  oci::ContainerDefaults config;     ///< of the container
   std::vector<std::string> changes;  ///< "CMD […]", "ENV K=V", …
   std::string author;
   std::string message;
@@ -263,12 +263,12 @@ struct CommitRequest {
 /// An image in a published index.
 struct PublishedEntry {
   std::string image;                       ///< a name in the store: it is pushed
-  std::optional<oci::Descriptor> present;  ///< instead: one that the repository has already
+  std::optional<oci::Descriptor> present;  ///< or: an image that the repository has
   std::map<std::string, std::string> annotations;
 };
 
-/// Writes one flat index of images, in the order of `entries`, after pushing everything that it
-/// names.
+/// Writes one flat index of images, in the order of `entries`, after pushing everything that the
+/// index names.
 /// result: reference, digest, size (of the index), entries.
 struct PublishRequest {
   std::string verb = "publish";
@@ -325,7 +325,7 @@ struct DedupeRequest {
   LayerFlavor flavor;
 };
 
-/// Converts the unpacked layers of images to its `flavor`.
+/// Converts the unpacked layers of images to `flavor`.
 /// result: convert.
 struct ConvertRequest {
   std::string verb = "convert";
@@ -356,9 +356,10 @@ constexpr EnumNames<LayerPhase, 7> names_of(std::type_identity<LayerPhase>) {
            {LayerPhase::exists, "exists"}}};
 }
 
-/// Progress of one layer; at most 20 a second and layer, the first and the last of a phase always.
+/// Progress of one layer: at most 20 events a second for each layer. The first and the last event
+/// of a phase are always sent.
 struct LayerEvent {
-  std::string id;  ///< 12 digits of the compressed digest
+  std::string id;  ///< the first 12 hex digits of the digest of the compressed layer
   LayerPhase phase = LayerPhase::waiting;
   uint64_t done = 0;   ///< compressed bytes
   uint64_t total = 0;  ///< compressed bytes; 0: unknown
@@ -383,10 +384,10 @@ struct ResolvedEntry {
   bool runs_believed = false;
 };
 
-/// A repository as its registry describes it. The texts are untrusted.
+/// A repository as its registry describes it. The strings are untrusted.
 struct FoundRepository {
   std::string name;         ///< as for pull: "ubuntu", "localhost:5000/team/tool"
-  std::string description;  ///< empty, and the following 0 and false, if the registry has none
+  std::string description;  ///< empty if the registry has none; the following are then 0 and false
   uint64_t stars = 0;
   bool official = false;
   bool automated = false;
@@ -403,8 +404,8 @@ struct CheckFinding {
 };
 struct CheckReport {
   std::vector<CheckFinding> findings;  ///< the first 500
-  uint64_t damaged = 0;                ///< objects
-  uint64_t records = 0;                ///< examined ones
+  uint64_t damaged = 0;                ///< number of damaged objects
+  uint64_t records = 0;                ///< number of examined records
   uint64_t blobs = 0;
   uint64_t layers = 0;
   uint64_t files = 0;
@@ -424,7 +425,7 @@ struct DedupeReport {
 
 /// The result of a ConvertRequest.
 struct ConvertReport {
-  std::vector<Digest> layers;       ///< diff ids of the converted ones
+  std::vector<Digest> layers;       ///< diff ids of the converted layers
   uint64_t present = 0;             ///< layers that had the format already
   std::vector<std::string> shared;  ///< other images with one of `layers`
 };
@@ -432,7 +433,7 @@ struct ConvertReport {
 /// The result of a successful verb; each request documents which members are set.
 struct TransferResult {
   std::string reference;  ///< canonical: "docker.io/library/ubuntu:latest"
-  std::string digest;     ///< "sha256:…" of the registry's target: index or manifest
+  std::string digest;     ///< "sha256:…" of the index or manifest that the registry has
   std::string image_id;   ///< "sha256:…" of the config
   std::string status;
   uint64_t size = 0;

@@ -17,10 +17,10 @@ namespace berth::image {
 /// The disk usage of a layer or blob, and what needs it.
 struct ObjectUse {
   /// Below the root: "layers/…", "blobs/sha256/…". Files that several layers share by hard links
-  /// are an object of their own: the layers' names with a "+" between them.
+  /// are an object of their own; its path joins the layers' names with "+".
   std::string path;
   uint64_t bytes = 0;
-  std::set<Digest> images;  ///< their manifests
+  std::set<Digest> images;  ///< the manifests of the images that need it
   bool held = false;        ///< a container or a running pull needs it
 };
 struct Usage {
@@ -28,19 +28,20 @@ struct Usage {
   uint64_t saved = 0;  ///< bytes that the links save
 };
 
-/// The sizes of layers and blobs, including files beside a layer's tree. The needs of a damaged
-/// image are unknown.  Errors: io.
+/// The sizes of layers and blobs, including files next to a layer's tree. A damaged image is
+/// skipped; if a container uses such an image, all objects count as held.  Errors: io.
 Result<Usage> measure_usage(const Store& store);
 
-/// An empty file beside a layer's tree: it may share files with other layers.
+/// An empty file next to a layer's tree: the layer may share files with other layers by hard links.
 inline constexpr const char* kLinkedFile = "linked";
-/// The same while such links are made: the times of its directories may be too late.
+/// An empty file next to a layer's tree while such links are made: the layer's directories may have
+/// later times than recorded.
 inline constexpr const char* kLinkingFile = "linking";
 
 /// Calls `act`, which must be brief, while no other process can begin to use, replace or remove
-/// the layer `name`, a directory in layers/. If a container uses the layer, only returns its id; if
-/// a delivery other than `own` does, only returns kBusyDelivery. Errors: not_found (it was
-/// removed), io, those of `act`.
+/// the layer `name`, a directory in layers/. If a container uses the layer, only returns the id of
+/// the container. If a delivery other than `own` uses it, only returns kBusyDelivery. Errors:
+/// not_found (it was removed), io, those of `act`.
 Result<std::string> with_idle_layer(const Store& store, const std::string& name,
                                     const std::function<Result<void>()>& act,
                                     const Delivery* own = nullptr);

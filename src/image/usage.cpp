@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kSector = 512;          // of st_blocks
 constexpr int kMaxDepth = 4096;            // more than any limit of unpacking
-constexpr size_t kMaxNames = 100'000'000;  // of a directory: unpacking has its own limit
+constexpr size_t kMaxNames = 100'000'000;  // of a directory; unpacking has its own limit
 constexpr int kEnter = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 
 /// A file with several names, and the layers that have one of them.
@@ -43,17 +43,17 @@ Result<void> add_links(const sys::Fd& parent, const std::string& name, const std
   return {};
 }
 
-/// The size of the files beside the tree in a layer's directory, and of a tree that is an image
-/// file.
+/// The size of the files next to the tree in a layer's directory, and of the tree if it is an EROFS
+/// image.
 Result<uint64_t> files_beside(const sys::Fd& root, const std::string& name, bool& is_image) {
   uint64_t bytes = 0;
   std::string directory = "layers/" + name;
   auto here = TRY(sys::open_if_exists(root, directory, kEnter));
-  if (!here) return bytes;  // removed at this moment
+  if (!here) return bytes;  // just removed
   for (const auto& entry : TRY(sys::list_directory(*here, "."))) {
     auto status = TRY(sys::stat_entry(*here, entry));
     if (!status || !S_ISREG(status->st_mode)) continue;
-    // An image file is sparse where its files have holes.
+    // An EROFS image is a sparse file if files in it have holes.
     bool image = entry == tree_name(LayerFormat::erofs);
     is_image |= image;
     bytes += image ? static_cast<uint64_t>(status->st_blocks) * kSector
@@ -149,14 +149,14 @@ Result<std::set<std::string>> held_objects(const sys::Fd& root, const Sizes& siz
 
 Result<Usage> measure_usage(const Store& store) {
   sys::Fd root = TRY(sys::open_at(sys::cwd(), store.root(), O_RDONLY | O_DIRECTORY));
-  Sizes sizes = TRY(measure(root));  // may take a while: not under the lock
-  // Exclusive: only a process that could take the lock of its pins sees whether a delivery lives.
+  Sizes sizes = TRY(measure(root));  // may take a while, so before the lock
+  // Exclusive: only then is it possible to test by lock whether a delivery is alive.
   StoreLock lock = TRY(store.lock(sys::LockMode::exclusive));
   std::map<std::string, ObjectUse> uses;
   for (const auto& [path, bytes] : sizes.bytes) uses[path] = {path, bytes, {}, false};
   TRY(add_images(root, sizes, uses));
   auto held = held_objects(root, sizes, nullptr);
-  // The needs of a damaged image are unknown: any object may be held.
+  // The objects that a damaged image needs are unknown, so any object may be held.
   for (auto& [path, use] : uses) use.held = !held.ok() || held->contains(path);
   Usage usage;
   for (auto& [path, use] : uses) usage.objects.push_back(std::move(use));

@@ -34,7 +34,7 @@ Error refused(const match::Verdict& verdict) {
                     fails ? kForce : "omit --strict to use it; see 'berth match'");
 }
 
-/// Warns the user if the image has failed on a node like this.
+/// Warns the user if the image has failed on a similar node.
 void warn_of_failures(const match::Verdict& verdict, Events& events) {
   for (const match::Clause& clause : verdict.clauses) {
     if (clause.about != "runs" || clause.outcome == match::Outcome::pass) continue;
@@ -42,7 +42,7 @@ void warn_of_failures(const match::Verdict& verdict, Events& events) {
   }
 }
 
-/// Tries one image after the other, the best first, until the config of one does not contradict.
+/// Tries the images, the best first, until the config of one does not contradict its entry.
 class VariantChooser {
  public:
   VariantChooser(Registry& registry, const PullRequest& request, Events& events)
@@ -70,7 +70,7 @@ class VariantChooser {
   }
 
  private:
-  /// The limit of fetched configs.
+  /// The maximal number of fetched configs.
   static constexpr size_t kMaxTries = 4;
 
   Result<ImageDocuments> take(size_t index) {
@@ -110,8 +110,8 @@ class VariantChooser {
   std::optional<image::PublishedFacts> published_;
 };
 
-/// The only image of a name: there is no choice. Docker takes one of another platform, with the
-/// warning of check_platform().
+/// Judges the only image of a name. Docker uses an image of another platform, with the warning of
+/// check_platform().
 Result<void> judge_alone(Registry& registry, const PullRequest& request,
                          const ImageDocuments& documents, Events& events) {
   if (!request.node || request.force) return {};

@@ -15,7 +15,7 @@ namespace berth::transfer {
 
 /// The documents that make an image, as bytes and as structs.
 struct ImageDocuments {
-  std::vector<Document> indexes;  ///< outermost first; none where the name means a manifest
+  std::vector<Document> indexes;  ///< outermost first; empty if the name means a manifest
   Document manifest_document;
   oci::Manifest manifest;
   std::string config_bytes;
@@ -29,9 +29,10 @@ struct ImageDocuments {
 /// The manifest `document` and its config, checked. Errors: corrupt, those of the registry.
 Result<ImageDocuments> get_image_documents(Registry& registry, Document document);
 
-/// The image that a reference means on this node: of an index the best entry of `wish` whose config
-/// does not contradict, of a manifest that image. Unless `request` forces it, an image that does
-/// not run on its node is refused. Errors: unsupported, those of the registry.
+/// The image that a reference means on this node: for an index, the best entry for `wish` with a
+/// config that does not contradict the entry; for a manifest, the only image. Unless `request`
+/// forces it, an image that does not run on the request's node is refused. Errors: unsupported,
+/// those of the registry.
 Result<ImageDocuments> choose_variant(Registry& registry, const image::Reference& reference,
                                       const oci::Platform& wish, const image::PullRequest& request,
                                       Events& events);

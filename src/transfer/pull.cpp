@@ -29,8 +29,8 @@ using image::Reference;
 using image::ResolveRequest;
 using image::TransferResult;
 
-/// A name of a single manifest leaves no choice; a requested platform must still match. For an
-/// index the chosen entry is trusted.
+/// If the name means a single manifest, there is no choice, but a requested platform must match. In
+/// an index, the platform of the chosen entry is trusted.
 Result<void> check_platform(const ImageDocuments& documents, const oci::Platform& wish,
                             const PullRequest& request, Events& events) {
   const oci::ImageConfig& config = documents.config;
@@ -93,7 +93,7 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
   Http http(http_options(request.access), cancel);
   Registry registry = TRY(open_source(http, cancel, request.access, reference, events));
   std::vector<Registry> peers = TRY(open_peers(http, cancel, request.access, reference));
-  // Layers take minutes: the node that delivers them may be lost meanwhile.
+  // Fetching layers takes minutes, and the node that delivers them may be lost meanwhile.
   Chain chain(
       std::move(peers),
       [&] { return open_site_source(http, cancel, request.access, reference, events); }, cancel,
@@ -113,7 +113,7 @@ Result<TransferResult> pull_from_registry(const PullRequest& request, const Refe
   bool same = present && present->target == documents.target() &&
               present->manifest_digest == documents.manifest_document.digest;
   if (same && TRY(is_complete(*present, store, request))) {
-    // It may have been loaded before, and is now known to be at that registry.
+    // The image may have been loaded from an archive; now it is known that the registry has it.
     const auto& known = present->sources;
     bool told = std::ranges::find(known, reference) != known.end();
     if (!told) TRY(publish(delivery, reference, documents));
@@ -155,7 +155,7 @@ Result<TransferResult> unpack_local(const PullRequest& request, const image::Sto
   return result;
 }
 
-/// Published facts include its config, which is then not fetched.
+/// Published facts include the config of the image, which then need not be fetched.
 void add_published(image::ResolvedEntry& entry, const image::PublishedFacts& published) {
   const image::PublishedImage* known = published.of(entry.descriptor.digest);
   if (known == nullptr) return;

@@ -35,7 +35,7 @@ using image::TransferResult;
 
 constexpr size_t kUploads = 4;
 
-/// The upload of images' blobs to one repository.
+/// Uploads the blobs of images to one repository.
 class Upload {
  public:
   Upload(BlobSource& blobs, Registry& registry, Events& events, Cancel& cancel,
@@ -61,7 +61,7 @@ class Upload {
   std::optional<Error> error_;
 };
 
-/// Repositories of the same registry that have a blob already, according to the store.
+/// For each blob, a repository of the same registry that has it already, according to the store.
 std::map<Digest, std::string> mount_sources(const image::Store& store,
                                             const std::vector<image::Image>& images,
                                             const image::Reference& target) {
@@ -196,7 +196,8 @@ class Publication {
     oci::Descriptor descriptor;
     if (entry.present) {
       descriptor = *entry.present;
-      // Checks that the image exists: an index with a missing entry fails on some node.
+      // Checks that the image exists: an index with a missing image fails on the nodes that choose
+      // it.
       TRY(registry_.get_manifest(descriptor.digest.text()));
     } else {
       descriptor = TRY(send_image(entry.image));
@@ -235,8 +236,8 @@ Document document_of(const oci::Index& index) {
   return document;
 }
 
-// Clients verify the name they asked for, or the chosen entry, or both. Signed before the tag
-// moves: otherwise the tag would mean something unsigned for a moment.
+// Signs the index and all entries, as clients verify the name they asked for, or the chosen entry,
+// or both. Signs before the tag is moved, so that the tag never means something unsigned.
 Result<void> sign_all(Registry& registry, const Reference& reference, const oci::Index& index,
                       const Document& document, const PublishRequest& request) {
   for (const oci::Descriptor& entry : index.manifests) {
@@ -245,8 +246,8 @@ Result<void> sign_all(Registry& registry, const Reference& reference, const oci:
   return sign_image(registry, reference, document.digest, request.sign_key);
 }
 
-/// A key vouches for images that were built here, or were signed before by a trusted key: everybody
-/// with push access can give an image the annotations that mark an unchanged entry.
+/// A key signs only images that were built here, or that a trusted key has signed before: everybody
+/// with push access can give an image the annotations of an unchanged entry.
 Result<void> check_signed_before(Registry& registry, const Reference& reference,
                                  const PublishRequest& request) {
   if (request.sign_key.empty()) return {};

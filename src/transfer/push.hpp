@@ -8,15 +8,16 @@
 
 namespace berth::transfer {
 
-/// Pushes an image to the registry of its name: blobs that the registry lacks (or mounts from
-/// another of its repositories), then the manifest, with the exact bytes with which it was pulled.
+/// Pushes an image to the registry of its name: blobs that the registry lacks (mounted from another
+/// of its repositories if possible), then the manifest, with the same bytes as when it was pulled.
 /// Errors: usage, not_found (no such image), denied, busy, io, interrupted; each begins "cannot
 /// push '…'".
 Result<image::TransferResult> push(const image::PushRequest& request, const EventSink& events,
                                    Cancel& cancel);
 
-/// Pushes what a repository lacks of several images (or has it mounted from another one), then an
-/// index of them: clients of the tag see the old index or the new one, complete.
+/// Pushes the objects of several images that a repository lacks (mounted from another repository if
+/// possible), then an index of the images. Clients of the tag see either the old index or the
+/// complete new one.
 /// Errors: usage (no tag, no entry, two entries of one digest), not_found (no such image), denied,
 /// busy, io, interrupted; each begins "cannot publish '…'".
 Result<image::TransferResult> publish(const image::PublishRequest& request, const EventSink& events,

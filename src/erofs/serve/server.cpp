@@ -19,7 +19,7 @@
 namespace berth::erofs {
 namespace {
 
-/// Seconds of validity for the kernel's cache: for ever.
+/// Entries in the kernel's cache are valid for so many seconds, which is for ever.
 constexpr double kForever = 1e9;
 constexpr unsigned kFewestThreads = 4;
 constexpr unsigned kMostThreads = 16;
@@ -28,14 +28,15 @@ struct Session {
   const ShownTree& tree;
   const sys::Fd& image;
   bool no_open = false;     ///< the kernel opens files without asking
-  bool no_opendir = false;  ///< and directories
+  bool no_opendir = false;  ///< the kernel opens directories without asking
 };
 
 Session& session_of(fuse_req_t request) {
   return *static_cast<Session*>(fuse_req_userdata(request));
 }
 
-// The kernel's numbers: 1 is the root, 0 is invalid. An image's own may be 0 and 1 too.
+// For the kernel, node 1 is the root and node 0 is invalid. Inode numbers of an image can be 0 and
+// 1, too.
 constexpr fuse_ino_t kFirst = FUSE_ROOT_ID + 1;
 
 fuse_ino_t node_of(const Session& session, uint64_t inode) {
@@ -92,8 +93,8 @@ fuse_entry_param entry_of(const Session& session, const Inode& inode) {
 void initialise(void* data, fuse_conn_info* connection) {
   auto& session = *static_cast<Session*>(data);
   auto can = [&](unsigned flag) { return (connection->capable & flag) != 0; };
-  // Not FUSE_CAP_SPLICE_MOVE: it would take pages out of the image file's page cache, where the
-  // next mount needs them.
+  // Not FUSE_CAP_SPLICE_MOVE: it would move pages out of the page cache of the image file, where
+  // the next mount needs them.
   constexpr unsigned kWanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_SPLICE_WRITE |
                                FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_READDIRPLUS |
                                FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_CACHE_SYMLINKS |
@@ -140,7 +141,7 @@ void read_link(fuse_req_t request, fuse_ino_t node) {
 }
 
 void open_file(fuse_req_t request, fuse_ino_t, fuse_file_info* file) {
-  // The kernel takes this as the answer to all further opens.
+  // The kernel takes ENOSYS as the answer to all further opens.
   if (session_of(request).no_open) {
     fuse_reply_err(request, ENOSYS);
     return;
@@ -163,9 +164,9 @@ void read_file(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset, f
   answer(request, [&](Session& session) -> Result<void> {
     Inode inode = TRY(inode_of(session, node));
     if (!S_ISREG(inode.mode)) return make_error(Kind::corrupt, "read what is not a file");
-    // Otherwise the rest of a truncated file would be read as zeros.
+    // Without this check the missing end of a truncated image file would be read as zeros.
     TRY(session.tree.reader().check_length());
-    // A vector of two: the struct itself has room for one. libfuse splices a single one.
+    // A vector of two buffers; the struct itself has room for one. libfuse splices a single buffer.
     alignas(fuse_bufvec) std::array<char, sizeof(fuse_bufvec) + sizeof(fuse_buf)> room = {};
     auto* content = new (room.data()) fuse_bufvec();
     for (const Piece& piece : Reader::places(inode, static_cast<uint64_t>(offset), size)) {
@@ -220,12 +221,13 @@ class Listing {
     return type < std::size(kBits) ? kBits[type] : 0;
   }
 
-  /// Returns whether there was room for it.
+  /// Returns whether there was room for the entry.
   bool add(const DirectoryBlock::Entry& entry, uint64_t next) {
     std::string name(entry.name);
     char* to = bytes_.data() + used_;
     size_t left = bytes_.size() - used_;
-    // Without a node: the kernel will look it up, and get the error then.
+    // If the inode is damaged, the entry has no node: the kernel will look it up, and get the error
+    // then.
     fuse_entry_param shown = {};
     shown.attr.st_ino = entry.inode;
     shown.attr.st_mode = type_bits(entry.type);
@@ -271,7 +273,7 @@ void list_entries(fuse_req_t request, fuse_ino_t node, size_t size, off_t from, 
   list(request, node, size, from, Listing::Form::entries);
 }
 
-/// The kernel first asks for the size, or passes its buffer's size.
+/// The kernel either asks for the size (`room` is 0) or passes the size of its buffer.
 void reply_text(fuse_req_t request, std::string_view text, size_t room) {
   if (room == 0) {
     fuse_reply_xattr(request, text.size());
@@ -358,7 +360,7 @@ Result<void> serve(const ShownTree& tree, const sys::Fd& image, const std::strin
     return make_error(Kind::io, "use FUSE at " + quote(place));
   }
   std::unique_ptr<fuse_loop_config, EndConfig> config(fuse_loop_cfg_create());
-  // Threads wait for the disk while others answer; each with a queue of its own if possible.
+  // More threads than processors, as some wait for the disk. Each has its own queue if possible.
   unsigned threads =
       std::clamp(2 * std::thread::hardware_concurrency(), kFewestThreads, kMostThreads);
   fuse_loop_cfg_set_max_threads(config.get(), threads);

@@ -20,8 +20,8 @@ bool has(const Owners::Ranges& ranges, uint32_t id) {
   });
 }
 
-/// An entry of an access list, behind the four bytes of its version.  Source: acl(5), the kernel's
-/// posix_acl_xattr.h
+/// An entry of an access list. The entries are behind the four bytes of the version.  Source:
+/// acl(5), the kernel's posix_acl_xattr.h
 struct AclEntry {
   uint16_t tag = 0;
   uint16_t permissions = 0;
@@ -105,12 +105,12 @@ Result<Inode> ShownTree::inode(uint64_t number) const {
     if (attribute.key != kAccessList) continue;
     std::string list = TRY(reader_->read(attribute.value));
     if (!owners_.know_all_of(list)) inode.mode = owners_.without_list(inode.mode, list);
-    break;  // of several the first counts
+    break;  // if there are several, the first one counts
   }
   return inode;
 }
 
-/// By visible keys; of two with one key the first.
+/// The attributes with their visible keys. If two have the same key, the first one counts.
 Result<std::vector<AttributePlace>> ShownTree::attributes(const Inode& inode) const {
   std::vector<AttributePlace> shown;
   std::set<std::string> lists;

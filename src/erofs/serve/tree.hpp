@@ -15,14 +15,14 @@
 
 namespace berth::erofs {
 
-/// The owners of an image's files in a user namespace. Mapped ids are unchanged. Unmapped ones
-/// become 65534, or, if that is unmapped too, the caller: with a single id everything is the
-/// caller's, as in layers that such a user unpacks.
+/// How the owners of an image's files appear in a user namespace. Mapped ids are unchanged.
+/// Unmapped ids become 65534 or, if 65534 is unmapped too, the caller's id. So in a namespace with
+/// a single id all files belong to the caller, as in layers that are unpacked there.
 class Owners {
  public:
   using Ranges = std::vector<sys::IdRange>;
   Owners(Ranges uids, Ranges gids, uint32_t own_uid, uint32_t own_gid);
-  /// For this process's user namespace.  Errors: io.
+  /// For the user namespace of this process.  Errors: io.
   static Result<Owners> of_this_process();
 
   /// Replaces unmapped owners, and removes their set-id bits.
@@ -31,8 +31,8 @@ class Owners {
   /// Whether all ids in an access list (system.posix_acl_*) are mapped.
   bool know_all_of(std::string_view acl) const;
 
-  /// `mode` without a list that cannot be shown: drops the rights of named users only, and gives
-  /// group and others no more than the mapped entries have.
+  /// The mode to show for a file with an access list that cannot be shown. Rights that only named
+  /// users had are lost, and group and others get no more than the mapped entries have.
   uint32_t without_list(uint32_t mode, std::string_view acl) const;
 
  private:
@@ -44,20 +44,20 @@ class Owners {
 
 /// How the marks of an overlay (opaque directories, whiteouts by attribute) appear.
 enum class Marks {
-  stored,  ///< as in the image, usually "trusted.overlay.": for root
-  user,    ///< as "user.overlay.", which overlay reads in a user namespace; "trusted." is nothing
+  stored,  ///< as in the image, usually as "trusted.overlay.", which overlay reads for root
+  user,    ///< as "user.overlay.", which overlay reads in a user namespace; "trusted." is hidden
 };
 
 /// Thread-safe.
 class ShownTree {
  public:
-  /// `reader` has to outlive this.
+  /// `reader` has to outlive this object.
   ShownTree(const Reader& reader, Owners owners, Marks marks)
       : reader_(&reader), owners_(std::move(owners)), marks_(marks) {}
 
   const Reader& reader() const { return *reader_; }
 
-  /// Errors: those of Reader::inode() and of its attributes.
+  /// Errors: those of Reader::inode() and Reader::attributes().
   Result<Inode> inode(uint64_t number) const;
 
   /// Errors: those of Reader::attributes().

@@ -10,8 +10,8 @@ namespace berth::transfer {
 class Cancel;
 
 /// Reads the images of an OCI layout (directory or tar) or a docker-archive (tar) into the store;
-/// the outer tar may be packed with gzip, bzip2, xz or zstd. Every named image that fits the
-/// platform is loaded; without names, the images themselves.
+/// the outer tar may be packed with gzip, bzip2, xz or zstd. Loads all images; if several have one
+/// name, the one that fits the platform.
 /// Errors: usage, not_found, corrupt, unsupported, io; the store is then as it was.
 Result<image::TransferResult> load(const image::LoadRequest& request, const EventSink& events,
                                    Cancel& cancel);
@@ -23,7 +23,7 @@ Result<image::TransferResult> load(const image::LoadRequest& request, const Even
 Result<image::TransferResult> save(const image::SaveRequest& request, const EventSink& events,
                                    Cancel& cancel);
 
-/// Makes an image with one layer from a directory or a tar.
+/// Makes an image with one layer from a directory, a tar, or an image file of another engine.
 /// Errors: usage (a change that is not a Dockerfile instruction for the config), not_found,
 /// corrupt, io.
 Result<image::TransferResult> import_image(const image::ImportRequest& request,
@@ -47,7 +47,7 @@ Result<image::TransferResult> commit(const image::CommitRequest& request, const 
 /// Digests of build inputs: from two directories with the same digest a builder makes the same
 /// image.
 /// Errors: usage (the ignore file), not_found, denied, unsupported (over 1,000,000 entries or 400
-/// directories deep), io, interrupted; each names its directory.
+/// directories deep), io, interrupted; each error names the directory.
 Result<image::TransferResult> digest(const image::DigestRequest& request, Cancel& cancel);
 
 }  // namespace berth::transfer

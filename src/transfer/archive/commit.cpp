@@ -28,7 +28,7 @@ Result<image::TransferResult> commit_into(const image::CommitRequest& request,
                                           Cancel& cancel) {
   NewImage made;
   made.reference = TRY(new_name(request.reference));
-  // Wrong changes are found before the work.
+  // Invalid changes are reported before the work begins.
   oci::ContainerDefaults defaults = request.config;
   for (const auto& change : request.changes) TRY(apply_change(change, defaults));
 

@@ -21,7 +21,8 @@ namespace {
 
 constexpr size_t kMaxPatterns = 10'000;
 
-/// The text behind a '[' class and whether `c` is in it; nothing if the class does not end.
+/// The rest of a pattern behind a '[' class, and whether `c` is in the class; nothing if the class
+/// does not end.
 struct Class {
   std::string_view rest;
   bool holds = false;
@@ -52,11 +53,11 @@ std::optional<Class> match_class(std::string_view pattern, char c) {
   }
 }
 
-/// Matches one name with one part of a pattern, in linear space and at most the product of both
-/// lengths in time: a star is only retried at its own place.
+/// Matches one name with one part of a pattern. Needs constant space, and at most the product of
+/// both lengths in time, as only the last star is tried again.
 bool match_name(std::string_view pattern, std::string_view name) {
   std::optional<std::string_view> star;  // the pattern behind the last '*'
-  std::string_view from;                 // the name where that began
+  std::string_view from;                 // the rest of the name that it was last tried on
   while (true) {
     if (pattern.starts_with('*')) {
       pattern.remove_prefix(1);
@@ -92,8 +93,8 @@ bool match_name(std::string_view pattern, std::string_view name) {
   }
 }
 
-/// Whether the pattern matches the path or a directory above it. As with names, a "**" is only
-/// retried at its own place.
+/// Whether the pattern matches the path or a directory above it. As in match_name(), only the last
+/// "**" is tried again.
 bool match_path(const std::vector<std::string>& parts, const std::vector<std::string_view>& names) {
   std::optional<size_t> stars;  // the part behind the last "**"
   size_t part = 0, name = 0, from = 0;
@@ -183,7 +184,7 @@ class ContextHash {
     add_field(std::to_string(status.st_mode & S_IFMT));
   }
 
-  // Lengths before texts: no two lists of fields have the same bytes.
+  // The length precedes each string, so that no two lists of fields have the same bytes.
   void add_field(std::string_view text) {
     hash_.update(fmt::format("{}:", text.size()));
     hash_.update(text);
@@ -259,7 +260,7 @@ bool IgnorePatterns::ignores(std::string_view path) const {
   std::vector<std::string_view> names = split(path, '/');
   bool ignored = false;
   for (const Pattern& pattern : patterns_) {
-    if (pattern.exception != ignored) continue;  // it would change nothing
+    if (pattern.exception != ignored) continue;  // the pattern would change nothing
     if (match_path(pattern.parts, names)) ignored = !pattern.exception;
   }
   return ignored;

@@ -34,7 +34,8 @@ namespace {
 constexpr const char* kPackage = "squashfs-tools-ng";
 constexpr uid_t kNobody = 65534;
 constexpr size_t kImportPiece = size_t{1} << 20;
-// The limits of ArchiveReader for compressed tars: below is harmless, above is not an honest file.
+// The limits of ArchiveReader for compressed tars: less than kFree is harmless, and no real image
+// exceeds the ratio.
 constexpr uint64_t kFree = uint64_t{1} << 30;
 constexpr uint64_t kMostRatio = 1000;
 
@@ -84,7 +85,7 @@ class ToolFiles final : public image::ForeignFiles {
   }
 
  private:
-  /// By rdsquashfs's message, because its status does not distinguish this.
+  /// Decides by the message of rdsquashfs, because the exit status is the same for all errors.
   static bool is_absence(const Error& error) {
     constexpr const char* kWords[] = {"no such file", "is not a directory", "not a regular file"};
     return std::ranges::any_of(
@@ -114,8 +115,8 @@ class ToolFiles final : public image::ForeignFiles {
 class ForeignImage {
  public:
   /// Opens the image in `file`, open for reading; nothing if it is neither squashfs nor SIF. The
-  /// squashfs of a SIF is copied to the store's tmp/, and so is one that only the machine's root
-  /// may read.
+  /// squashfs of a SIF is copied to the store's tmp/, and so is a squashfs that only root of the
+  /// machine may read.
   /// Errors: those of sys::identify_image(); io, interrupted.
   static Result<std::optional<ForeignImage>> open(const sys::Fd& file, const std::string& name,
                                                   image::Delivery& delivery, const Cancel& cancel);
@@ -123,12 +124,12 @@ class ForeignImage {
   /// Writes the whole image as a tar.  Errors: not_found (no sqfs2tar), corrupt, those of `sink`.
   Result<void> write_tar(ByteSink& sink, const Cancel& cancel) const;
 
-  /// The configuration in its files.  Errors: not_found (no rdsquashfs), io.
+  /// The configuration in the image's files.  Errors: not_found (no rdsquashfs), io.
   Result<oci::ContainerDefaults> describe() const;
 
  private:
   sys::Fd file_;
-  image::Staged staged_;  ///< the copy, if `file_` is one
+  image::Staged staged_;  ///< the copy, if `file_` is a copy
   uint64_t size_ = 0;
 };
 
@@ -157,7 +158,7 @@ Result<std::optional<ForeignImage>> ForeignImage::open(const sys::Fd& file, cons
 Result<void> ForeignImage::write_tar(ByteSink& sink, const Cancel& cancel) const {
   sys::Pipe pipe = TRY(sys::make_pipe());
   sys::widen_pipe(pipe, kImportPiece);
-  // Only this form keeps the root's own owner and mode.
+  // Only these options keep the owner and mode of the root directory.
   ToolCall call = call_of("sqfs2tar", {"--root-becomes", ".", "--no-skip"}, file_);
   Tool tool = TRY(Tool::start(call, nullptr, &pipe.write));
   pipe.write.reset();
@@ -213,7 +214,7 @@ Result<void> write_source(const Source& opened, const image::ImportRequest& requ
   }
 }
 
-// With a source date, equal files give equal digests wherever they come from.
+// With a source date, equal files give equal digests, so the name of the source must not appear.
 std::string where_from(const image::ImportRequest& request) {
   if (request.source_date) return "Imported";
   return "Imported from " + (is_descriptor(request.source) ? "-" : request.source);
@@ -243,7 +244,7 @@ Result<image::TransferResult> import_into(const image::ImportRequest& request,
                                           Cancel& cancel) {
   NewImage made;
   made.reference = TRY(new_name(request.reference));
-  // Wrong changes are found before the work.
+  // Invalid changes are reported before the work begins.
   TRY(make_config(request, {}, {}));
 
   image::Delivery delivery = TRY(image::Delivery::begin(store));

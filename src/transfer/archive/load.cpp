@@ -35,8 +35,8 @@ Error missing(const std::string& name) {
   return make_error(Kind::corrupt, "read the archive: it has no " + quote(name));
 }
 
-/// containerd and docker write full names; the OCI annotation may also be a bare tag, which names
-/// nothing.
+/// containerd and docker write full names; the OCI annotation may also be a tag alone, which does
+/// not name an image.
 std::string entry_name(const oci::Descriptor& entry) {
   auto name = entry.annotations.find(kImageName);
   if (name != entry.annotations.end()) return name->second;
@@ -78,7 +78,7 @@ class Loader {
 
  private:
   Result<void> find_images() {
-    // A tar of docker save is both formats; the OCI side has the digests.
+    // A tar of docker save has both formats; the OCI format has the digests.
     auto index = TRY(members_.find("index.json"));
     auto layout = TRY(members_.find("oci-layout"));
     if (index && layout) return find_oci(*index);
@@ -97,7 +97,8 @@ class Loader {
     const auto* index = std::get_if<oci::Index>(&document);
     if (index == nullptr) return make_error(Kind::corrupt, "index.json: expected an index");
 
-    // Entries with one name are the platforms of one image; entries without are separate images.
+    // Entries with the same name are the platforms of one image; entries without a name are
+    // separate images.
     std::vector<std::pair<std::string, oci::Index>> groups;
     for (const auto& entry : index->manifests) {
       if (entry.platform && entry.platform->os == "unknown") continue;  // attestations
@@ -141,7 +142,7 @@ class Loader {
     TRY(oci::check_image(image.manifest, image.config));
     for (size_t i = 0; i < image.manifest.layers.size(); ++i) {
       const oci::Descriptor& layer = image.manifest.layers[i];
-      // A layer that the store has, or can fetch, need not be in the archive.
+      // A layer may be missing in the archive if the store has it or can fetch it.
       if (TRY(delivery_.keep_blob(layer.digest))) continue;
       bool unpacked = TRY(delivery_.keep_layer_of(image.config.rootfs.diff_ids[i], layer.digest));
       bool needed = !unpacked || store_.origins(layer.digest).empty();
@@ -233,7 +234,7 @@ class Loader {
 
   // ---- both
 
-  /// One image may be in an archive once per name.
+  /// An archive may contain the same image once for each name.
   void merge(FoundImage image) {
     for (auto& known : images_) {
       if (known.manifest_digest != image.manifest_digest) continue;

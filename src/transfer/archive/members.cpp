@@ -18,7 +18,7 @@ constexpr size_t kMaxMembers = 10'000;
 constexpr int kMaxMemberLinks = 8;
 constexpr std::string_view kDescriptor = "/dev/fd/";
 
-/// "./a/../b" → "b": names of members are compared as text.
+/// "./a/../b" → "b": names of members are compared as strings.
 std::string normal_name(std::string_view name) {
   std::vector<std::string> parts;
   for (std::string_view part : split(name, '/')) {

@@ -32,22 +32,22 @@ inline std::string blob_name(const Digest& digest) {
   return "blobs/sha256/" + digest.hex();
 }
 
-/// The files of an archive or an OCI layout directory, copied into the store's tmp/ and hashed
-/// meanwhile. A rename makes them blobs.
+/// The files of an archive or an OCI layout directory, copied into the store's tmp/ and hashed on
+/// the way. A rename makes a file a blob.
 class ArchiveMembers {
  public:
   struct File {
-    std::string staged;  ///< its name in the staged directory
+    std::string staged;  ///< the file's name in the staged directory
     Digest digest;
     uint64_t size = 0;
   };
 
   /// `input` is a directory, an archive, or "/dev/fd/N" (an archive).
-  /// Errors: not_found, corrupt (no archive; more than 10,000 members), interrupted, io.
+  /// Errors: not_found, corrupt (not an archive; more than 10,000 members), interrupted, io.
   static Result<ArchiveMembers> open(const std::string& input, image::Delivery& delivery,
                                      const Cancel& cancel);
 
-  /// Follows links between members. Nothing when there is no such file.
+  /// Follows links between members. Nothing if there is no such file.
   Result<std::optional<File>> find(const std::string& name);
   /// Errors: not_found, corrupt (larger than `max_bytes`).
   Result<std::string> read(const File& file, size_t max_bytes);

@@ -21,8 +21,8 @@ Error refuse(const std::string& instruction, const std::string& reason) {
   return make_error(Kind::usage, "read change " + quote(instruction) + ": " + reason);
 }
 
-/// Splits at blanks; single and double quotes keep words together, a backslash escapes the next
-/// character.
+/// Splits at blanks; blanks inside single and double quotes do not split, and a backslash escapes
+/// the next character.
 Result<Words> split_words(const std::string& instruction, std::string_view text) {
   Words words;
   std::string word;
@@ -59,7 +59,7 @@ Result<Words> exec_or_shell(const std::string& instruction, std::string_view tex
   return words;
 }
 
-/// "K=V K2=V2", or the old "K V".
+/// The pairs in "K=V K2=V2", or in the old form "K V".
 Result<std::vector<std::pair<std::string, std::string>>> pairs(const std::string& instruction,
                                                                std::string_view text) {
   Words words = TRY(split_words(instruction, text));
@@ -94,8 +94,8 @@ void set_env(std::vector<std::string>& env, const std::string& key, const std::s
 Result<void> LayerPacker::write(std::string_view bytes) {
   TRY(cancel_.check());
   sha_.update(bytes);
-  // ISA-L ends its matches where a piece ends: without this a pipe would give another blob than a
-  // file.
+  // ISA-L matches do not cross the end of a piece. Without pieces of fixed size, a pipe would give
+  // another blob than a file.
   while (!bytes.empty()) {
     size_t count = std::min(bytes.size(), kEmptyBlock - block_.size());
     block_.append(bytes.substr(0, count));

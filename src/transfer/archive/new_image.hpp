@@ -19,8 +19,8 @@
 /// Code that import and commit share: an image that comes from no registry and no archive.
 namespace berth::transfer {
 
-/// Compresses a tar into a blob, hashing the input and, afterwards, the output. The size of the
-/// pieces makes no difference.
+/// Compresses a tar into a blob and hashes the tar. The blob does not depend on the sizes of the
+/// pieces in which the tar is written.
 class LayerPacker final : public ByteSink {
  public:
   LayerPacker(const sys::Fd& fd, const Cancel& cancel) : gzip_(fd), cancel_(cancel) {}
@@ -42,7 +42,7 @@ Result<oci::Descriptor> describe_layer(const sys::Fd& blob);
 /// The creation time for an image's config: `source_date`, or now.
 std::string creation_time(const std::optional<uint64_t>& source_date);
 
-/// The name of a new image; nothing for "".  Errors: usage (no name, a digest).
+/// The name of a new image; nothing for "".  Errors: usage (not a name, a name with a digest).
 Result<std::optional<image::Reference>> new_name(const std::string& text);
 
 /// The parts of a new image; the blobs of `layers` are in the store.
@@ -58,8 +58,8 @@ Result<image::TransferResult> publish_new_image(const image::Store& store,
                                                 Events& events, Cancel& cancel);
 
 /// Applies one Dockerfile instruction about the config, as docker import --change: CMD, ENTRYPOINT,
-/// ENV, EXPOSE, LABEL, ONBUILD, STOPSIGNAL, USER, VOLUME, WORKDIR. CMD and ENTRYPOINT as a JSON
-/// array, else run by /bin/sh -c.
+/// ENV, EXPOSE, LABEL, ONBUILD, STOPSIGNAL, USER, VOLUME, WORKDIR. A CMD or ENTRYPOINT that is not
+/// a JSON array is run by /bin/sh -c.
 /// Errors: usage.
 Result<void> apply_change(const std::string& instruction, oci::ContainerDefaults& config);
 

@@ -13,7 +13,7 @@
 namespace berth::transfer {
 namespace {
 
-// Docker's message: a device would be replaced by a file, or overwritten.
+// The error is Docker's. A device would be replaced by a file, or overwritten.
 Result<void> check_kind(const std::string& path, const struct stat& status) {
   const char* found = S_ISDIR(status.st_mode)                              ? "a directory"
                       : S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode) ? "a device"

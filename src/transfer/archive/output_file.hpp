@@ -10,8 +10,9 @@
 
 namespace berth::transfer {
 
-/// The user's target of an archive. A file gets its name when it is complete; until then, and on
-/// failure, an old file stays. A pipe is written directly, and so is "/dev/fd/N".
+/// The file or pipe to which the user wants an archive written. A file gets its name when it is
+/// complete; until then, and on failure, an existing file of that name stays. A pipe is written
+/// directly, and so is "/dev/fd/N".
 class OutputFile {
  public:
   /// Errors: usage (a directory, a device), not_found, denied.
@@ -28,7 +29,7 @@ class OutputFile {
   explicit OutputFile(std::string path) : path_(std::move(path)) {}
 
   std::string path_;
-  std::string staged_;  ///< empty: it has its name already
+  std::string staged_;  ///< empty: the file has its name already
   sys::Fd fd_;
 };
 

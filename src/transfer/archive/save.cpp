@@ -36,7 +36,7 @@ struct Contents {
   std::map<Digest, oci::Descriptor> blobs;
 };
 
-/// The user's name for the image, if it is one; an image requested by id has none.
+/// The name by which the user requested the image; nothing if it was requested by id.
 std::optional<image::Reference> asked_name(const std::string& text, const image::Image& image) {
   auto reference = image::Reference::parse(text);
   if (!reference.ok()) return std::nullopt;
@@ -64,7 +64,7 @@ Result<void> add_image(const image::Store& store, const std::string& text, Conte
   auto name = asked_name(text, image);
   if (name) {
     entry.annotations["io.containerd.image.name"] = name->canonical();
-    // skopeo looks an image up by this name; a full name identifies it among others.
+    // skopeo looks an image up by this annotation; a full name is unique among several images.
     entry.annotations["org.opencontainers.image.ref.name"] = name->familiar();
     docker.repo_tags.push_back(name->familiar());
     if (!image.layers.empty()) {
@@ -151,7 +151,7 @@ Result<image::TransferResult> save(const image::SaveRequest& request, const Even
       return make_error(Kind::usage, "format " + quote(request.format) +
                                          " is unknown; there are archive and oci");
     }
-    // The unpacking of the layers does not matter here.
+    // The flavour of unpacked layers does not matter here.
     image::Store store = TRY(image::Store::open(request.root, {}, request.additional_stores));
     Contents contents;
     contents.index.media_type = oci::media_type::kIndex;

@@ -79,20 +79,20 @@ bool is_full(const sys::Fd& file) {
   return system.ok() && system->free_bytes < kLittle;
 }
 
-/// tar2sqfs between the tar and the file.
+/// Pipes the tar through tar2sqfs into the file.
 Result<void> write_squashfs(const sys::Fd& tree, const image::ArchiveRequest& request,
                             const OutputFile& output, const EventSink& events, Cancel& cancel) {
   if (!S_ISREG(TRY(sys::stat_fd(output.fd(), request.output)).st_mode)) {
     return make_error(Kind::usage, "a squashfs is written to a file, not to a pipe");
   }
-  // A reader that stops has given its reason: SIGPIPE must not end us.
+  // If tar2sqfs stops reading, it reports the reason itself, so SIGPIPE must not end this process.
   sys::Fd signals = TRY(sys::receive_signals({SIGPIPE}));
   sys::Pipe pipe = TRY(sys::make_pipe());
   ToolCall call;
   call.program = "tar2sqfs";
   call.args = {"--force", "--quiet", "--compressor", "zstd", tool_path(output.fd())};
   call.package = "squashfs-tools-ng";
-  call.user = ToolUser::caller;  // the file is the caller's, and the tar is ours
+  call.user = ToolUser::caller;  // it writes the caller's file, and the tar is trusted
   call.env = {"SOURCE_DATE_EPOCH=" + std::to_string(request.epoch)};
   call.keep = {output.fd().get()};
   Tool tool = TRY(Tool::start(call, &pipe.read, nullptr));
@@ -106,7 +106,7 @@ Result<void> write_squashfs(const sys::Fd& tree, const image::ArchiveRequest& re
   bool gone = !written.ok() && written.error().sys_errno == EPIPE;
   if (!written.ok() && !gone) return written;
   auto finished = tool.finish();
-  // tar2sqfs reports everything as an I/O error.
+  // tar2sqfs reports every error as an I/O error.
   if (!finished.ok() && is_full(output.fd())) {
     return sys_error(ENOSPC, "write " + quote(request.output));
   }
@@ -145,7 +145,7 @@ Result<image::TransferResult> extract(const image::ExtractRequest& request, cons
   TarEntry entry;
   while (TRY(tar.next(entry))) TRY(extractor.add(entry, tar));
   TRY(extractor.finish());
-  // The writer of the archive must not find the pipe closed before its last padding.
+  // Reads to the end, so that the writer of the archive does not get SIGPIPE for its last padding.
   while (!TRY(input.next()).empty()) continue;
   return image::TransferResult();
 }

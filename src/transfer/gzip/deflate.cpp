@@ -42,7 +42,7 @@ Result<void> GzipWriter::run(std::string_view bytes, bool last) {
     stream.next_out = reinterpret_cast<uint8_t*>(state_->out.data());
     stream.avail_out = static_cast<uint32_t>(state_->out.size());
     int code = isal_deflate(&stream);
-    BERTH_ASSERT(code == COMP_OK);  // all else is a wrong use of the library
+    BERTH_ASSERT(code == COMP_OK);  // every other code means a wrong use of the library
     std::string_view packed(state_->out.data(), state_->out.size() - stream.avail_out);
     TRY(sys::write_all(fd_, packed, "layer"));
   } while (stream.avail_out == 0);

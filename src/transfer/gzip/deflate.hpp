@@ -10,8 +10,8 @@
 
 namespace berth::transfer {
 
-/// Compresses what is written to it into a file, as one gzip member (ISA-L level 1: the same bytes
-/// give the same member).
+/// Compresses the bytes that are written to it into a file, as one gzip member (ISA-L level 1: the
+/// same bytes give the same member).
 class GzipWriter {
  public:
   explicit GzipWriter(const sys::Fd& fd);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr unsigned kMostBits = 15;
 constexpr size_t kEndSymbol = 256;
-constexpr unsigned kSpaceBits = 15;  // the room of a code is 1 << 15 codes of 15 bits
+constexpr unsigned kSpaceBits = 15;  // the code space has room for 1 << 15 codes of 15 bits
 
 // RFC 1951, 3.2.5.
 constexpr std::array<uint16_t, 29> kLengthBase{3,  4,  5,  6,   7,   8,   9,   10,  11, 13,
@@ -24,7 +24,7 @@ constexpr std::array<uint8_t, 30> kDistanceExtra{0, 0, 0,  0,  1,  1,  2,  2,  3
                                                  4, 4, 5,  5,  6,  6,  7,  7,  8,  8,
                                                  9, 9, 10, 10, 11, 11, 12, 12, 13, 13};
 
-/// The entry of a symbol, without its number of bits.
+/// The entry of a symbol, without the number of bits of its code.
 constexpr CodeEntry with_base(uint32_t base, uint32_t extra) {
   return base << 16 | extra;
 }
@@ -69,14 +69,14 @@ Fullness fullness_of(const Counts& counts) {
   return codes == 0 || (codes == 1 && counts[1] == 1) ? Fullness::single : Fullness::partial;
 }
 
-/// `entry` for a code of `bits`, of which the outer table has consumed `taken`.
+/// `entry` for a code of `bits` bits, of which the outer table has consumed `taken`.
 CodeEntry sized(CodeEntry entry, unsigned bits, unsigned taken) {
   uint32_t code = bits - taken;
   return entry + (code << 8 | code);
 }
 
-/// The code after one of `bits` bits; both with their first bit lowest, as they are read. False:
-/// there is none.
+/// Changes a code of `bits` bits into the next one. The first bit of a code is the lowest, as codes
+/// are read in this order. False: there is no next code.
 bool next_code(uint32_t& code, unsigned bits) {
   uint32_t free = ~code & ((1u << bits) - 1);
   if (free == 0) return false;
@@ -103,7 +103,7 @@ void fill(std::array<CodeEntry, kSize>& table, unsigned outer, const uint8_t* le
   uint32_t code = 0;
   const uint16_t* symbol = sorted.data();
   table[0] = kSpecial;
-  // The meaning of codes of up to so many bits is repeated until the table is full.
+  // Each round doubles the filled part of the table and adds the codes of `bits` bits.
   for (unsigned bits = 1; bits <= outer; ++bits) {
     size_t half = size_t{1} << (bits - 1);
     std::memcpy(&table[half], &table[0], half * sizeof(CodeEntry));
@@ -128,8 +128,8 @@ void fill(std::array<CodeEntry, kSize>& table, unsigned outer, const uint8_t* le
       uint32_t now = code & ((1u << outer) - 1);
       if (now != prefix) {
         prefix = now;
-        // As many bits as the codes below this prefix need: the following codes fill the inner
-        // table.
+        // The inner table gets as many bits as the codes with this prefix need; the following codes
+        // fill it.
         inner_bits = bits - outer;
         uint32_t used = counts[bits];
         while (used < 1u << inner_bits && outer + inner_bits < kMostBits) {
@@ -196,7 +196,8 @@ constexpr std::array<uint8_t, kInnerCodes> kOrder{16, 17, 18, 0, 8,  7, 9,  6, 1
                                                   11, 4,  12, 3, 13, 2, 14, 1, 15};
 constexpr unsigned kInnerBits = 7;
 
-/// The code of code lengths: the symbol for each seven bits, and its number of bits; 0: none.
+/// The code of code lengths: for every value of the next seven bits the symbol, and the number of
+/// bits of its code; 0: no symbol.
 struct InnerCode {
   struct Entry {
     uint8_t symbol;

@@ -17,15 +17,15 @@ inline uint64_t load_bits(const uint8_t* bytes) {
   return word;
 }
 
-/// The meaning of some bits:
-///   bits 0-7    their number: of the code and the extra bits behind it
-///   bits 8-12   the number of the code alone, or of those that index the inner table
+/// The meaning of the next bits of a stream:
+///   bits 0-7    the number of bits of the code and of the extra bits behind it
+///   bits 8-12   the number of bits of the code alone, or of the index of the inner table
 ///   bits 13-15  kEnd, kInner, kSpecial
 ///   bits 16-30  the literal, the base of the length or distance, or the start of the inner table
 ///   bit 31      kLiteral
 using CodeEntry = uint32_t;
 constexpr CodeEntry kLiteral = 0x8000'0000;
-constexpr CodeEntry kSpecial = 0x8000;  ///< no symbol: an inner table, the end, or no code at all
+constexpr CodeEntry kSpecial = 0x8000;  ///< not a symbol: an inner table, the end, or no code
 constexpr CodeEntry kInner = 0x4000;
 constexpr CodeEntry kEnd = 0x2000;
 
@@ -47,7 +47,7 @@ enum class Fullness { full, single, partial, overfull };
 /// unassigned bits of a partial one become entries with only `kSpecial`.
 Fullness build_literals(DeflateCodes& codes, const uint8_t* lengths, size_t count);
 Fullness build_distances(DeflateCodes& codes, const uint8_t* lengths, size_t count);
-/// The same answer, without the table.
+/// Returns the same, but builds no table.
 Fullness fullness_of(const uint8_t* lengths, size_t count);
 
 /// "compression with fixed Huffman codes" (RFC 1951, 3.2.6)
@@ -57,14 +57,14 @@ void build_fixed(DeflateCodes& codes);
 struct BitCursor {
   const uint8_t* next;
   uint64_t bits = 0;
-  unsigned count = 0;  ///< of valid bits; there may be more
+  unsigned count = 0;  ///< number of bits that count as valid; `bits` may hold more
 
   /// `bit` counts from `bytes`.
   BitCursor(const uint8_t* bytes, uint64_t bit) : next(bytes + bit / 8) {
     refill();
     drop(bit % 8);
   }
-  /// There are at least 56 bits after it.
+  /// Afterwards there are at least 56 bits.
   void refill() {
     bits |= load_bits(next) << count;
     next += (63 - count) / 8;
@@ -89,15 +89,15 @@ struct BitCursor {
 struct CodeLengths {
   size_t literals = 0;
   size_t distances = 0;
-  /// Those of the literals, then those of the distances.
+  /// The lengths of the literal codes, then those of the distance codes.
   std::array<uint8_t, 320 + 138> lengths;
 };
 
 enum class CodeDemand { usable, full };
 
 /// Reads the header of a dynamic block behind its first three bits; it takes at most 330 bytes.
-/// `full`: as compressors write it, with no partial code except one of a single distance. False:
-/// damaged.
+/// CodeDemand::full accepts only codes as compressors write them: no partial code except one with a
+/// single distance. Returns false for a damaged header.
 bool read_code_lengths(BitCursor& cursor, CodeDemand demand, CodeLengths& lengths);
 
 }  // namespace berth::transfer

@@ -14,7 +14,8 @@ uint64_t position_of(const DeflateView& view, const BitCursor& cursor) {
   return view.begin * 8 + cursor.position(view.bytes);
 }
 
-/// Copies from `distance` before. May write kRoom beyond its end.
+/// Copies `length` symbols from `distance` symbols before `to`. May write up to kRoom symbols
+/// behind the copy.
 template <class Symbol>
 [[gnu::always_inline]] inline Symbol* copy_match(Symbol* to, size_t distance, size_t length) {
   constexpr size_t kStep = 16 / sizeof(Symbol);
@@ -58,7 +59,7 @@ template <class Symbol>
   BitCursor in(bytes, position - view.begin * 8);
   End end = End::damaged;
   CodeEntry entry = 0;
-  // Each round begins with at least 56 bits, and with the entry of the first ones.
+  // Each round begins with at least 56 bits in `in`, and with the entry of the first of them.
   auto look_ahead = [&]() __attribute__((always_inline)) {
     in.refill();
     entry = literals[in.bits & kLiteralMask];
@@ -74,7 +75,7 @@ template <class Symbol>
       break;
     }
     if (entry & kLiteral) {
-      // Three of at most eleven bits leave 23 of 56.
+      // Three literals of at most eleven bits leave 23 of 56 bits.
       in.drop(entry & 0xff);
       *out++ = static_cast<uint8_t>(entry >> 16);
       entry = literals[in.bits & kLiteralMask];
@@ -108,7 +109,7 @@ template <class Symbol>
         break;
       }
     }
-    // The extra bits follow the code; both are among the lowest `entry & 0xff`.
+    // The extra bits follow the code; both together are the lowest `entry & 0xff` bits.
     size_t length =
         (entry >> 16) + ((in.bits & ((uint64_t{1} << (entry & 0xff)) - 1)) >> (entry >> 8 & 0x1f));
     in.drop(entry & 0xff);
@@ -125,7 +126,7 @@ template <class Symbol>
     in.drop(back & 0xff);
     if (distance > static_cast<size_t>(out - history)) [[unlikely]]
       break;
-    look_ahead();  // before the copy, which it does not wait for
+    look_ahead();  // before the copy, so that it need not wait for the copy
     out = copy_match(out, distance, length);
   }
   output.next = out;
@@ -143,7 +144,7 @@ Decoded decode_anywhere(const DeflateCodes& codes, const DeflateView& view, uint
 }
 
 #ifdef __x86_64__
-/// BMI's shifts by any register make a fifth of the difference.
+/// With BMI, shifts can use any register, which makes decoding a fifth faster.
 template <class Symbol>
 [[gnu::target("bmi,bmi2")]] Decoded decode_bmi2(const DeflateCodes& codes, const DeflateView& view,
                                                 uint64_t position, DeflateOutput<Symbol>& output) {
@@ -173,7 +174,7 @@ Stop DeflateDecoder::run(const DeflateView& view, DeflateOutput<Symbol>& out) {
 template Stop DeflateDecoder::run(const DeflateView&, DeflateOutput<uint8_t>&);
 template Stop DeflateDecoder::run(const DeflateView&, DeflateOutput<uint16_t>&);
 
-/// `block_end`: the block has begun.
+/// Returns Stop::block_end if the block has begun.
 Stop DeflateDecoder::begin_block(const DeflateView& view) {
   uint64_t end = view.end * 8;
   if (position_ >= end) return view.last ? Stop::cut_short : Stop::needs_input;
@@ -218,7 +219,7 @@ Stop DeflateDecoder::at_end_of_block() {
 template <class Symbol>
 Stop DeflateDecoder::copy_stored(const DeflateView& view, DeflateOutput<Symbol>& out) {
   uint64_t at = position_ / 8;
-  // A header that reaches beyond the end has been read already.
+  // The position may be behind `end`: headers are read to their end.
   uint64_t here = std::max(view.end, at) - at;
   uint64_t room = static_cast<uint64_t>(out.end - out.next);
   room -= std::min<uint64_t>(room, DeflateOutput<Symbol>::kRoom);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decodes deflate from any block on: to bytes if the preceding output is known, else to markers
-// that refer to a byte of the unknown 32 KiB.
+// Decodes deflate from the start of any block: to bytes if the preceding output is known; else to
+// bytes and to markers, each of which refers to a byte of the unknown 32 KiB before the block.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace berth::transfer {
 /// The maximal distance of a match, in bytes.
 constexpr size_t kDeflateWindow = size_t{32} << 10;
 
-/// A part of a stream; the rest may come later. A decoder stops at `end`, or a little behind it:
-/// the kTail bytes that follow are readable, and are the stream's unless it ends there.
+/// A part of a stream; the rest may come later. A decoder stops at `end` or a little behind it. The
+/// kTail bytes behind `end` are readable; they belong to the stream unless it ends at `end`.
 struct DeflateView {
   static constexpr size_t kTail = 1024;  ///< more than the longest header of a block
 
@@ -25,10 +25,12 @@ struct DeflateView {
   bool last = false;  ///< the stream ends at `end`
 };
 
-/// The output. Decoded symbols are below `next`, at least from `history` on.
+/// The output of a decoder. At least the symbols from `history` up to `next` have been decoded
+/// before.
 template <class Symbol>
 struct DeflateOutput {
-  /// Required room; up to as much may be written behind the valid output.
+  /// The room that is required behind `next`. So many symbols may be written behind the valid
+  /// output.
   static constexpr size_t kRoom = 320;
 
   const Symbol* history = nullptr;
@@ -50,14 +52,15 @@ class DeflateDecoder {
 
   /// `bit`: the start of a block in the stream.
   explicit DeflateDecoder(uint64_t bit = 0) : position_(bit) {}
-  /// Starts over there.
+  /// Starts over at the block that begins at `bit`.
   void begin_at(uint64_t bit) {
     position_ = bit;
     state_ = State::between;
   }
 
-  /// Decodes until a block ends, or until it cannot continue. `Symbol` is uint8_t, or uint16_t: a
-  /// value of 256 + i stands for the byte i of the 32 KiB before, and so do values in the history.
+  /// Decodes until a block ends, or until it cannot continue. `Symbol` is uint8_t or uint16_t. A
+  /// uint16_t of 256 + i, also in the history, stands for byte i of the 32 KiB before the first
+  /// decoded block.
   template <class Symbol>
   Stop run(const DeflateView& view, DeflateOutput<Symbol>& out);
 
@@ -82,13 +85,14 @@ class DeflateDecoder {
   DeflateCodes codes_;
 };
 
-/// The first position from the bit `from` on, but before the end of the view, where a block that is
-/// not the last may begin: one with codes of its own, or a stored one. Most such positions are
-/// real.
+/// The first position from the bit `from` on, and before the end of the view, where a block may
+/// begin. Finds only blocks with dynamic codes and stored blocks, and not the last block of a
+/// stream. Most positions that it finds are real.
 std::optional<uint64_t> find_block(const DeflateView& view, uint64_t from);
 
-/// The position at which find_block() would find the block that begins at the bit `at`, if it
-/// would: several positions may mean the same stored block.
+/// The position at which find_block() would find the block that begins at the bit `at`; nothing if
+/// it would not find that block. The position may differ from `at`, as several positions may mean
+/// the same stored block.
 std::optional<uint64_t> findable_block(const DeflateView& view, uint64_t at);
 
 }  // namespace berth::transfer

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds deflate blocks: nothing marks them, but hardly any other data can be parsed as one.
+// Finds deflate blocks. Nothing marks the start of a block, but hardly any other data can be parsed
+// as a block.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -11,7 +12,7 @@ namespace {
 
 constexpr unsigned kStoredBits = 3;
 
-/// How much of the 128 codes of seven bits is taken by four lengths of three bits each.
+/// For four code lengths of three bits each: how many of the 128 codes of seven bits they take.
 constexpr auto kTaken = [] {
   std::array<uint16_t, 1 << 12> taken{};
   for (unsigned i = 0; i < taken.size(); ++i) {
@@ -43,7 +44,7 @@ bool is_dynamic(const DeflateView& view, uint64_t bit) {
   return read_code_lengths(cursor, CodeDemand::full, lengths);
 }
 
-/// The place of the length of the stored block that begins at `bit`, in bytes.
+/// The offset, in bytes, of the length field of the stored block that begins at `bit`.
 uint64_t stored_length_at(uint64_t bit) {
   return (bit + kStoredBits + 7) / 8;
 }
@@ -55,8 +56,8 @@ bool is_stored(const DeflateView& view, uint64_t bit) {
   return header == 0 && ((length ^ length >> 16) & 0xffff) == 0xffff;
 }
 
-/// Marks, of 32 bits from the lowest of `word` on, those where a non-last block with codes of its
-/// own may begin (0, then 2 in two bits), with at most 286 and 30 codes.
+/// Marks those of the lowest 32 bits of `word` where a dynamic block may begin that is not the last
+/// (a bit of 0, then 2 in two bits), with at most 286 literal and 30 distance codes.
 uint32_t may_be_dynamic(uint64_t word) {
   uint64_t kind = ~word & ~(word >> 1) & (word >> 2);
   uint64_t many_literals = (word >> 4) & (word >> 5) & (word >> 6) & (word >> 7);
@@ -64,8 +65,8 @@ uint32_t may_be_dynamic(uint64_t word) {
   return static_cast<uint32_t>(kind & ~many_literals & ~many_distances);
 }
 
-/// Marks, of 32 bits, those where a stored block begins, with its length at one of the four bytes
-/// behind the lowest.
+/// Marks those of 32 bits where a stored block may begin, with its length field at one of the next
+/// four bytes behind `bytes`.
 uint32_t may_be_stored(const uint8_t* bytes) {
   uint64_t word = load_bits(bytes + 1);
   uint32_t places = 0;

@@ -31,7 +31,8 @@ class Window {
  public:
   explicit Window(Inflater::Input input) : input_(std::move(input)) {}
 
-  /// Gets the next piece if the current one is used up; only at the end nothing is left after it.
+  /// Gets the next piece if the current one is used up. Afterwards nothing is left only at the end
+  /// of the input.
   Result<void> fill() {
     if (!rest_.empty() || ended_) return {};
     rest_ = TRY(input_());
@@ -122,7 +123,7 @@ class Gzip final : public Inflater {
     return {};
   }
 
-  /// "A gzip file consists of a series of members" (RFC 1952); any rest must be one.
+  /// "A gzip file consists of a series of members" (RFC 1952); any rest must be a member.
   Result<void> start_member() {
     if (state_.next_in[0] != 0x1f) return corrupt_stream("gzip", "something follows its end");
     isal_inflate_reset(&state_);
@@ -150,7 +151,7 @@ class Zstd final : public Inflater {
         return corrupt_stream("zstd", "it is not zstd data");
       if (window_.ended() && between_frames_) break;
       size_t out_before = output.pos;
-      // In slices, so that consumed() follows the output.
+      // In slices, so that consumed() advances together with the output.
       std::string_view rest = window_.rest();
       ZSTD_inBuffer slice{rest.data(), std::min(rest.size(), kInflateFeed), 0};
       size_t code = ZSTD_decompressStream(stream_, &output, &slice);
@@ -184,13 +185,13 @@ bool is_plain_tar(std::string_view bytes) {
 }
 
 oci::Compression compression_of(std::string_view bytes, oci::Compression said) {
-  if (is_plain_tar(bytes)) return oci::Compression::none;  // whatever its first name begins with
+  if (is_plain_tar(bytes)) return oci::Compression::none;  // its first bytes are a file name
   if (bytes.starts_with("\x1f\x8b")) return oci::Compression::gzip;
   if (bytes.starts_with("\x28\xb5\x2f\xfd")) return oci::Compression::zstd;
   return said;
 }
 
-/// Waits for the first bytes to choose the format.
+/// Chooses the format when the first bytes arrive.
 class Recognized final : public Inflater {
  public:
   Recognized(oci::Compression said, Input input, size_t threads)

@@ -6,11 +6,11 @@
 
 namespace berth::transfer {
 
-/// The threads that inflate one layer, as BERTH_INFLATE_THREADS asks for: 1 unless it is a larger
-/// number.  Errors: usage (no number, or over 64).
+/// The number of threads that inflate one layer, from the value of BERTH_INFLATE_THREADS; 1 if it
+/// is empty or 0.  Errors: usage (not a number, or over 64).
 Result<size_t> parse_inflate_threads(std::string_view text);
 
-/// Reads `file`, which has to outlive it, from its start.  Errors: io.
+/// Reads `file` from its start; `file` has to outlive the result.  Errors: io.
 Inflater::Input file_input(const sys::Fd& file);
 
 }  // namespace berth::transfer

@@ -11,7 +11,7 @@ namespace {
 
 using Stop = DeflateDecoder::Stop;
 
-/// The most output that false starts of blocks may waste.
+/// The maximum of output that is wasted on positions where no block begins.
 constexpr size_t kMostWasted = size_t{4} << 20;
 constexpr size_t kEachTry = size_t{4} << 10;  // the cost of reading a header
 
@@ -31,7 +31,7 @@ InflateRoom::InflateRoom(size_t bytes)
   for (size_t i = 0; i < kDeflateWindow; ++i) markers[i] = static_cast<uint16_t>(kFirstMarker + i);
 }
 
-/// The next segment may still receive the first bytes of the one after it.
+/// Another thread may still add the first bytes of the following segment to `next`.
 InflateChunk::InflateChunk(InflateSegmentPtr segment, InflateSegmentPtr next)
     : segment_(std::move(segment)), next_(std::move(next)), own_view_(segment_->view()) {
   BERTH_ASSERT(segment_->complete);
@@ -59,7 +59,7 @@ void InflateChunk::decode(InflateRoomPtr room) {
   }
 }
 
-/// False: no block begins there.
+/// False: no block begins at `bit`.
 bool InflateChunk::decode_from(uint64_t bit) {
   decoder_.begin_at(bit);
   view_ = own_view_;
@@ -113,12 +113,13 @@ bool InflateChunk::decode_markers() {
   }
 }
 
-/// Whether the last 32 KiB have no marker, so that none can follow.
+/// Whether the last 32 KiB of the output have no marker, so that no marker can follow.
 bool InflateChunk::may_forget_window(const uint16_t* end) const {
   constexpr size_t kStep = 256;
   auto room = reinterpret_cast<const uint8_t*>(end);
   bool far = end - room_->symbols() >= static_cast<ptrdiff_t>(kDeflateWindow);
-  // Bytes take half the room; the rest of it must be worth it.
+  // Bytes take half the room of symbols. Changing to bytes must be worth it for the rest of the
+  // room.
   if (!far || room_->end() - room < static_cast<ptrdiff_t>(4 * kDeflateWindow)) return false;
   for (size_t i = 0; i < kDeflateWindow; i += kStep) {
     end -= kStep;
@@ -154,12 +155,12 @@ void InflateChunk::pass_window(InflateWindow& window) {
     window.set(bytes_begin_ - kDeflateWindow, bytes_end_);
     return;
   }
-  // If fewer bytes came out, markers precede them.
+  // If there are fewer than 32 KiB of output, the window of markers precedes them.
   const uint16_t* last = symbols_end_ - kDeflateWindow;
   for (size_t i = 0; i < kDeflateWindow; ++i) window.bytes[i] = meanings_[last[i]];
 }
 
-/// In place: the output never overtakes the unread input.
+/// In place: the written bytes never reach the symbols that are not yet read.
 void InflateChunk::resolve() {
   constexpr size_t kStep = 32;
   const uint16_t* from = room_->symbols();

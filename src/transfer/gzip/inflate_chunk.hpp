@@ -15,15 +15,15 @@ namespace berth::transfer {
 
 /// Consecutive compressed bytes.
 struct InflateSegment {
-  /// For at most so many bytes, and a short rest that is not worth its own segment.
+  /// For at most `most` bytes, and a short rest of the stream that is not worth a segment.
   explicit InflateSegment(size_t most)
       : bytes(std::make_unique_for_overwrite<uint8_t[]>(most + 2 * DeflateView::kTail)) {}
 
   std::unique_ptr<uint8_t[]> bytes;
   uint64_t begin = 0;  ///< in the stream
   size_t size = 0;
-  bool last = false;      ///< the stream ends with it
-  bool complete = false;  ///< the first bytes of the next one follow it
+  bool last = false;      ///< the stream ends with this segment
+  bool complete = false;  ///< the first bytes of the next segment have been added behind it
 
   DeflateView view() const { return {bytes.get(), begin, begin + size, last}; }
 };
@@ -32,15 +32,15 @@ using InflateSegmentPtr = std::shared_ptr<InflateSegment>;
 /// The 32 KiB before a position in the output.
 struct InflateWindow {
   std::array<uint8_t, kDeflateWindow> bytes;
-  size_t size = 0;  ///< of known bytes, the last of `bytes`; fewer at the start of a member
+  size_t size = 0;  ///< number of known bytes, at the end of `bytes`; less at the start of a member
 
   void clear() { size = 0; }
-  /// `end`: the output before the position, at least the window's size or the whole member.
+  /// `begin` to `end`: the output before the position, at least 32 KiB or the whole member.
   void set(const uint8_t* begin, const uint8_t* end);
 };
 
-/// Room for the output of a chunk: markers that refer to bytes of the window, then bytes from where
-/// there are no markers on.
+/// Room for the output of a chunk: first 16-bit symbols with markers that refer to bytes of the
+/// window, then bytes, from the point on where no more markers can follow.
 class InflateRoom {
  public:
   explicit InflateRoom(size_t bytes);
@@ -50,7 +50,7 @@ class InflateRoom {
 
  private:
   size_t size_;
-  std::unique_ptr<uint8_t[]> room_;  // begins with a window of markers, which stays
+  std::unique_ptr<uint8_t[]> room_;  // begins with the markers of a window, never overwritten
 };
 using InflateRoomPtr = std::unique_ptr<InflateRoom>;
 
@@ -64,15 +64,17 @@ class InflateChunk {
   /// following segment would find.
   void decode(InflateRoomPtr room);
 
-  /// Its start, in bits of the stream; nothing if no block was found.
+  /// The start of the chunk, in bits of the stream; nothing if no block was found.
   std::optional<uint64_t> begin() const { return begin_; }
-  /// The decoder at its end: between two blocks, behind the last, or where room or input ended.
+  /// The decoder at the end of the chunk: between two blocks, behind the last block, or where room
+  /// or input ended.
   const DeflateDecoder& end() const { return decoder_; }
   bool stream_ended() const { return stream_ended_; }
 
-  /// Sets the window before it, and changes it to the window after it.
+  /// Keeps `window` as the one before the chunk, and changes it to the one after the chunk.
   void pass_window(InflateWindow& window);
-  /// Replaces markers by bytes of that window. Later, from any thread.
+  /// Replaces markers by bytes of the window before the chunk. Call it after pass_window(), from
+  /// any thread.
   void resolve();
   /// The output, once it is resolved: two consecutive parts.
   std::array<std::string_view, 2> output() const;
@@ -94,11 +96,11 @@ class InflateChunk {
   bool stream_ended_ = false;
   DeflateView own_view_;
   DeflateView next_view_;
-  DeflateView view_;  // one of the two
+  DeflateView view_;  // own_view_ or next_view_
   uint16_t* symbols_end_ = nullptr;
   uint8_t* bytes_begin_ = nullptr;  // null: there are only symbols
   uint8_t* bytes_end_ = nullptr;
-  std::array<uint8_t, 256 + kDeflateWindow> meanings_;  // of symbols
+  std::array<uint8_t, 256 + kDeflateWindow> meanings_;  // the byte of each symbol
 };
 
 }  // namespace berth::transfer

@@ -16,19 +16,20 @@ namespace berth::transfer {
 /// of at most 128 MiB, or plain data.
 class Inflater {
  public:
-  /// Returns the next bytes of the layer; empty at its end. Invalidates the previous ones. The
-  /// first bytes are at least four, if the layer has as many.
+  /// Returns the next bytes of the layer; empty at its end. Invalidates the previous bytes. The
+  /// first call returns at least four bytes if the layer has as many.
   using Input = std::function<Result<std::string_view>()>;
 
-  /// `threads`: for inflating gzip, this one included. More than one take up to 13 MiB for each and
-  /// for three more segments.
+  /// `threads`: the number of threads that inflate gzip, including the caller. If there is more
+  /// than one, they take up to 13 MiB for each thread and for each of three more segments.
   static std::unique_ptr<Inflater> make(oci::Compression compression, Input input,
                                         size_t threads = 1);
-  /// The same for a layer in memory, which has to stay there.
+  /// The same for a layer in memory; `input` has to stay valid.
   static std::unique_ptr<Inflater> make(oci::Compression compression, std::string_view input);
-  /// By the first bytes, else `said`: containers/image writes manifests that call a blob gzip
-  /// although the registry has it as zstd or plain, others call gzip plain, and docker and podman
-  /// unpack those. The diff id checks the output.
+  /// Chooses the compression by the first bytes, and uses `said` if they show none.
+  /// containers/image writes manifests that call a blob gzip although it is zstd or plain in the
+  /// registry, other tools call a gzip blob plain, and docker and podman unpack all of these. The
+  /// diff id verifies the output.
   static std::unique_ptr<Inflater> recognize(oci::Compression said, Input input,
                                              size_t threads = 1);
   virtual ~Inflater() = default;

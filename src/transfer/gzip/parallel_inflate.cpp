@@ -15,10 +15,10 @@ namespace {
 
 using Stop = DeflateDecoder::Stop;
 
-constexpr size_t kMoreSegments = 3;  // than threads: one comes, one goes, one is looked into ahead
+constexpr size_t kMoreSegments = 3;  // than threads: one is read, one output, one looked into
 constexpr size_t kHere = size_t{256} << 10;
 constexpr size_t kTrailer = 8;
-/// After so many useless segments only one in kTryAgain is decoded ahead.
+/// After so many consecutive useless segments, only one of kTryAgain segments is decoded ahead.
 constexpr size_t kMostInVain = 8;
 constexpr uint64_t kTryAgain = 16;
 
@@ -66,7 +66,8 @@ void ParallelGzip::work() {
   }
 }
 
-/// Does the work that others wait for first. False: there is none. The lock is released meanwhile.
+/// Does one piece of work, first of all work that others wait for. False: there is no work. The
+/// lock is released meanwhile.
 bool ParallelGzip::work_once(std::unique_lock<std::mutex>& lock) {
   bool resolve = !to_resolve_.empty();
   std::deque<PiecePtr>& tasks = resolve ? to_resolve_ : to_decode_;
@@ -92,7 +93,7 @@ bool ParallelGzip::work_once(std::unique_lock<std::mutex>& lock) {
   return true;
 }
 
-/// A waiting thread does other work.
+/// Does other work while waiting.
 void ParallelGzip::wait_for(const State& state) {
   std::unique_lock lock(mutex_);
   while (state != State::done) {
@@ -123,7 +124,8 @@ void ParallelGzip::give_back(Piece& piece) {
 
 // ---- input --------------------------------------------------------------------------------------
 
-/// As far ahead as there is room for. An error of the input waits until the earlier bytes are read.
+/// Reads input as far ahead as there is room. An error of the input is reported after the earlier
+/// bytes have been read.
 void ParallelGzip::fill() {
   while (!input_ended_ && !input_error_ && pieces_.size() + joined_.size() < most_segments()) {
     ignore(fill_segment());
@@ -177,7 +179,7 @@ Result<void> ParallelGzip::fill_segment() {
   return {};
 }
 
-/// The start of the stream is known.
+/// Hands out a piece for decoding ahead, except the first: the start of the stream is known.
 void ParallelGzip::look_into(const PiecePtr& piece, InflateSegmentPtr next) {
   const InflateSegmentPtr& segment = piece->segment;
   if (segment->begin == 0) return;
@@ -195,7 +197,7 @@ void ParallelGzip::drop_before(uint64_t byte) {
   }
 }
 
-/// Discards the useless result of decoding it ahead.
+/// Discards a useless result of decoding ahead.
 void ParallelGzip::drop(Piece& piece) {
   ++in_vain_;
   {
@@ -210,7 +212,7 @@ void ParallelGzip::drop(Piece& piece) {
   give_back(piece);
 }
 
-/// The bytes from `byte` on, at least one unless the stream ends there.
+/// A view of the bytes from `byte` on: at least one, unless the stream ends there.
 Result<DeflateView> ParallelGzip::view_at(uint64_t byte) {
   drop_before(byte);
   while (true) {
@@ -303,7 +305,8 @@ Result<void> ParallelGzip::go_through_blocks() {
   return {};
 }
 
-/// The piece that may begin at the stream's position: its chunk is decoded, or will be.
+/// The piece with a chunk that may begin at the stream's position. The chunk is decoded, or will
+/// be.
 ParallelGzip::PiecePtr ParallelGzip::next_to_join() const {
   bool possible = !stream_ended_ && decoder_.between_blocks() && window_.size == kDeflateWindow;
   if (!possible) return nullptr;
@@ -324,7 +327,7 @@ bool ParallelGzip::fits(const Piece& piece) const {
   return *begin == position || findable_block(piece.segment->view(), position) == begin;
 }
 
-/// As many as are decoded; at least one, if one fits.
+/// Joins as many pieces as are decoded; at least one, if one fits.
 void ParallelGzip::join_pieces() {
   while (true) {
     drop_before(decoder_.position() / 8);
@@ -354,7 +357,7 @@ void ParallelGzip::give_piece() {
   given_piece_ = std::move(piece);
 }
 
-/// Until a block begins that another thread decodes.
+/// Decodes until a block begins that another thread decodes.
 Result<void> ParallelGzip::decode_here() {
   uint8_t* begin = here_.get() + kDeflateWindow;
   DeflateOutput<uint8_t> out{begin - window_.size, begin, begin + kHere};

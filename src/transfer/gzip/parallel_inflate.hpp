@@ -18,12 +18,12 @@ struct inflate_state;  // ISA-L's
 
 namespace berth::transfer {
 
-/// Decompresses one gzip stream with several threads. It is cut into segments. In each a thread
-/// searches for the beginning of a block and decodes from there, without knowing the preceding
-/// output; the reader joins pieces where one ends exactly where the next begins, and decodes itself
-/// where they do not. So a false find costs only speed. Takes up to 13 MiB for each thread and for
-/// three more segments. That a whole pull becomes faster was never measured, so it is only used on
-/// request (docs/decisions/0151).
+/// Decompresses one gzip stream with several threads. The stream is cut into segments. In each
+/// segment a thread searches for the beginning of a block and decodes from there, without knowing
+/// the preceding output. The reader joins two pieces if one ends exactly where the next begins;
+/// otherwise it decodes the bytes itself. So a wrongly detected beginning costs only speed. Takes
+/// up to 13 MiB for each thread and for each of three more segments. No measurement has shown that
+/// a whole pull becomes faster, so this class is only used on request (docs/decisions/0151).
 /// Source: Kerbiriou and Chikhi 2019 (two passes), Knespel and Brunst 2023 (any content); RFC 1951
 /// and 1952.
 class ParallelGzip final : public Inflater {
@@ -31,16 +31,16 @@ class ParallelGzip final : public Inflater {
   struct Options {
     size_t threads = 1;                ///< including the reader; slower if the system grants fewer
     size_t segment = size_t{1} << 20;  ///< compressed bytes, a power of two from 4 KiB on
-    size_t room = size_t{12} << 20;    ///< for the output of one, at first twice its size
+    size_t room = size_t{12} << 20;    ///< for a segment's output, at first two bytes a symbol
   };
   ParallelGzip(Input input, Options options);
   ~ParallelGzip() override;
 
-  /// As with one thread, and with the same errors.
+  /// The output and the errors are the same as with one thread.
   Result<size_t> read(char* out, size_t size) override;
   uint64_t consumed() const override { return consumed_; }
 
-  /// Segments so far, and how many of them were decoded ahead and fitted.
+  /// The number of segments so far, and of those that were decoded ahead and could be joined.
   struct Figures {
     uint64_t segments = 0;
     uint64_t joined = 0;

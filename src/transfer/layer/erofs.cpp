@@ -20,7 +20,8 @@ using erofs::Node;
 
 constexpr size_t kErofsFirstBytes = 4;
 
-/// The form that the kernel accepts in setxattr(2); another would make the file's execve(2) fail.
+/// Whether the value has the form that the kernel accepts in setxattr(2); with another one,
+/// execve(2) of the file would fail.
 bool is_capability(std::string_view value) {
   constexpr uint32_t kRevision = 0xff00'0000;
   uint32_t magic = 0;
@@ -85,7 +86,7 @@ Result<std::string> ErofsLayer::enter(const std::string& directory) {
       return refuse_depth(join_path(path_of(*here_), name), options_->limits);
     }
     Directory* next = TRY(step(*here_, name, walk));
-    if (next != here_) depth = next == &root_ ? 0 : depth + 1;  // else a link leads on from here
+    if (next != here_) depth = next == &root_ ? 0 : depth + 1;  // else a link was followed
     here_ = next;
   }
   return path_of(*here_);
@@ -107,14 +108,14 @@ Result<Directory*> ErofsLayer::step(Directory& here, const std::string& name, Pa
   return from;
 }
 
-/// The directory from which the walk continues, to the link's target; null: too many links.
+/// Returns the directory from which the walk continues to the link's target; null: too many links.
 Result<Directory*> ErofsLayer::follow(const Node& link, Directory& from, PathWalk& walk) {
   std::string target = TRY(writer_.read_link(link));
   if (!walk.follow(target)) return nullptr;
   return target.starts_with('/') ? &root_ : &from;
 }
 
-/// A directory without an entry of its own, or not yet.
+/// Makes a directory that has no entry of its own in the tar, or has it later.
 Result<Directory*> ErofsLayer::make_parent(Directory& here, const std::string& name) {
   Node* node = find(here, name);
   bool whiteout = node != nullptr && node->whiteout;
@@ -123,7 +124,7 @@ Result<Directory*> ErofsLayer::make_parent(Directory& here, const std::string& n
   return made;
 }
 
-/// Null: the path leads to no directory.
+/// Returns null if there is no directory at the path.
 Result<Directory*> ErofsLayer::find_directory(const std::string& path) {
   Directory* here = &root_;
   PathWalk walk(path, options_->limits);
@@ -163,7 +164,7 @@ erofs::Facts ErofsLayer::facts_of(const TarEntry& entry, uint32_t mode) const {
 Result<erofs::Attributes> ErofsLayer::attributes_of(const std::string& path, const Xattrs& xattrs,
                                                     bool opaque, size_t max_bytes) {
   erofs::Attributes attributes(max_bytes);
-  // First, so that there is room for it.
+  // Added first, so that there is room for it.
   if (opaque) TRY(attributes.add(opaque_key(*options_), "y"));
   for (const auto& [key, value] : xattrs) {
     if (!may_keep(key)) continue;
@@ -199,7 +200,8 @@ Result<void> ErofsLayer::mark_opaque() {
 
 Result<void> ErofsLayer::hide(const Place& place) {
   Node* node = find(*here_, place.name);
-  // This layer's own entry hides the lower one; a directory would be merged with it.
+  // An entry of this layer hides the lower entry anyway, except a directory, which overlay would
+  // merge with the lower one.
   if (Directory* directory = as_directory(node)) return make_opaque(*directory);
   if (node != nullptr) return {};
   erofs::Facts facts = facts_of({}, 0);
@@ -249,7 +251,7 @@ Result<void> ErofsLayer::add_directory(const Place& place, const TarEntry& entry
   return describe(*made, entry);
 }
 
-/// The target is text for the container to resolve.
+/// Only the container resolves the target.
 Result<void> ErofsLayer::add_symlink(const Place& place, const TarEntry& entry) {
   displace(place);
   auto node = TRY(writer_.add_symlink(facts_of(entry, 0777), entry.link));

@@ -17,23 +17,23 @@
 namespace berth::transfer {
 
 /// Writes the members of a layer's tar into one EROFS image, which can be a lower layer of an
-/// overlay: whiteouts and opaque directories are marked as by LayerWriter. It accepts and refuses
-/// the same members as LayerWriter, with the same result; names are resolved in memory.
+/// overlay: whiteouts and opaque directories are marked as LayerWriter marks them. Accepts and
+/// refuses the same members as LayerWriter, with the same result; resolves names in memory.
 /// Differences: whiteouts, and directories without an entry, have the image's build time;
-/// attributes that a file system here would not take are kept, up to 64 KiB each; holes of a file
-/// are not stored, and a container sees zeros instead of a hole.
+/// attributes that a file system of this machine would refuse are kept, up to 64 KiB each; holes of
+/// a file are not stored, and a container sees zeros instead of a hole.
 /// Memory: about 160 bytes and the name for each entry; UnpackLimits::tree_bytes in all.
 class ErofsLayer final : public MemberSink {
  public:
   /// `image`: an empty regular file, open for reading and writing; it and `options` have to outlive
-  /// this. After an error the caller discards the file.
+  /// this object. After an error the caller discards the file.
   ErofsLayer(const sys::Fd& image, const erofs::Identity& identity, const UnpackOptions& options);
   ErofsLayer(ErofsLayer&&) = delete;  // directories point at their parents
 
   /// Writes the directories and the superblock. Not synced.
   Result<void> finish() override;
 
-  /// The extents that were written, after finish(); without small files.
+  /// The extents that were written, without those of small files. Call it after finish().
   ExtentRecord take_extents() { return std::move(extents_); }
 
  private:

@@ -23,13 +23,14 @@ using image::LayerPhase;
 namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
-constexpr uint64_t kEachLayer = 18 * kMiB;  // blocks on their way, pieces to be written
-constexpr uint64_t kEachWindow = 8 * kMiB;  // of zstd, as most write it
+constexpr uint64_t kEachLayer = 18 * kMiB;  // blocks in transfer, and pieces to be written
+constexpr uint64_t kEachWindow = 8 * kMiB;  // the usual window of zstd
 constexpr uint64_t kLeastAhead = 4 * kMiB;  // bytes of a blob that wait for the unpacker
-constexpr uint64_t kMostAhead = 32 * kMiB;  // more only fills memory
+constexpr uint64_t kMostAhead = 32 * kMiB;  // more would only take memory
 constexpr size_t kMostWorkers = 48;
 
-/// How many layers are handled at once, and how much of each is buffered, within a budget.
+/// How many layers are handled at once, and how much of each blob is buffered, within a memory
+/// budget.
 struct Shares {
   size_t workers;
   BlobFetcher::Limits fetch;
@@ -104,20 +105,21 @@ void LayerPipeline::work(BlobFetcher& fetcher) {
   }
 }
 
-/// Tasks that this failure stops report an interruption, which is not the cause.
+/// Keeps the first error: tasks that are stopped because of it report an interruption, which is not
+/// the cause.
 void LayerPipeline::fail(Error error) {
   std::lock_guard lock(mutex_);
   if (!error_) error_ = std::move(error);
   cancel_.request();
 }
 
-/// Makes the missing layer. Returns whether it was missing.
+/// Makes the layer if it is missing. Returns whether it was missing.
 Result<bool> LayerPipeline::complete(const Task& task, BlobFetcher& fetcher) {
   TRY(cancel_.check());
   bool kept = TRY(delivery_.keep_blob(task.blob.digest));
   auto make_layer = [&]() -> Result<bool> {
-    // A manifest may pair any blob with the diff id of a stored layer: it is believed after the
-    // blob has been unpacked once.
+    // A manifest may pair any blob with the diff id of a stored layer: this is believed only after
+    // the blob has been unpacked once.
     if (TRY(delivery_.keep_layer_of(task.diff_id, task.blob.digest))) return false;
     auto stopped = [this] { return cancel_.requested(); };
     image::Claim claim = TRY(delivery_.claim_layer(task.diff_id, stopped));
@@ -148,7 +150,8 @@ Result<Registry*> LayerPipeline::registry_of(const Task& task) {
                     "berth pull, to complete the image");
 }
 
-/// The function that fetches a task's blob; sets its name in `stream`.
+/// Returns the function that fetches a task's blob, and sets the blob's name for errors in
+/// `stream`.
 Result<BlobStream::Fetch> LayerPipeline::source_of(const Task& task, BlobStream::Options& stream) {
   if (options_.fetch) {
     stream.action = fmt::format("read blob '{}'", task.blob.digest.text());
@@ -179,11 +182,11 @@ Result<void> LayerPipeline::fetch(const Task& task, BlobFetcher& fetcher) {
       task, [&] { return stream.next(); }, &stream);
   if (!unpacked.ok()) {
     Error error = std::move(unpacked).error();
-    // For a blob that is damaged, or does not arrive, the fetcher's error is better than the
-    // unpacker's.
+    // If the blob is damaged or does not arrive, the error of the fetcher is better than that of
+    // the unpacker.
     bool damaged = error.kind == Kind::corrupt && error.hint != kRaiseHint;
     if (damaged || stream.failed()) TRY(stream.finish());
-    fail(error);  // before the stream is stopped, so that no connection holds it up
+    fail(error);  // cancels first, so that no connection delays the end of the stream
     return error;
   }
   if (!options_.keep_blobs) return {};
@@ -211,7 +214,7 @@ Result<void> LayerPipeline::unpack_stored(const Task& task) {
 
 namespace {
 
-/// The same for the same layer, on any machine.
+/// The identity depends only on the layer, so every machine makes the same image.
 erofs::Identity identity_of(const Digest& diff_id) {
   erofs::Identity identity;
   const std::string& hex = diff_id.hex();

@@ -19,13 +19,13 @@
 
 namespace berth::transfer {
 
-/// The flavour of layers that are unpacked into `store`. An EROFS image has root's owners and
-/// marks, whichever user writes it, as writing them needs no rights.
+/// The flavour of layers that are unpacked into `store`. An EROFS image always has the original
+/// owners, and the marks that root uses, because any user can write them into a file.
 image::LayerFlavor flavor_of_new_layers(const image::Store& store);
 
 /// Turns a layer's tar into the stored form, in a staged directory of that format, with the record
-/// of its files. The caller compares the returned digest, if that of the tar is known.  Errors:
-/// those of unpack_layer().
+/// of its files. The caller compares the returned digest, if it knows the digest of the tar.
+/// Errors: those of unpack_layer().
 Result<UnpackedLayer> make_layer(const image::Staged& staged, image::LayerFormat format,
                                  std::unique_ptr<Inflater> bytes, const Digest& diff_id,
                                  const UnpackOptions& options);
@@ -46,9 +46,10 @@ class LayerPipeline {
     /// over 8 MiB, and what BERTH_INFLATE_THREADS takes.
     uint64_t memory_budget = uint64_t{512} << 20;
     size_t connections = kConnections;  ///< to one registry at once
-    /// Fetches bytes of blobs instead of the origin's registry.
+    /// Fetches bytes of blobs instead of the registry that Origin returns.
     std::function<Result<void>(const oci::Descriptor& blob, BlobPart part)> fetch = {};
-    /// Called with a blob's damage from there: then fetch() must use another source, once.
+    /// Called with the error when a blob from fetch() is damaged. fetch() must then use another
+    /// source; each blob is fetched again once.
     std::function<void(const Error& error)> distrust = {};
   };
 
@@ -66,8 +67,8 @@ class LayerPipeline {
         options_(options) {}
 
   /// `manifest` and `config` have been checked against each other. Errors: those of
-  /// Registry::get_blob() and unpack_layer() with the layer named; corrupt (a wrong diff id). The
-  /// first failure stops the others, through `cancel`.
+  /// Registry::get_blob() and unpack_layer(), with the name of the layer; corrupt (a wrong diff
+  /// id). The first failure stops the other layers through `cancel`.
   Result<void> run(const oci::Manifest& manifest, const oci::ImageConfig& config);
 
  private:

@@ -31,7 +31,7 @@ bool is_same(const struct stat& one, const struct stat& other) {
          one.st_uid == other.st_uid && one.st_gid == other.st_gid;
 }
 
-/// Another link may be impossible: too many, not the caller's file, another file system.
+/// Whether another link is impossible: too many links, a file of another user, another file system.
 bool is_harmless(const Error& error) {
   return error.sys_errno == EMLINK || error.sys_errno == EPERM || error.sys_errno == EXDEV ||
          error.kind == Kind::not_found;
@@ -72,7 +72,7 @@ Result<void> LayerLinks::replace_all(const std::string& layer, const std::vector
   Result<void> result;
   for (const LinkPlan& plan : plans) {
     if (plan.from_layer != marked) {
-      // A layer that was removed meanwhile cannot be linked from.
+      // Skips a source layer that was removed meanwhile.
       if (!make_marker(root_, plan.from_layer, image::kLinkedFile).ok()) continue;
       marked = plan.from_layer;
     }
@@ -81,7 +81,7 @@ Result<void> LayerLinks::replace_all(const std::string& layer, const std::vector
     result = std::move(replaced);
     break;
   }
-  // Also after an error: only a kill leaves other times.
+  // Also after an error, so that only a killed process leaves other times.
   for (const auto& [path, time] : times) {
     sys::Fd directory = TRY(open_in_layer(root_, layer, path));
     TRY(sys::set_modified(directory, time, path));
@@ -106,7 +106,7 @@ Result<void> LayerLinks::replace_file(const std::string& layer, const LinkPlan& 
       parent, sys::FileTime{status.st_mtim.tv_sec, static_cast<uint32_t>(status.st_mtim.tv_nsec)});
   TRY(sys::rename(staged_.fd(), kNewName, to, name));
   ++done.files;
-  // Otherwise another layer still has that file.
+  // Otherwise another layer still has the old file.
   if (target->st_nlink == 1) done.bytes += static_cast<uint64_t>(target->st_blocks) * kLinkSector;
   return {};
 }

@@ -20,8 +20,8 @@ namespace berth::transfer {
 Result<sys::Fd> open_in_layer(const sys::Fd& root, const std::string& layer,
                               const std::string& path);
 
-/// Makes a path another name of the file of that path in another layer. Both files have to be
-/// unchanged since they were examined.
+/// Replaces the file at a path by a hard link to the file at the same path in another layer. Both
+/// files have to be unchanged since they were examined.
 struct LinkPlan {
   std::string from_layer;
   std::string path;  ///< below either tree; the file's only name in its layer
@@ -29,12 +29,12 @@ struct LinkPlan {
   struct stat to;
 };
 
-/// Carries out such plans for the files of one layer, at moments when no container can begin to use
-/// it. If the process is killed, every name has one file or the other; directories may have later
-/// times, which mend() resets.
+/// Carries out such plans for the files of one layer, in steps during which no container can begin
+/// to use the layer. If the process is killed, every name refers to the old or the new file, and
+/// directories may have later times, which mend() resets.
 class LayerLinks {
  public:
-  /// `staged`: an empty directory of the caller's in the store's tmp/.
+  /// `staged`: an empty directory of the caller in the store's tmp/.
   /// `own`: the delivery that may have pinned the layer.
   LayerLinks(image::Store& store, const sys::Fd& root, const image::Staged& staged,
              const image::Delivery* own = nullptr)

@@ -34,8 +34,8 @@ Result<void> MemberSink::add(const TarEntry& entry, TarReader& tar) {
   return add_resolved(settled, tar);
 }
 
-// Root's instead, so that no other user of the container gets it, and without the bits that would
-// run it with that owner's rights.
+// Gives the file to root, so that no other user of the container gets it, and clears the set-id
+// bits, so that it does not run with the rights of root.
 void MemberSink::choose_owner(TarEntry& entry) {
   left_out_.add_owner(entry);
   if (!has_user(entry.uid)) {
@@ -66,7 +66,7 @@ Result<void> MemberSink::add_member(const std::string& path, const TarEntry& ent
   using EntryType = TarEntry::Type;
   std::string directory = TRY(enter(parent_of(path)));
   Place place{name_of(path), join_path(directory, name_of(path))};
-  // Links that lead down could make it arbitrarily deep.
+  // A path through links could be arbitrarily deep.
   if (place.path != path) TRY(clean_path(place.path, options_->limits));
   if (place.name.starts_with(kWhiteout)) return add_whiteout(place);
   switch (entry.type) {
@@ -88,8 +88,8 @@ Result<void> MemberSink::add_member(const std::string& path, const TarEntry& ent
   return {};
 }
 
-/// A character device 0:0 is a whiteout of an overlay, and appears as nothing else in a container.
-/// Images that bring layers of other images have them, and hard links to them.
+/// Overlay takes a character device 0:0 as a whiteout, so it can be nothing else in a container.
+/// Images that contain layers of other images have such devices, and hard links to them.
 Result<void> MemberSink::add_other(const Place& place, const TarEntry& entry) {
   if (entry.type == TarEntry::Type::hard_link) return add_hard_link(place, entry);
   TRY(check_node(place.path, entry));

@@ -13,8 +13,8 @@
 
 namespace berth::transfer {
 
-/// Receives the members of a layer's tar: which ones are made, which are whiteouts (they hide what
-/// layers below have), and the order are the same for all targets.
+/// Receives the members of a layer's tar, and decides for all targets which members are made, which
+/// are whiteouts (they hide files of the layers below), and the order.
 /// docs/decisions/0030-layer-entries.md lists what is accepted, changed, left out and refused.
 class MemberSink {
  public:
@@ -24,7 +24,7 @@ class MemberSink {
   /// Errors: corrupt (the entry and the reason), those of making it.
   Result<void> add(const TarEntry& entry, TarReader& tar);
 
-  /// Makes what has to wait until all members exist. No add() may follow.
+  /// Does the work that has to wait until all members exist. Do not call add() afterwards.
   virtual Result<void> finish() = 0;
 
   uint64_t entries() const { return entries_; }
@@ -60,7 +60,8 @@ class MemberSink {
   virtual bool has_user(uint64_t) const { return true; }
   virtual bool has_group(uint64_t) const { return true; }
 
-  /// Hides it as a device 0:0 does, which may have hard links.
+  /// Hides a name because the tar has a character device 0:0 there. Such a device may have hard
+  /// links.
   Result<void> hide_by_device(const Place& place);
   /// Whether the whiteout at `path`, which has no links in it, came from such a device.
   bool is_device_whiteout(const std::string& path) const {

@@ -50,7 +50,7 @@ Result<std::string> clean_path(const std::string& path, const UnpackLimits& limi
       continue;
     }
     if (part.find('\0') != part.npos) return refuse_entry(path, "its path holds a NUL");
-    // A whiteout hides a name that may be as long as any.
+    // The name that a whiteout hides may have the full length.
     if (part.size() > kMaxName + (part.starts_with(kWhiteout) ? kWhiteout.size() : 0)) {
       return refuse_entry(path, "a part of its path is longer than 255 bytes");
     }

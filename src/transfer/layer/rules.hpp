@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules for a layer's entries, whatever they are unpacked into: pure.
+// The rules for a layer's entries, the same for all targets of unpacking: pure.
 // docs/decisions/0030-layer-entries.md is the table.
 #pragma once
 
@@ -22,14 +22,14 @@ inline constexpr std::string_view kOpaque = ".wh..wh..opq";
 /// corrupt: "entry 'path': reason".
 Error refuse_entry(const std::string& path, std::string reason);
 
-// Paths below the root, without '/' at either end; that of the root is empty.
+// Paths below the root, without '/' at either end; the path of the root is empty.
 std::string parent_of(const std::string& path);
 std::string name_of(const std::string& path);
 std::string join_path(const std::string& directory, const std::string& name);
 bool is_below(std::string_view path, std::string_view directory);
 
-/// "./usr//bin/", "../usr/x/../bin" → "usr/bin". A leading '/' means the layer's root, and ".."
-/// stays there, as in docker.  Errors: corrupt.
+/// "./usr//bin/", "../usr/x/../bin" → "usr/bin". A leading '/' means the layer's root, and ".." at
+/// the root stays at the root, as in docker.  Errors: corrupt.
 Result<std::string> clean_path(const std::string& path, const UnpackLimits& limits);
 Error refuse_depth(const std::string& path, const UnpackLimits& limits);
 
@@ -43,7 +43,7 @@ class PathWalk {
   PathWalk(const std::string& path, const UnpackLimits& limits);
 
   bool ended() const { return parts_.empty(); }
-  /// Removes and returns the next part; ".." is one.
+  /// Removes and returns the next part, which may be "..".
   std::string take();
   /// False if the target exceeds the limits: 40 links, as in the kernel, and in all twice as many
   /// parts as a path may have, so that no path costs much more than a long one without links.
@@ -52,7 +52,7 @@ class PathWalk {
  private:
   void prepend(std::string_view path);
 
-  std::vector<std::string> parts_;  ///< the next one is last
+  std::vector<std::string> parts_;  ///< in reverse: the next part is the last element
   size_t parts_left_;
   int links_left_ = 40;
 };
@@ -64,8 +64,8 @@ Result<std::string> hidden_name(const std::string& path);
 Result<void> check_symlink(const std::string& path, const TarEntry& entry);
 Result<void> check_node(const std::string& path, const TarEntry& entry);
 
-/// Whether an image may set this attribute. All others belong to the host: overlay's own marks,
-/// labels of its security modules.
+/// Whether an image may set this attribute. All others belong to the host: the marks of overlay,
+/// and the labels of security modules.
 bool may_keep(std::string_view key);
 inline constexpr size_t kMaxAttribute = 65536;
 /// Errors: corrupt (over 64 KiB).
@@ -79,14 +79,14 @@ uint32_t usable_mode(const TarEntry& entry, image::Ownership ownership);
 /// Whether devices are made at all: only for real root, which alone has trusted xattrs.
 bool makes_devices(const UnpackOptions& options);
 
-/// Adds the path, as system errors name only its last part, and for some a hint.
+/// Adds the path, because system errors name only its last part, and to some errors a hint.
 Error explain_entry(Error error, const std::string& path);
 
 /// Checks that an entry's claimed size plus those before it fits the limits: a sparse file can
 /// claim any size. Errors: corrupt.
 Result<void> check_size(const TarEntry& entry, uint64_t bytes_before, const UnpackLimits& limits);
-/// Checks that a layer of that many compressed bytes can hold the file; 0: unknown. A refusal here
-/// costs nothing yet. Errors: corrupt.
+/// Checks that a layer of that many compressed bytes can hold the file; 0: unknown. At this point
+/// nothing has been written yet. Errors: corrupt.
 Result<void> check_ratio(const TarEntry& entry, uint64_t blob_size, const UnpackLimits& limits);
 
 /// A device of a layer that the unpacking user could not make.
@@ -96,7 +96,7 @@ struct LeftOutDevice {
   uint64_t number = 0;  ///< as makedev() has it
 };
 
-/// Collects entries that could not be made, for one warning each kind.
+/// Collects entries that could not be made, for one warning of each kind.
 class LeftOut {
  public:
   void add_device(const std::string& path, const TarEntry& entry);
@@ -106,7 +106,7 @@ class LeftOut {
   void add_owner(const TarEntry& entry);
   void warn(const UnpackOptions& options) const;
 
-  /// The first ones, at most kMostDevices; no real image has as many.
+  /// The first devices, at most kMostDevices; no real image has as many.
   const std::vector<LeftOutDevice>& devices() const { return devices_; }
   static constexpr size_t kMostDevices = 4096;
 
@@ -120,9 +120,9 @@ class LeftOut {
 };
 
 bool has_acl(const TarEntry& entry);
-/// Keeps the access lists that the kernel accepts, and the mode that it shows for such a file. With
-/// a single id named users are dropped, and if a list is dropped, its mask must not become the
-/// group's permissions.
+/// Keeps the access lists that the kernel accepts, and sets the mode that it shows for a file with
+/// such a list. With a single id, drops named users. If a list is dropped, its mask must not become
+/// the permissions of the group.
 void apply_acls(TarEntry& entry, const std::string& path, const UnpackOptions& options,
                 LeftOut& left_out);
 

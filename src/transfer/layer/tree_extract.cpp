@@ -47,7 +47,7 @@ void TreeExtractor::leave_out(const std::string& what, const std::string& path) 
   if (count++ == 0) first = path;
 }
 
-// Hard links to it follow later.
+// Records the device, as hard links to it may follow.
 Result<void> TreeExtractor::leave_out_device(const TarEntry& entry) {
   leave_out("devices", entry.path);
   devices_left_out_.insert(TRY(parts_of(entry.path)));
@@ -111,7 +111,8 @@ Result<sys::Fd> TreeExtractor::enter(const Parts& directories) {
 
 mode_t TreeExtractor::mode_of(const TarEntry& entry) const {
   mode_t mode = entry.mode & 07777;
-  // Root's files inside would be root's outside, usable by all users there.
+  // Outside, a file of the container's root belongs to the machine's root, and all users there
+  // could use its set-id bits.
   bool strip = options_.trust == image::Trust::outside && entry.type == Type::file;
   return strip ? mode & ~kSetId : mode;
 }
@@ -121,7 +122,8 @@ std::pair<uid_t, gid_t> TreeExtractor::owner_of(const TarEntry& entry) const {
   return {static_cast<uid_t>(entry.uid), static_cast<gid_t>(entry.gid)};
 }
 
-// In a user namespace an id may have no mapping; a user with one id owns everything already.
+// In a user namespace an id may be unmapped; with a single id, all files belong to the caller
+// anyway.
 Result<void> TreeExtractor::checked(Result<void> chown) {
   if (chown.ok()) return {};
   bool unmapped = chown.error().sys_errno == EINVAL || chown.error().sys_errno == EPERM;
@@ -156,7 +158,7 @@ Result<void> TreeExtractor::make_file(const sys::Fd& parent, const std::string& 
     size += hole;
     ends_in_hole = part.empty() ? ends_in_hole || hole > 0 : is_all_zeros(part);
     if (part.empty()) break;
-    // A sparse file of a container may claim to be larger than our disk.
+    // A sparse file of a container may be larger than the disk here.
     if (!ends_in_hole) TRY(sys::write_at(file, size, part, entry.path));
     size += part.size();
   }
@@ -201,7 +203,7 @@ Result<void> TreeExtractor::make_device(const sys::Fd& parent, const std::string
     return refuse_entry(entry.path, "no such device number");
   }
   mode_t kind = fifo ? S_IFIFO : entry.type == Type::character_device ? S_IFCHR : S_IFBLK;
-  // Made with mode 0: no process can open it before its owner and mode are set.
+  // Made with mode 0, so that no process can open the device before its owner and mode are set.
   auto made = sys::make_node(parent, name, kind, static_cast<unsigned>(entry.device_major),
                              static_cast<unsigned>(entry.device_minor));
   if (!made.ok() && made.error().kind == Kind::denied) {
@@ -216,7 +218,8 @@ Result<void> TreeExtractor::make_device(const sys::Fd& parent, const std::string
   return sys::change_mode(node, mode_of(entry), entry.path);
 }
 
-/// An existing directory stays for a directory.
+/// Removes the entry in the place of a member; an existing directory stays if the member is a
+/// directory.
 Result<void> TreeExtractor::make_room(const sys::Fd& parent, const std::string& name,
                                       const TarEntry& entry) {
   auto there = TRY(sys::stat_entry(parent, name));
@@ -267,7 +270,7 @@ Result<void> TreeExtractor::add(const TarEntry& entry, TarReader& tar) {
 }
 
 Result<void> TreeExtractor::finish() {
-  // The innermost first, so that setting a time does not change one above it.
+  // The innermost first, so that setting a time does not change the time of a directory above it.
   for (auto item = directories_.rbegin(); item != directories_.rend(); ++item) {
     auto directory = place_.root ? enter_in_root(item->path, Missing::error)
                                  : enter_beneath(item->path, Missing::error);

@@ -20,8 +20,8 @@ namespace berth::transfer {
 /// The target directory of members.
 struct TreePlace {
   sys::Fd directory;  ///< the directory that members' names are relative to
-  /// With a root, links on the way to a member are followed within it; `path` is then the path of
-  /// the directory. Without one, a link on the way is an error.
+  /// If there is a root, links on the way to a member are followed within the root, and `path` is
+  /// the path of `directory` below it. Without a root, a link on the way is an error.
   sys::Fd root = {};
   std::string path = {};
 };
@@ -33,16 +33,17 @@ struct TreeExtractOptions {
 };
 
 /// Makes the members of a tar below a directory that others may change meanwhile: every step uses a
-/// handle, and a file in the place of a member is replaced, never written through. Names that go up
-/// are refused, as are directories in the place of other things and the reverse.
+/// handle, and a file in the place of a member is replaced, never written through. Refused are
+/// names with "..", directories in the place of other files, and other files in the place of
+/// directories.
 class TreeExtractor {
  public:
   TreeExtractor(TreePlace place, TreeExtractOptions options);
 
   /// Errors: usage (a directory in the place of a file), corrupt, io.
   Result<void> add(const TarEntry& entry, TarReader& tar);
-  /// Sets the times of directories, which making their members changed, and reports what was left
-  /// out.
+  /// Sets the times of directories, which changed when members were made in them, and reports the
+  /// entries that were left out.
   Result<void> finish();
 
  private:
@@ -69,7 +70,7 @@ class TreeExtractor {
 
   TreePlace place_;
   TreeExtractOptions options_;
-  std::vector<std::string> last_path_;  ///< of the last member's directory
+  std::vector<std::string> last_path_;  ///< path of the last member's directory
   sys::Fd last_;
   struct MadeDirectory {
     std::vector<std::string> path;

@@ -20,8 +20,8 @@ constexpr std::string_view kLeftOut = "left-out ";
 constexpr std::string_view kExtentsTitle = "berth-extents 1";
 constexpr size_t kChunk = size_t{1} << 20;
 constexpr size_t kMostTexts = 20;
-constexpr size_t kMaxNames = 100'000'000;  // of a directory: unpacking has its own limit
-/// A layer of a few bytes may claim a hole of a terabyte, which would take too long to read.
+constexpr size_t kMaxNames = 100'000'000;  // of a directory; unpacking has its own limit
+/// A layer of a few bytes may have a hole of a terabyte, which would take too long to read.
 constexpr uint64_t kMostHoles = uint64_t{256} << 20;
 constexpr int kMaxRecordDepth = 4096;  // more than any limit of unpacking
 constexpr int kRecordRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
@@ -44,7 +44,7 @@ Result<uint64_t> checksum_of(const sys::Fd& file, uint64_t offset, uint64_t leng
   return sum;
 }
 
-/// The attributes that an image can set; a security module's belong to the machine.
+/// Whether an image can set the attribute; those of security modules belong to the machine.
 bool is_recorded(std::string_view key) {
   return key.starts_with("user.") || key.starts_with("trusted.") || key == "security.capability" ||
          key.starts_with("system.posix_acl_");
@@ -62,11 +62,11 @@ Result<uint64_t> attributes_of(const sys::Fd& fd) {
   return sum;
 }
 
-/// Walks a tree, each directory before its content, names sorted.
+/// Walks a tree: each directory before its content, in order of names.
 class Walk {
  public:
   using Visit = std::function<Result<void>(const std::string& path, TreeEntry entry)>;
-  /// Whether to read a file with unknown content.
+  /// Whether to read a file if the checksum of its content is unknown.
   using Wants = std::function<Result<bool>(const std::string& path)>;
   Walk(const WrittenFiles* written, Wants wants, Visit visit, AskStop stop)
       : written_(written),
@@ -142,10 +142,10 @@ class Walk {
   Wants wants_;
   Visit visit_;
   AskStop stop_;
-  std::map<uint64_t, std::string> first_names_;  ///< of inodes with several
+  std::map<uint64_t, std::string> first_names_;  ///< of inodes with several names
 };
 
-/// Blanks, control characters and '%' as %XX: a line is a line, and words are words.
+/// Writes blanks, control characters and '%' as %XX, so that they do not split a line or a word.
 std::string encode(std::string_view text) {
   std::string encoded;
   for (char c : text) {
@@ -244,7 +244,7 @@ class Lines {
   explicit Lines(const sys::Fd& file) : file_(file) {}
 
   /// The next line without its end; nothing after the last one. Valid until the next call.
-  /// Errors: corrupt (longer than any of ours, or truncated), io.
+  /// Errors: corrupt (longer than any line that record_tree() writes, or truncated), io.
   Result<std::optional<std::string_view>> next() {
     while (true) {
       size_t end = buffer_.find('\n', at_);
@@ -273,16 +273,16 @@ class Lines {
   const sys::Fd& file_;
   uint64_t offset_ = 0;
   std::string buffer_;
-  size_t at_ = 0;  // in it
+  size_t at_ = 0;  // offset in the buffer
 };
 
-/// The last line has the number of entries: a truncated record is invalid.
+/// The last line has the number of entries, so a truncated record is found.
 Result<void> check_end(std::string_view line, uint64_t count, Lines& lines) {
   if (line != "end " + std::to_string(count) || TRY(lines.next())) return no_record();
   return {};
 }
 
-/// The entries of a record in order: the same as a walk's.
+/// The entries of a record, in the order of a walk.
 class Record {
  public:
   static Result<Record> open(const sys::Fd& file) {
@@ -296,7 +296,7 @@ class Record {
   bool ended() const { return ended_; }
   const std::string& path() const { return path_; }  ///< of the present entry
   TreeEntry& entry() { return entry_; }
-  /// Complete after the end.
+  /// Complete after the last entry.
   std::vector<LeftOutDevice>& left_out() { return left_out_; }
 
   Result<void> next() {
@@ -426,7 +426,8 @@ Result<TreeDifferences> compare_tree(const sys::Fd& tree, const sys::Fd& record,
                                      const std::function<bool()>& stop, DirectoryTimes times) {
   TreeDifferences differences;
   Record was = TRY(Record::open(record));
-  // Both are in the same order: entries of the record before `path` are missing.
+  // Record and walk have the same order, so entries of the record before `path` are missing in the
+  // tree.
   auto find = [&](const std::string& path) -> Result<bool> {
     for (; !was.ended() && comes_before(was.path(), path); TRY(was.next())) {
       add_difference(differences, was.path(), "is missing");

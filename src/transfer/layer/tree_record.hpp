@@ -14,13 +14,13 @@
 #include "sys/fd/fd.hpp"
 #include "transfer/layer/rules.hpp"
 
-/// The attributes of a layer's files after unpacking, in a file "tree" beside them, and the
+/// The attributes of a layer's files after unpacking, in a file "tree" next to them, and the
 /// comparison with the present ones.
 namespace berth::transfer {
 
 inline constexpr const char* kTreeFile = "tree";
 
-/// What is known about files before the tree is examined: the written contents, by inode.
+/// Facts about files that are known before the tree is examined: the written contents, by inode.
 struct WrittenFile {
   std::optional<uint64_t> content;  ///< checksum; nothing: it has holes
   bool attributes = false;          ///< attributes were set on it
@@ -37,8 +37,8 @@ struct TreeEntry {
   uint32_t nanoseconds = 0;
   uint64_t device = 0;
   std::optional<uint64_t> content;  ///< checksum of a regular file
-  uint64_t attributes = 0;          ///< checksum of all recorded ones; 0: none
-  std::string link;                 ///< of a symbolic link; for later names of a file the first
+  uint64_t attributes = 0;          ///< checksum of all recorded attributes; 0: none
+  std::string link;  ///< target of a symbolic link; for later names of a file its first name
 };
 
 /// Examines everything below `tree` and writes its record as `directory`/tree.
@@ -47,13 +47,13 @@ struct TreeEntry {
 Result<void> record_tree(const sys::Fd& tree, const WrittenFiles& written,
                          const std::vector<LeftOutDevice>& left_out, const sys::Fd& directory);
 
-/// The entries of a record, an open file, by path; the root's is empty.
+/// The entries of a record, an open file, by path; the path of the root is empty.
 /// Errors: corrupt (no record), io.
 using TreeEntries = std::unordered_map<std::string, TreeEntry>;
 Result<TreeEntries> read_tree_record(const sys::Fd& record);
 
-/// What is compared. Owners and attributes are meaningful only in the user namespace that made the
-/// layer.
+/// Which facts are compared. Owners and attributes are meaningful only in the user namespace that
+/// made the layer.
 enum class Depth { all, without_owners };
 
 /// Whether the times of directories count: a process killed while linking files left later ones.
@@ -75,7 +75,7 @@ Result<TreeDifferences> compare_tree(const sys::Fd& tree, const sys::Fd& record,
                                      const std::function<bool()>& stop,
                                      DirectoryTimes times = DirectoryTimes::recorded);
 
-/// The same for a layer that is one file: checksums of its parts as written.
+/// The record of a layer that is one file: checksums of its parts as they were written.
 class ExtentRecord {
  public:
   /// Adds bytes that were written at `offset`; contiguous ones extend the last part.
@@ -95,9 +95,9 @@ class ExtentRecord {
 Result<TreeDifferences> compare_extents(const sys::Fd& image, const sys::Fd& record,
                                         const std::function<bool()>& stop);
 
-/// A running CRC-64 (ECMA-182, reflected; ISA-L, so with the processor's carry-less
-/// multiplication): detects changes by a disk, a mistake or a power cut, at a twentieth of the cost
-/// of SHA-256. It is not protection against a process that can write the store.
+/// A running CRC-64 (ECMA-182, reflected), computed by ISA-L with the processor's carry-less
+/// multiplication. It detects changes by a disk, a mistake or a power cut, at a twentieth of the
+/// cost of SHA-256. It is not protection against a process that can write the store.
 uint64_t checksum(uint64_t before, std::string_view bytes);
 
 }  // namespace berth::transfer

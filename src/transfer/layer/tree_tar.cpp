@@ -29,18 +29,18 @@ namespace {
 constexpr size_t kTarBlock = size_t{1} << 20;
 constexpr int kMaxTarDepth = 400;
 constexpr uint64_t kTarSector = 512;                // of st_blocks
-constexpr uint64_t kLargeFile = uint64_t{1} << 20;  // in which zeros are looked for
-constexpr size_t kRun = size_t{64} << 10;           // of zeros that are worth a hole
+constexpr uint64_t kLargeFile = uint64_t{1} << 20;  // from this size on, zeros are searched
+constexpr size_t kRun = size_t{64} << 10;           // the shortest run of zeros that becomes a hole
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY;
 
-/// libarchive, with entries that were examined by handle.
+/// Writes a tar with libarchive; the entries are examined by handle before.
 class TarSink {
  public:
   static Result<std::unique_ptr<TarSink>> open(ByteSink& sink, Detail detail) {
     auto tar = std::make_unique<TarSink>(sink);
     struct archive* a = tar->archive_.get();
-    archive_write_set_format_pax(a);  // the restricted one drops fractions of seconds
-    // The other form has changed names of attributes (a blank becomes "%20").
+    archive_write_set_format_pax(a);  // "restricted pax" drops fractions of seconds
+    // Not the SCHILY form, which has changed names of attributes (a blank becomes "%20").
     if (detail == Detail::all &&
         archive_write_set_format_option(a, "pax", "xattrheader", "LIBARCHIVE") != ARCHIVE_OK) {
       return tar->fail();
@@ -95,15 +95,16 @@ class TarSink {
 
 using Entry = std::unique_ptr<struct archive_entry, void (*)(struct archive_entry*)>;
 
-/// Attributes that are portable. All others belong to one machine's file systems and security
-/// modules.
+/// Whether an attribute is portable. All others belong to the file systems and security modules of
+/// one machine.
 bool travels(std::string_view key) {
   return key == "security.capability" || key == kAccessAcl || key == kDefaultAcl ||
          (key.starts_with("user.") && !key.starts_with("user.overlay.") &&
           !key.starts_with("user.fuseoverlayfs."));
 }
 
-/// True for files with content that is generated on reading, or endless.
+/// Whether the directory is on a file system of the kernel: its files are generated on reading, or
+/// endless.
 Result<bool> is_of_the_kernel(const sys::Fd& directory, const std::string& name) {
   constexpr long kKernels[] = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,   CGROUP_SUPER_MAGIC,
                                CGROUP2_SUPER_MAGIC, DEBUGFS_MAGIC, TRACEFS_MAGIC,
@@ -192,9 +193,9 @@ class TreeTar {
 
   static void set_time(Entry& entry, int64_t seconds, long nanoseconds) {
     constexpr long kSecond = 1'000'000'000;
-    // libarchive appends the fraction to the seconds, even if those are negative and the fraction
-    // is not: -2 and a quarter would read as two and a quarter before 1970. The last second before
-    // 1970 has no such notation at all.
+    // libarchive appends the fraction to the seconds even if the seconds are negative and the
+    // fraction is positive: -2 s + 0.25 s would be written as -2.25. Times within the last second
+    // before 1970 cannot be written at all.
     if (seconds < 0 && nanoseconds > 0) {
       nanoseconds = ++seconds == 0 ? 0 : kSecond - nanoseconds;
     }
@@ -211,7 +212,7 @@ class TreeTar {
     return tar_.header(entry.get());
   }
 
-  /// A file that was written under another name already becomes a link to it.
+  /// A file that was already written under another name becomes a hard link to that name.
   Result<bool> link_to_first(const struct stat& status, const std::string& name, Entry& entry) {
     if (status.st_nlink < 2) return false;
     auto [first, is_first] = links_.try_emplace({status.st_dev, status.st_ino}, name);
@@ -222,7 +223,7 @@ class TreeTar {
     return true;
   }
 
-  /// Overlay's attributes of an entry.
+  /// The meaning of the overlay attributes of an entry.
   struct OverlaySays {
     bool opaque = false;
     bool whiteout = false;
@@ -230,7 +231,7 @@ class TreeTar {
   Result<OverlaySays> take_attributes(const sys::Fd& opened, const std::string& name,
                                       Entry& entry) {
     OverlaySays says;
-    // A file system lists them in the order of creation.
+    // Sorted, because a file system lists them in the order of creation.
     std::vector<std::string> keys = TRY(sys::list_attributes(opened));
     std::ranges::sort(keys);
     for (const std::string& key : keys) {
@@ -253,7 +254,7 @@ class TreeTar {
     return says;
   }
 
-  /// The other kind belongs to an overlay that was mounted inside of the container.
+  /// Attributes of the other kind belong to an overlay that was mounted inside of the container.
   std::string_view overlay_mark(std::string_view key) const {
     std::string prefix = enum_text(options_.overlay) + ".overlay.";
     return key.starts_with(prefix) ? key.substr(prefix.size()) : std::string_view();
@@ -274,7 +275,7 @@ class TreeTar {
     }
     if (TRY(is_of_the_kernel(opened, name))) return {};
     for (const std::string& child : TRY(sys::list_directory(opened, "."))) {
-      // fuse-overlayfs sets both marks.
+      // fuse-overlayfs sets both marks, the attribute and the file.
       if (opaque && options_.marks == Marks::layer && child == ".wh..wh..opq") continue;
       const std::string path = name.empty() ? child : name + "/" + child;
       auto handle = sys::open_at(opened, child, O_PATH | O_NOFOLLOW);
@@ -290,7 +291,7 @@ class TreeTar {
     return {};
   }
 
-  /// A file named like a mark, e.g. by a user: in a layer it would hide another one.
+  /// Whether to leave out a file with the name of a mark: in a layer it would hide another file.
   Result<bool> is_left_out(const std::string& name) {
     if (options_.marks == Marks::plain) return false;
     const std::string why = quote("/" + name) + ": no layer can have a file of such a name";
@@ -309,7 +310,7 @@ class TreeTar {
     auto instead = options_.instead.find(name);
     if (instead != options_.instead.end()) return add_instead(instead->second, entry);
     if (TRY(link_to_first(status, name, entry))) return {};
-    // Through the handle: it was checked, and is not a device on which an open has effects.
+    // Through the handle, which was checked: it is not a device, on which an open may have effects.
     sys::Fd file =
         TRY(sys::open_at(sys::cwd(), sys::fd_path(found), O_RDONLY | O_NONBLOCK | O_NOCTTY));
     OverlaySays says = TRY(take_attributes(file, name, entry));
@@ -359,7 +360,7 @@ class TreeTar {
       return {};
     }
     if (data.size() == 1 && data[0].size == size) return {};
-    // For a file that is one hole libarchive needs only its start.
+    // For a file that is a single hole, libarchive needs an empty range at its start.
     if (data.empty()) data.push_back({0, 0});
     for (const sys::Stretch& extent : data) {
       archive_entry_sparse_add_entry(entry.get(), static_cast<la_int64_t>(extent.offset),

@@ -18,33 +18,36 @@ namespace berth::transfer {
 /// expresses them (".wh.NAME", ".wh..wh..opq").
 enum class Marks { plain, layer };
 
-/// How holes of a file are written. They change the tar, so none is the default.
+/// How holes of a file are written. Holes change the bytes of the tar, so the default is to write
+/// zeros.
 enum class Holes {
   filled,
   kept,   ///< as the file system has them
-  found,  ///< also long runs of zeros in large files: for a file system that does not report holes
+  found,  ///< and long runs of zeros in large files: for file systems that do not report holes
 };
 
-/// How much of a file's attributes is included: for others, or for our own reader.
+/// How much of a file's attributes is included: for other programs, or for our own reader.
 enum class Detail {
   usual,
   all,  ///< all attributes, and a vanished file is an error
 };
 
 struct TreeTarOptions {
-  std::string name;  ///< of the first member; empty: the content of the directory, without itself
+  std::string name;  ///< of the first member; empty: only the content of the directory
   Marks marks = Marks::plain;
   image::OverlayXattr overlay = image::OverlayXattr::trusted;  ///< which marks count
-  /// Called a few times at most, about files that shrink meanwhile; without it that is an error.
+  /// Called a few times at most, about files that shrink meanwhile. If it is empty, such a file is
+  /// an error.
   std::function<void(const std::string&)> on_warning;
-  /// Seconds since 1970: later times come from making the tree, and are replaced by this time.
+  /// Seconds since 1970: later file times come from making the tree, and are replaced by this time.
   std::optional<uint64_t> latest = {};
   Holes holes = Holes::filled;
   Detail detail = Detail::usual;
-  /// By name of the member: replacement bytes for a file of the tree; nothing omits the file.
+  /// By name of the member: the bytes to write instead of those of the file; nullopt omits the
+  /// file.
   std::map<std::string, std::optional<std::string>> instead = {};
   /// Devices of the layer that the tree lacks, because its maker could not make them. They belong
-  /// to root; those with an occupied path, or without their directory, are skipped.
+  /// to root. A device is skipped if its path is occupied or its directory is missing.
   std::vector<LeftOutDevice> left_out = {};
 };
 

@@ -24,8 +24,8 @@ namespace berth::transfer {
 namespace {
 
 /// The uncompressed bytes of a layer in blocks of 1 MiB. Two threads work ahead of the reader: one
-/// inflates, one hashes; all three share eight blocks. Where the system grants no threads the
-/// reader does everything.
+/// inflates, one hashes. All three share eight blocks. If the system grants no threads, the reader
+/// does everything.
 class BlockStream {
  public:
   BlockStream(std::unique_ptr<Inflater> inflater, const UnpackOptions& options);
@@ -45,7 +45,7 @@ class BlockStream {
   struct Block {
     std::unique_ptr<char[]> bytes;
     size_t size = 0;
-    uint64_t consumed = 0;  ///< of the compressed input, when this block was complete
+    uint64_t consumed = 0;  ///< compressed bytes that were read when this block was complete
   };
 
   void stop();
@@ -61,7 +61,7 @@ class BlockStream {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  // Blocks inflated, hashed and given back by the reader, counted from the start.
+  // Numbers of blocks that were inflated, hashed, and given back by the reader, from the start.
   uint64_t inflated_ = 0;
   uint64_t hashed_ = 0;
   uint64_t released_ = 0;
@@ -71,8 +71,8 @@ class BlockStream {
   Digest digest_;
 
   bool holding_ = false;   ///< the reader holds block `released_`
-  uint64_t produced_ = 0;  ///< bytes; of the inflating thread
-  Sha256 sha_;             ///< of the hashing thread
+  uint64_t produced_ = 0;  ///< bytes; used by the inflating thread
+  Sha256 sha_;             ///< used by the hashing thread
   std::optional<std::jthread> inflate_thread_;
   std::optional<std::jthread> hash_thread_;
 };
@@ -80,7 +80,7 @@ class BlockStream {
 BlockStream::BlockStream(std::unique_ptr<Inflater> inflater, const UnpackOptions& options)
     : inflater_(std::move(inflater)), options_(options) {
   for (auto& block : blocks_) block.bytes = std::make_unique_for_overwrite<char[]>(kBlockSize);
-  // The hashing thread first: until there are blocks it waits, and can still be stopped.
+  // The hashing thread first: it waits until there are blocks, so it can still be stopped.
   hash_thread_ = sys::start_thread([this] { hash(); });
   if (hash_thread_) inflate_thread_ = sys::start_thread([this] { inflate(); });
   if (!inflate_thread_) stop();
@@ -100,7 +100,7 @@ void BlockStream::stop() {
   hash_thread_.reset();
 }
 
-/// Counted before the bytes are visible to others, so before they are written.
+/// Called before other threads see the bytes, so before they are written.
 std::optional<Error> BlockStream::check_limits() const {
   if (produced_ > options_.limits.bytes) {
     return make_error(

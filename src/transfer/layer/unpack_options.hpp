@@ -21,18 +21,18 @@ class Cancel;
 struct UnpackLimits {
   uint64_t entries = 10'000'000;
   uint64_t bytes = uint64_t{1} << 40;  ///< of the uncompressed tar
-  /// Uncompressed to compressed, checked beyond the first kRatioFrom bytes. Deflate cannot exceed
-  /// 1032.
+  /// Uncompressed bytes per compressed byte, checked beyond the first kRatioFrom bytes. Deflate
+  /// cannot exceed 1032.
   uint64_t ratio = 1000;
   size_t path_length = 4095;
-  uint64_t path_depth = 512;                ///< each holds a descriptor while it is in use
+  uint64_t path_depth = 512;  ///< each directory holds a descriptor while it is in use
   uint64_t tree_bytes = uint64_t{2} << 30;  ///< of memory, for names that are kept until the end
 
-  /// Changes those that `text` names: "entries=20m,bytes=4t,ratio=5000,depth=2000,memory=8g", in
-  /// any order.  Errors: usage.
+  /// The limits with the changes that `text` names:
+  /// "entries=20m,bytes=4t,ratio=5000,depth=2000,memory=8g", in any order.  Errors: usage.
   Result<UnpackLimits> changed_by(std::string_view text) const;
 };
-/// A test image may be one file of zeros; a ratio is meaningful only for much data.
+/// The ratio is not checked below this size: a test image may be one file of zeros.
 inline constexpr uint64_t kRatioFrom = uint64_t{4} << 30;
 /// The hint for an image that is refused for its size.
 inline constexpr const char* kRaiseHint = "BERTH_UNPACK_LIMITS, if this image may be so large";

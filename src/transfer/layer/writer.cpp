@@ -82,7 +82,7 @@ Result<std::string> LayerWriter::enter(const std::string& wanted) {
   return levels_.back().path;
 }
 
-/// One step down. If the child is a link, its target is the next of the walk.
+/// One step down. If the child is a link, the walk continues with the parts of its target.
 Result<void> LayerWriter::enter_child(const std::string& name, PathWalk& walk) {
   const sys::Fd& here = levels_.back().fd;
   std::string path = join_path(levels_.back().path, name);
@@ -104,7 +104,7 @@ Result<void> LayerWriter::enter_child(const std::string& name, PathWalk& walk) {
   }
   bool whiteout = TRY(is_whiteout(here, name));
   if (entry && !whiteout) return refuse_entry(current_, quote(path) + " is not a directory");
-  // A directory without an entry of its own, or not yet.
+  // Makes a directory that has no entry of its own in the tar, or has it later.
   if (whiteout) TRY(sys::remove_entry(here, name));
   TRY(sys::make_new_directory(here, name, 0700));
   TRY(describe(path))->opaque = whiteout;
@@ -153,9 +153,9 @@ LayerWriter::DirectoryFacts LayerWriter::facts_of(const TarEntry& entry) const {
 
 namespace {
 
-/// Whether a file system may refuse an attribute and the layer continues without it.
+/// Whether the layer can do without an attribute that the file system refuses.
 bool is_tolerable(const Error& error, std::string_view value) {
-  // Many have one block for all attributes of a file, and return ENOSPC beyond it.
+  // Many file systems have one block for all attributes of a file, and return ENOSPC beyond it.
   bool too_large = (error.sys_errno == ENOSPC || error.sys_errno == E2BIG) && value.size() > 1024;
   return error.kind == Kind::denied || error.kind == Kind::unsupported ||
          error.sys_errno == EINVAL || too_large;
@@ -163,7 +163,7 @@ bool is_tolerable(const Error& error, std::string_view value) {
 
 }  // namespace
 
-/// `mode` is tightened where an access list cannot be kept.
+/// Removes rights from `mode` if an access list cannot be kept.
 Result<void> LayerWriter::set_attributes(
     const sys::Fd& fd, const std::string& path,
     const std::vector<std::pair<std::string, std::string>>& xattrs, uint32_t& mode) {
@@ -180,7 +180,7 @@ Result<void> LayerWriter::set_attributes(
   return {};
 }
 
-/// The known attributes of the directory at `path`, which stay in memory.
+/// Returns the attributes of the directory at `path`, which stay in memory until finish().
 Result<LayerWriter::DirectoryFacts*> LayerWriter::describe(const std::string& path) {
   auto [item, is_new] = directories_.try_emplace(path);
   constexpr size_t kEntry = 48 + sizeof(std::string) + sizeof(DirectoryFacts);
@@ -203,12 +203,13 @@ Result<void> LayerWriter::mark_opaque() {
 Result<void> LayerWriter::hide(const Place& place) {
   auto entry = TRY(sys::stat_entry(here(), place.name));
   if (!entry) return sys::make_node(here(), place.name, S_IFCHR, 0, 0);
-  // This layer's own entry hides the lower one; a directory would be merged with it.
+  // An entry of this layer hides the lower entry anyway, except a directory, which overlay would
+  // merge with the lower one.
   if (S_ISDIR(entry->st_mode)) directories_[place.path].opaque = true;
   return {};
 }
 
-/// Through the handle that wrote it: it cannot have been replaced.
+/// Through the handle that wrote the file, so that it cannot have been replaced.
 void LayerWriter::scan(const sys::Fd& fd, const Place& place, std::string_view first_bytes) {
   if (options_->scan == nullptr || !facts::begins_like_elf(first_bytes)) return;
   options_->scan->add(place.path, [&](uint64_t offset, size_t length) {
@@ -216,7 +217,7 @@ void LayerWriter::scan(const sys::Fd& fd, const Place& place, std::string_view f
   });
 }
 
-/// Returns the first bytes. Unwritten parts stay holes.
+/// Returns the first bytes. Parts that are not written stay holes.
 Result<std::string> LayerWriter::write_content(const sys::Fd& fd, const std::string& name,
                                                const TarEntry& entry, TarReader& tar,
                                                uint64_t& content) {
@@ -242,7 +243,7 @@ Result<std::string> LayerWriter::write_content(const sys::Fd& fd, const std::str
   return first_bytes;
 }
 
-/// Records the content for the layer. A file with holes is read again for it.
+/// Records the content for the layer. A file with holes is read again.
 Result<void> LayerWriter::note_written(const sys::Fd& fd, const Place& place, const TarEntry& entry,
                                        uint64_t content) {
   constexpr size_t kEntry = 64;
@@ -312,7 +313,7 @@ Result<void> LayerWriter::describe_made(const sys::Fd& made, const Place& place,
   return sys::set_modified(made, {entry.mtime, entry.mtime_nanoseconds}, place.name);
 }
 
-/// The target is text for the container to resolve; here it is never followed.
+/// Only the container resolves the target; here it is never followed.
 Result<void> LayerWriter::add_symlink(const Place& place, const TarEntry& entry) {
   auto made = sys::make_symlink(entry.link, here(), place.name);
   if (!made.ok() && made.error().kind == Kind::exists) {
@@ -337,14 +338,14 @@ Result<void> LayerWriter::add_hard_link(const Place& place, const TarEntry& entr
   std::string path = join_path(TRY(real_path(*from)), name_of(*target));
   if (hidden && is_device_whiteout(path)) return hide_by_device(place);
   if (hidden) return refuse_entry(place.path, reason + "is not in this layer");
-  // Everything else may have several names, even a symbolic link: linkat(2) follows none.
+  // All other files may have several names, even symbolic links, which linkat(2) does not follow.
   if (S_ISDIR(file->st_mode)) return refuse_entry(place.path, reason + "is a directory");
 
   auto there = TRY(sys::stat_entry(here(), place.name));
   if (there && there->st_ino == file->st_ino) return {};
   if (is_below(path, place.path)) return refuse_entry(place.path, reason + "it would replace");
   if (there) TRY(displace(place));
-  TRY(charge(path.size() + place.path.size()));  // of record_tree()
+  TRY(charge(path.size() + place.path.size()));  // that record_tree() will keep
   TRY(sys::make_hard_link(*from, name_of(*target), here(), place.name));
   if (options_->scan != nullptr && S_ISREG(file->st_mode)) options_->scan->link(place.path, path);
   return {};
@@ -372,7 +373,7 @@ Result<void> LayerWriter::add_node(const Place& place, const TarEntry& entry) {
                                     makedev(static_cast<unsigned>(entry.device_major),
                                             static_cast<unsigned>(entry.device_minor))));
   TRY(describe_made(node, place, entry));
-  // As of a file: chown(2) clears set-id bits.
+  // After chown(2), as for files: it clears set-id bits.
   uint32_t mode = usable_mode(entry, options_->ownership);
   if ((mode & (07000 | umask_)) == 0) return {};
   return sys::change_mode(node, mode, place.name);

@@ -18,8 +18,9 @@
 
 namespace berth::transfer {
 
-/// Makes the members of a layer's tar below one directory, whatever their names are. Every name is
-/// made through the handle of its parent; the directory must be private to this process.
+/// Makes the members of a layer's tar below one directory, safe for any names in the tar. Every
+/// name is made through the handle of its parent directory; the directory must be private to this
+/// process.
 class LayerWriter final : public MemberSink {
  public:
   static Result<LayerWriter> make(const sys::Fd& root, const UnpackOptions& options);
@@ -27,7 +28,8 @@ class LayerWriter final : public MemberSink {
   /// What was written into each file.
   const WrittenFiles& written() const { return written_; }
 
-  /// Sets owners, modes, marks and times of directories, which wait until all is inside.
+  /// Sets owners, modes, marks and times of directories, which has to wait until everything is in
+  /// them.
   Result<void> finish() override;
 
  private:
@@ -84,7 +86,7 @@ class LayerWriter final : public MemberSink {
   std::map<std::string, DirectoryFacts> directories_;
   WrittenFiles written_;
   std::string root_path_;
-  std::vector<sys::IdRange> uids_;  ///< owners that files can have; empty: all, or no others
+  std::vector<sys::IdRange> uids_;  ///< users that files can have; empty: no limit
   std::vector<sys::IdRange> gids_;
   uid_t own_uid_ = 0;
   gid_t own_gid_ = 0;

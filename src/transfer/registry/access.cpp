@@ -63,7 +63,7 @@ Result<Registry> open_mirror(Http& http, const Cancel& cancel, const RegistryAcc
                              const std::string& name, Events& events, const Holds& holds) {
   Place place = TRY(place_of(name));
   Registry registry = TRY(open_place(http, cancel, access, place, events));
-  registry.try_once();  // the next one is at hand
+  registry.try_once();  // the next source is known
   TRY(registry.connect());
   TRY(holds(registry));
   registry.try_again();
@@ -86,7 +86,7 @@ std::vector<std::string> insecure_hosts(const RegistryAccess& access) {
 
 constexpr size_t kMostPem = size_t{1} << 20;
 
-/// The host of "host:5000/path", in a URL's form.
+/// The host of "host:5000/path", in the form in which URLs have it.
 std::string host_of(std::string_view location) {
   return to_lower(location.substr(0, location.find('/')));
 }
@@ -104,7 +104,7 @@ bool is_about(const image::RegistryRule& rule, const Url& url) {
          });
 }
 
-/// A machine of the same job is reached without a proxy.
+/// Whether the host is a machine of the same job, which is reached without a proxy.
 bool is_peer(const image::RegistryAccess& access, const Url& url) {
   return access.peers && std::ranges::any_of(access.peers->addresses, [&](const std::string& one) {
            return is_host(one, url);
@@ -114,7 +114,7 @@ bool is_peer(const image::RegistryAccess& access, const Url& url) {
 /// containers-certs.d(5): every *.crt is an authority, a *.cert needs a *.key of the same name.
 Result<void> read_directory(const std::string& path, HostOptions& options) {
   auto listed = sys::list_directory(sys::cwd(), path);
-  // Certificates that only another user may read.
+  // This user may not read the directory, so the certificates are for other users.
   if (!listed.ok() && listed.error().kind == Kind::denied) return {};
   std::vector<std::string> files = TRY(std::move(listed));
   std::ranges::sort(files);
@@ -136,9 +136,9 @@ Result<void> read_directory(const std::string& path, HostOptions& options) {
   return {};
 }
 
-/// Options of hosts from the site's rules and its certificate directories; thread-safe. A rule
-/// applies to the host of its location and to those of its mirrors. If it names no files, those of
-/// the first directory with a subdirectory HOST:PORT or HOST are used.
+/// Options of hosts, from the rules and the certificate directories of the site; thread-safe. A
+/// rule applies to the hosts of its location and of its mirrors. If the rule names no files, the
+/// first certificate directory with a subdirectory HOST:PORT or HOST is used.
 /// Source: containers-certs.d(5), docker's "Verify repository client with certificates".
 class HostFiles {
  public:
@@ -235,7 +235,7 @@ Result<WholeRegistry> open_whole(Http& http, const Cancel& cancel, const Registr
   size_t slash = std::min(place.find('/'), place.size());
   std::string host = place.substr(0, slash);
   std::string below = place.substr(std::min(slash + 1, place.size()));
-  // In any spelling.
+  // Recognizes Docker Hub in any spelling.
   auto of_hub = Reference::parse(host + "/library/x");
   bool hub = of_hub.ok() && of_hub->registry() == "docker.io";
   auto credential =
@@ -288,8 +288,8 @@ Result<Registry> open_source(Http& http, const Cancel& cancel, const RegistryAcc
     auto held = holds(peer);
     if (held.ok()) return std::move(peer);
     TRY(cancel.check());
-    // That node has asked the registry, which does not have it: so all nodes of a job fail alike,
-    // at once.
+    // That node has asked the registry, which does not have the image. So all nodes of a job fail
+    // at once, and with the same error.
     if (held.error().kind == Kind::not_found) return std::move(held).error();
     events.status("Node of this job: " + to_line(held.error()));
   }

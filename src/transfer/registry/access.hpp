@@ -18,11 +18,11 @@ namespace berth::transfer {
 /// Converts the registry settings of a request into objects.
 HttpOptions http_options(const image::RegistryAccess& access);
 
-/// The credential files: the request's own, else the default ones.
+/// The credential files: those of the request, else the default ones.
 std::vector<std::string> auth_files(const image::RegistryAccess& access);
 
-/// A client of the reference's repository, at the location that the site's rules give, with its
-/// credential from the files; connected.
+/// A client of the reference's repository, at the location that the site's rules give, with the
+/// credential from the files; already connected.
 /// Errors: denied (a rule blocks it), usage (a rule yields an invalid repository), those of the
 /// files and of Registry::connect().
 Result<Registry> open_registry(Http& http, const Cancel& cancel,
@@ -37,7 +37,7 @@ struct WholeRegistry {
   const image::RegistryRule* rule = nullptr;  ///< the rule that gave the location
 };
 
-/// A client of the registry `name`, without a repository; connected. Ignores mirrors.
+/// A client of the registry `name`, without a repository; already connected. Ignores mirrors.
 /// Errors: those of open_registry() and Registry::connect().
 Result<WholeRegistry> open_whole(Http& http, const Cancel& cancel,
                                  const image::RegistryAccess& access, const std::string& name,
@@ -46,11 +46,11 @@ Result<WholeRegistry> open_whole(Http& http, const Cancel& cancel,
 /// Checks that a registry has the wanted object.
 using Holds = std::function<Result<void>(Registry& registry)>;
 
-/// The same for reading: the first mirror that holds the object, else the registry itself, without
-/// a check; connected.  Errors: those of the registry itself.
+/// The same for reading: the first mirror that holds the object, else the registry itself, which is
+/// not checked. Already connected.  Errors: those of the registry itself.
 Result<Registry> open_source(Http& http, const Cancel& cancel, const image::RegistryAccess& access,
                              const image::Reference& reference, Events& events, const Holds& holds);
-/// For the image of the reference; machines of the same job are asked before all others.
+/// The same for the image of the reference; machines of the same job are asked before all others.
 /// Errors: the same.
 Result<Registry> open_source(Http& http, const Cancel& cancel, const image::RegistryAccess& access,
                              const image::Reference& reference, Events& events);

@@ -131,8 +131,8 @@ std::string Authenticator::current_authorization(const std::string& scope) const
 Result<void> Authenticator::answer(const HttpResponse& refused, const std::string& scope,
                                    const std::string& used) {
   std::lock_guard lock(mutex_);
-  // Of several threads that were refused with the same authorization, or with none, one gets a new
-  // one while the others wait for the lock.
+  // If several threads were refused with the same authorization, or without one, one thread gets a
+  // new authorization while the others wait for the lock.
   std::string current = current_authorization(scope);
   if (!current.empty() && current != used) return {};
 
@@ -176,7 +176,7 @@ Result<Token> Authenticator::fetch_token(const Challenge& challenge, const HttpR
     return entry == challenge.parameters.end() ? std::string() : entry->second;
   };
   std::string query = "service=" + percent_encode(parameter("service"));
-  // Our own scope if there is one: it covers the whole transfer.
+  // Our own scope has precedence, as it covers the whole transfer.
   std::string wanted = scope.empty() ? parameter("scope") : scope;
   for (std::string_view one : split_blank(wanted)) query += "&scope=" + percent_encode(one);
 
@@ -215,7 +215,8 @@ Result<Token> Authenticator::fetch_token(const Challenge& challenge, const HttpR
       !value.empty() && value.find_first_of(std::string_view("\r\n\0", 3)) == std::string::npos;
   if (!clean) return make_error(Kind::corrupt, fmt::format("{}: no token in the answer", action));
 
-  // A token that expires within seconds is used once; a very long life is not trusted.
+  // A token that expires within seconds still has to serve one request; a very long life is not
+  // trusted.
   std::chrono::seconds life(std::clamp<uint64_t>(answer.expires_in, 10, 3600));
   return Token{std::move(value), std::chrono::steady_clock::now() + life * 9 / 10};
 }

@@ -38,7 +38,7 @@ struct Token {
 /// Source: distribution spec/auth/token.md.
 class Authenticator {
  public:
-  /// `name` is the registry in the user's words.
+  /// `name`: the registry as the user named it.
   Authenticator(Http& http, std::string name, std::optional<Credential> credential)
       : http_(http), name_(std::move(name)), credential_(std::move(credential)) {}
 

@@ -14,13 +14,13 @@
 namespace berth::transfer {
 namespace {
 
-/// The amount that is hashed, and passed to the reader, at once.
+/// The most bytes that are hashed, and passed to the reader, at once.
 constexpr uint64_t kPiece = uint64_t{512} << 10;
-/// A reader that waits for less than a piece still makes progress.
+/// So many bytes are worth hashing, so that a reader need not wait for a whole piece.
 constexpr uint64_t kWorthHashing = uint64_t{64} << 10;
 constexpr auto kLookForSignals = std::chrono::milliseconds(100);
 
-/// Before the stream begins: from then on other threads read it.
+/// Called before the stream begins, as other threads then read the options.
 BlobStream::Options with_action(BlobStream::Options options, std::string action) {
   options.action = std::move(action);
   return options;
@@ -117,7 +117,7 @@ BlobStream::Part& BlobStream::begin_part() {
   begun_ = true;
   uint64_t begin = asked_;
   asked_ = std::min(begin + fetcher_.limits_.part, blob_.size);
-  return parts_.emplace_back(Part{begin, asked_});  // a deque: it stays where it is
+  return parts_.emplace_back(Part{begin, asked_});  // a deque does not move its elements
 }
 
 /// Called with the lock held; it is released while the bytes arrive.
@@ -173,15 +173,15 @@ Result<void> BlobStream::take(Part& part, std::string_view bytes) {
   uint64_t come = come_;
   lock.unlock();
   if (options_.progress) {
-    // Of two connections the one with the smaller number may come last here.
+    // If two connections arrive here, the one with the smaller number may be the last.
     std::lock_guard telling(telling_);
     if (come > told_) options_.progress(told_ = come);
   }
   return {};
 }
 
-/// Only a registry that sends the whole blob at once makes bytes wait: a part is requested when
-/// there is room for it.
+/// Waits only if the registry sends the whole blob at once: parts are requested only if there is
+/// room for them.
 Result<void> BlobStream::wait_for_room(std::unique_lock<std::mutex>& lock, uint64_t position) {
   while (!error_ && position >= read_ + ahead_) {
     hash_what_follows(lock);
@@ -198,7 +198,7 @@ Result<void> BlobStream::wait_for_room(std::unique_lock<std::mutex>& lock, uint6
   return {};
 }
 
-/// Drops finished parts: their connections do not touch them any more.
+/// Drops finished parts, which their connections do not use any more.
 uint64_t BlobStream::arrived_in_order() {
   while (!parts_.empty()) {
     const Part& first = parts_.front();
@@ -209,7 +209,8 @@ uint64_t BlobStream::arrived_in_order() {
   return in_order_;
 }
 
-/// One thread at a time: the one that delivered the next bytes; the lock is released meanwhile.
+/// Done by one thread at a time, which has delivered the next bytes. The lock is released
+/// meanwhile.
 void BlobStream::hash_what_follows(std::unique_lock<std::mutex>& lock) {
   if (hashing_) return;
   hashing_ = true;
@@ -258,7 +259,7 @@ void BlobStream::drop_unread() {
   fetcher_.changed_.notify_all();
 }
 
-/// Waits until the reader can continue. If no thread fetches, this one does.
+/// Waits until the reader can continue. If there are no threads that fetch, the caller fetches.
 void BlobStream::wait_for_bytes(std::unique_lock<std::mutex>& lock) {
   while (!error_ && !good_ && (discards_ || hashed_ == read_)) {
     bool alone = fetcher_.threads_.empty();

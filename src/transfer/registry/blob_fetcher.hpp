@@ -24,8 +24,8 @@ namespace berth::transfer {
 
 class BlobStream;
 
-/// Connections that fetch blobs, a large one over several at once. The next free connection goes to
-/// the stream with the fewest, among equals to the largest.
+/// Connections that fetch blobs. A large blob is fetched over several connections at once. The next
+/// free connection goes to the stream with the fewest connections; among equals, to the largest.
 class BlobFetcher {
  public:
   struct Limits {
@@ -35,7 +35,7 @@ class BlobFetcher {
   };
 
   BlobFetcher(Limits limits, const Cancel& cancel);
-  ~BlobFetcher();  ///< its streams have to end before
+  ~BlobFetcher();  ///< all its streams must have ended
   BlobFetcher(BlobFetcher&&) = delete;
 
  private:
@@ -51,17 +51,17 @@ class BlobFetcher {
   std::mutex mutex_;  // guards the following members, and the streams
   std::condition_variable changed_;
   std::vector<BlobStream*> streams_;
-  std::vector<Ring> rings_;  // of ended streams: buffers for reuse
+  std::vector<Ring> rings_;  // buffers of ended streams, for reuse
   bool stopped_ = false;
   std::vector<std::jthread> threads_;
 };
 
 /// The bytes of one blob in order, as they arrive. They are hashed meanwhile; the end is reported
-/// only if the digest is right. Otherwise the caller discards what it made of the bytes. Where the
-/// system grants no threads, the reader fetches.
+/// only if the digest is right. Otherwise the caller discards everything that it made from the
+/// bytes. If the system grants no threads, the reader fetches the bytes.
 class BlobStream {
  public:
-  /// As Registry::get_blob(), for this blob; called from several threads at once.
+  /// Does what Registry::get_blob() does, for this blob; called from several threads at once.
   using Fetch = std::function<Result<void>(BlobPart part)>;
   struct Options {
     const sys::Fd* copy = nullptr;  ///< an empty file that receives the bytes, too
@@ -84,7 +84,7 @@ class BlobStream {
   /// Discards unread bytes and waits for the end.  Errors: as next().
   Result<void> finish();
 
-  bool arrived() const;  ///< all of it
+  bool arrived() const;  ///< the whole blob has arrived
   bool failed() const;   ///< next() and finish() will return an error
 
  private:
@@ -122,21 +122,21 @@ class BlobStream {
 
   // Under the fetcher's lock.
   std::condition_variable readable_;
-  std::deque<Part> parts_;  // in transfer, or complete behind one that is; in order
+  std::deque<Part> parts_;  // in transfer, or complete behind a part in transfer; in order
   Ranges ranges_ = Ranges::unknown;
   uint64_t asked_ = 0;  // where the next part begins
   bool begun_ = false;
   uint64_t come_ = 0;      // bytes of all parts
-  std::mutex telling_;     // guards told_, and the calls
+  std::mutex telling_;     // guards told_ and the calls of progress
   uint64_t told_ = 0;      // the highest value reported to progress
   uint64_t in_order_ = 0;  // all bytes before this have arrived
-  uint64_t hashed_ = 0;    // and are hashed: they may be read
-  uint64_t read_ = 0;      // and are read: their room is free
-  uint64_t given_ = 0;     // held by the reader, from read_ on
+  uint64_t hashed_ = 0;    // all bytes before this are hashed, so they may be read
+  uint64_t read_ = 0;      // all bytes before this are read, so their room is free
+  uint64_t given_ = 0;     // number of bytes that the reader holds, from read_ on
   size_t connections_ = 0;
   bool hashing_ = false;
   bool discards_ = false;
-  bool good_ = false;  // the digest holds
+  bool good_ = false;  // the digest is right
   std::optional<Error> error_;
 };
 

@@ -63,7 +63,7 @@ Result<sys::Fd> BlobSource::open(const oci::Descriptor& blob) {
   BlobFetcher fetcher({}, cancel_);
   BlobStream stream(fetcher, blob, *registry, {.copy = &file.fd()});
   TRY(stream.finish());
-  // The file's name is removed at once, its bytes with the descriptor.
+  // The name of the file is removed now, its bytes when the descriptor is closed.
   return sys::duplicate(file.fd());
 }
 

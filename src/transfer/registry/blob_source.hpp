@@ -19,8 +19,9 @@
 
 namespace berth::transfer {
 
-/// The compressed layers of the store's images. An unpacked layer is not kept compressed too: the
-/// original bytes are fetched again from its registry when needed. Thread-safe.
+/// The compressed layers of the store's images. The store does not keep the compressed form of an
+/// unpacked layer; when it is needed, the original bytes are fetched again from the registry.
+/// Thread-safe.
 class BlobSource {
  public:
   BlobSource(const image::Store& store, const image::RegistryAccess& access, Events& events,
@@ -39,8 +40,8 @@ class BlobSource {
   /// A repository that images came from.
   struct Origin {
     std::mutex mutex;                             // guards the next members; held while connecting
-    std::vector<std::unique_ptr<Registry>> open;  // itself and mirrors
-    std::optional<Error> unreachable;             // set: do not try again
+    std::vector<std::unique_ptr<Registry>> open;  // the repository itself and mirrors
+    std::optional<Error> unreachable;             // if set, do not try again
   };
   Result<Registry*> find_at(const image::Reference& origin, const Digest& blob);
 

@@ -12,7 +12,7 @@ Result<std::vector<Registry>> open_peers(Http& http, const Cancel& cancel,
   std::vector<Registry> peers;
   if (!access.peers || access.peers->reference != reference.canonical()) return peers;
   for (const std::string& address : access.peers->addresses) {
-    // A notice about waiting would come once a second.
+    // Notices about waiting would come every second.
     auto silent = [](const std::string&) {};
     peers.push_back(TRY(Registry::make(http, cancel, address, reference.repository(), {}, silent)));
     peers.back().connect_to_peer();
@@ -34,8 +34,8 @@ Result<Registry*> Chain::at(size_t place) {
   return registry_.get();
 }
 
-/// Whether to ask the source after `place`. A source that lacks one object may have another; one
-/// that does not answer is skipped from now on.
+/// Whether to ask the source after `place`. A source that lacks one object may have another one,
+/// but a source that does not answer is skipped from now on.
 bool Chain::goes_on(size_t place, const Error& error) {
   if (cancel_.requested() || error.kind == Kind::interrupted) return false;
   if (error.kind != Kind::io) return true;
@@ -50,7 +50,7 @@ void Chain::distrust(const Error& error) {
 }
 
 Result<void> Chain::get_blob(const oci::Descriptor& blob, BlobPart part) {
-  std::optional<Error> refused;  // by the receiver of the bytes: other sources have the same
+  std::optional<Error> refused;  // the receiver's error: other sources have the same bytes
   bool answered = part.answered;
   auto fetch = [&](Registry& place) -> Result<void> {
     BlobPart rest;
@@ -67,7 +67,7 @@ Result<void> Chain::get_blob(const oci::Descriptor& blob, BlobPart part) {
       part.end = blob.size;
       return part.on_whole ? part.on_whole() : Result<void>();
     };
-    answered = false;  // another place may not answer at all
+    answered = false;  // the next source may not answer at all
     return place.get_blob(blob, std::move(rest));
   };
   for (size_t i = first_;; ++i) {

@@ -27,13 +27,14 @@ Result<std::vector<Registry>> open_peers(Http& http, const Cancel& cancel,
                                          const image::Reference& reference);
 
 /// Several sources of one image: machines of the same job, and last the registry, which is not
-/// contacted before it is needed. What one does not deliver is requested from the next; a lost one
-/// is not asked again. Thread-safe.
+/// contacted before it is needed. Bytes that one source does not deliver are requested from the
+/// next; a source that was lost is not asked again. Thread-safe.
 class Chain {
  public:
   using Open = std::function<Result<Registry>()>;
 
-  /// `registry` opens the last one; a line in `log` says when it is used although there are others.
+  /// `registry` opens the last source. A line in `log` says when it is used although there are
+  /// peers.
   Chain(std::vector<Registry> peers, Open registry, const Cancel& cancel, Log& log);
 
   bool has_peers() const { return !peers_.empty(); }
@@ -41,8 +42,8 @@ class Chain {
   /// As Registry::get_blob(). Bytes that one source has delivered are not requested from the next.
   Result<void> get_blob(const oci::Descriptor& blob, BlobPart part);
 
-  /// Call after damaged bytes, which may have reached all nodes: from now on only the registry is
-  /// asked.
+  /// Call it after damaged bytes, which may have reached all nodes. From then on only the registry
+  /// is asked.
   void distrust(const Error& error);
 
   /// The first result of `ask(Registry&)` that is not an error, else the last error.
@@ -63,7 +64,7 @@ class Chain {
   const Open open_;
   const Cancel& cancel_;
   Log& log_;
-  std::atomic<size_t> first_{0};  // earlier ones were lost
+  std::atomic<size_t> first_{0};  // the sources before this index were lost
   std::mutex mutex_;              // guards the following members; held while connecting
   std::unique_ptr<Registry> registry_;
 };

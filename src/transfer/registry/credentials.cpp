@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kHubKey = "https://index.docker.io/v1/";
 constexpr std::string_view kTokenUser = "<token>";  // how helpers mark an identity token
 constexpr size_t kMaxFileBytes = 4 << 20;
-constexpr std::chrono::seconds kHelperDeadline{60};  // it may ask its user
+constexpr std::chrono::seconds kHelperDeadline{60};  // the helper may ask the user
 
 struct AuthEntry {
   std::string auth;  // base64 of "user:password"
@@ -38,7 +38,7 @@ void fields(auto& v, AuthEntry& e) {
   v.rest(e.rest);
 }
 
-/// The known members of docker's config.json and podman's auth.json; the others are kept.
+/// The known members of docker's config.json and podman's auth.json; other members are kept.
 struct AuthFile {
   std::map<std::string, AuthEntry> auths;
   std::string creds_store;
@@ -83,7 +83,7 @@ std::string normal_key(std::string_view key) {
   return std::string(key);
 }
 
-/// "host/a/b", "host/a", "host": the nearest entry wins.
+/// "host/a/b", "host/a", "host": the first that has an entry is used.
 std::vector<std::string> keys_for(const std::string& registry, const std::string& repository) {
   std::vector<std::string> keys;
   std::string key = repository.empty() ? registry : registry + "/" + repository;
@@ -104,7 +104,7 @@ Result<std::optional<AuthFile>> read_auth_file(const std::string& path) {
 }
 
 Result<void> write_auth_file(const std::string& path, const AuthFile& file) {
-  // A link to the real file (dot files in a repository) stays a link.
+  // If the path is a link to the real file (dot files in a repository), it stays a link.
   std::error_code missing;
   std::filesystem::path target = std::filesystem::canonical(path, missing);
   if (missing) target = path;
@@ -156,7 +156,7 @@ Error helper_failure(const std::string& name, const std::string& verb,
 Result<std::optional<Credential>> ask_helper(const std::string& name, const std::string& registry) {
   sys::CommandOutput output = TRY(run_helper(name, "get", credential_key(registry) + "\n"));
   if (output.status.shell_code() != 0) {
-    // docker-credential-helpers: the one message for a missing credential.
+    // The message of all docker-credential-helpers for a missing credential.
     if (output.out.find("credentials not found") != std::string::npos) {
       return std::optional<Credential>();
     }

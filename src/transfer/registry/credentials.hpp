@@ -26,18 +26,18 @@ std::vector<std::string> default_auth_files();
 std::string credential_key(std::string_view registry);
 
 /// The first credential in `files` for `registry`; an entry for "registry/some/path" applies to
-/// repositories below it and has precedence over the registry's own. Helpers ("credHelpers",
-/// "credsStore") are run as docker-credential-NAME with the protocol on stdin and stdout. Missing
-/// files are skipped; for an unreadable file or a failing helper `log` gets a warning, and the next
-/// source is tried.
+/// repositories below it and has precedence over the entry for the registry. Helpers
+/// ("credHelpers", "credsStore") are run as docker-credential-NAME with the protocol on stdin and
+/// stdout. Missing files are skipped; for an unreadable file or a failing helper `log` gets a
+/// warning, and the next source is tried.
 Result<std::optional<Credential>> find_credential(const std::vector<std::string>& files,
                                                   const std::string& registry,
                                                   const std::string& repository, Log& log);
 
-/// Stores the credential in the first of `files` that already has the registry, else in the last:
-/// with the helper that the file names, or in the file itself, which is replaced by rename and gets
-/// mode 0600; its other members stay.
-/// Errors: denied, io, corrupt (the file has not docker's format).
+/// Stores the credential in the first of `files` that already has an entry for the registry, else
+/// in the last file: with the helper that the file names, or in the file itself. The file is
+/// replaced by rename, gets mode 0600 and keeps its other members.
+/// Errors: denied, io, corrupt (the file is not in docker's format).
 Result<void> store_credential(const std::vector<std::string>& files, const std::string& registry,
                               const Credential& credential);
 

@@ -50,7 +50,7 @@ size_t on_header(char* data, size_t, size_t size, void* user) {
                                                       exchange.response.url.shown())));
   }
   std::string_view line = trim({data, size});
-  if (line.starts_with("HTTP/")) {  // a new answer, after an interim one
+  if (line.starts_with("HTTP/")) {  // a new answer, after an interim answer
     exchange.response.headers.clear();
     std::vector<std::string_view> words = split_blank(line);
     std::optional<uint64_t> status = words.size() > 1 ? parse_u64(words[1]) : std::nullopt;
@@ -125,7 +125,7 @@ Result<void> check_sent(const Url& url, Nearness from, std::string_view address)
                     "the registry has to name an address that other machines can reach");
 }
 
-/// Before a request is sent, also on a kept connection.
+/// Called before each request is sent, also on a kept connection.
 int on_connected(void* user, char* address, char*, int, int) {
   auto& exchange = *static_cast<Exchange*>(user);
   auto checked = check_sent(exchange.response.url, *exchange.sent_from, address);
@@ -134,7 +134,7 @@ int on_connected(void* user, char* address, char*, int, int) {
   return CURL_PREREQFUNC_ABORT;
 }
 
-/// Whether a proxy may connect instead: then the visible address is the proxy's.
+/// Whether a proxy may connect instead, so that the visible address is that of the proxy.
 bool may_have_proxy(const Url& url, const HostOptions& host) {
   if (!host.proxy.empty()) return host.proxy != "none";
   if (is_loopback(url.host)) return false;
@@ -146,7 +146,7 @@ bool may_have_proxy(const Url& url, const HostOptions& host) {
   });
 }
 
-/// The nearness of the connected host; any of this machine's own addresses is this machine.
+/// The nearness of the connected host; every address of this machine counts as Nearness::machine.
 Nearness nearness_of_peer(CURL* handle, const Url& url, const HostOptions& host) {
   if (may_have_proxy(url, host)) return nearness(url.host);
   const char* theirs = nullptr;
@@ -173,7 +173,7 @@ CURLcode on_tls(CURL*, void* tls, void* key) {
   return CURLE_OK;
 }
 
-/// curl itself has nothing to verify then: there is no certificate.
+/// There is no certificate, so curl itself has nothing to verify.
 void set_shared_key(CURL* handle, std::string& key) {
   auto set = [handle](CURLoption option, auto value) { curl_easy_setopt(handle, option, value); };
   set(CURLOPT_SSL_VERIFYPEER, 0L);
@@ -184,7 +184,8 @@ void set_shared_key(CURL* handle, std::string& key) {
   set(CURLOPT_SSL_CTX_DATA, &key);
 }
 
-/// `host` is read until the exchange is over. `replaced_ca`: only those authorities count.
+/// `host` is read until the exchange is over. `replaced_ca`: HttpOptions::tls_ca is set, and
+/// replaces all other authorities.
 void set_host_options(CURL* handle, const Url& url, HostOptions& host, bool replaced_ca) {
   auto set = [handle](CURLoption option, auto value) { curl_easy_setopt(handle, option, value); };
   bool direct = host.proxy.empty() ? is_loopback(url.host) : host.proxy == "none";
@@ -203,7 +204,7 @@ void set_host_options(CURL* handle, const Url& url, HostOptions& host, bool repl
   set(CURLOPT_SSLKEY, host.tls_key.empty() ? host.tls_certificate.c_str() : host.tls_key.c_str());
 }
 
-/// For a machine without ca-certificates: with a missing file the handshake cannot even begin.
+/// Whether the machine has no ca-certificates: without that file the handshake cannot even begin.
 bool lacks_authorities(CURL* handle) {
   const char* file = nullptr;
   curl_easy_getinfo(handle, CURLINFO_CAINFO, &file);
@@ -253,13 +254,13 @@ std::optional<Error> final_error(CURLcode code, CURL* handle, const char* detail
   }
 }
 
-/// Another program may have got the port of a peer that has ended.
+/// The peer may have ended, and another program may have got its port.
 Error no_peer(const char* detail, const Url& url) {
   return make_error(Kind::io, fmt::format("speak with '{}' as a node of this job: {}",
                                           host_and_port(url), detail));
 }
 
-/// Whether a host that answered a moment ago may be back in another.
+/// Whether a host that has answered before may soon be reachable again.
 bool is_unreachable(CURLcode code) {
   return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY ||
          code == CURLE_COULDNT_CONNECT || code == CURLE_SSL_CONNECT_ERROR;
@@ -307,7 +308,7 @@ void set_method(CURL* handle, Exchange& exchange) {
 
 }  // namespace
 
-/// Handles with their kept connections, one for each running exchange.
+/// curl handles with their kept connections, one for each running exchange.
 class Http::Pool {
  public:
   Pool() { curl_global_init(CURL_GLOBAL_DEFAULT); }
@@ -379,7 +380,7 @@ Result<HttpResponse> Http::perform(const HttpRequest& request) {
           fmt::format("follow the redirect from '{}' to '{}': it goes from HTTPS to plain HTTP",
                       hop.url.shown(), next.shown()));
     }
-    // Once dropped it stays dropped: the other host chose a redirect back.
+    // Once dropped, the authorization stays dropped, even if another host redirects back.
     hop.authorized = hop.authorized && next.origin() == request.url.origin();
     hop.url = std::move(next);
     hop.sent_from = response.from;
@@ -416,7 +417,7 @@ Result<HttpResponse> Http::exchange(const HttpRequest& request, const Hop& hop) 
   set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(options_.connect_timeout.count()));
   set(CURLOPT_LOW_SPEED_LIMIT, 1024L);
   set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(stall.count()));
-  // Answers that fit into memory are short: a host that drips one would block us for an hour.
+  // Answers without a sink are short. A host that sends one very slowly could block us for an hour.
   bool is_document = request.sink == nullptr && !uploads;
   set(CURLOPT_TIMEOUT, is_document ? static_cast<long>(2 * stall.count()) : 0L);
 

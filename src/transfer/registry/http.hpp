@@ -32,8 +32,8 @@ struct HttpOptions {
   std::optional<std::string> tls_ca;             ///< PEM file that replaces the system's CAs
   std::vector<std::string> insecure_registries;  ///< patterns of is_host(): TLS is not verified
   std::chrono::seconds connect_timeout{15};
-  /// An answer slower than 1 kB/s for so long is aborted; one without a sink after twice that
-  /// anyway.
+  /// An answer slower than 1 kB/s for so long is aborted. An answer without a sink is aborted after
+  /// twice this time in any case.
   std::chrono::seconds stall_timeout{30};
   size_t buffer_bytes = size_t{512} << 10;  ///< of each connection
   /// Called before each exchange, from any thread; may be empty.
@@ -43,7 +43,7 @@ struct HttpOptions {
 struct HttpResponse {
   int status = 0;  ///< 0: the connection ended before an answer came
   std::vector<std::pair<std::string, std::string>> headers;  ///< names in lower case
-  std::string body;                    ///< empty if a sink took it; of an error at most 64 KiB
+  std::string body;                    ///< empty if a sink took it; for an error at most 64 KiB
   Url url;                             ///< after redirects
   Nearness from = Nearness::anywhere;  ///< nearness of the host that answered
   std::optional<Error> broken;         ///< the connection was lost midway: worth a retry
@@ -53,7 +53,7 @@ struct HttpResponse {
   std::vector<std::string_view> header_values(std::string_view name) const;
 };
 
-/// Whether it redirects to another URL.
+/// Whether the response redirects to another URL.
 bool is_redirect(const HttpResponse& response);
 
 struct HttpRequest {
@@ -68,8 +68,8 @@ struct HttpRequest {
   /// The server has answered before: if it is unreachable now, that is a lost connection
   /// (HttpResponse::broken), not an error.
   bool resumes = false;
-  bool follow = true;  ///< redirects of GET and HEAD
-  /// Nearness of the host that named `url`; empty: the user did.
+  bool follow = true;  ///< follow redirects of GET and HEAD
+  /// Nearness of the host that named `url`; empty: the user named it.
   std::optional<Nearness> sent_from;
   uint64_t max_body = 1 << 20;  ///< bytes of a 2xx answer without a sink; more is corrupt
   /// Receives the bytes of a 2xx answer as they arrive; an error ends the exchange and is returned.
@@ -79,8 +79,8 @@ struct HttpRequest {
 /// HTTP and HTTPS with kept connections; perform() is thread-safe.
 /// - Follows redirects of GET and HEAD, at most 10; drops the authorization when scheme, host or
 ///   port change; https never becomes http.
-/// - No host may redirect us to an address that is nearer to us than its own, by any name. Where a
-///   proxy connects, the proxy resolves the address, and only the name is checked.
+/// - No host may redirect us to an address that is nearer to us than its own address, under any
+///   name. If a proxy connects, the proxy resolves the name, and only the name is checked.
 /// - The environment's proxy variables apply, except to loopback hosts, and unless HostOptions say
 ///   otherwise.
 /// - Headers above 256 KiB end the exchange.

@@ -13,8 +13,8 @@ namespace {
 constexpr size_t kMaxQuery = 8192;
 
 struct Link {
-  std::string_view target;      ///< the text between '<' and '>'
-  std::string_view parameters;  ///< the text up to the next link
+  std::string_view target;      ///< the string between '<' and '>'
+  std::string_view parameters;  ///< the string up to the next link
 };
 
 std::vector<Link> links_in(std::string_view header) {
@@ -39,7 +39,7 @@ bool is_next(const Link& link) {
   });
 }
 
-/// The text after '?'; nothing if it cannot be part of a request.
+/// The string after '?'; nothing if it cannot be part of a request.
 std::optional<std::string> query_of(std::string_view target) {
   size_t mark = target.find('?');
   if (mark == target.npos) return std::nullopt;
@@ -50,7 +50,7 @@ std::optional<std::string> query_of(std::string_view target) {
   return std::string(query);
 }
 
-/// Registries differ in their status for an unknown path.
+/// Whether the path is unknown: registries answer with different statuses.
 bool is_unknown(int status) {
   return status == 400 || status == 404 || status == 405 || status == 406 || status == 501;
 }

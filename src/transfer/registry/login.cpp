@@ -9,7 +9,8 @@
 namespace berth::transfer {
 namespace {
 
-/// Names that users type: "", "docker.io", "https://index.docker.io/v1/", "localhost:5000".
+/// The registry that a user names: "", "docker.io", "https://index.docker.io/v1/",
+/// "localhost:5000".
 std::string registry_name(std::string_view typed) {
   for (std::string_view scheme : {"https://", "http://"}) {
     if (typed.starts_with(scheme)) typed.remove_prefix(scheme.size());

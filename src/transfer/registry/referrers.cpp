@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kCreated = "org.opencontainers.image.created";
 constexpr std::string_view kEmptyType = "application/vnd.oci.empty.v1+json";
 constexpr std::string_view kEmptyBlob = "{}";
-/// So that an answer with it embedded stays below 256 KiB.
+/// The limits of embedded content, so that an answer stays below 256 KiB.
 constexpr size_t kMaxEmbeddedBlob = size_t{96} << 10, kMaxEmbeddedManifest = size_t{160} << 10;
 constexpr int kTagAttempts = 5;
 
@@ -69,7 +69,7 @@ void fields(auto& v, ReferrerIndex& i) {
   v.required("manifests", i.manifests);
 }
 
-/// The tag under which clients keep the list for a registry without referrers.
+/// The tag under which clients keep the list if the registry has no referrers API.
 std::string tag_of(const Digest& subject) {
   return "sha256-" + subject.hex();
 }
@@ -104,7 +104,7 @@ const Embedded* newest(const ReferrerIndex& index, const std::string& type) {
   const Embedded* best = nullptr;
   for (const Embedded& entry : index.manifests) {
     if (entry.artifact_type != type || entry.media_type != oci::media_type::kManifest) continue;
-    // Equal times: the digest decides, so that all clients choose the same.
+    // If the times are equal, the digest decides, so that all clients choose the same artifact.
     bool newer = best == nullptr || created_of(entry) > created_of(*best) ||
                  (created_of(entry) == created_of(*best) && entry.digest > best->digest);
     if (newer) best = &entry;
@@ -127,8 +127,8 @@ ArtifactManifest manifest_of(const Artifact& artifact, const oci::Descriptor& co
   return manifest;
 }
 
-/// Rewrites the list, and checks whether another client has written its own meanwhile: such a
-/// registry offers no other way.
+/// Writes the changed list, and checks whether another client has written another list meanwhile. A
+/// registry without a referrers API offers no better way.
 Result<void> list_under_tag(Registry& registry, const Digest& subject, const Embedded& entry) {
   for (int attempt = 0; attempt < kTagAttempts; ++attempt) {
     auto present = TRY(index_under_tag(registry, subject));

@@ -25,13 +25,14 @@ struct Artifact {
   std::string created;                             ///< RFC 3339; the newest counts
 };
 
-/// Puts it into the registry. An older artifact of the same type and subject stays if the registry
-/// lists referrers itself, and is replaced in the tag that clients maintain. Returns its digest.
-/// Errors: those of Registry; busy (others kept changing that tag at the same moment).
+/// Puts the artifact into the registry and returns its digest. If the registry lists referrers
+/// itself, an older artifact of the same type and subject stays; in the tag that clients maintain
+/// it is replaced.
+/// Errors: those of Registry; busy (other clients kept changing that tag at the same time).
 Result<Digest> attach(Registry& registry, const Artifact& artifact);
 
 /// The newest artifact of a type that refers to `subject`; nothing if there is none. Costs one to
-/// four requests, two less if its content is embedded.
+/// four requests, two less if the content is embedded.
 /// Errors: corrupt (it contradicts its digests, or refers to something else), those of Registry.
 Result<std::optional<Artifact>> find_artifact(Registry& registry, const Digest& subject,
                                               const std::string& type);

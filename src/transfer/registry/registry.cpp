@@ -20,7 +20,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kLongestWait{60};
-constexpr uint64_t kProgressThatCounts = 1 << 20;  // a connection that brought less was a failure
+constexpr uint64_t kProgressThatCounts = 1 << 20;  // a connection that delivered less has failed
 
 struct RegistryMessage {
   std::string code;
@@ -93,7 +93,7 @@ Registry::Registry(Http& http, const Cancel& cancel, std::string name, std::stri
 Result<Registry> Registry::make(Http& http, const Cancel& cancel, const std::string& name,
                                 const std::string& repository, std::optional<Credential> credential,
                                 Notice notice) {
-  // Docker Hub's API has another host than its name.
+  // The API of Docker Hub has another host.
   std::string host = name == "docker.io" ? "registry-1.docker.io" : name;
   Result<Url> base = parse_url("https://" + host);
   if (!base.ok() || base->path != "/") {
@@ -274,7 +274,7 @@ Result<bool> Registry::has_blob(const Digest& digest) {
   request.url = at("/v2/" + repository_ + "/blobs/" + digest.text());
   HttpResponse response = TRY(send_with_retries(std::move(request), push_scope(), action));
   if (response.ok()) return true;
-  // A registry that does not answer HEAD is sent the blob, which it may have already.
+  // If the registry does not answer HEAD, the blob is sent, even if it may be there already.
   if (response.status == 404 || knows_no_head(response)) return false;
   return refusal(response, action);
 }
@@ -441,7 +441,7 @@ Result<HttpResponse> Registry::send_with_retries(HttpRequest request, const std:
   for (int attempt = 0;;) {
     request.authorization = ours ? auth_->authorization(scope) : "";
     HttpResponse response = TRY_CTX(http_.perform(request), "cannot " + action);
-    if (response.broken && streams) return response;  // its owner knows where to go on
+    if (response.broken && streams) return response;  // the caller knows where to go on
     // Only the registry's own challenge counts: another host that asks for a login, at the end of a
     // redirect or as the target of an upload, would choose the host that gets the password (the
     // kind of CVE-2020-15157).

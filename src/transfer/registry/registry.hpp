@@ -26,7 +26,7 @@ namespace berth::transfer {
 struct BlobPart {
   uint64_t begin = 0;
   uint64_t end = 0;
-  bool answered = false;  ///< the registry has answered for it: a 404 now means a lost connection
+  bool answered = false;  ///< for this blob, before: a 404 now counts as a lost connection
   std::function<Result<void>(std::string_view bytes)> take;  ///< each byte once, in order
   /// Called before the first byte if the registry sends only the whole blob: `end` is then the end
   /// of the blob.
@@ -76,8 +76,8 @@ class PartReader {
   }
 
  private:
-  /// A registry may answer a Range request with the range or, without Range support, with the
-  /// whole.
+  /// A registry may answer a Range request with the range or, without Range support, with the whole
+  /// blob.
   Result<void> begin(const HttpResponse& head) {
     if (head.status != 206) {
       at_ = 0;
@@ -94,7 +94,7 @@ class PartReader {
 
   const oci::Descriptor& blob_;
   BlobPart& part_;
-  uint64_t next_ = part_.begin;  ///< the first byte that has not come
+  uint64_t next_ = part_.begin;  ///< the first byte that has not arrived
   uint64_t at_ = 0;              ///< the offset of the answer
   bool begun_ = false;
   bool ranges_ = true;
@@ -125,7 +125,7 @@ class Registry {
   /// Receives messages for the user meanwhile ("… waiting 5 s").
   using Notice = std::function<void(const std::string&)>;
 
-  /// `name` is the registry in the user's words ("docker.io", "localhost:5000"); `repository` is
+  /// `name`: the registry as the user named it ("docker.io", "localhost:5000"); `repository` is
   /// empty only for check_login().
   static Result<Registry> make(Http& http, const Cancel& cancel, const std::string& name,
                                const std::string& repository, std::optional<Credential> credential,
@@ -138,7 +138,7 @@ class Registry {
   /// GET /v2/, with credentials when it asks for them: the check of `login`.
   Result<void> check_login();
 
-  /// By tag or digest; verified for a digest. At most 4 MiB.
+  /// Gets a manifest by tag or digest; with a digest it is verified. At most 4 MiB.
   Result<Document> get_manifest(const std::string& tag_or_digest);
 
   /// As get_manifest(), but nothing if the registry does not have it.
@@ -154,7 +154,7 @@ class Registry {
   Result<std::string> get_document(const oci::Descriptor& blob);
 
   /// Fetches a part of a blob, not verified. Resumes after a lost connection; from a registry
-  /// without Range support it reads the whole again and skips what it had.
+  /// without Range support it reads the whole blob again and skips the bytes that it already had.
   Result<void> get_blob(const oci::Descriptor& blob, BlobPart part);
   /// "read blob 'sha256:…' at registry '…'", for errors.
   std::string read_action(const Digest& blob) const;
@@ -180,10 +180,10 @@ class Registry {
   /// One page of a list, at most 4 MiB; `query` as in a URL, or empty: the first page.
   Result<HttpResponse> list_tags(const std::string& query);
   /// A page of all repositories that the caller may see (/v2/_catalog); nothing if the registry has
-  /// no such list, as is common.
+  /// no such list, which is common.
   Result<std::optional<HttpResponse>> list_repositories(const std::string& query);
   /// A page of Docker's first API: /v1/search?q=TEXT&n=25&page=1. Nothing if the registry has no
-  /// such search, as is common.
+  /// such search, which is common.
   Result<std::optional<HttpResponse>> search(const std::string& query);
 
   /// From now on no request is retried: the caller has an alternative.
@@ -191,8 +191,8 @@ class Registry {
   void try_again() { attempts_ = lost_attempts_ = kMaxAttempts; }  ///< as initially
 
   /// Instead of connect(), for a machine of the same job (image::JobPeers), which has a
-  /// HostOptions::shared_key. It answers 503 while it has to wait itself, and is asked again; a
-  /// lost connection is given up soon, as there are other machines.
+  /// HostOptions::shared_key. Such a machine answers 503 while it waits for the bytes itself, and
+  /// is asked again. A machine with lost connections is given up soon, as there are other machines.
   void connect_to_peer();
 
   /// Asks the registry to mount the blob from its repository `from`; if that fails, or without
@@ -204,7 +204,8 @@ class Registry {
   /// The same for bytes in memory, without a mount; returns their descriptor.
   Result<oci::Descriptor> put_bytes(std::string_view media_type, std::string_view bytes);
 
-  /// Puts the exact bytes under a tag (or a digest). The registry's digest must agree.
+  /// Puts the exact bytes under a tag (or a digest). The digest that the registry returns must be
+  /// the same.
   Result<void> put_manifest(const std::string& tag_or_digest, const Document& document);
 
   /// Puts a manifest that refers to another one, by its digest. Returns whether the registry lists
@@ -237,7 +238,7 @@ class Registry {
   Result<HttpResponse> send_with_retries(HttpRequest request, const std::string& scope,
                                          const std::string& action);
   Result<void> wait(std::chrono::milliseconds pause);
-  /// Whether another host answered: after a redirect, or of an upload.
+  /// Whether another host than the registry answered, after a redirect or for an upload.
   bool is_foreign(const HttpResponse& response) const;
   Error refusal(const HttpResponse& response, const std::string& action) const;
   /// The request that uploads the blob; nothing: it was mounted from `from`.
@@ -246,13 +247,13 @@ class Registry {
 
   Http& http_;
   const Cancel& cancel_;
-  std::string name_;        // in the user's words: "docker.io"
+  std::string name_;        // as the user named it: "docker.io"
   std::string repository_;  // "library/ubuntu"
   Url base_;                // "https://registry-1.docker.io"
   std::unique_ptr<Authenticator> auth_;
   Notice notice_;
   int attempts_ = kMaxAttempts;
-  int lost_attempts_ = kMaxAttempts;  // of lost connections
+  int lost_attempts_ = kMaxAttempts;  // the limit of attempts after lost connections
 };
 
 /// The query of the next page of a list, from the registry's Link header; nothing at the last page.

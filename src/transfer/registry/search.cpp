@@ -44,7 +44,7 @@ void fields(auto& v, SearchedRepository& r) {
   v.optional("is_automated", r.is_automated);
 }
 
-/// Each result is parsed separately, so that an invalid one does not affect the others.
+/// Each result is parsed separately, so that an invalid result does not affect the others.
 struct SearchPage {
   json::Value num_pages;
   std::vector<json::Value> results;
@@ -68,7 +68,7 @@ void fields(auto& v, Tags& t) {
   v.optional("tags", t.tags);
 }
 
-/// On one line and of limited length: it is untrusted.
+/// The untrusted text on one line and with limited length.
 std::string description_of(std::string text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -85,7 +85,7 @@ std::string description_of(std::string text) {
   return out.substr(0, end) + "…";
 }
 
-/// Collects matches. It may hold too many, since pages of a search are added whole.
+/// Collects matches. It may collect too many, as each page of a search is added as a whole.
 class Findings {
  public:
   Findings(const SearchRequest& request, const WholeRegistry& target, Events& events)
@@ -94,7 +94,7 @@ class Findings {
   bool full() const { return found_.size() >= request_.limit; }
   std::vector<FoundRepository>& found() { return found_; }
 
-  /// Reports the progress of the search, after `names` more, now and then.
+  /// Counts `names` more names, and from time to time reports the progress of the search.
   void report(size_t names) {
     looked_at_ += names;
     auto now = std::chrono::steady_clock::now();
@@ -134,8 +134,8 @@ class Findings {
   }
 
  private:
-  /// The repository's name at the requested registry: without the path that the site's rules put in
-  /// front. Nothing for one with another path.
+  /// The repository's name at the requested registry, without the path that the site's rules put in
+  /// front of it. Nothing for a repository with another path.
   std::optional<std::string> own_name(const std::string& name) const {
     std::string whole = name;
     bool short_name = target_.is_hub && name.find('/') == name.npos;
@@ -157,7 +157,7 @@ class Findings {
            repository.automated == request_.automated.value_or(repository.automated);
   }
 
-  /// Whether a pull of it would be refused by the site's rules, or redirected.
+  /// Whether the site's rules would refuse a pull of the repository, or send it to another place.
   bool is_elsewhere(const std::string& name) const {
     const image::RegistryRule* rule = image::rule_of(request_.access.registries, name);
     return rule != nullptr && rule != target_.rule && (rule->blocked || !rule->location.empty());
@@ -182,7 +182,7 @@ class Findings {
   std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
 };
 
-/// Nothing if the registry has no search.
+/// Reads one page; nothing if the registry has no search.
 Result<std::optional<SearchPage>> read_search_page(Registry& registry, const std::string& text,
                                                    int page) {
   auto response = TRY(
@@ -192,7 +192,7 @@ Result<std::optional<SearchPage>> read_search_page(Registry& registry, const std
   return std::optional<SearchPage>(std::move(read));
 }
 
-/// Docker's search, from its first page, which has been read.
+/// Reads further pages of Docker's search; the first page has been read.
 Result<void> search_pages(Registry& registry, const SearchRequest& request, SearchPage page,
                           Findings& findings, Events& events) {
   std::set<std::string> names;
@@ -291,7 +291,7 @@ Result<void> search_target(WholeRegistry& target, const SearchRequest& request, 
                            const Cancel& cancel, Events& events) {
   std::optional<Error> failed;  // the registry may have a search, but it did not answer
   if (!request.text.empty()) {
-    if (!target.is_hub) target.registry.try_once();  // the list of repositories is at hand
+    if (!target.is_hub) target.registry.try_once();  // the list of repositories is the alternative
     auto first = read_search_page(target.registry, request.text, 1);
     TRY(cancel.check());
     target.registry.try_again();
@@ -344,7 +344,7 @@ Result<image::TransferResult> list_tags(const image::TagsRequest& request, const
   auto what = [&] { return fmt::format("cannot list the tags of {}", quote(request.reference)); };
   Reference reference = TRY_CTX(Reference::parse(request.reference), what());
   Http http(http_options(request.access), cancel);
-  std::optional<HttpResponse> first;  // of the place that is taken
+  std::optional<HttpResponse> first;  // of the source that is used
   Holds holds = [&first](Registry& one) -> Result<void> {
     first = TRY(one.list_tags(""));
     return {};

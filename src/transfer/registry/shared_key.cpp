@@ -12,20 +12,20 @@
 namespace berth::transfer {
 namespace {
 
-/// There is one key, so its name carries no information.
+/// There is only one key, so its name does not matter.
 constexpr std::string_view kIdentity = "berth";
 
 void forget(void*, void* key, CRYPTO_EX_DATA*, int, long, void*) {
   delete static_cast<std::string*>(key);
 }
 
-/// The slot of a context for its key.
+/// The slot for the key in an SSL context.
 int key_slot() {
   static const int slot = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, forget);
   return slot;
 }
 
-/// Returns the number of bytes; 0 ends the handshake.
+/// Returns the number of bytes of the key; 0 ends the handshake.
 unsigned put_key(SSL* connection, unsigned char* out, unsigned room) {
   const SSL_CTX* tls = SSL_get_SSL_CTX(connection);
   const auto* key = static_cast<const std::string*>(SSL_CTX_get_ex_data(tls, key_slot()));
@@ -52,11 +52,10 @@ int refuse_certificate(X509_STORE_CTX*, void*) {
 }
 
 void keep_key(SSL_CTX* tls, const std::string& key) {
-  bool kept =
-      SSL_CTX_set_ex_data(tls, key_slot(), new std::string(key)) == 1 &&
-      SSL_CTX_set_min_proto_version(tls, TLS1_3_VERSION) == 1 &&
-      // An external key works only with the suites of one hash; for these callbacks it is this one.
-      SSL_CTX_set_ciphersuites(tls, "TLS_AES_128_GCM_SHA256") == 1;
+  bool kept = SSL_CTX_set_ex_data(tls, key_slot(), new std::string(key)) == 1 &&
+              SSL_CTX_set_min_proto_version(tls, TLS1_3_VERSION) == 1 &&
+              // An external key needs suites with one hash: SHA-256 with these callbacks.
+              SSL_CTX_set_ciphersuites(tls, "TLS_AES_128_GCM_SHA256") == 1;
   BERTH_ASSERT(kept);
   SSL_CTX_set_options(tls, SSL_OP_NO_TICKET);
   SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_OFF);
@@ -71,7 +70,7 @@ void share_key_as_client(SSL_CTX* tls, const std::string& key) {
   SSL_CTX_set_psk_client_callback(tls, &on_client);
 }
 
-// It has no certificate, so only the key makes a handshake possible.
+// The server has no certificate, so only the key makes a handshake possible.
 void share_key_as_server(SSL_CTX* tls, const std::string& key) {
   keep_key(tls, key);
   SSL_CTX_set_num_tickets(tls, 0);

@@ -43,10 +43,10 @@ bool is_loopback(std::string_view host);
 /// 169.254.0.0/16 and [fe80::/10]: where clouds serve their secrets.
 bool is_link_local(std::string_view host);
 
-/// The reach of an address. A service for its own machine or link may trust any client there.
+/// How near an address is. A service for its own machine or link may trust every client there.
 enum class Nearness { anywhere, link, machine };
 
-/// Of an address, with or without brackets, or of "localhost"; another name counts as anywhere.
+/// `host`: an address, with or without brackets, or "localhost"; any other name counts as anywhere.
 Nearness nearness(std::string_view host);
 
 /// Whether a host may redirect us to another: never to a nearer one.

@@ -12,7 +12,7 @@
 namespace berth::transfer {
 namespace {
 
-/// The limit of requests for one name.
+/// The limit of nested indexes, and so of requests for one name.
 constexpr size_t kMaxInner = 8;
 
 Result<std::vector<oci::Descriptor>> entries_of(const oci::Index& index,
@@ -109,7 +109,7 @@ match::Candidate candidate_of(const oci::Descriptor& entry, const oci::ImageConf
     candidate.runs_believed = !published->signer.empty();
   }
   if (config == nullptr && known == nullptr) return candidate;
-  // An annotation can be changed without a new image, so it has precedence.
+  // Annotations can be changed without a new image, so they have precedence.
   match::Declared of_config = match::read_declared(config ? config->config : known->config);
   candidate.declared = match::merge(std::move(of_config), candidate.declared);
   if (candidate.descriptor.platform) return candidate;

@@ -19,14 +19,14 @@ namespace berth::transfer {
 struct Variants {
   struct Entry {
     oci::Descriptor descriptor;
-    std::optional<size_t> inner;  ///< index into `inner`, if the entry is not the outer index's own
+    std::optional<size_t> inner;  ///< index into `inner`, if the entry is in a nested index
   };
   std::vector<Entry> entries;
   std::vector<Document> inner;  ///< nested indexes, each once
 };
 
-/// A nested index is fetched if its own platform fits `wish`, or if it has none; without a wish all
-/// are. Deeper nesting is refused.
+/// A nested index is fetched if its platform fits `wish` or if it has no platform; without `wish`
+/// all nested indexes are fetched. Deeper nesting is refused.
 /// Errors: not_found (no entry fits), unsupported (nested deeper, or more than 8 of them), corrupt.
 Result<Variants> list_variants(Registry& registry, const oci::Index& outer,
                                const std::optional<oci::Platform>& wish);
@@ -39,7 +39,8 @@ Result<Variants> list_variants(const Fetch& fetch, const oci::Index& outer,
 /// Fetches a descriptor's document, checked against the whole descriptor.
 Result<Document> get_described(Registry& registry, const oci::Descriptor& descriptor);
 
-/// Only that check, for bytes with the descriptor's digest; the document takes its media type.
+/// Does only the check, for bytes that have the descriptor's digest; sets the document's media
+/// type.
 /// Errors: corrupt.
 Result<void> check_described(Document& document, const oci::Descriptor& descriptor);
 

@@ -14,13 +14,13 @@ Result<image::TransferResult> login(const image::LoginRequest& request, const Ev
                                     Cancel& cancel);
 
 /// Removes the registry's credential from every file and helper; the status is docker's.
-/// Errors: denied, io, corrupt (a file that has not docker's format).
+/// Errors: denied, io, corrupt (a file that is not in docker's format).
 Result<image::TransferResult> logout(const image::LogoutRequest& request);
 
 /// Tries Docker's search first, which ranks by stars; if a registry has none, searches the list of
-/// its repositories. Docker Hub has only that search. Errors: usage, denied, not_found, busy, io,
-/// unsupported (the registry has neither, or lacks what the filters need), corrupt. Source: Docker
-/// Registry HTTP API V1 "Search", distribution's "Listing Repositories".
+/// its repositories. Docker Hub has the search, but no such list. Errors: usage, denied, not_found,
+/// busy, io, unsupported (the registry has neither, or lacks what the filters need), corrupt.
+/// Source: Docker Registry HTTP API V1 "Search", distribution's "Listing Repositories".
 Result<image::TransferResult> search(const image::SearchRequest& request, const EventSink& sink,
                                      Cancel& cancel);
 

@@ -53,7 +53,7 @@ Result<std::string> unpack(std::string_view packed) {
   }
 }
 
-/// The trusted key that has signed it; empty: none.
+/// The trusted key that has signed the artifact; empty: no trusted key has.
 Result<std::string> signer_of(const Artifact& artifact, const std::vector<std::string>& keys) {
   auto said = artifact.annotations.find(std::string(image::kFactsSignature));
   if (said == artifact.annotations.end()) return std::string();
@@ -93,7 +93,7 @@ Result<std::optional<PublishedFacts>> fetch(Registry& registry, const Digest& su
 /// The index or manifest that a name means now.
 struct Subject {
   Document document;
-  std::set<Digest> images;  // of its entries, or itself
+  std::set<Digest> images;  // the entries of the index, or the manifest itself
 };
 
 Result<Subject> find_subject(Registry& registry, const image::Reference& reference) {
@@ -115,8 +115,9 @@ Result<Subject> find_subject(Registry& registry, const image::Reference& referen
   return subject;
 }
 
-/// Replaces older findings of the same image by new ones, and keeps its runs; drops images that the
-/// index does not have any more, and those with unreadable findings: an older Berth expects both.
+/// Replaces older findings of the same image by new ones, and keeps the records of its runs. Drops
+/// images that the index does not have any more, and images with unreadable findings: older
+/// versions of Berth expect both.
 void add_findings(PublishedFacts& facts, const std::vector<PublishedImage>& images,
                   const std::set<Digest>& present) {
   for (PublishedImage image : images) {
@@ -146,7 +147,7 @@ Result<PublishedFacts> published_before(Registry& registry, const Digest& subjec
   PublishedFacts facts = before ? *std::move(before) : PublishedFacts();
   facts.subject = subject;
   if (!is_signing || !facts.signer.empty()) return facts;
-  // Anybody with push access could have put it there, to have it signed by a trusted key.
+  // Anybody with push access could have put the facts there, so that a trusted key signs them.
   if (!facts.images.empty()) {
     events.warn("no trusted key has signed what was published before, leaving it out");
     facts.images.clear();
@@ -179,7 +180,7 @@ Result<TransferResult> publish(const PublishFactsRequest& request, Events& event
   Subject subject = TRY(std::move(found));
   TRY(check_images(request, subject));
 
-  // Keeps what others have published about other images of this index.
+  // Keeps the facts that others have published about other images of this index.
   PublishedFacts facts = TRY(published_before(registry, subject.document.digest, request, events));
   std::string old = image::to_json(facts);
   add_findings(facts, request.images, subject.images);

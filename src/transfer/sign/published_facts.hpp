@@ -12,9 +12,9 @@
 
 namespace berth::transfer {
 
-/// The facts published beside the index or manifest `subject` that `trust` allows; nothing if there
-/// are none. Any fault in them is a warning, and gives nothing: data that others attached must not
-/// spoil an image.
+/// The facts that are published about the index or manifest `subject` and that `trust` allows;
+/// nothing if there are none. Any fault in them only gives a warning and no facts: data that others
+/// have attached must not make an image unusable.
 /// Errors: interrupted.
 Result<std::optional<image::PublishedFacts>> fetch_published(Registry& registry,
                                                              const Digest& subject,

@@ -40,7 +40,7 @@ const unsigned char* raw(std::string_view bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
-/// A key file never makes this program ask for a passphrase at a terminal.
+/// Prevents OpenSSL from asking at a terminal for the passphrase of a key.
 int no_passphrase(char*, int, int, void*) {
   return -1;
 }
@@ -96,7 +96,7 @@ std::string payload_of(const image::Reference& reference, const Digest& digest) 
       json::Object{{"critical", std::move(critical)}, {"optional", std::move(optional)}}));
 }
 
-/// The image that carries the signatures: the present ones, and one more.
+/// The image that carries the signatures: the existing ones, and later a new one.
 struct Signatures {
   oci::Manifest manifest;
 
@@ -125,8 +125,8 @@ Result<Signatures> signatures_under(Registry& registry, const std::string& tag) 
   return signatures;
 }
 
-/// An image's config in the form that clients expect: without a system, with the payloads as its
-/// layers.
+/// The config of that image in the form that clients expect: without architecture and operating
+/// system, with the payloads as layers.
 oci::ImageConfig config_of(const oci::Manifest& manifest) {
   oci::ImageConfig config;
   for (const oci::Descriptor& layer : manifest.layers) {

@@ -20,11 +20,11 @@ namespace berth::transfer {
 Result<std::string> sign(const std::string& private_pem, std::string_view bytes);
 
 /// Whether `signature` over `bytes` was made with the private key of `public_pem`.
-/// Errors: usage (no public key of these kinds). A malformed signature is a wrong one.
+/// Errors: usage (not a public key of these types). A malformed signature counts as wrong.
 Result<bool> verify(const std::string& public_pem, std::string_view bytes,
                     std::string_view signature);
 
-/// The public key of a private one, PEM.  Errors: usage (no such key).
+/// The public key of a private one, PEM.  Errors: usage (not such a key).
 Result<std::string> public_key_of(const std::string& private_pem);
 
 /// The first 16 hex digits of the SHA-256 of the public key (SubjectPublicKeyInfo), of a public or
@@ -32,7 +32,7 @@ Result<std::string> public_key_of(const std::string& private_pem);
 Result<std::string> key_name(const std::string& pem);
 
 // Image signatures that cosign writes and podman and cosign check: a "simple signing" document for
-// each, in an image under the tag sha256-HEX.sig beside the signed one. Source: sigstore/cosign
+// each, in an image with the tag sha256-HEX.sig in the same repository. Source: sigstore/cosign
 // specs/SIGNATURE_SPEC.md, containers/image containers-signature.5.
 
 /// Adds a signature of the manifest or index `digest`, which the registry has under `reference`, to

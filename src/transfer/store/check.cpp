@@ -26,10 +26,10 @@ using image::CheckFinding;
 
 namespace {
 
-constexpr size_t kMostFindings = 500;  // all of them go on one line of at most 1 MiB
+constexpr size_t kMostFindings = 500;  // all findings are on one line of at most 1 MiB
 constexpr size_t kMostNames = 4;
 constexpr size_t kMaxCheckedText = 300;
-constexpr size_t kMostThreads = 4;  // a disk has seldom use for more
+constexpr size_t kMostThreads = 4;  // more seldom make a disk faster
 constexpr int kCheckRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 std::string last_name(const std::string& path) {
@@ -60,7 +60,8 @@ class StoreCheck {
  private:
   using Task = std::function<Result<void>(const std::string& path)>;
 
-  /// Each path once, in as many threads as are useful. The first error ends it.
+  /// Calls `task` once for each path, in as many threads as are useful. The first error ends the
+  /// work.
   Result<void> in_threads(const std::vector<std::string>& paths, const Task& task) {
     size_t next = 0;
     std::optional<Error> error;
@@ -164,7 +165,7 @@ class StoreCheck {
     return {};
   }
 
-  /// Other users with write access there decide what a container runs.
+  /// If other users can write there, they decide what a container runs.
   Result<void> check_permission(const std::string& path, const struct stat& entry) {
     constexpr mode_t kOthers = S_IWGRP | S_IWOTH;
     CheckFinding finding{"permissions", path, "", images_with(path), "", true};
@@ -303,7 +304,7 @@ class StoreCheck {
     return compare_tree(tree, *file, depth_for(name), stop, DirectoryTimes::any);
   }
 
-  /// A layer from another user namespace has other numbers there.
+  /// A layer that was made in another user namespace has other owners there.
   Depth depth_for(const std::string& name) const {
     image::LayerFlavor flavor = store_.flavor();
     bool single = flavor.ownership == image::Ownership::single;
@@ -351,7 +352,7 @@ class StoreCheck {
   }
   Result<void> missing_blob(const image::ImageRecord& record, const std::string& path,
                             const std::string& name) {
-    // Another process has removed it, with its records.
+    // No damage: another process has removed the image with its records.
     auto found = record.reference ? store_.find_image_named(record.reference->canonical())
                                   : store_.find_image(record.config.text());
     if (found.ok() && !*found) return {};
@@ -391,7 +392,7 @@ class StoreCheck {
     }
   }
 
-  /// Removes unneeded objects, also those that a repair made unneeded.
+  /// Removes unneeded objects, including those that became unneeded by the repair.
   void clean_up() {
     auto collected = store_.collect();
     for (auto& finding : report_.findings) {
@@ -411,7 +412,7 @@ class StoreCheck {
   std::vector<image::Image> images_;
   std::map<std::string, std::set<std::string>> owners_;
   uid_t owner_ = 0;
-  std::mutex mutex_;  ///< of the report
+  std::mutex mutex_;  ///< guards the report
   image::CheckReport report_;
 };
 

@@ -75,7 +75,7 @@ class Conversion {
   Result<image::ConvertReport> run() {
     image::Delivery delivery = TRY(image::Delivery::begin(store_));
     delivery_ = &delivery;
-    // Not while identical files are being linked, which briefly changes times.
+    // Waits while another process links identical files, as that changes times for a short while.
     auto stopped = [this] { return cancel_.requested(); };
     image::Claim upkeep = TRY(delivery.claim_upkeep(stopped));
     std::vector<image::Layer> layers = TRY(find_layers());
@@ -93,7 +93,7 @@ class Conversion {
   }
 
  private:
-  /// Each layer once, including those that have the form already.
+  /// Each layer once, including layers that have the new form already.
   Result<std::vector<image::Layer>> find_layers() {
     std::vector<image::Layer> layers;
     std::set<Digest> seen;
@@ -147,7 +147,7 @@ class Conversion {
     return {};
   }
 
-  /// Returns whether there was something to do.
+  /// Returns false if the layer has the new form already.
   Result<bool> convert(const image::Layer& layer) {
     TRY(cancel_.check());
     auto stopped = [this] { return cancel_.requested(); };
@@ -175,7 +175,7 @@ class Conversion {
     return true;
   }
 
-  /// A process that was killed while linking files has left later times.
+  /// Resets times that a process has left when it was killed while linking files.
   Result<void> mend_times(const image::Layer& layer) {
     std::string mark = parent_of_file(layer.directory) + "/" + image::kLinkingFile;
     if (!TRY(sys::stat_entry(sys::cwd(), mark))) return {};
@@ -184,13 +184,14 @@ class Conversion {
     return LayerLinks(store_, root, none, delivery_).mend(layer_name(layer));
   }
 
-  /// The new record must not legitimate damage. Returns the devices that could not be made.
+  /// Compares the layer with its record, as the new record must not contain damage. Returns the
+  /// devices that could not be made.
   Result<std::vector<LeftOutDevice>> check_content(const std::string& path,
                                                    image::LayerFormat format) {
     constexpr int kRead = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
     auto record =
         TRY(sys::open_if_exists(sys::cwd(), parent_of_file(path) + "/" + kTreeFile, kRead));
-    if (!record) return std::vector<LeftOutDevice>();  // from before there were records
+    if (!record) return std::vector<LeftOutDevice>();  // made by a version without records
     auto stop = [this] { return cancel_.requested(); };
     TreeDifferences found;
     if (format == image::LayerFormat::erofs) {
@@ -210,7 +211,7 @@ class Conversion {
                       const image::Staged& staged) {
     sys::Layer source = TRY(sys::open_layer(layer.directory));
     TreeTarOptions tar;
-    tar.name = ".";  // with the root's own attributes
+    tar.name = ".";  // so that the attributes of the root are included
     tar.marks = Marks::layer;
     tar.detail = Detail::all;
     tar.left_out = std::move(left_out);
@@ -243,16 +244,16 @@ class Conversion {
       made = make_layer(staged, request_.flavor.format,
                         Inflater::make(oci::Compression::none, pipe_input(pipe.read)),
                         layer.diff_id, options);
-      pipe.read.reset();  // a process that still writes notices it
+      pipe.read.reset();  // a writer that is not done gets EPIPE
     }
-    // Of two errors the first is the other's cause.
+    // If there are two errors, EPIPE of the writer is only a consequence of the reader's error.
     bool gone = !written.ok() && written.error().sys_errno == EPIPE;
     if (!written.ok() && !gone) return written;
     if (!made.ok()) return std::move(made).error();
     return {};
   }
 
-  /// Copies the facts about the files: they stay true.
+  /// Copies the facts about the files, which are still true.
   Result<void> copy_facts(const std::string& path, const image::Staged& staged) {
     auto text = TRY(sys::read_file_if_exists(
         sys::cwd(), parent_of_file(path) + "/" + facts::kLayerFactsFile, facts::kMaxLayerFacts));

@@ -29,7 +29,7 @@ namespace {
 
 constexpr size_t kComparePiece = size_t{1} << 20;
 constexpr size_t kBatch = 256;        // files that are replaced under one lock
-constexpr uint64_t kBlock = 4096;     // less is seldom a block of its own that could be shared
+constexpr uint64_t kBlock = 4096;     // smaller files seldom have a block that could be shared
 constexpr uint64_t kSector = 512;     // of st_blocks
 constexpr const char* kId = "files";  // of progress
 constexpr auto kSilent = std::chrono::seconds(1);
@@ -41,7 +41,7 @@ enum class Way { blocks, links };
 struct File {
   uint64_t size = 0;
   uint64_t content = 0;  ///< checksum
-  /// Empty, and the rest 0, if only the content has to be equal.
+  /// The path and the following members are empty or 0 if only the content has to be equal.
   std::string path;
   uint32_t mode = 0;
   uint32_t uid = 0;
@@ -61,7 +61,7 @@ struct FilePlace {
 
 struct Layer {
   std::string name;
-  bool used = false;  ///< by a container
+  bool used = false;  ///< a container uses the layer
 };
 
 /// An open file and its status.
@@ -105,7 +105,7 @@ class Dedupe {
   }
 
  private:
-  /// Tests the file system with two files of ours.
+  /// Tests with two new files whether the file system can share blocks.
   Result<Way> find_way() {
     const std::string bytes(kBlock, 'b');
     constexpr int kNew = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
@@ -118,7 +118,8 @@ class Dedupe {
     return shared.ok() && *shared == sys::Shared::yes ? Way::blocks : Way::links;
   }
 
-  /// Layers of this user's flavour. Used ones come first: others then take their files.
+  /// Lists the layers of this user's flavour. Layers in use come first, as they stay unchanged and
+  /// other layers link to their files.
   Result<void> list_layers() {
     image::Survey survey = TRY(store_.survey());
     std::set<std::string> used = TRY(used_layers(survey));
@@ -154,7 +155,7 @@ class Dedupe {
   Result<void> read_layer(size_t index) {
     TRY(cancel_.check());
     const std::string path = "layers/" + layers_[index].name;
-    if (!TRY(sys::stat_entry(root_, path + "/fs"))) return {};  // an image file, or removed
+    if (!TRY(sys::stat_entry(root_, path + "/fs"))) return {};  // an EROFS image, or removed
     if (!request_.dry_run && TRY(sys::stat_entry(root_, path + "/" + image::kLinkingFile))) {
       auto mended = LayerLinks(store_, root_, staged_).mend(layers_[index].name);
       if (!mended.ok() && mended.error().kind == Kind::corrupt) {  // 'system check' says more
@@ -171,7 +172,7 @@ class Dedupe {
       return {};
     }
     ++report_.layers;
-    std::set<std::string> several;  // that have more names in the layer
+    std::set<std::string> several;  // files with several names in the layer
     for (const auto& [name, entry] : *entries) {
       if (S_ISREG(entry.mode) && !entry.link.empty()) several.insert(entry.link);
     }
@@ -213,7 +214,7 @@ class Dedupe {
     if (!fd.ok()) return pass_over(std::move(fd).error());
     Opened opened{std::move(*fd), {}};
     opened.status = TRY(sys::stat_fd(opened.fd, place.path));
-    // It differs from the record: damage, which another command handles.
+    // A file that differs from the record is damaged, which is for 'system check'.
     bool known =
         S_ISREG(opened.status.st_mode) && static_cast<uint64_t>(opened.status.st_size) == file.size;
     if (!known) return std::optional<Opened>();
@@ -255,7 +256,7 @@ class Dedupe {
       if (!TRY(have_same_bytes(from.fd, to.fd, file.size))) return {};
     } else {
       auto shared = sys::share_blocks(from.fd, to.fd, file.size, place.path);
-      // Some files cannot be shared (compressed, without checksums): they stay.
+      // Some files cannot share blocks (compressed, without checksums), and stay as they are.
       if (!shared.ok() &&
           (shared.error().kind == Kind::unsupported || shared.error().kind == Kind::denied)) {
         return {};
@@ -295,7 +296,7 @@ class Dedupe {
     return {};
   }
 
-  /// The record may be years old: the present attributes decide.
+  /// The record may be years old, so the present attributes decide.
   static Result<bool> are_alike(const Opened& from, const Opened& to) {
     const struct stat& a = from.status;
     const struct stat& b = to.status;
@@ -343,8 +344,8 @@ class Dedupe {
   std::vector<Layer> layers_;
   std::map<File, std::vector<FilePlace>> files_;
   std::map<size_t, std::vector<LinkPlan>> plans_;  ///< by layer
-  std::set<ino_t> told_;                           ///< of a dry run: files that would go
-  uint64_t wanted_ = 0;                            ///< bytes that may be found the same
+  std::set<ino_t> told_;                           ///< in a dry run: files that would be removed
+  uint64_t wanted_ = 0;                            ///< bytes of files that may be identical
   uint64_t done_ = 0;
   bool shown_ = false;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();

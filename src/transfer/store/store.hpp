@@ -9,16 +9,16 @@
 
 namespace berth::transfer {
 
-/// Checks everything in the store, reading all of it. Others may pull, run and remove meanwhile:
-/// what they remove during the check is not damage.
+/// Checks everything in the store, reading all of it. Other processes may pull, run and remove
+/// images meanwhile; objects that they remove during the check do not count as damage.
 /// Errors: interrupted, io, usage and unsupported (the store).
 Result<image::TransferResult> check_store(const image::CheckRequest& request, const Cancel& cancel);
 
-/// Stores identical files of unpacked layers once: by shared blocks (reflinks) where the file
-/// system can; else files of one path, in different layers, by hard links, unless a container uses
-/// the layer. Containers see no difference except the link count.
-/// docs/decisions/0149-identical-files-once.md has the reasons. Others may pull, run and remove
-/// meanwhile; of several deduplicating processes one works, the others wait.
+/// Stores identical files of unpacked layers once: by shared blocks (reflinks) if the file system
+/// supports them; else by hard links between files with the same path in different layers, unless a
+/// container uses the layer. Containers see no difference except the link count.
+/// docs/decisions/0149-identical-files-once.md has the reasons. Other processes may pull, run and
+/// remove images meanwhile. If several processes deduplicate, one works and the others wait.
 /// Errors: interrupted, io, usage and unsupported (the store).
 Result<image::TransferResult> dedupe(const image::DedupeRequest& request, const EventSink& events,
                                      const Cancel& cancel);

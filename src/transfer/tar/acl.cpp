@@ -18,7 +18,7 @@ constexpr size_t kMaxEntries = 1024;  // 8 KiB, more than any Linux file system 
 template <class T>
 T take(std::string_view bytes, size_t at) {
   T value;
-  std::memcpy(&value, bytes.data() + at, sizeof value);  // little-endian, as all that we run on
+  std::memcpy(&value, bytes.data() + at, sizeof value);  // all supported CPUs are little-endian
   return value;
 }
 
@@ -52,7 +52,7 @@ std::optional<uint32_t> parse_id(std::string_view text) {
   return static_cast<uint32_t>(*number);
 }
 
-/// The parts of the text, without comments and blanks.
+/// The parts of the string, without comments and blanks.
 std::vector<std::string_view> parts_of(std::string_view text) {
   std::vector<std::string_view> parts;
   for (std::string_view line : split(text, '\n')) {
@@ -84,7 +84,7 @@ std::optional<Acl> Acl::parse_text(std::string_view text) {
   Acl acl;
   for (std::string_view part : parts_of(text)) {
     std::vector<std::string_view> fields = split(part, ':');
-    // "other:r--" and "mask:r--" are Solaris' way.
+    // Solaris writes "other:r--" and "mask:r--".
     bool is_short = fields.size() == 2 && (fields[0] == "other" || fields[0] == "mask");
     if (is_short) fields.insert(fields.begin() + 1, std::string_view());
     if (fields.size() < 3 || fields.size() > 4 || acl.entries.size() == kMaxEntries) return {};

@@ -19,28 +19,28 @@ struct Acl {
   struct Entry {
     uint16_t tag = 0;
     uint16_t permissions = 0;  ///< 0 to 7
-    uint32_t id = 0;           ///< of a user or group; else kNobody
+    uint32_t id = 0;           ///< the id of a named user or group; else kNobody
   };
   static constexpr uint32_t kNobody = 0xffff'ffff;
 
   std::vector<Entry> entries;  ///< in the kernel's order
-  bool unknown_names = false;  ///< a name had no number, and is not in `entries`
+  bool unknown_names = false;  ///< an entry with a name but no id was left out
 
   /// "user::rw-,user:ada:r--:1001,group::r--,mask::r--,other::r--", the format of star, GNU tar and
-  /// libarchive: parts end with ',' or a newline, comments are skipped. Numbers come as a fourth
-  /// field or as the name: names of this machine may mean other users than the image's. Nothing if
-  /// it is not such a list.
+  /// libarchive: parts end with ',' or a newline, comments are skipped. The id is the fourth field,
+  /// or stands in place of the name; names are not looked up, as they may mean other users on this
+  /// machine than in the image. Nothing if it is not such a list.
   static std::optional<Acl> parse_text(std::string_view text);
   /// The value of the attribute.  Source: linux/posix_acl_xattr.h
   static std::optional<Acl> parse(std::string_view value);
 
   std::string value() const;
-  /// Whether it says no more than a file's mode does.
+  /// Whether the list says no more than the mode of a file does.
   bool is_minimal() const { return entries.size() == 3; }
   /// `mode` with the permissions that the kernel shows for a file with this list.
   uint32_t apply_to(uint32_t mode) const;
-  /// `mode` where the list cannot be kept: the group gets its own permissions instead of the
-  /// mask's, which are for the named users.
+  /// `mode` for a file with a list that cannot be kept: the group gets its own permissions instead
+  /// of those of the mask, which also covers the named users.
   uint32_t tighten(uint32_t mode) const;
 
  private:

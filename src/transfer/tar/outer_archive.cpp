@@ -15,8 +15,8 @@ namespace berth::transfer {
 namespace {
 
 constexpr size_t kArchiveBlock = size_t{1} << 20;
-/// As for layers (UnpackLimits), but from a smaller size on: the output is written before anything
-/// else is known about it.
+/// The same ratio as for layers (UnpackLimits), but checked from a smaller size on: the output is
+/// written before anything else is known about the archive.
 constexpr uint64_t kRatio = 1000;
 constexpr uint64_t kArchiveRatioFrom = uint64_t{1} << 30;
 
@@ -34,9 +34,9 @@ Error writing_error(struct archive* a) {
                     std::string("write the archive: ") + (text ? text : "no reason given"));
 }
 
-// Only libarchive's built-in filters. With all of them it starts lrzip, lzop and others from PATH
-// if the first bytes of the archive say so; it also does, with a warning, for a filter that it was
-// built without.
+// Enables only the filters that are built into libarchive. With all filters, libarchive would start
+// lrzip, lzop and other programs from PATH if the first bytes of the archive say so. It would also
+// do so, with a warning, for a filter that it was built without.
 void support_filters(struct archive* a) {
   for (auto support : {archive_read_support_filter_gzip, archive_read_support_filter_bzip2,
                        archive_read_support_filter_xz, archive_read_support_filter_lzma,
@@ -141,7 +141,7 @@ Result<void> ArchiveWriter::header(const std::string& name, unsigned type, uint6
   archive_entry_set_filetype(entry.get(), type);
   archive_entry_set_perm(entry.get(), type == AE_IFDIR ? 0755 : 0644);
   archive_entry_set_size(entry.get(), static_cast<la_int64_t>(size));
-  archive_entry_set_mtime(entry.get(), 0, 0);  // equal images give equal archives
+  archive_entry_set_mtime(entry.get(), 0, 0);  // so that equal images give equal archives
   if (archive_write_header(archive_.get(), entry.get()) < ARCHIVE_WARN) {
     return writing_error(archive_.get());
   }

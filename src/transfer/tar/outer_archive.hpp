@@ -13,9 +13,9 @@
 struct archive;
 struct archive_entry;
 
-/// libarchive, for the wrapping of images, not their content: the tar of load and save, the
-/// compression of an imported tar. Its exceptions to our rules (C strings, its own error texts)
-/// stop here.
+/// Wrappers of libarchive. They read and write the outer archive of images, not the content of
+/// layers: the tar of load and save, the compression of an imported tar. C strings and libarchive's
+/// own error messages stay in this file.
 namespace berth::transfer {
 
 /// Reads the members of a tar, plain or compressed (gzip, bzip2, xz, zstd, lz4). If it unpacks to
@@ -24,7 +24,7 @@ class ArchiveReader {
  public:
   /// `fd` must stay open. Errors: corrupt (no tar).
   static Result<ArchiveReader> open(const sys::Fd& fd);
-  /// The bytes inside any compression as one member, whatever they are.
+  /// Reads any file, decompressed if necessary, as one member.
   static Result<ArchiveReader> open_raw(const sys::Fd& fd);
 
   struct Member {

@@ -26,7 +26,7 @@ Result<void> add_record(std::string_view key, std::string_view value, PaxRecords
   if (key.find('\0') != key.npos || (is_name && value.find('\0') != value.npos)) {
     return corrupt_pax("a pax header has a NUL in a name");
   }
-  // The only pair of keys of which every occurrence counts, in order.
+  // Of these two keys, and only of these, every occurrence counts, in order.
   if (key == "GNU.sparse.offset" || key == "GNU.sparse.numbytes") {
     if (!records.sparse_list.empty()) records.sparse_list += ',';
     records.sparse_list += value.substr(0, 21);
@@ -73,7 +73,7 @@ std::string decode_url(std::string_view text) {
 
 using Attributes = std::map<std::string, std::string, std::less<>>;
 
-/// An unreadable list becomes an empty value, which is reported.
+/// A list that cannot be parsed becomes an empty value, which is reported later.
 void set_acl(TarEntry& entry, std::string_view key, std::string_view text, Attributes& found) {
   auto acl = Acl::parse_text(text);
   bool complete = acl && !acl->unknown_names;
@@ -81,15 +81,15 @@ void set_acl(TarEntry& entry, std::string_view key, std::string_view text, Attri
   found.insert_or_assign(std::string(key), complete ? acl->value() : std::string());
 }
 
-/// libarchive writes each attribute twice, and where a name needs encoding one of the two has it
-/// encoded: "user.a%20b" for "user.a b".
+/// libarchive writes each attribute under two keys. If the name of the attribute needs encoding,
+/// only the SCHILY key has it encoded: "user.a%20b" for "user.a b".
 bool is_coded_twin(const std::string& key, const PaxRecords& records) {
   if (!key.starts_with(kSchilyXattr)) return false;
   std::string name = key.substr(kSchilyXattr.size());
   return decode_url(name) != name && records.values.contains(std::string(kLibarchiveXattr) + name);
 }
 
-/// False if the record is about something else.
+/// False if the record is not about an attribute.
 bool apply_attribute(const std::string& key, const std::string& value, TarEntry& entry,
                      Attributes& found) {
   if (key.starts_with(kSchilyXattr)) {
@@ -158,7 +158,7 @@ Result<void> apply_pax(const PaxRecords& records, TarEntry& entry) {
     }
   }
   entry.xattrs.assign(std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
-  // In the later forms the path of a sparse member is a substitute for old programs.
+  // In the later forms of sparse members, the path is a substitute for old programs.
   std::string_view name = records.value("GNU.sparse.name");
   if (!name.empty()) entry.path = name;
   return {};

@@ -27,8 +27,8 @@ struct PaxRecords {
 /// "LENGTH KEY=VALUE\n", LENGTH counting all of it.  Errors: corrupt.
 Result<PaxRecords> parse_pax(std::string_view text);
 
-/// A pax header overrides the fields; an empty value restores the field. Sparse members are left to
-/// sparse_kind().  Errors: corrupt.
+/// Replaces the fields of `entry` by those of the pax header; an empty value leaves the field as it
+/// was. Sparse members are left to sparse_kind().  Errors: corrupt.
 Result<void> apply_pax(const PaxRecords& records, TarEntry& entry);
 
 /// Where GNU tar wrote the map of a sparse member: in the header (0.0, 0.1), or in front of the

@@ -19,7 +19,7 @@ Error refuse_map(const std::string& path, std::string_view reason) {
 }
 
 constexpr size_t kRecord = 512;
-constexpr uint64_t kMaxSpecial = uint64_t{1} << 20;  // as Go: a pax header or GNU long name
+constexpr uint64_t kMaxSpecial = uint64_t{1} << 20;  // as in Go: a pax header or GNU long name
 constexpr int kMaxSpecialsInARow = 16;
 /// The content of a hole for readers of bytes.
 constexpr std::array<char, 65536> kZeros = {};
@@ -28,7 +28,7 @@ Error corrupt_tar(std::string what) {
   return make_error(Kind::corrupt, "tar: " + std::move(what));
 }
 
-/// A field of text ends at its first NUL or at its full width.
+/// A string field ends at its first NUL or at its full width.
 std::string_view text_field(std::string_view record, size_t offset, size_t width) {
   std::string_view field = record.substr(offset, width);
   return field.substr(0, std::min(field.find('\0'), field.size()));
@@ -62,7 +62,7 @@ std::optional<int64_t> number_field(std::string_view record, size_t offset, size
   return value;
 }
 
-/// Old writers summed signed bytes.
+/// Accepts also sums of signed bytes, which old writers made.
 bool checksum_holds(std::string_view record) {
   auto written = number_field(record, 148, 8);
   int64_t plain = 0;
@@ -128,7 +128,7 @@ std::optional<TarEntry::Type> entry_type(char flag, const std::string& path) {
     case '\0':
     case '0':
     case '7':
-    case 'S':                                         // of GNU, sparse
+    case 'S':                                         // GNU: sparse file
       return path.ends_with('/') ? directory : file;  // v7 has no type for directories
     case '1':
       return hard_link;
@@ -209,13 +209,13 @@ Result<void> check_extents(const Extents& extents, uint64_t size, uint64_t store
       return refuse_map(path, "goes beyond the end of the file");
     }
     end = extent.offset + extent.length;
-    sum += extent.length;  // at most `size`, for they are apart
+    sum += extent.length;  // at most `size`, as extents do not overlap
   }
   if (sum != stored) return refuse_map(path, "does not fit the bytes that are stored");
   return {};
 }
 
-/// The special members in front of a member.
+/// The content of the extended headers in front of a member.
 struct TarReader::Extensions {
   PaxRecords pax;
   std::string gnu_path;
@@ -242,7 +242,8 @@ Result<bool> TarReader::read_record(std::string& record) {
   return true;
 }
 
-/// `stored` bytes follow, and padding; without an extension they are the whole content.
+/// Begins a member with `stored` bytes and padding. Unless a sparse map is set later, the bytes are
+/// its whole content.
 void TarReader::begin(uint64_t stored) {
   left_ = size_ = stored;
   padding_ = (kRecord - stored % kRecord) % kRecord;
@@ -291,7 +292,8 @@ Result<void> TarReader::skip_rest() {
     window_.remove_prefix(part.size());
     left_ -= part.size();
   }
-  // umoci ends a layer right after its last file. As in Go's reader that is a valid end.
+  // umoci ends a layer directly after the last file, without padding. As in Go's reader, that is a
+  // valid end.
   while (padding_ > 0 && (!window_.empty() || TRY(refill()))) {
     uint64_t take = std::min<uint64_t>(padding_, window_.size());
     window_.remove_prefix(take);
@@ -311,8 +313,8 @@ Result<std::string> TarReader::read_special(uint64_t size, std::string_view kind
   return text;
 }
 
-/// Up to sixteen extended headers stand before the member that they are about.
-/// False if the record is the member's own.
+/// Reads one of the up to sixteen extended headers before a member.
+/// False if the record is the header of the member itself.
 Result<bool> TarReader::read_extension(char flag, uint64_t size, Extensions& extensions) {
   switch (flag) {
     case 'x':
@@ -337,7 +339,7 @@ Result<bool> TarReader::read_extension(char flag, uint64_t size, Extensions& ext
   }
 }
 
-/// False at the end of the archive.
+/// Returns false at the end of the archive.
 Result<bool> TarReader::read_header(std::string& record) {
   bool more = TRY(read_record(record));
   if (more && is_zero(record)) {
@@ -391,7 +393,7 @@ Result<void> TarReader::read_member(const std::string& record, const Extensions&
   return {};
 }
 
-/// For a sparse file: finds its map, and its true size.
+/// Finds the map and the true size of a sparse file.
 Result<void> TarReader::read_sparse(const std::string& record, const Extensions& extensions,
                                     TarEntry& entry) {
   const PaxRecords& pax = extensions.pax;
@@ -416,7 +418,7 @@ Result<void> TarReader::read_sparse(const std::string& record, const Extensions&
   TRY(check_extents(extents, size, left_, entry.path));
   entry.size = size_ = size;
   entry.sparse = true;
-  // GNU tar marks the end of the file with an empty part.
+  // GNU tar marks the end of the file with an empty extent.
   std::erase_if(extents, [](const Extent& extent) { return extent.length == 0; });
   extents_ = std::move(extents);
   extent_ = 0;
@@ -424,7 +426,8 @@ Result<void> TarReader::read_sparse(const std::string& record, const Extensions&
   return {};
 }
 
-/// GNU's first form: four parts in the header, 21 in each of the records that may follow.
+/// GNU's first form of a sparse map: four extents in the header, and 21 in each of the records that
+/// may follow.
 Result<Extents> TarReader::read_old_sparse(std::string_view record, const TarEntry& entry) {
   Extents extents;
   Error bad = corrupt_tar("entry " + quote(entry.path) +
@@ -448,13 +451,13 @@ Result<Extents> TarReader::read_old_sparse(std::string_view record, const TarEnt
     size_t before = extents.size();
     if (!TRY(read_record(more))) return corrupt_tar("the archive ends inside a header");
     TRY(take(more, 0, 21));
-    // Otherwise records without parts would go on forever.
+    // Otherwise records without extents could go on forever.
     if (extents.size() == before) return bad;
   }
   return extents;
 }
 
-/// GNU's last form: the map precedes the data, in blocks of its own.
+/// GNU's last form of a sparse map: the map precedes the data, in blocks of its own.
 Result<Extents> TarReader::read_sparse_lines(const TarEntry& entry) {
   SparseLines lines(entry.path);
   for (uint64_t read = 0; read + kRecord <= kMaxSpecial; read += kRecord) {

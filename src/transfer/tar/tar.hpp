@@ -21,7 +21,7 @@ struct Extent {
 };
 using Extents = std::vector<Extent>;
 
-/// More would need 4 MiB of memory, and a map of more than 1 MiB in every notation.
+/// More extents would need over 4 MiB of memory; in every notation, their map would exceed 1 MiB.
 inline constexpr size_t kMaxExtents = 262'144;
 
 /// "0,5,10,5" → (0, 5), (10, 5).  Errors: corrupt.
@@ -50,15 +50,15 @@ class SparseLines {
   Extents extents_;
 };
 
-/// Checks that they are in order, disjoint, inside a file of `size` bytes, and `stored` bytes in
-/// all.
+/// Checks that the extents are in order, disjoint, inside a file of `size` bytes, and have `stored`
+/// bytes in all.
 /// Errors: corrupt.
 Result<void> check_extents(const Extents& extents, uint64_t size, uint64_t stored,
                            const std::string& path);
 
 /// Reads v7, ustar, pax, GNU and star archives from a stream of blocks. The bytes are foreign:
 /// every number is checked, extended headers and sparse maps are limited to 1 MiB.
-/// Source: POSIX pax; GNU tar "Basic Tar Format"; Go archive/tar for what is ambiguous.
+/// Source: POSIX pax; GNU tar "Basic Tar Format"; Go archive/tar where these are ambiguous.
 class TarReader {
  public:
   /// Returns the next bytes of the archive, empty at its end. Invalidates the previous ones.

@@ -12,7 +12,8 @@ Error give_up(image::Store& store, Error error, Events& events) {
     error = std::move(error).with_hint("berth rmi IMAGE, or --root on a larger disk than " +
                                        quote(store.root()));
   }
-  // Complete layers belong to no image. After a signal they stay: the user may want to continue.
+  // The published layers belong to no image. After a signal they stay, as the user may want to
+  // continue.
   if (error.kind == Kind::interrupted) return error;
   auto collected = store.collect();
   if (!collected.ok()) {

@@ -11,10 +11,10 @@
 
 namespace berth::transfer {
 
-/// Ends a failed verb: collects objects that it published for no image, so that the store is as
-/// before, unless the error is an interruption (docs/decisions/0041). Returns the error, with a
-/// hint about space if that was the reason and it has no better hint. Call it after the delivery
-/// has ended.
+/// Ends a failed verb: removes the objects that it published and that no image needs, so that the
+/// store is as before. After an interruption these objects stay (docs/decisions/0041). Returns the
+/// error; if the disk is full and it has no hint yet, with a hint about space. Call it after the
+/// delivery has ended.
 Error give_up(image::Store& store, Error error, Events& events);
 
 /// Opens the store of `request` and lets `act` fill it; gives up if that fails. `what`: the context

@@ -20,7 +20,8 @@ Sha256::Sha256(Sha256&&) noexcept = default;
 Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 void Sha256::reset() {
-  // Fails only without memory or without the default provider: a caller could not handle that.
+  // Fails only without memory or without OpenSSL's default provider, which a caller could not
+  // handle.
   BERTH_ASSERT(EVP_DigestInit_ex(impl_->context, EVP_sha256(), nullptr) == 1);
 }
 

@@ -8,8 +8,8 @@
 
 namespace berth::transfer {
 
-/// A running SHA-256 (OpenSSL, so with the processor's SHA instructions). finish() once, at the
-/// end.
+/// A running SHA-256, computed by OpenSSL with the processor's SHA instructions. Call finish()
+/// once, at the end.
 class Sha256 {
  public:
   Sha256();

@@ -12,7 +12,7 @@
 namespace berth::transfer {
 namespace {
 
-// util-linux, which every Debian has.
+// From util-linux, which every Debian system has.
 constexpr const char* kSetpriv = "/usr/bin/setpriv";
 
 constexpr const char* kPrlimit = "/usr/bin/prlimit";
@@ -27,8 +27,8 @@ std::vector<std::string> without_rights(ToolUser user) {
     }
   }
   words.emplace_back("--");
-  // For readers of untrusted files: 4 KiB of squashfs can name 2^30 files, each of which takes
-  // memory before the first byte comes out.
+  // A limit of memory for readers of untrusted files: 4 KiB of squashfs can name 2^30 files, each
+  // of which takes memory before the first byte is written.
   if (user == ToolUser::nobody) {
     words.insert(words.end(), {kPrlimit, "--as=" + std::to_string(kMostMemory), "--"});
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Debian's programs that read or write squashfs, as children without privileges.
+// Runs Debian's programs for squashfs as children without privileges.
 #pragma once
 
 #include <string>
@@ -11,9 +11,10 @@
 
 namespace berth::transfer {
 
-/// The user of a tool.
+/// The user as which a tool runs.
 enum class ToolUser {
-  /// The machine's root becomes nobody; other users stay. For tools that parse foreign bytes.
+  /// Nobody, if the caller is root of the machine; else the caller. For tools that parse foreign
+  /// bytes.
   nobody,
   caller,
 };
@@ -24,22 +25,23 @@ struct ToolCall {
   std::string package;            ///< the package to install if it is missing
   ToolUser user = ToolUser::nobody;
   std::vector<std::string> env;
-  std::vector<int> keep;  ///< descriptors that it opens through tool_path()
+  std::vector<int> keep;  ///< descriptors that the tool opens through tool_path()
 };
 
 /// The path of one of our descriptors, for a tool.
 std::string tool_path(const sys::Fd& fd);
 
-/// Whether a process of ToolUser::nobody is another user here.
+/// Whether a tool with ToolUser::nobody runs as another user than the caller.
 bool tools_are_nobody();
 
 /// A running tool: without capabilities, and unable to gain privileges.
 class Tool {
  public:
-  /// `in`, `out`: its standard streams; null means /dev/null.
-  /// Errors: not_found (with the package in the hint), io.
+  /// `in`, `out`: the tool's standard input and output; null means /dev/null.
+  /// Errors: not_found (the hint names the package), io.
   static Result<Tool> start(const ToolCall& call, const sys::Fd* in, const sys::Fd* out);
-  /// Waits for its end.  Errors: corrupt with its last output if it failed.
+  /// Waits for the end of the tool.  Errors: corrupt (the tool failed; the error has its last
+  /// output).
   Result<void> finish();
 
  private:
