@@ -19,7 +19,7 @@ struct PreflightFacts {
   std::optional<uint64_t> memlock;    ///< soft RLIMIT_MEMLOCK in bytes, ~0: unlimited
   std::optional<uint64_t> shm_bytes;  ///< free in /dev/shm; none: not mounted
   std::vector<std::string> verbs;     ///< "/dev/infiniband/uverbs0"
-  std::vector<std::string> closed;    ///< those of `verbs` that this user may not open
+  std::vector<std::string> closed;    ///< the nodes of `verbs` that this user may not open
   std::vector<std::string> plugins;   ///< "/opt/amazon/ofi-nccl/lib/libnccl-net.so"
   std::string topology;               ///< NCCL_TOPO_FILE; empty: not set
   bool topology_there = false;
@@ -38,7 +38,7 @@ PreflightFacts gather_preflight(const std::string& driver_root, std::vector<std:
 /// Pure. proc_pid_limits(5)
 std::optional<uint64_t> parse_memlock(std::string_view limits);
 
-/// The answers, with ids that begin "node.". Pure.
+/// The answers; their ids begin with "node.". Pure.
 std::vector<Answer> judge_preflight(const PreflightFacts& facts);
 
 }  // namespace berth::doctor

@@ -8,7 +8,7 @@
 
 namespace berth::node {
 
-/// The profile of a modified node: `words` are KEY=VALUE between blanks; later ones win.
+/// `profile` with modifications: `words` has KEY=VALUE pairs separated by blanks; later pairs win.
 ///
 ///   driver=580.65     the NVIDIA driver, with the CUDA version of its branch; "none"
 ///   cuda=13.1         the driver's CUDA version, if not its branch's
