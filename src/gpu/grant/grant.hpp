@@ -58,8 +58,7 @@ struct Grant {
   std::vector<NodeLink> node_links;  ///< in /dev
   std::vector<GrantedFile> files;
   std::vector<GrantedLink> links;
-  std::vector<GrantedLink> program_links;  ///< to the programs in a driver volume; they are in a
-                                           ///< directory of PATH
+  std::vector<GrantedLink> program_links;  ///< in a directory of PATH, to programs in a volume
   std::vector<std::string> env;
   std::vector<scan::LoaderEntry> loader_entries;
   /// The container's first process decides whether the image's compat libraries are used.

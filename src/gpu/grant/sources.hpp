@@ -43,8 +43,7 @@ struct Sources {
   std::vector<std::string> caller;            ///< the environment in which berth was called
   Program program = Program::berth;
   bool privileged = false;     ///< CAP_SYS_ADMIN in the bounding set
-  bool nodes_by_hand = false;  ///< nodes of GPUs are requested by path: no grant, but the same
-                               ///< limits
+  bool nodes_by_hand = false;  ///< nodes of GPUs given by path: no grant, but the same limits
 };
 
 /// The outcome of one source, for `berth explain`.

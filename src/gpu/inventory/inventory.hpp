@@ -34,8 +34,7 @@ struct MigDevice {
   std::string uuid;     ///< "MIG-…"; empty without NVML, its only source
   std::string profile;  ///< "1g.10gb"; empty without NVML
   std::optional<uint64_t> memory_bytes;
-  std::vector<Node> nodes;  ///< /dev/nvidia-caps/nvidia-cap<N>: the node of its GPU instance, then
-                            ///< the node of the slice
+  std::vector<Node> nodes;  ///< /dev/nvidia-caps/nvidia-cap<N> of the GPU instance and of the slice
 };
 
 /// A slice of an AMD GPU in a compute mode other than SPX: a device with its own nodes.
@@ -61,8 +60,7 @@ struct Gpu {
   uint32_t index = 0;       ///< among the GPUs of its vendor, in PCI order, as nvidia-smi counts
   std::string uuid;         ///< "GPU-…"; AMD: "GPU-<unique_id>"; empty if the driver has none
   std::string pci_address;  ///< "0000:1b:00.0", as the kernel writes it
-  uint32_t minor = 0;       ///< of /dev/nvidia<minor>; may differ from the index; other vendors: of
-                            ///< `node`
+  uint32_t minor = 0;       ///< of /dev/nvidia<minor>, not the index; other vendors: of `node`
   std::string model;
   std::string kernel_driver;                      ///< "nvidia", "amdgpu", "i915", "xe"
   std::optional<std::string> compute_capability;  ///< NVIDIA: "9.0"
@@ -70,8 +68,7 @@ struct Gpu {
   std::optional<uint64_t> memory_bytes;
   std::optional<std::string> brand;    ///< as NVIDIA_REQUIRE_* spells it: "tesla"
   std::optional<int> numa_node;        ///< absent: unknown (the kernel writes -1)
-  std::string board;                   ///< equal for GPUs on one board; empty: alone on its board,
-                                       ///< or unknown
+  std::string board;                   ///< the same for GPUs on one board; empty: unknown or alone
   std::vector<uint32_t> nvlink_peers;  ///< indices of the GPUs that it has an NVLink to (AMD: XGMI)
   bool mig_mode = false;
   Node node;                        ///< /dev/nvidia<minor>; AMD, Intel: /dev/dri/renderD<N>
@@ -121,9 +118,8 @@ struct DeviceGroup {
 struct ProcText {
   std::string path;  ///< below /proc/driver: "nvidia/gpus/0000:1b:00.0/information"
   std::string text;
-  std::optional<uint32_t> gpu;    ///< index of the NVIDIA GPU that it is about; absent: about the
-                                  ///< driver
-  std::optional<uint32_t> slice;  ///< index of the slice of `gpu` that it is about
+  std::optional<uint32_t> gpu;    ///< index of the NVIDIA GPU in question; absent: the driver
+  std::optional<uint32_t> slice;  ///< index of the slice of `gpu` in question
 };
 
 /// The driver's versions, each empty when unknown.

@@ -42,8 +42,7 @@ inline constexpr const char* kMpsEngine = "berth-mps";
 struct Lease {
   std::string container;          ///< its id
   std::string name;               ///< for people; may be empty
-  std::string engine;             ///< made by: "berth", or "berth-runtime" for containers of other
-                                  ///< engines
+  std::string engine;             ///< "berth", or "berth-runtime" for other engines' containers
   std::string group;              ///< the id of the first container of the group
   std::vector<std::string> keys;  ///< key_of() in gpu/inventory
   bool exclusive = false;
