@@ -144,8 +144,7 @@ struct GpuFacts {
   std::vector<CdiFile> cdi;
   std::string toolkit_config;             ///< path; empty: none
   std::optional<Error> toolkit_error;     ///< why it cannot be read
-  std::vector<std::string> toolkit_keys;  ///< keys that differ from the defaults: "no-cgroups =
-                                          ///< true"
+  std::vector<std::string> toolkit_keys;  ///< not at their default: "no-cgroups = true"
   std::vector<std::string> hooks;         ///< files that make an engine call NVIDIA's hook
   bool container_use_devices = true;      ///< SELinux lets containers use devices
 };

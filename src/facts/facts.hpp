@@ -55,8 +55,7 @@ struct FileFacts {
   IsaNeed isa;
   /// The highest version that it requires of each family: {"GLIBC", "2.34"}, {"GLIBCXX", "3.4.30"}.
   std::map<std::string, std::string> needs;
-  std::map<std::string, std::string> offers;  ///< the highest version that it defines of each
-                                              ///< family
+  std::map<std::string, std::string> offers;  ///< the highest that it defines of each family
   std::vector<GpuCode> gpu_code;              ///< sorted, without duplicates
   /// Some members of its fat binaries are compressed with zstd, which old drivers cannot read.
   bool zstd_code = false;
@@ -110,16 +109,14 @@ struct ImageFacts {
                              ///< found
   bool is_static = false;    ///< `program` needs no loader
   std::vector<CpuNeed> cpu;  ///< needs above the baseline, highest first
-  std::vector<std::string> hwcaps;  ///< levels for which there are glibc-hwcaps libraries:
-                                    ///< "x86-64-v3"
+  std::vector<std::string> hwcaps;  ///< levels with glibc-hwcaps libraries: "x86-64-v3"
   std::string glibc;                ///< "2.36"; empty: none, or musl
   std::string libstdcxx;            ///< "3.4.30"
   bool musl = false;
   std::vector<Unmet> unmet;  ///< at most 100
   std::vector<GpuCodeSet> gpu_code;
   std::vector<std::string> cuda_runtimes;  ///< versions of libcudart, "12.8", lowest first
-  std::string user_driver;  ///< version of the libcuda that the image's loader finds first; empty:
-                            ///< none
+  std::string user_driver;  ///< version of the libcuda that the loader finds first; empty: none
   std::string compat;       ///< version of the libcuda in its compat package; empty: none
   std::string compat_cuda;  ///< "12.9"
   std::vector<uint32_t> compat_drivers;  ///< branches of kernel modules that the package works with

@@ -26,8 +26,7 @@ enum class CodeClass {
 struct CodeFit {
   CodeClass code_class = CodeClass::none;
   uint32_t minor = 0;      ///< of SASS: the nearer to the GPU's minor version the better
-  bool newer_ptx = false;  ///< there is PTX for the GPU, but its version is newer than the driver
-                           ///< supports
+  bool newer_ptx = false;  ///< there is PTX for the GPU, but too new for the driver
   const facts::GpuCode* code = nullptr;  ///< the best, if any
   auto quality() const { return static_cast<uint32_t>(code_class) * 100 + minor; }
 };

@@ -28,8 +28,7 @@ struct Symbols {
   Names undefined;                 ///< except weak ones, which may stay undefined
   Names offers;                    ///< versions that it defines: "GLIBC_2.34"
   std::vector<VersionNeed> needs;  ///< except weak ones
-  std::string mpi_version;  ///< from the version string that MPICH and Open MPI contain: "4.1.4";
-                            ///< empty: none
+  std::string mpi_version;         ///< as MPICH and Open MPI contain it: "4.1.4"; empty: none
 };
 
 /// Reads the tables of the dynamic section; without them the result is empty.

@@ -31,8 +31,7 @@ struct Launch {
 struct Used {
   Abi abi;
   Wires takes;
-  bool needs_order = false;  ///< local ranks have to be in the order of the global ones: its shared
-                             ///< memory crashes or hangs otherwise
+  bool needs_order = false;  ///< shared memory crashes or hangs if the local ranks are unordered
   bool called = true;        ///< the program itself calls it; else only a library links it
   bool by_itself = false;    ///< it may start without the protocols in Launch: by a protocol of its
                              ///< vendor, or by a library of Slurm that it is linked with

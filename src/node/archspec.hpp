@@ -54,8 +54,7 @@ bool has_feature(const Cpu& cpu, std::string_view feature);
 enum class Presence {
   there,
   missing,
-  unknown,  ///< the profile only has the features of its microarchitecture, and this feature is not
-            ///< one of them
+  unknown,  ///< the profile only lists its microarchitecture's features, which lack this one
 };
 Presence presence(const Cpu& cpu, std::string_view feature);
 

@@ -64,8 +64,7 @@ struct DriverFiles {
 struct LoaderSettings {
   std::string library_path;                      ///< LD_LIBRARY_PATH
   std::string program;                           ///< absolute path of the command; empty: unknown
-  std::string ours = "/usr/local/nvidia/lib64";  ///< the directory of the host driver's libraries
-                                                 ///< in the container
+  std::string ours = "/usr/local/nvidia/lib64";  ///< of the host's driver, in the container
 #if defined(__x86_64__)
   uint16_t machine = kMachineX86_64;
 #else

@@ -56,8 +56,7 @@ struct ElfFile {
   std::string runpath;
   std::vector<ElfSegment> segments;
   std::vector<ElfSection> sections;
-  std::vector<std::pair<uint64_t, uint64_t>> dynamic;  ///< tags and values, without the final
-                                                       ///< DT_NULL
+  std::vector<std::pair<uint64_t, uint64_t>> dynamic;  ///< tags and values, without DT_NULL
 
   /// The file offset of `address`; nothing if the address is not in the file.
   std::optional<uint64_t> file_offset(uint64_t address) const;
