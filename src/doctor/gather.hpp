@@ -49,7 +49,7 @@ std::vector<NodeFacts> gather_nodes(const gpu::DriverRoot& root, const gpu::Inve
 std::vector<CdiFile> gather_cdi_files(const gpu::DriverRoot& root,
                                       const std::vector<std::string>& directories);
 
-/// The keys in NVIDIA's config.toml whose values differ from the toolkit's defaults:
+/// The keys in NVIDIA's config.toml with values that differ from the toolkit's defaults:
 /// "nvidia-container-cli.no-cgroups = true". Pure. Errors: those of policy::parse_toml(), which
 /// name `document`.
 Result<std::vector<std::string>> changed_toolkit_keys(std::string_view text,

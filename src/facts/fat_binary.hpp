@@ -17,7 +17,7 @@ struct FoundCode {
   std::set<GpuCode> code;
   bool zstd = false;      ///< some of it is compressed with zstd
   uint64_t members = 0;   ///< number of members read
-  uint64_t unpacked = 0;  ///< number of members whose first bytes were decompressed
+  uint64_t unpacked = 0;  ///< number of members of which the first bytes were decompressed
 };
 
 /// e_machine of NVIDIA's code objects, "cubins".

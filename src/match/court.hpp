@@ -45,7 +45,7 @@ struct CodeSearch {
   uint32_t least = UINT32_MAX;      ///< the worst quality among the places that run
   bool jit = false;                 ///< the driver has to compile the code of one of them
   bool must_all = false;            ///< every place has to run
-  const CodePlace* lost = nullptr;  ///< a place whose code does not run
+  const CodePlace* lost = nullptr;  ///< a place with code that does not run
   CodeFit lost_fit;
 };
 

@@ -194,8 +194,8 @@ bool Court::look_at_declared_cpu() {
   return true;
 }
 
-/// The argument of node::with() for a processor that has all declared features and satisfies the
-/// rest of the declaration; empty if there is no such processor.
+/// The argument of node::with() for a processor that has all declared features, and is of the
+/// declared kind too if such a processor exists; empty if none has the features.
 std::string Court::lift_of_features() const {
   auto above = node::known_microarchitecture(declared_.cpu);
   std::string_view family = node::family_of_architecture(node_.architecture);

@@ -30,8 +30,8 @@ struct Ranking {
 /// expects GPUs to be used if the node has any, but a plain image may be pulled for other purposes.
 Job usual_job(const std::vector<Candidate>& candidates, const node::Profile& node, Job job);
 
-/// The entries whose clauses get texts. If only one entry is used, texts for the others would cost
-/// more than everything else.
+/// Which entries get texts for their clauses. If only one entry is used, texts for the others would
+/// cost more than everything else.
 enum class Explain {
   best,  ///< only the result of best(); all entries if nothing fits, for refusal()
   all,
@@ -42,8 +42,8 @@ enum class Explain {
 Ranking rank(std::vector<Candidate> candidates, const node::Profile& node, const Job& job,
              Explain explain = Explain::all);
 
-/// Why no entry runs, in one line, from the entry that came nearest: the entry whose failing clause
-/// is checked last. Example: "needs x86-64-v4 (declared); this node is x86-64-v3".
+/// Why no entry runs, in one line, from the entry that came nearest: the one with the failing
+/// clause that is checked last. Example: "needs x86-64-v4 (declared); this node is x86-64-v3".
 std::string refusal(const Ranking& ranking);
 
 /// The label of an entry: the name that its publisher gave it, else the hardware it was made for.

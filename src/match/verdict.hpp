@@ -13,7 +13,7 @@
 #include "match/run_record.hpp"
 #include "oci/image_spec.hpp"
 
-/// The input and output of judging.
+/// The input and the result of judging.
 namespace berth::match {
 
 /// Best first.

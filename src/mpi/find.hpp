@@ -42,7 +42,7 @@ bool is_of_one_piece(std::string_view soname);
 /// Whether it belongs to glibc: the image's glibc is always used.
 bool is_of_libc(std::string_view soname);
 
-/// Whether it belongs to a GPU driver, whose libraries have to match the kernel module.
+/// Whether it belongs to a GPU driver: its version has to match the kernel module.
 bool is_of_driver(std::string_view soname);
 
 /// The directories from which `library` of `tree` opens files at run time: plugins and their

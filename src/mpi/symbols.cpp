@@ -66,7 +66,7 @@ class Tables {
   Symbols found_;
 };
 
-/// Up to `size` bytes of the table whose address is in the dynamic section under `address_tag`;
+/// Up to `size` bytes of the table at the address that the dynamic section has under `address_tag`;
 /// empty if the tag is missing.
 Result<std::string> Tables::table(uint64_t address_tag, uint64_t size,
                                   std::string_view what) const {

@@ -30,10 +30,10 @@ std::optional<std::string> compute_capability(std::string_view text);
 /// "glibc 2.36" for "glibc 2.36", "glibc-2.36" and "2.36"; "musl", with a version or without.
 std::optional<std::string> libc_name(std::string_view text);
 
-/// Whether `text` is numbers separated by dots, with at least one dot: "570.133.20".
+/// Whether `text` is one or more numbers separated by dots: "570.133.20".
 bool is_version(std::string_view text);
 
-/// Whether `text` begins with two numbers separated by a dot, as Linux releases do: "6.1",
+/// Whether `text` begins like a Linux release, with numbers separated by dots: "6.1",
 /// "6.1.0-18-amd64".
 bool is_kernel_release(std::string_view text);
 

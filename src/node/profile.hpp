@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The features of a node that images may need. The node is this machine, or another one whose
-// profile was saved. Plain structs; the tables at the end are the JSON of `berth node show` and of
-// saved profiles.
+// The features of a node that images may need. The profile describes this machine, or was saved on
+// another one or written by hand. Plain structs; the tables at the end are the JSON of `berth node
+// show` and of saved profiles.
 #pragma once
 
 #include <cstdint>

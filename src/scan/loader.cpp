@@ -262,7 +262,7 @@ std::vector<EntryView> merge_sorted(const std::vector<EntryView>& base,
                                     const std::vector<EntryView>& added) {
   std::vector<EntryView> merged;
   merged.reserve(base.size() + added.size());
-  size_t from = 0;  // index of the first of `added` whose name is not before that of the entry
+  size_t from = 0;  // index of the first of `added` with a name not before that of the entry
   size_t next = 0;  // index of the first of `added` that is not in `merged` yet
   auto order = [&](size_t i, const EntryView& entry) {
     return compare_library_names(added[i].soname, entry.soname);

@@ -107,7 +107,7 @@ std::vector<LibraryLink> linker_links(const std::vector<LoaderEntry>& entries);
 /// without duplicates.
 std::string loader_configuration(const std::vector<LoaderEntry>& entries);
 
-/// The path of that file in a container, whose name sorts before the files of the image, and the
+/// The path of that file in a container (its name sorts before those of the image's files), and the
 /// file that makes ldconfig read it.
 inline constexpr const char* kLoaderConfiguration = "/etc/ld.so.conf.d/00-berth.conf";
 inline constexpr const char* kMainConfiguration = "/etc/ld.so.conf";

@@ -107,7 +107,8 @@ class Maker {
   std::set<std::string> names_;
   std::set<std::string> stamped_;
   std::vector<File> files_;
-  std::map<std::string, size_t> owners_;  ///< device name to the file whose definition counts
+  std::map<std::string, size_t> owners_;  ///< device name to the file with the definition that
+                                          ///< counts
 };
 
 Result<void> Maker::read_directory(size_t priority) {

@@ -67,7 +67,7 @@ Result<bool> is_current(const Index& index);
 
 /// The edits of the named devices in the order of the request. The edits of a CDI file come before
 /// those of its first device. A device that is named twice is granted once. Pure.
-/// Errors: not_found (suggests the nearest name and "berth cdi list"), unsupported (a conflict, or
+/// Errors: not_found (suggests the nearest name, or "berth cdi list"), unsupported (a conflict, or
 /// a device that cannot be resolved; gives the reason from its Fault), usage (not a qualified
 /// name).
 Result<oci::ContainerEdits> edits_of(const Index& index, const std::vector<std::string>& names);

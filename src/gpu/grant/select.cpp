@@ -87,8 +87,8 @@ Result<Selected> by_index(const std::string& id, Vendor vendor, const Inventory&
   return fault(Kind::not_found, fmt::format("GPU {} has {} MIG slices", *index, gpu->mig.size()));
 }
 
-/// The GPUs and slices of `vendor` whose id starts with `id`. If one matches exactly, only that
-/// one.
+/// The GPUs and slices of `vendor` with an id that starts with `id`. If an id is equal to `id`,
+/// only that GPU or slice.
 Many by_prefix(const std::string& id, Vendor vendor, const Inventory& inventory) {
   Many matches;
   for (const Gpu& gpu : inventory.gpus) {

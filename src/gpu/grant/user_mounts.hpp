@@ -41,10 +41,10 @@ enum class HostFile { absent, socket, other };
 /// container, links in `below` cannot lead out of `path`.
 using LookAtHost = std::function<HostFile(const std::string& path, const std::string& below)>;
 
-/// Removes from `given`, the mounts that the user did not request, the mounts of sockets that have
-/// no mount point because a mount of the user covers the place: the mount point would have to be
-/// made on the host. Returns the paths of the removed mounts. Errors: denied (a file other than a
-/// socket has no mount point). docs/decisions/0174
+/// Removes from `given` (mounts that the user did not request) every mount of a socket that needs a
+/// new mount point below a mount of the user: the mount point would have to be made on the host.
+/// Returns the paths of the removed mounts. Errors: denied (a file other than a socket has no mount
+/// point). docs/decisions/0174
 Result<std::vector<std::string>> fit_places(std::vector<oci::Mount>& given,
                                             const std::vector<UserMount>& mounts,
                                             const RealPath& real_path, const LookAtHost& look);

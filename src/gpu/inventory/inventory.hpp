@@ -102,7 +102,7 @@ struct DriverFile {
   std::vector<std::string> capabilities;  ///< any of these needs it: "compute", "utility", …
 };
 
-/// Devices besides the GPUs, granted by name: NVIDIA_GDS=enabled and similar variables.
+/// Devices other than GPUs, granted by name: NVIDIA_GDS=enabled and similar variables.
 struct DeviceGroup {
   std::string name;               ///< "gds", "gdrcopy", "mofed", "nvswitch", "imex"
   std::vector<Node> nodes;        ///< the nodes that exist on this machine

@@ -39,7 +39,7 @@ struct KnownTicket {
   uint64_t number = 0;  ///< the lowest is served first
 };
 
-/// All leases that count, and the requests its number in the queue, in order.
+/// All leases that count, and the requests in the queue, in order.
 struct Holders {
   std::vector<KnownLease> leases;
   std::vector<KnownTicket> queue;
@@ -153,7 +153,7 @@ struct Asking {
   std::string group;
   std::vector<std::string> wanted;    ///< keys; reservations of others in the queue avoid these if
                                       ///< possible
-  uint64_t number = UINT64_MAX;       ///< in the queue
+  uint64_t number = UINT64_MAX;       ///< its number in the queue
   std::string own_lease = {};         ///< the file of the lease that it has already and may keep
   std::vector<Holding> outside = {};  ///< holdings without a lease
 };

@@ -55,8 +55,9 @@ Result<void> make_open_directory(const std::string& path) {
   return sys::change_mode(directory, 01777, path);
 }
 
-/// Makes the share's memory directory in the machine's /dev/shm, whose size is limited, because
-/// programs may fill it. The link is made first, so that no directory remains without a link to it.
+/// Makes the share's memory directory in the machine's /dev/shm: that file system has a size limit,
+/// and programs may fill it. The link is made first, so that no directory remains without a link to
+/// it.
 Result<void> make_memory(const MpsPlace& place) {
   if (!TRY(sys::stat_entry(sys::cwd(), place.memory))) {
     const std::string target = std::string(kMpsMemory) + sys::random_hex(16) + "/memory";

@@ -317,7 +317,7 @@ Result<void> keep_share(const std::string& self, const std::string& state_dir,
                         const std::string& name, Handed handed) {
   // Neither a hangup of the terminal nor a closed pipe may end the keeper.
   sys::Fd unread = TRY(sys::receive_signals({SIGHUP, SIGINT, SIGTERM, SIGPIPE}));
-  TRY(sys::become_subreaper());  // of a guard that was killed
+  TRY(sys::become_subreaper());  // the children of a killed guard become ours
   Keeper keeper(self, state_dir, name, TRY(read_order(place_of(state_dir, name))));
   if (!keeper.is_used()) {
     keeper.end();  // its previous keeper was killed

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts about a GPU that sysfs has by PCI address, and the GPUs whose interface is DRM: AMD's (with
-// KFD) and Intel's. Source: Linux Documentation/gpu/amdgpu.
+// Facts about a GPU that sysfs has by PCI address, and the GPUs that have only a DRM interface:
+// AMD's (with KFD) and Intel's. Source: Linux Documentation/gpu/amdgpu.
 #pragma once
 
 #include <string>

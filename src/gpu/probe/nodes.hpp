@@ -35,7 +35,7 @@ class NodeFinder {
   Node expect(const std::string& path, uint32_t major, uint32_t minor, uint32_t mode);
   bool is_absent(const Node& node) const { return absent_.contains(node.path); }
 
-  /// The node at `path`, for devices whose numbers are known only from the node itself.
+  /// The node at `path`, for devices with numbers that only the node itself shows.
   std::optional<Node> find(const std::string& path) const;
   /// The nodes in `directory` with names of the form `prefix`<N>, ordered by N.
   Result<std::vector<Node>> find_numbered(const std::string& directory,
