@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The facts examined by `berth doctor`, as plain values: gathered once (gather.hpp), judged by pure
-// code (finding.hpp).
+// The facts that `berth doctor` examines, as plain values. gather.hpp gathers them once; pure code
+// (finding.hpp) judges them.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ struct UserFacts {
   uint32_t gid = 0;
   std::string name;
   std::vector<uint32_t> groups;   ///< supplementary
-  bool machine_root = false;      ///< root of the first user namespace
+  bool machine_root = false;      ///< root of the initial user namespace
   bool inside_namespace = false;  ///< root of another program's user namespace
   uint64_t subordinate_uids = 0;  ///< number of ids in /etc/subuid for this user
   uint64_t subordinate_gids = 0;
@@ -92,7 +92,7 @@ struct HostFacts {
 struct NodeFacts {
   gpu::Node expected;
   std::string owner;      ///< "GPU 0", "slice 0:1", "the driver"
-  bool optional = false;  ///< nothing fails without it
+  bool optional = false;  ///< nothing fails if it is missing
   bool found = false;
   bool character = false;
   uint32_t major = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The requirements of multi-node training on this node, for `berth slurm preflight`: gathered once,
-// judged by pure code.
+// The requirements of multi-node training on this node, for `berth slurm preflight`. The facts are
+// gathered once; pure code judges them.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,13 @@ struct PreflightFacts {
   std::vector<std::string> pmix;  ///< "/usr/lib64/slurm/mpi_pmix.so"
 };
 
-/// Examines this machine. Unreadable things count as missing. A synthetic `driver_root` stands for
+/// Examines this machine. Unreadable things count as missing. A synthetic `driver_root` replaces
 /// the machine, except for limits and /dev/shm. `topology` is NCCL_TOPO_FILE.
 PreflightFacts gather_preflight(const std::string& driver_root, std::vector<std::string> fabric,
                                 bool gpus, const std::string& topology);
 
-/// The soft limit in bytes of "Max locked memory" in the text of /proc/self/limits; ~0: unlimited.
-/// Pure. proc_pid_limits(5)
+/// The soft limit in bytes of "Max locked memory" in the content of /proc/self/limits; ~0:
+/// unlimited. Pure. proc_pid_limits(5)
 std::optional<uint64_t> parse_memlock(std::string_view limits);
 
 /// The answers; their ids begin with "node.". Pure.

@@ -67,8 +67,8 @@ IsaNeed isa_of_notes(const scan::ElfFile& elf) {
   return level == 0 ? IsaNeed{} : IsaNeed{level, "note"};
 }
 
-/// GOAMD64 of a Go program, which its runtime checks at start; level 0 for others. Reads the format
-/// of Go ≥ 1.18, which introduced GOAMD64.  Errors: those of `read_at`.
+/// GOAMD64 of a Go program, which the Go runtime checks at start; level 0 for other programs. Reads
+/// the format of Go ≥ 1.18, which introduced GOAMD64. Errors: those of `read_at`.
 /// Source: Go debug/buildinfo.
 Result<IsaNeed> isa_of_go(const scan::ElfFile& elf, const scan::ReadAt& read_at) {
   if (elf.machine != scan::kMachineX86_64) return IsaNeed{};

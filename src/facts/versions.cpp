@@ -41,7 +41,7 @@ class Tables {
 
  private:
   struct Table {
-    uint64_t at = 0, count = 0;  ///< count 0: none
+    uint64_t at = 0, count = 0;  ///< count 0: there is no table
   };
   Result<Table> table(uint64_t address_tag, uint64_t count_tag) const;
   Result<std::string> name(uint64_t offset);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by judge.cpp and judge_gpus.cpp; not for other files.
+// The class that judge.cpp and judge_gpus.cpp implement; not for other files.
 #pragma once
 
 #include <algorithm>

@@ -31,8 +31,8 @@ struct CodeFit {
   auto quality() const { return static_cast<uint32_t>(code_class) * 100 + minor; }
 };
 
-/// The best of `codes` on `gpu`. `cuda` is the driver's version ("12.8"; empty: unknown, any PTX
-/// passes).
+/// The best of `codes` on `gpu`. `cuda` is the CUDA version of the driver ("12.8"). If it is empty
+/// (unknown), any PTX passes.
 CodeFit best_fit(const std::vector<facts::GpuCode>& codes, const node::NodeGpu& gpu,
                  std::string_view cuda);
 

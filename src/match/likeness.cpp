@@ -11,7 +11,8 @@ namespace {
 
 using node::NodeGpu;
 
-/// The allowed relation of two nodes in an ordered property: negative if `left` has less.
+/// Whether the order of two nodes in a property is allowed; `order` is negative if the left one has
+/// less.
 using Allows = bool (*)(int order);
 bool is_at_least(int order) {
   return order >= 0;

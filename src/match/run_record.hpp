@@ -57,7 +57,7 @@ struct RunRecord {
   std::string architecture;  ///< the node's: "amd64"
   RunCpu cpu;
   std::string kernel;               ///< the numeric part of its release: "6.18.5"; empty: unknown
-  std::optional<RunDriver> driver;  ///< none: the node had none
+  std::optional<RunDriver> driver;  ///< nothing: the node had no driver
   bool synthetic = false;           ///< its GPUs were read from a tree made for tests
   std::string berth;                ///< version of Berth that wrote the record
 };

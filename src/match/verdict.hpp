@@ -59,11 +59,11 @@ struct Clause {
   /// The argument of node::with() that makes the clause pass: "cpu=x86-64-v4"; empty if no node
   /// does.
   std::string lift;
-  /// None: nothing is declared and nothing is known.
+  /// Nothing: the publisher declares nothing and nothing is known.
   std::optional<Tier> tier = {};
 };
 
-/// The sort key of entries: less is better, member by member. docs/variants.md
+/// The sort key of entries, compared member by member; lower is better. docs/variants.md
 struct Rank {
   /// 1: its code is for GPUs that the node does not have. This is the first key, because an entry
   /// for other hardware must not precede an entry that is merely in doubt.

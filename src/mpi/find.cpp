@@ -188,7 +188,7 @@ Result<std::vector<Installation>> find_mpi_of(Libraries& libraries, const Librar
       const Library* one = is_of_libc(name) ? nullptr : TRY(resolve(*queue.front(), name));
       if (one == nullptr || !seen.insert(one).second) continue;
       bool is_core = is_core_name(name) || std::ranges::find(kCores, name) != kCores.end();
-      // A library that an MPI is linked with is not a second MPI.
+      // A library with which an MPI is linked is not a second MPI.
       if (is_core) {
         add(one, found);
       } else {

@@ -18,7 +18,7 @@ namespace berth::mpi {
 struct Brought {
   std::string host_path;           ///< without links
   std::vector<std::string> names;  ///< SONAMEs by which it is found; its own one is first
-  std::vector<std::string> over;   ///< files of the image that it covers
+  std::vector<std::string> over;   ///< files of the image over which it is mounted
   std::string why;
 };
 
@@ -36,7 +36,7 @@ struct Decision {
   std::vector<std::string> directories;  ///< of the host, to be mounted at the same path
   bool openmpi = false;                  ///< one of the replaced MPIs is Open MPI
   bool has_mpi = false;                  ///< the image has an MPI
-  std::string why;                       ///< in one line: the replacement, or the reason against it
+  std::string why;                       ///< one line: the replacement, or why there is none
   std::string own_stays;                 ///< why the MPI that the program uses was not replaced
   std::optional<Used> own;               ///< the MPI that the program uses afterwards; none:
                                          ///< unknown

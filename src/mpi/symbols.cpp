@@ -12,7 +12,7 @@ constexpr uint64_t kHash = 4, kStrings = 5, kSymbols = 6, kStringsSize = 10,
                    kDefinitionCount = 0x6fff'fffd, kNeeds = 0x6fff'fffe, kNeedCount = 0x6fff'ffff;
 constexpr uint32_t kSymbolSection = 11;  // SHT_DYNSYM
 constexpr size_t kSymbolSize = 24;
-// Far above real libraries: Intel's libmpi has some twenty thousand symbols.
+// Far above real libraries: Intel's libmpi has about twenty thousand symbols.
 constexpr uint64_t kMaxSymbols = 300'000, kMaxStrings = uint64_t{32} << 20, kMaxVersions = 4096;
 constexpr size_t kMaxName = 4096, kMaxNameBytes = size_t{32} << 20, kMaxTable = size_t{1} << 20;
 constexpr size_t kMaxVersionText = 64;

@@ -172,12 +172,12 @@ bool of_vendor(const Entry& entry, std::string_view vendor) {
   return entry.vendor == kGeneric || entry.vendor == vendor;
 }
 
-/// archspec's test of one candidate. Source: archspec cpu/detect.py, compatibility_check_*.
+/// Tests one candidate as archspec does. Source: archspec cpu/detect.py, compatibility_check_*.
 bool is_candidate(const Entry& entry, const Entry& root, const Cpu& cpu, const Features& features) {
   if (!is_or_descends(entry, root)) return false;
   if (root.name == "x86_64") return of_vendor(entry, cpu.vendor) && features.contains_all(entry);
   if (root.name == "aarch64") {
-    // No feature distinguishes the versions of Arm's architecture.
+    // The versions of the Arm architecture cannot be told apart by features.
     if (entry.vendor == kGeneric) return &entry == &root;
     return of_vendor(entry, arm_vendor(cpu.vendor)) && features.contains_all(entry);
   }

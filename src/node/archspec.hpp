@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU microarchitectures in archspec's terms: their names, features and ancestors. Pure; the table
-// is generated from third_party/archspec when Berth is built. The features of a Cpu are sorted, as
-// by complete().
+// is generated from third_party/archspec when Berth is built. The features of a Cpu have to be
+// sorted, as complete() does it.
 // Source: archspec-json cpu/microarchitectures.json; archspec's documentation of detection.
 #pragma once
 
@@ -33,7 +33,7 @@ std::vector<std::string_view> ancestors_of(std::string_view microarchitecture);
 /// Features by the names of /proc/cpuinfo, sorted; archspec has none for Power and RISC-V.
 std::vector<std::string_view> features_of(std::string_view microarchitecture);
 
-/// The ancestor without ancestors: "x86_64", "aarch64", "ppc64le". Empty for an unknown name.
+/// The root of its ancestors: "x86_64", "aarch64", "ppc64le". Empty for an unknown name.
 std::string_view family_of(std::string_view microarchitecture);
 
 /// "GenuineIntel", "ARM", "generic"; empty for an unknown name.
@@ -74,7 +74,7 @@ enum class Fit {
   runs,          ///< it is the host's own, an ancestor, or the host has all that it needs
   other_vendor,  ///< the host has all that it needs, but is of another vendor
   lacks,         ///< the host lacks a feature, or is of an older generation
-  other_family,  ///< x86_64 and aarch64
+  other_family,  ///< for example x86_64 and aarch64
   unknown,       ///< no such name, or the host is unknown
 };
 Fit fit(const Cpu& host, std::string_view microarchitecture);
@@ -83,7 +83,7 @@ Fit fit(const Cpu& host, std::string_view microarchitecture);
 bool runs(const Cpu& host, std::string_view microarchitecture);
 
 /// The closeness to the host, for ordering: larger is closer (by number of ancestors, then of
-/// features). Nothing: it does not run.
+/// features). Nothing if it does not run.
 std::optional<uint32_t> closeness(const Cpu& host, std::string_view microarchitecture);
 
 /// The features of the microarchitecture that `host` lacks, sorted; for messages ("needs avx512f;

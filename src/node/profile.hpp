@@ -43,7 +43,7 @@ struct NodeDriver {
   std::string module_version;   ///< "570.133.20"
   std::string library_version;  ///< of libcuda on the host
   std::string cuda_version;     ///< the version that the driver supports: "12.8"
-  std::string glibc_needed;  ///< highest GLIBC_ version that its libraries ask for; empty: unknown
+  std::string glibc_needed;     ///< highest GLIBC_ version that its libraries need; empty: unknown
 };
 
 struct Kernel {
@@ -87,7 +87,7 @@ void fields(auto& v, Cpu& c) {
 }
 
 void fields(auto& v, NodeGpu& g) {
-  v.always("vendor", g.vendor);  // a handwritten one may leave it to the architecture
+  v.always("vendor", g.vendor);  // a handwritten profile may omit it: the architecture implies it
   v.always("model", g.model);
   v.always("uuid", g.uuid);
   v.always("compute_capability", g.compute_capability);

@@ -76,7 +76,8 @@ class Generator {
     out.path = options_.hook_program;
     out.args = to_words(request);
     out.args.insert(out.args.begin(), std::string(kOwnHook));
-    // Never empty: engines would use the container's environment, which the image writes.
+    // The list is never empty: otherwise engines would use the container's environment, which the
+    // image sets.
     out.env = {std::string(kDriverVariable) + inventory_.driver.module_version};
     return out;
   }
@@ -147,7 +148,7 @@ Result<void> Generator::add_nvidia() {
     if (!gpu.mig_mode && gpu.mig.empty()) TRY(add(gpu, nullptr));
   }
   oci::cdi::Edits& common = out_.spec.edits;
-  // Otherwise another toolkit's hook or runtime would take the variable as a request.
+  // Otherwise the hook or runtime of another toolkit would take the image's variable as a request.
   common.env = {"NVIDIA_VISIBLE_DEVICES=void"};
   for (const Node& node : all.nodes) {
     if (is_in(inventory_.control_nodes, node.path)) add_node(node, common);
@@ -157,7 +158,7 @@ Result<void> Generator::add_nvidia() {
   return {};
 }
 
-// Programs find a display's node by the address of its GPU.
+// Programs find the node of a display by the PCI address of the GPU.
 void Generator::add_links(const Gpu& gpu, Unit& unit) {
   for (const NodeLink& link : gpu.drm_links) unit.links.push_back({link.path, link.target});
 }

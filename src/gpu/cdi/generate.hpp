@@ -29,7 +29,7 @@ struct Generated {
   std::vector<std::string> warnings;  ///< for people: engines that refuse the file, missing devices
 };
 
-/// The variable of our hook with the driver version that a file was made for.
+/// The variable of our hook; its value is the driver version that a file was made for.
 inline constexpr std::string_view kDriverVariable = "BERTH_CDI_DRIVER=";
 
 /// Describes the machine's GPUs for every engine that reads CDI: each GPU and slice under the names

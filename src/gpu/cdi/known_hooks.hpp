@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of CDI files that we carry out ourselves: the program is not started, and need not exist.
+// Hooks of CDI files that we carry out ourselves. The program of the hook is not started and need
+// not exist.
 #pragma once
 
 #include <optional>

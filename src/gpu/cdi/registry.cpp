@@ -51,7 +51,7 @@ Result<oci::cdi::Spec> read_spec(const std::string& path, bool believed) {
   if (!yaml && !path.ends_with(".json")) {
     return make_error(Kind::unsupported, quote(path) + ": expected .json or .yaml");
   }
-  // Checked before it is opened: a fifo would block.
+  // The type is checked before the file is opened: a fifo would block.
   auto place = TRY(sys::open_at(sys::cwd(), path, O_PATH));
   if (!S_ISREG(TRY(sys::stat_fd(place, path)).st_mode)) {
     return make_error(Kind::unsupported, quote(path) + " is not a file");
@@ -146,7 +146,7 @@ void Maker::choose() {
       if (other.priority == files_[i].priority) {
         conflicts[name] = "defined in both " + quote(other.path) + " and " + quote(files_[i].path);
       } else {
-        conflicts.erase(name);  // files come in the order of their directories
+        conflicts.erase(name);  // files are in the order of their directories
         owner->second = i;
       }
     }

@@ -120,7 +120,7 @@ Result<void> put_link(const sys::Fd& root, const std::string& path, const std::s
 
 Result<void> put_file(const sys::Fd& root, const std::string& path, std::string_view bytes) {
   Place place = TRY(open_place(root, path));
-  // A volume keeps its files: the image must not choose a path in it.
+  // Files in a volume are not replaced: the image must not choose a path in a volume.
   if (!TRY(is_in_mount_of(root, place.directory, path))) {
     if (!TRY(is_named(root, place.directory, path))) return in_another_mount(path);
     return cover_file(root, path, bytes);

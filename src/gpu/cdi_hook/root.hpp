@@ -46,8 +46,8 @@ Result<void> put_optional_file(const sys::Fd& root, const std::string& path,
 /// Mounts a read-only file that contains `bytes` over `path`.
 Result<void> cover_file(const sys::Fd& root, const std::string& path, std::string_view bytes);
 
-/// The bytes of a world-readable regular file of at most `max_bytes`; nothing for anything else: an
-/// image may have a fifo there, a device, or a link into a volume.
+/// The bytes of a world-readable regular file of at most `max_bytes`; nothing for other files: an
+/// image may have a fifo, a device, or a link into a volume at this path.
 Result<std::optional<std::string>> find_file(const sys::Fd& root, const std::string& path,
                                              size_t max_bytes);
 

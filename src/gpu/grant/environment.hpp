@@ -38,7 +38,7 @@ struct DeviceWish {
   std::vector<std::string> cdi_names;  ///< "vendor.com/class=name"; in addition to `want`
 };
 
-/// Parses NVIDIA_VISIBLE_DEVICES: "", "void": nothing; "none": the driver's files; "all"; else a
+/// Parses NVIDIA_VISIBLE_DEVICES: "" and "void" (nothing), "none" (the driver's files), "all", or a
 /// list of indices, ids, slices and CDI names, without duplicates. "runtime.nvidia.com/<mode>=<id>"
 /// is <id>. Never fails: the later lookup reports entries that name nothing.
 DeviceWish parse_visible_devices(std::string_view value);
@@ -59,7 +59,7 @@ struct CapabilityWords {
 };
 CapabilityWords parse_capabilities(std::string_view value);
 
-/// Go's strconv.ParseBool, with which the toolkit reads NVIDIA_DISABLE_REQUIRE.
+/// Like Go's strconv.ParseBool, with which the toolkit reads NVIDIA_DISABLE_REQUIRE.
 bool is_true(std::string_view text);
 
 /// Channels of NVIDIA_IMEX_CHANNELS: numbers below 2^20. `refused` has all other entries, "all"
@@ -73,15 +73,15 @@ ImexWords parse_imex_channels(std::string_view value);
 /// A mount of /dev/null below this directory requests a device.
 inline constexpr std::string_view kVolumeDevices = "/var/run/nvidia-container-devices/";
 
-/// Parses the paths of such mounts, relative to kVolumeDevices: "all", "0", "GPU-…",
-/// "cdi/<vendor>/<class>/<name>", "imex/<channel>".
+/// Parses the paths of mounts below kVolumeDevices, relative to kVolumeDevices: "all", "0",
+/// "GPU-…", "cdi/<vendor>/<class>/<name>", "imex/<channel>".
 struct VolumeWish {
   DeviceWish devices;
   ImexWords imex;
 };
 VolumeWish parse_volume_devices(const std::vector<std::string>& paths);
 
-/// Whether the labels of an image made for nvidia-docker 1 say that it needs the driver.
+/// Whether the labels of an image made for nvidia-docker 1 say that the image needs the driver.
 bool needs_driver_volume(const std::map<std::string, std::string>& labels);
 
 }  // namespace berth::gpu

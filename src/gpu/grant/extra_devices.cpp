@@ -8,7 +8,7 @@
 namespace berth::gpu {
 namespace {
 
-/// A feature that is a group of the inventory.
+/// A feature with a device group in the inventory.
 struct Gate {
   bool Features::*wanted;
   std::string_view variable;

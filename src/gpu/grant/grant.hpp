@@ -61,7 +61,7 @@ struct Grant {
   std::vector<GrantedLink> program_links;  ///< in a directory of PATH, to programs in a volume
   std::vector<std::string> env;
   std::vector<scan::LoaderEntry> loader_entries;
-  /// The container's first process decides whether the image's compat libraries are used.
+  /// Set if the container's first process decides whether the image's compat libraries are used.
   std::optional<oci::CompatRequest> compat;
   /// Restrict EGL and Vulkan to these GPUs; by default they enumerate all GPUs of the machine.
   bool egl_gpus = false;
@@ -75,7 +75,7 @@ struct Grant {
 
 struct GrantOptions {
   policy::DriverMode mode = policy::DriverMode::bind;
-  /// The driver files that the image brings; null: not examined.
+  /// The driver files that the image contains; null: not examined.
   const scan::DriverFiles* image = nullptr;
   bool forward_compatibility = true;  ///< the image's compat libraries may be used
   /// No file is put below these mounts: it would be created on the host or in the user's volume.

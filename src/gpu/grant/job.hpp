@@ -18,7 +18,7 @@ const std::vector<std::string_view>& selection_variables();
 
 struct Job {
   std::string scheduler;               ///< "Slurm"
-  std::string evidence;                ///< the variable that identifies it: "SLURM_JOB_ID"
+  std::string evidence;                ///< the variable that shows the scheduler: "SLURM_JOB_ID"
   std::vector<Limit> limits;           ///< empty: the scheduler sets no variable about GPUs
   std::vector<std::string> variables;  ///< the selection_variables() that the scheduler sets
 

@@ -36,7 +36,7 @@ struct Features {
   bool mofed = false;        ///< InfiniBand
   bool gdrcopy = false;      ///< /dev/gdrdrv
   bool nvswitch = false;     ///< /dev/nvidia-nvswitch*
-  bool mig_config = false;   ///< the right to make and remove MIG slices
+  bool mig_config = false;   ///< the right to create and delete MIG slices
   bool mig_monitor = false;  ///< the right to monitor all MIG slices
   std::vector<uint32_t> imex_channels;
 

@@ -289,7 +289,7 @@ Result<void> Selector::apply_limits() {
   return {};
 }
 
-// "this machine has 8 GPUs", "CUDA_VISIBLE_DEVICES=4,5 leaves 2 GPUs"
+// For messages: "this machine has 8 GPUs", "CUDA_VISIBLE_DEVICES=4,5 leaves 2 GPUs"
 std::string reach(const Limit* limit, size_t count) {
   if (limit == nullptr) return "this machine has " + gpus(count);
   return fmt::format("{}={} leaves {}", limit->variable, escape_controls(limit->value),

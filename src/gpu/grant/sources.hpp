@@ -38,7 +38,7 @@ struct Sources {
   std::vector<std::string> image;             ///< "NAME=value" of the image
   std::vector<std::string> typed;             ///< from --env; a bare "NAME" takes the inherited
                                               ///< value
-  std::vector<std::string> inherited;         ///< "NAME=value" for those bare names
+  std::vector<std::string> inherited;         ///< "NAME=value" for the bare names of `typed`
   std::map<std::string, std::string> labels;  ///< of the image
   std::vector<std::string> caller;            ///< the environment in which berth was called
   Program program = Program::berth;

@@ -34,7 +34,7 @@ bool is_trait(std::string_view field);
 /// unknown key: suggests the nearest one; a comparison that means nothing; a bad value).
 Result<Trait> parse_trait(std::string_view field);
 
-/// Whether the GPU satisfies the demand. An unknown property does not.
+/// Whether the GPU satisfies the demand. False if the property is unknown.
 bool has_trait(const Selected& one, const Trait& trait);
 
 /// The demand as typed: "memory>=40G".

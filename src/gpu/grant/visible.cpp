@@ -107,7 +107,7 @@ std::optional<std::string> first_stale(std::string_view value,
   }
   for (std::string_view id : split(value, ',')) {
     id = trim(id);
-    if (id == "-1") return std::nullopt;  // CUDA's way to end a list
+    if (id == "-1") return std::nullopt;  // ends a list in CUDA
     if (!names_one(without_tile(id), granted)) return std::string(id);
   }
   return std::nullopt;

@@ -35,7 +35,7 @@ Result<std::optional<ContainerLease>> find_lease(const std::string& bundle);
 /// container, or "".
 Result<std::string> set_life(ContainerLease& lease, pid_t pid, const std::string& cgroup);
 
-/// Paths; all absolute.
+/// All paths are absolute.
 struct InjectOptions {
   std::string config_dir;  ///< the directory of policy.json; empty: /etc/berth
   /// The directory of the inventory, the index of CDI devices, and placed files. Empty:

@@ -19,7 +19,7 @@ using Strings = std::vector<std::string>;
 constexpr std::string_view kVisible = "NVIDIA_VISIBLE_DEVICES=";
 constexpr std::string_view kCapabilities = "NVIDIA_DRIVER_CAPABILITIES=";
 
-/// dockerd searches its PATH for the first; packages for podman and CRI-O use either.
+/// dockerd looks for the first name in PATH; packages for podman and CRI-O use either name.
 bool is_nvidia_hook(const oci::Hook& hook) {
   std::string_view name = hook.path;
   name.remove_prefix(name.rfind('/') + 1);

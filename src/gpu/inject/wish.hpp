@@ -12,8 +12,8 @@
 
 namespace berth::gpu {
 
-/// Maximal length of a variable or annotation: room for hundreds of ids. Only the engine bounds the
-/// values that it copies from an image.
+/// Maximal length of a variable or annotation: room for hundreds of ids. Otherwise
+/// only the engine limits the values that it copies from an image.
 inline constexpr size_t kLongestWish = size_t{16} << 10;
 
 struct Wish {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cached inventory: <state>/gpu/inventory-<root>.json, two lines of JSON. The second is valid
-// while the fingerprint in the first is that of the machine: boot id, version of the loaded module,
-// the drivers' majors, the GPUs and MIG instances in procfs, the generation of AMD's topology, and
-// device, inode, size and time of the sentinel files: the loader cache and ld.so.conf.d of the
-// driver root, the directories of its libraries, libcuda and NVML, sockets, the directories in
-// /dev, and the nodes. Every GPU start pays for the comparison.
+// The cached inventory: <state>/gpu/inventory-<root>.json, two lines of JSON. The second line is
+// valid while the fingerprint in the first line equals that of the machine: boot id, version of the
+// loaded module, the drivers' majors, the GPUs and MIG instances in procfs, the generation of AMD's
+// topology, and device, inode, size and time of the sentinel files: the loader cache and
+// ld.so.conf.d of the driver root, the directories of its libraries, libcuda and NVML, sockets, the
+// directories in /dev, and the nodes. Every start with GPUs makes this comparison.
 #pragma once
 
 #include <cstdint>
@@ -42,13 +42,13 @@ struct CacheHead {
 
 inline constexpr uint32_t kCacheFormat = 8;
 
-/// The sentinel files for `inventory`, existing or not.
+/// The sentinel files for `inventory`; some may not exist.
 std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& inventory);
 
 /// The present state of the machine as a string. A few dozen system calls.
 Result<std::string> fingerprint(const DriverRoot& root, const std::vector<std::string>& sentinels);
 
-/// The text of the cache file.
+/// The content of the cache file.
 std::string write_cached(const CacheHead& head, const Inventory& inventory);
 
 /// Parses the first line of `text` and leaves the rest in `inventory`. Nothing if the file is

@@ -31,7 +31,7 @@ struct MigDevice {
   uint32_t index = 0;         ///< among the slices of its GPU, as in "0:1"
   uint32_t gpu_instance = 0;  ///< as in /proc/driver/nvidia/capabilities/gpu0/mig/gi7
   uint32_t compute_instance = 0;
-  std::string uuid;     ///< "MIG-…"; empty without NVML, its only source
+  std::string uuid;     ///< "MIG-…"; empty without NVML, the only source
   std::string profile;  ///< "1g.10gb"; empty without NVML
   std::optional<uint64_t> memory_bytes;
   std::vector<Node> nodes;  ///< /dev/nvidia-caps/nvidia-cap<N> of the GPU instance and of the slice
@@ -39,7 +39,7 @@ struct MigDevice {
 
 /// A slice of an AMD GPU in a compute mode other than SPX: a device with its own nodes.
 struct Partition {
-  uint32_t index = 0;       ///< among those of its GPU, as in "0:1"
+  uint32_t index = 0;       ///< among the partitions of its GPU, as in "0:1"
   std::vector<Node> nodes;  ///< /dev/dri/card<N>, /dev/dri/renderD<N>
 };
 
@@ -128,7 +128,7 @@ struct Driver {
   std::string library_version;  ///< of the libcuda (or libnvidia-ml) on disk
   std::string cuda_version;     ///< "12.8"
   std::string cuda_source;      ///< "nvml", or "branch": derived from the driver's branch
-  /// The highest version of glibc that its compute libraries require: "2.17".
+  /// The highest version of glibc that the driver's compute libraries require: "2.17".
   std::string glibc_needed = {};
 };
 

@@ -39,7 +39,7 @@ struct KfdNode {
   uint32_t render_minor = 0;
   uint64_t unique_id = 0;  ///< 0: the GPU has none
   std::string pci_address;
-  uint32_t partition = 0;    ///< 0 where the GPU is not partitioned
+  uint32_t partition = 0;    ///< 0 if the GPU is not partitioned
   std::string architecture;  ///< "gfx90a"
 };
 

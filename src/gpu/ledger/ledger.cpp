@@ -74,7 +74,7 @@ Result<std::optional<Record>> read_record(const sys::Fd& file, const std::string
 
 }  // namespace
 
-// ---- its lock -----------------------------------------------------------------------------------
+// ---- the lock -----------------------------------------------------------------------------------
 
 class Ledger::Lock {
  public:
@@ -124,7 +124,7 @@ Result<Ledger> Ledger::open(const std::string& path, const std::string& state_di
   TRY(sys::open_trusted_directory_if_exists(path.substr(0, path.rfind('/'))));
   bool there = TRY(sys::stat_entry(sys::cwd(), path)).has_value();
   if (!there && is_root()) {
-    auto made = make_ledger(path, 01777, 0644);  // to lock a file is to read it
+    auto made = make_ledger(path, 01777, 0644);  // flock(2) needs read permission only
     // If not even root can make a ledger, there are no others to coordinate with.
     bool nobody_can = !made.ok() && made.error().sys_errno == EROFS;
     if (!made.ok() && !nobody_can) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The leases of this machine's GPUs. A directory with a file for each lease and for each waiting
-// request, of any user. A lease counts while a process that works on its container holds the file's
-// lock, or while its container lives: the content of the file alone proves nothing. See
+// The leases of this machine's GPUs. The ledger is a directory with a file for each lease and each
+// waiting request of all users. A lease counts while a process that works on its container holds
+// the file's lock, or while its container lives: the content of the file alone proves nothing. See
 // docs/decisions/0152.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for GPUs. A waiting process has a number, and retries when a file of the ledger is
-// removed, and at intervals: a killed container removes no file.
+// Waiting for GPUs. A waiting process has a number. It retries when a file of the ledger is
+// removed, and also at intervals, because a killed container removes no file.
 #include <fmt/format.h>
 
 #include <algorithm>

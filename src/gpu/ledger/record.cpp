@@ -74,7 +74,7 @@ bool is_populated(const std::string& directory) {
 }
 
 bool has_processes(const std::string& cgroup) {
-  bool own = cgroup.find_first_not_of('/') != std::string::npos;  // the root belongs to all
+  bool own = cgroup.find_first_not_of('/') != std::string::npos;  // the root cgroup has everything
   if (!own || cgroup.find("..") != std::string::npos) return false;
   for (const char* hierarchy : kHierarchies) {
     if (is_populated(std::string(hierarchy) + "/" + cgroup)) return true;

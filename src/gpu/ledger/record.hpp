@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content of the ledger's files. Any user of the machine can have written them.
+// The content of the ledger's files. They are not trusted: any user of the machine can have written
+// them.
 #pragma once
 
 #include <sys/types.h>

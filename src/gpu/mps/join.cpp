@@ -74,7 +74,8 @@ Result<void> make_memory(const MpsPlace& place) {
 
 Result<void> make_place(const MpsPlace& place) {
   TRY(sys::make_directories(sys::cwd(), place.directory, 0700));
-  // For programs with other ids in containers; other users cannot reach this directory.
+  // Programs in containers may have other ids and need access. Other users cannot reach the parent
+  // directory.
   for (const std::string* path : {&place.pipes, &place.daemon, &place.logs}) {
     TRY(sys::make_directory(sys::cwd(), *path, 0700));
     sys::Fd directory = TRY(sys::open_at(sys::cwd(), *path, O_RDONLY | O_DIRECTORY));
@@ -144,7 +145,7 @@ Result<void> mend_share(const std::string& state_dir, const std::string& program
     remove_share(place);  // the process that made the share did not finish
     return {};
   }
-  // An unused share ends by itself.
+  // The new keeper ends an unused share.
   TRY(start_keeper(program, state_dir, share, *keeper, shares));
   return {};
 }
@@ -160,7 +161,7 @@ Result<void> join_share(const std::string& state_dir, const std::string& program
   TRY(make_place(place));
   auto keeper = TRY(lock_of_keeper(place));
   if (!keeper) {
-    shares.reset();  // our lease keeps the share
+    shares.reset();  // our lease keeps the share alive
     return wait_until_ready(place);
   }
   TRY(sys::replace_file(sys::cwd(), place.directory + "/" + kMpsOrder, json::write(order), 0600));

@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 /// could be waited for.
 constexpr std::chrono::milliseconds kSoon = 1s;
 constexpr std::chrono::milliseconds kSeldom = 30s;
-/// Between two polls.
+/// The pause between two polls.
 constexpr std::chrono::milliseconds kKeeperPause = 200ms;
 /// The pause before a daemon is restarted that died or did not start. It doubles each time until a
 /// daemon has lived for kLongLife.
@@ -148,7 +148,7 @@ class Keeper {
 
   /// Whether any container computes through this share or is about to; true if in doubt.
   bool is_used();
-  /// Whether such a container runs; true if in doubt.
+  /// Whether a container that computes through this share runs; true if in doubt.
   bool has_running();
   Result<void> start();
   /// Runs until the share has ended.

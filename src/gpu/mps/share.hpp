@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA's Multi-Process Service: a control daemon, started for containers and ended after the last
-// of them, limits their programs to a part of the GPUs. See docs/decisions/0159. Source:
-// nvidia-cuda-mps-control(1), NVIDIA's "Multi-Process Service" manual.
+// NVIDIA's Multi-Process Service: a control daemon limits the programs of containers to a part of
+// the GPUs. It is started for the first container and ended after the last one. See
+// docs/decisions/0159. Source: nvidia-cuda-mps-control(1), NVIDIA's "Multi-Process Service" manual.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +19,7 @@ namespace berth::gpu {
 
 /// The limits of each program on each GPU.
 struct MpsLimits {
-  std::optional<uint32_t> cores_percent;  ///< of its multiprocessors, 1 to 100
+  std::optional<uint32_t> cores_percent;  ///< of the GPU's multiprocessors, 1 to 100
   std::optional<uint64_t> memory_bytes;
 
   bool operator==(const MpsLimits&) const = default;
@@ -54,8 +54,8 @@ bool says_percent(std::string_view reply, uint32_t percent);
 /// "2G", "2048M", a number of bytes or of MiB.
 bool says_bytes(std::string_view reply, uint64_t bytes);
 
-/// The directory where CUDA looks for a daemon by default: a program that loses its environment
-/// finds the daemon too.
+/// The directory where CUDA looks for a daemon by default: even a program that loses its
+/// environment finds the daemon.
 inline constexpr const char* kMpsPipes = "/tmp/nvidia-mps";
 inline constexpr const char* kMpsPipesVariable = "CUDA_MPS_PIPE_DIRECTORY";
 

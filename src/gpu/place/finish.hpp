@@ -39,7 +39,7 @@ inline constexpr const char* kNodesAlone =
     "driver mode 'image': CDI devices give only nodes and variables, ignoring their mounts, links "
     "and hooks";
 
-/// Whether finish_edits() profits from an inventory.
+/// Whether finish_edits() can use an inventory for these edits.
 bool wants_inventory(const oci::ContainerEdits& edits);
 
 /// Completes `edits` of CDI files with facts about this machine: adds the brands of the GPUs to a

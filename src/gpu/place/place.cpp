@@ -304,7 +304,7 @@ Result<void> Placer::place_procfs() {
   return {};
 }
 
-// In a user namespace nodes cannot be made, only bound from the host.
+// In a user namespace, nodes cannot be made. They can only be bound from the host.
 Error cannot_make(const Node& node) {
   return make_error(
       Kind::denied,

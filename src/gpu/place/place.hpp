@@ -18,7 +18,7 @@ struct PlaceOptions {
   /// The directory of volumes of driver files; on a disk if possible.
   std::string volume_dir;
   /// Whether a volume belongs to a stopped container that is kept, even if no process has it
-  /// mounted. Empty: none does.
+  /// mounted. Empty: no volume does.
   std::function<bool(const std::string& name)> keeps_volume = {};
   /// The image has musl: its loader reads a path file instead of a cache.
   bool musl = false;
@@ -49,11 +49,12 @@ void leave_out_denied(Grant& grant);
 
 /// Turns a grant into edits of a container's configuration. Host files that it needs are built once
 /// per content and published by rename, so that the next start finds them with a few calls of stat:
-/// - bind: a skeleton directory (mountpoints and links) at /usr/local/nvidia, each library bound
-///   over its placeholder there, binaries and configuration files over theirs;
-/// - volume: one directory with all of them, bound at /usr/local/nvidia;
+/// - bind: a skeleton directory (mount points and links) at /usr/local/nvidia, in which each
+///   library is bound over its placeholder; binaries and configuration files are bound over
+///   placeholders at their usual paths;
+/// - volume: one directory with all these files, bound at /usr/local/nvidia;
 /// - copy: only a list of files to copy;
-/// - in each mode sockets, /proc/driver as the container may see it, and the nodes.
+/// - in each mode: sockets, /proc/driver as the container may see it, and the device nodes.
 /// Errors: io and denied (the state directory), not_found (a driver file is gone).
 Result<Placement> place(const Grant& grant, const PlaceOptions& options);
 

@@ -58,7 +58,7 @@ class Devices {
 
 Result<void> Devices::read_gpus() {
   auto addresses = TRY(root_.list_machine(fmt::format("{}/gpus", kProc)));
-  // nvidia-smi counts by PCI address; node minors may be in another order.
+  // nvidia-smi numbers GPUs by PCI address; the minors of their nodes may be in another order.
   std::ranges::sort(addresses, pci_before);
   for (const std::string& address : addresses) {
     auto gpu = TRY(read_gpu(address));

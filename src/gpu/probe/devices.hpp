@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA's GPUs, MIG slices and control nodes, from procfs, sysfs and /dev alone.
+// NVIDIA's GPUs, MIG slices and control nodes, read from procfs, sysfs and /dev only.
 // Source: open-gpu-kernel-modules kernel-open/nvidia/nv-procfs.c, nv-caps.c (forms of the files).
 #pragma once
 

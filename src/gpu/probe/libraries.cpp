@@ -243,7 +243,7 @@ void Search::keep_one_tls() {
   });
 }
 
-// For each library and class the first directory wins, as for the loader.
+// For each library and ELF class the first directory wins, as in the loader.
 void Search::take_libraries() {
   std::set<std::string> directories;  // directories that have files of the version
   for (const Candidate& candidate : candidates_) {
@@ -282,7 +282,8 @@ std::optional<DriverFile> Search::open_library(const Candidate& candidate) {
   file.loader_flags = scan::loader_flags(elf.elf_class, elf.machine).value_or(0);
   file.elf32 = object->fit == Fit::twin;
   file.capabilities = words_of(candidate.library->capabilities);
-  // A SONAME becomes the name of a link in the container's library directory, and a part of a line.
+  // A SONAME becomes the name of a link in the container's library directory, and part of a line in
+  // a file.
   bool plain = std::ranges::none_of(file.soname, [](char c) {
     return c == '/' || static_cast<unsigned char>(c) < ' ' || c == '\177';
   });

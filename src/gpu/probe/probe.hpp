@@ -23,14 +23,14 @@ struct ProbeOptions {
   std::string state_dir;
   /// Path of berth-gpu-probe. Empty: NVML is not asked.
   std::string probe_program;
-  /// A cold GPU without persistence mode takes 2 s and more.
+  /// A GPU without persistence mode needs 2 s or more to initialise.
   std::chrono::milliseconds nvml_deadline{10000};
 };
 
 /// Reads the machine: procfs, sysfs, device nodes, the driver's files, and NVML through
-/// `probe_program`. A machine without a driver gives an inventory without GPUs; `problems` has what
-/// is wrong. Each GPU costs a read that can wake it. Errors: not_found (the driver root), corrupt
-/// (a malformed file of the driver).
+/// `probe_program`. A machine without a driver gives an inventory without GPUs; `problems` says
+/// why. Each GPU is read once, which can wake it. Errors: not_found (the driver root), corrupt (a
+/// malformed file of the driver).
 Result<Inventory> probe(const ProbeOptions& options, Log& log);
 
 /// The NVML library among the driver's files; null: there is none.

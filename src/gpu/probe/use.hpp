@@ -43,7 +43,7 @@ struct Use {
   std::optional<uint32_t> celsius{};
   std::optional<uint32_t> milliwatts{};
   std::optional<std::vector<ProcessUse>> processes{};  ///< without duplicates per slice
-  std::string compute_mode{};                          ///< below; empty: unknown
+  std::string compute_mode{};                          ///< one of the modes below; empty: unknown
   std::string id{};                                    ///< "GPU-…"; empty: unknown
 };
 

@@ -22,7 +22,7 @@ std::string start_of(const gpu::DriverRoot& root, const std::string& path, size_
 ///   overlay, erofs, squashfs   file systems: available, or in a loadable module
 ///   fuse                       /dev/fuse exists
 ///   userns                     ordinary users may make user namespaces
-///   user-overlay               and mount an overlay in them
+///   user-overlay               ordinary users may mount an overlay in their user namespaces
 ///   cgroup2                    the unified hierarchy is mounted
 ///   seccomp, seccomp-notify    filters of system calls, and a process that answers for them
 ///   landlock, io_uring         probed in the running kernel
