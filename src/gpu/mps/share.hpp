@@ -35,9 +35,9 @@ struct MpsShare {
   bool operator==(const MpsShare&) const = default;
 };
 
-/// The name of the share's directory, "1000-9c0f…". Two names are equal only if the shares, the
-/// state directories and the ledgers are equal. Each state directory and ledger belongs to one
-/// user.
+/// The name of the share's directory, "1000-9c0f…". It has the user id and a hash of the share, the
+/// state directory and the ledger, so equal shares of different state directories or ledgers have
+/// different names.
 std::string name_of(const MpsShare& share, const std::string& state_dir, const std::string& ledger);
 
 /// The variables that limit a control daemon from its start: waiting containers may connect at
