@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checks by subject, and their common helpers.
+// The checks, grouped by subject, and their common helpers.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ inline Finding not_applicable(std::string cause) {
   return {Status::not_applicable, std::move(cause), {}, {}};
 }
 
-/// `finding` with the list that its cause summarises.
+/// `finding` with `details`, the list that its cause summarises.
 inline Finding with(Finding finding, std::vector<std::string> details) {
   finding.details = std::move(details);
   return finding;
@@ -40,7 +40,7 @@ inline Finding with(Finding finding, std::vector<std::string> details) {
 /// "1 node is stale", "3 nodes are stale".
 std::string counted(size_t count, std::string_view one, std::string_view many);
 
-/// Whether this machine has anything of NVIDIA's: a GPU, a loaded module, or files.
+/// Whether this machine has an NVIDIA GPU, the NVIDIA module loaded, or NVIDIA's driver files.
 bool has_nvidia(const Facts& facts);
 
 }  // namespace berth::doctor

@@ -12,7 +12,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Above this a user notices a start that has to ask NVML; sleeping GPUs take 2 s and more.
+// A start that has to ask NVML and takes longer than this is noticeable; sleeping GPUs take 2 s and
+// more.
 constexpr auto kSlowProbe = 1500ms;
 
 const gpu::Driver& driver_of(const Facts& facts) {

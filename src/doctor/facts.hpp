@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The facts examined by `berth doctor`, as plain values: gathered once (gather.hpp), judged by pure
-// code (finding.hpp).
+// The facts that `berth doctor` examines, as plain values. gather.hpp gathers them once; pure code
+// (finding.hpp) judges them.
 #pragma once
 
 #include <chrono>
@@ -17,30 +17,30 @@
 
 namespace berth::doctor {
 
-/// The caller. The ids are those outside of the user namespace that we would enter.
+/// The caller. The ids are as seen outside of the user namespace that Berth would enter.
 struct UserFacts {
   uint32_t uid = 0;
   uint32_t gid = 0;
   std::string name;
   std::vector<uint32_t> groups;   ///< supplementary
-  bool machine_root = false;      ///< root of the first user namespace
+  bool machine_root = false;      ///< root of the initial user namespace
   bool inside_namespace = false;  ///< root of another program's user namespace
-  uint64_t subordinate_uids = 0;  ///< that the machine gives this user
+  uint64_t subordinate_uids = 0;  ///< number of ids in /etc/subuid for this user
   uint64_t subordinate_gids = 0;
   bool map_tools = false;  ///< newuidmap and newgidmap are installed
 };
 
-/// The result of a test. Neither: not tested, because something before it failed.
+/// The result of a test. Neither success nor error: not tested, because an earlier test failed.
 struct Trial {
   bool worked = false;
   std::optional<Error> failure;
-  std::string note;  ///< a warning on the way
+  std::string note;  ///< a warning of the test
 };
 
 /// A directory that Berth uses.
 struct Place {
   std::string path;
-  std::string existing;  ///< itself, or the nearest directory above it that exists
+  std::string existing;  ///< the directory, or its nearest parent that exists
   std::optional<Error> unusable;
   std::optional<sys::FileSystem> file_system;  ///< of `existing`
 };
@@ -49,48 +49,50 @@ struct CgroupFacts {
   bool mounted = false;
   bool unified = false;                  ///< cgroup v2 only
   std::string own;                       ///< our cgroup in the v2 hierarchy
-  std::vector<std::string> controllers;  ///< that our cgroup delegates, or could
+  std::vector<std::string> controllers;  ///< that our cgroup delegates or could delegate
   bool writable = false;                 ///< we may make child groups
-  bool manager = false;  ///< the user's systemd makes them, and delegates `controllers`
+  bool manager = false;  ///< the user's systemd makes child groups and delegates `controllers`
 };
 
 struct HostFacts {
   std::string kernel;
   UserFacts user;
-  Trial user_namespace;  ///< not tried by root
+  Trial user_namespace;  ///< not tested for root
   bool all_ids = false;  ///< the namespace that was entered has the subordinate ids
-  Trial procfs;          ///< as `user_namespace`
+  Trial procfs;          ///< tested like `user_namespace`
   Trial overlay;
   std::optional<sys::ErofsWay> layer_images;  ///< how EROFS layers are mounted
-  std::optional<Error> no_layer_images;       ///< why they cannot be
-  bool fuse_overlay = false;             ///< fuse-overlayfs can replace it; only tested if needed
+  std::optional<Error> no_layer_images;       ///< why they cannot be mounted
+  bool fuse_overlay = false;             ///< fuse-overlayfs can replace overlayfs; only tested if
+                                         ///< needed
   std::optional<Error> no_home;          ///< why there is no default place for the store
-  std::string network = {};              ///< the default of containers; empty: unknown
-  std::optional<Error> no_network = {};  ///< why they cannot have it
+  std::string network = {};              ///< the default network of containers; empty: unknown
+  std::optional<Error> no_network = {};  ///< why containers cannot have that network
   Place root;
   Place state;
-  std::vector<std::string> missing_programs;  ///< Berth's programs that every build has
-  std::vector<std::string> missing_parts;     ///< Berth's programs that a build may leave out
-  /// The loader's message about a program that cannot start with this system's libraries; empty if
-  /// all can.
+  std::vector<std::string> missing_programs;  ///< missing programs that every build of Berth has
+  std::vector<std::string> missing_parts;     ///< missing programs that a build of Berth may leave
+                                              ///< out
+  /// The loader's message about a program of Berth that cannot start with this system's libraries.
+  /// Empty if all programs can.
   std::string unfit_program = {};
   std::string program_directory;
   CgroupFacts cgroups;
   bool seccomp = false;
-  bool systemd = false;      ///< is this machine's init
-  std::string os_release{};  ///< the text of /etc/os-release
+  bool systemd = false;      ///< systemd is the init of this machine
+  std::string os_release{};  ///< the content of /etc/os-release
   bool selinux_enforcing = false;
   std::optional<Error> policy_error;
-  std::string policy_source;     ///< source file of the policy in force; empty: none
+  std::string policy_source;     ///< the source file of the policy in force; empty: no policy
   bool policy_outdated = false;  ///< policy.toml was changed after compilation
-  std::string job;               ///< "Slurm job 42"; empty: no scheduler
+  std::string job;               ///< "Slurm job 42"; empty: not in a job
 };
 
 /// A device node of the driver, and the file at its path.
 struct NodeFacts {
   gpu::Node expected;
   std::string owner;      ///< "GPU 0", "slice 0:1", "the driver"
-  bool optional = false;  ///< nothing fails without it
+  bool optional = false;  ///< nothing fails if it is missing
   bool found = false;
   bool character = false;
   uint32_t major = 0;
@@ -98,7 +100,7 @@ struct NodeFacts {
   uint32_t mode = 0;
   uint32_t gid = 0;
   std::string group;      ///< name of `gid`, or the number
-  int access_errno = 0;   ///< of reading and writing it as this user; 0: that works
+  int access_errno = 0;   ///< of opening it for reading and writing as this user; 0: it works
   bool char_link = true;  ///< /dev/char/<major>:<minor> exists
 };
 
@@ -107,7 +109,7 @@ struct PciGpu {
   std::string address;
   std::string vendor;   ///< "10de"
   std::string driver;   ///< the kernel driver bound to it; empty: none
-  bool listed = false;  ///< that driver lists it (NVIDIA)
+  bool listed = false;  ///< the NVIDIA driver lists it
 };
 
 /// A file of /etc/cdi or /var/run/cdi about GPUs.
@@ -128,9 +130,10 @@ struct GpuFacts {
   std::chrono::milliseconds probe_time{0};
   std::vector<PciGpu> pci;
   bool nouveau = false;                    ///< the module nouveau is loaded
-  std::map<std::string, uint32_t> majors;  ///< by driver name
+  std::map<std::string, uint32_t> majors;  ///< by driver name, from /proc/devices
   bool listed = false;                     ///< /proc/driver/nvidia exists
-  std::string listed_version;              ///< the module's version there; empty: none
+  std::string listed_version;              ///< the module's version in /proc/driver/nvidia; empty:
+                                           ///< none
   std::vector<NodeFacts> nodes;
   bool persistence_daemon = false;
   bool nvswitch = false;
@@ -141,7 +144,7 @@ struct GpuFacts {
   std::vector<CdiFile> cdi;
   std::string toolkit_config;             ///< path; empty: none
   std::optional<Error> toolkit_error;     ///< why it cannot be read
-  std::vector<std::string> toolkit_keys;  ///< "no-cgroups = true": differing from the defaults
+  std::vector<std::string> toolkit_keys;  ///< not at their default: "no-cgroups = true"
   std::vector<std::string> hooks;         ///< files that make an engine call NVIDIA's hook
   bool container_use_devices = true;      ///< SELinux lets containers use devices
 };

@@ -21,8 +21,8 @@ std::string_view status_name(Status status);  ///< "ok", "warning", "problem", "
 /// The result of a check. Cause and remedy are one line each, without a period.
 struct Finding {
   Status status = Status::ok;
-  std::string cause;   ///< the observation
-  std::string remedy;  ///< a command or a thing to do; empty when there is nothing to do
+  std::string cause;                 ///< the observation
+  std::string remedy;                ///< a command or an action; empty if there is nothing to do
   std::vector<std::string> details;  ///< the parts that `cause` summarises: paths, nodes
 };
 
@@ -35,8 +35,8 @@ struct Check {
 /// The scope of `berth doctor`.
 enum class Scope { everything, gpu };
 
-/// All checks in the order of display; a group's are consecutive, and the part before the dot of an
-/// id is the group.
+/// All checks in the order of display. The part of an id before the dot is its group; the checks of
+/// a group are consecutive.
 std::span<const Check> all_checks();
 
 struct Answer {

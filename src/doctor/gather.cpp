@@ -30,7 +30,7 @@ constexpr std::array kPrograms = {"berth-runtime", "berth-monitor",  "berth-hold
                                   "berth-init",    "berth-hold",     "berth-transfer",
                                   "berth-mps",     "berth-cdi-hook", "berth-gpu-probe"};
 constexpr std::array kParts = {"berth-hub", "berth-network", "berth-erofs", "berth-scope"};
-// The others are static.
+// Programs that are linked dynamically; the others are static.
 constexpr std::array kWithLibraries = {"berth-transfer", "berth-gpu-probe", "berth-hub",
                                        "berth-network", "berth-scope"};
 constexpr size_t kSmallFile = size_t{64} << 10;

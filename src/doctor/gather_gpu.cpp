@@ -25,14 +25,14 @@ void probe_driver(const Inputs& inputs, GpuFacts& facts) {
   gpu::ProbeOptions options;
   options.driver_root = inputs.driver_root;
   options.probe_program = inputs.libexec + "/berth-gpu-probe";
-  // An unreadable policy is a finding of its own.
+  // Another check reports an unreadable policy.
   auto policy = policy::read_compiled(inputs.config_dir);
   if (policy.ok()) {
     const policy::Gpu& site = policy->policy.gpu;
     options.configured = {site.library_directories, site.files};
     facts.searched = site.library_directories;
   }
-  NullLog log;  // its warnings are in the inventory
+  NullLog log;  // the warnings of the probe are in the inventory
   auto begin = std::chrono::steady_clock::now();
   auto inventory = gpu::probe(options, log);
   auto took = std::chrono::steady_clock::now() - begin;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxGroupFile = size_t{4} << 20;
 
-// Collects NodeFacts; the members are the values to compare each node with.
+// Collects NodeFacts. The members are the values with which each node is compared.
 class Nodes {
  public:
   Nodes(const gpu::DriverRoot& root, const gpu::Inventory& inventory)
@@ -41,14 +41,14 @@ class Nodes {
   void add(const gpu::Node& node, std::string owner, bool optional);
   void look(NodeFacts& facts) const;
 
-  // CUDA and NVML do without these two.
+  // CUDA and NVML work without these two nodes.
   static bool is_extra(const gpu::Node& node) {
     return node.path == "/dev/nvidia-uvm-tools" || node.path == "/dev/nvidia-modeset";
   }
 
   const gpu::DriverRoot& root_;
   const gpu::Inventory& inventory_;
-  std::vector<gpu::Node> table_;  ///< of a synthetic tree
+  std::vector<gpu::Node> table_;  ///< the node table of a synthetic tree
   std::map<uint32_t, std::string> groups_;
   std::vector<NodeFacts> out_;
 };
@@ -71,7 +71,7 @@ void Nodes::read_groups() {
   }
 }
 
-// GPUs in procfs; the inventory leaves out those without a node.
+// Adds the GPUs that procfs lists; the inventory leaves out GPUs without a node.
 void Nodes::add_listed_gpus() {
   const std::string base = "/proc/driver/nvidia/gpus";
   auto addresses = root_.list_machine(base);
@@ -135,7 +135,7 @@ void Nodes::look(NodeFacts& facts) const {
   facts.gid = info->st_gid;
   auto group = groups_.find(facts.gid);
   facts.group = group == groups_.end() ? std::to_string(facts.gid) : group->second;
-  // A capability is only ever read.
+  // Programs open capability nodes for reading only.
   int mode = node.path.starts_with("/dev/nvidia-caps/") ? R_OK : R_OK | W_OK;
   auto access = sys::check_access(sys::cwd(), root_.machine_path(node.path), mode);
   if (!access.ok()) facts.access_errno = access.error().sys_errno;

@@ -17,7 +17,7 @@ constexpr size_t kLimitsFile = 16384;
 constexpr std::array kLibraries = {
     "/usr/lib",       "/usr/lib64",      "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
     "/usr/local/lib", "/opt/cray/lib64", "/opt/amazon/ofi-nccl/lib",  "/opt/aws-ofi-nccl/lib"};
-// Slurm's default PluginDir, and Debian's.
+// The default PluginDir of Slurm, and that of Debian's packages.
 constexpr std::array kSlurm = {"/usr/lib64/slurm",
                                "/usr/lib/slurm",
                                "/usr/local/lib/slurm",

@@ -18,7 +18,7 @@
 namespace berth::doctor {
 namespace {
 
-constexpr size_t kMost = 100;  // of anything that one finding lists
+constexpr size_t kMost = 100;  // the most items that one finding lists
 
 bool about_gpus(const oci::cdi::Spec& spec) {
   return spec.kind.starts_with("nvidia.com/") || spec.kind.starts_with("amd.com/") ||
@@ -86,7 +86,7 @@ std::optional<CdiFile> look_at(const gpu::DriverRoot& root, const std::string& p
   return file;
 }
 
-// The content of the toolkit's unmodified file.
+// The keys and values of the toolkit's default config.toml.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kDefaults = {{
     {"disable-require", "false"},
     {"supported-driver-capabilities", "compat32,compute,display,graphics,ngx,utility,video"},
@@ -113,7 +113,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kDefault
     {"nvidia-container-runtime.debug", ""},
 }};
 
-// Strings are compared by their text, others by their JSON, which is TOML too.
+// Strings are compared as they are, other values by their JSON form, which is the same in TOML.
 bool is_default(const std::string& key, const json::Value& value) {
   std::string text = value.string() != nullptr ? *value.string() : json::write(value);
   return std::ranges::any_of(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether and how this user can run containers here.
+// Checks whether and how this user can run containers on this machine.
 #include <algorithm>
 #include <array>
 
@@ -120,7 +120,7 @@ Finding overlay(const Facts& facts) {
                  disk + "; " + install_command("fuse-overlayfs", facts.host.os_release));
 }
 
-// Optional: directories are the default.
+// Layer images are optional; by default layers are directories.
 Finding layer_images(const Facts& facts) {
   const HostFacts& host = facts.host;
   if (host.layer_images == sys::ErofsWay::kernel) return ok("EROFS, mounted by the kernel");

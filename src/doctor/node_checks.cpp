@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device nodes: present, correct, and accessible to this user.
+// Checks that device nodes are present, correct and accessible to this user.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -130,7 +130,8 @@ Finding node_access(const Facts& facts) {
       paths(closed));
 }
 
-// A container in a user namespace with subordinate ids sets its own groups and loses the caller's.
+// A container in a user namespace with subordinate ids sets its own groups and loses those of the
+// caller.
 Finding keep_groups(const Facts& facts) {
   if (facts.gpu.nodes.empty()) return none_here();
   if (facts.host.user.machine_root) return not_applicable("root needs no group");
@@ -173,7 +174,7 @@ Finding nodev(const Facts& facts) {
                  "mount -o remount,dev /dev, as root");
 }
 
-// systemd turns DeviceAllow=/dev/nvidia0 into numbers by that link when it loads the unit again.
+// systemd needs the links in /dev/char to resolve DeviceAllow=/dev/nvidia0 when it reloads a unit.
 Finding char_links(const Facts& facts) {
   if (facts.gpu.nodes.empty()) return none_here();
   if (!facts.host.systemd) return not_applicable("systemd is not the init of this machine");

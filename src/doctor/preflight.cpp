@@ -10,7 +10,8 @@ namespace berth::doctor {
 namespace {
 
 constexpr uint64_t kUnlimited = ~uint64_t{0};
-// NCCL keeps some 10 MB for each pair of processes of a node, data loaders a batch per worker.
+// NCCL needs about 10 MB of shared memory for each pair of processes on a node; data loaders need
+// one batch per worker.
 constexpr uint64_t kEnoughShm = uint64_t{1} << 30;
 
 bool has_fabric(const PreflightFacts& facts, std::initializer_list<std::string_view> names) {

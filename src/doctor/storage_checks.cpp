@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The directories of images, containers and run state.
+// Checks the directories of images, containers and run state.
 #include <array>
 
 #include "doctor/checks.hpp"
@@ -57,9 +57,9 @@ std::string flag_names(const sys::FileSystem& mounted) {
   return join(names, ",");
 }
 
-// A container's root is an overlay with flags of its own, independent of the layers' mounts. A
-// volume of driver files is bound from the store and keeps its flags; nothing executable is bound
-// from the state directory.
+// A container's root is an overlay with its own mount flags, independent of the mounts of the
+// layers. A volume of driver files is bound from the store and keeps the flags of the store's
+// mount. Nothing executable is bound from the state directory.
 Finding mount_flags(const Facts& facts) {
   const auto& store = facts.host.root.file_system;
   if (!store) return not_applicable("nothing is known of it");

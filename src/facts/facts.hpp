@@ -13,17 +13,18 @@
 
 namespace berth::facts {
 
-/// Raised when files would be described differently: older facts are computed again.
+/// Increased when the facts about the same file would differ; facts of older versions are computed
+/// again.
 inline constexpr uint32_t kVersion = 1;
 
-/// GPU code in a file, or as a file of its own.
+/// GPU code inside a file, or in a file of its own.
 struct GpuCode {
-  /// sass: for NVIDIA GPUs of `arch`. ptx: compiled by the driver at the first start. ir: NVVM or
-  /// LTO, which a program links itself. gfx: for AMD GPUs.
+  /// sass: for NVIDIA GPUs of `arch`. ptx: the driver compiles it at the first start. ir: NVVM or
+  /// LTO code, which a program has to link itself. gfx: for AMD GPUs.
   enum class Kind { sass, ptx, ir, gfx };
   Kind kind = Kind::sass;
   std::string arch;  ///< "90", "90a", "100f"; gfx: "gfx942:sramecc+:xnack-"
-  std::string isa;   ///< ptx: version of its language, "8.7"; else empty
+  std::string isa;   ///< ptx: version of the PTX language, "8.7"; else empty
   auto operator<=>(const GpuCode&) const = default;
 };
 constexpr EnumNames<GpuCode::Kind, 4> names_of(std::type_identity<GpuCode::Kind>) {
@@ -36,8 +37,8 @@ constexpr EnumNames<GpuCode::Kind, 4> names_of(std::type_identity<GpuCode::Kind>
 /// The evidence for an x86-64 level (x86-64 psABI): 1 baseline, 2 … 4; 0: unknown.
 struct IsaNeed {
   uint32_t level = 0;
-  /// "note": the loader refuses a lower one. "go": GOAMD64, checked at start. "instructions": found
-  /// in code that always runs.
+  /// "note": the loader refuses a processor of a lower level. "go": GOAMD64, which the program
+  /// checks at start. "instructions": found in code that always runs.
   std::string source;
   auto operator<=>(const IsaNeed&) const = default;
 };
@@ -45,18 +46,18 @@ struct IsaNeed {
 /// An ELF file.
 struct FileFacts {
   std::string path;         ///< in the layer, without links and without a leading '/'
-  std::string machine;      ///< by the image-spec's name: "amd64", "arm64", "386"; else "elf:<n>"
+  std::string machine;      ///< image-spec name: "amd64", "arm64", "386"; else "elf:<n>"
   bool program = false;     ///< has an entry point for the kernel
   std::string interpreter;  ///< "/lib64/ld-linux-x86-64.so.2"; empty: static, or a library
   std::string soname;
   std::vector<std::string> needed;
   std::string rpath, runpath;
   IsaNeed isa;
-  /// The highest version that it requires, by family: {"GLIBC", "2.34"}, {"GLIBCXX", "3.4.30"}.
+  /// The highest version that it requires of each family: {"GLIBC", "2.34"}, {"GLIBCXX", "3.4.30"}.
   std::map<std::string, std::string> needs;
-  std::map<std::string, std::string> offers;  ///< the highest that it defines, likewise
+  std::map<std::string, std::string> offers;  ///< the highest that it defines of each family
   std::vector<GpuCode> gpu_code;              ///< sorted, without duplicates
-  /// Some of its fat binaries' members are compressed with zstd, which old drivers cannot read.
+  /// Some members of its fat binaries are compressed with zstd, which old drivers cannot read.
   bool zstd_code = false;
   auto operator<=>(const FileFacts&) const = default;
 };
@@ -66,7 +67,7 @@ struct LayerFacts {
   uint32_t version = kVersion;
   std::vector<FileFacts> files;     ///< sorted by path
   std::vector<std::string> unread;  ///< paths of invalid ELF files, at most kMaxUnread
-  uint64_t files_left_out = 0;      ///< beyond kMaxFiles
+  uint64_t files_left_out = 0;      ///< number of files beyond kMaxFiles
 };
 inline constexpr size_t kMaxFiles = 100'000, kMaxUnread = 100;
 
@@ -76,7 +77,7 @@ struct GpuCodeSet {
   bool zstd = false;
   uint64_t files = 0;
   std::string example;  ///< "/opt/app/libkernels.so"
-  bool main = false;    ///< one of them is, or is loaded by, the image's own command
+  bool main = false;    ///< one of the files is the image's own command, or is loaded by it
 };
 
 /// A required processor level, and the files that require it.
@@ -104,20 +105,21 @@ struct MpiLibrary {
 struct ImageFacts {
   uint32_t version = kVersion;
   std::string architecture;  ///< of the main program; empty: unknown
-  std::string program;       ///< "/usr/bin/python3.11", of entrypoint or command; empty: not found
-  bool is_static = false;    ///< that program needs no loader
-  std::vector<CpuNeed> cpu;  ///< those above the baseline, highest first
-  std::vector<std::string> hwcaps;  ///< levels with libraries of their own: "x86-64-v3"
+  std::string program;       ///< "/usr/bin/python3.11", from entrypoint or command; empty: not
+                             ///< found
+  bool is_static = false;    ///< `program` needs no loader
+  std::vector<CpuNeed> cpu;  ///< needs above the baseline, highest first
+  std::vector<std::string> hwcaps;  ///< levels with glibc-hwcaps libraries: "x86-64-v3"
   std::string glibc;                ///< "2.36"; empty: none, or musl
   std::string libstdcxx;            ///< "3.4.30"
   bool musl = false;
   std::vector<Unmet> unmet;  ///< at most 100
   std::vector<GpuCodeSet> gpu_code;
-  std::vector<std::string> cuda_runtimes;  ///< "12.8", of libcudart, lowest first
-  std::string user_driver;  ///< version of the libcuda that its loader finds first; empty: none
-  std::string compat;       ///< version of its compat package's libcuda; empty: none
+  std::vector<std::string> cuda_runtimes;  ///< versions of libcudart, "12.8", lowest first
+  std::string user_driver;  ///< version of the libcuda that the loader finds first; empty: none
+  std::string compat;       ///< version of the libcuda in its compat package; empty: none
   std::string compat_cuda;  ///< "12.9"
-  std::vector<uint32_t> compat_drivers;  ///< branches of kernel modules that it works with
+  std::vector<uint32_t> compat_drivers;  ///< branches of kernel modules that the package works with
   std::vector<MpiLibrary> mpi;
 };
 

@@ -12,17 +12,18 @@ namespace {
 constexpr uint32_t kContainerMagic = 0xba55'ed50;
 constexpr size_t kContainerHeader = 16, kMemberHeader = 64;
 constexpr uint64_t kMaxPadding = 4096;
-// The largest library of CUDA 13.0 has some 40,000.
+// The largest library of CUDA 13.0 has about 40,000 members.
 constexpr uint64_t kMaxMembers = 1'000'000;
 
 constexpr uint64_t kPtx = 1, kCubin = 2, kIr = 8, kMercury = 16;  // kinds of members
 constexpr uint64_t kLz4 = 0x2000, kZstd = 0x8000, kExact = 0x10'0000, kFamily = 0x20'0000;
 
 constexpr uint64_t kFirstWithSuffix = 90;
-// An old compiler records the suffix of a target only within the payload.
+// Old compilers record the suffix of a target only in the payload.
 constexpr uint64_t kMaxUnpacked = 256;
-constexpr size_t kPayload = 1024;          // has the whole header of a cubin, the directives of PTX
-constexpr size_t kPackedZstd = 144 << 10;  // has its first block
+constexpr size_t kPayload = 1024;          // contains the whole header of a cubin, and the
+                                           // directives of PTX
+constexpr size_t kPackedZstd = 144 << 10;  // contains the first block of a zstd frame
 
 Error corrupt_fat_binary(std::string_view what) {
   return make_error(Kind::corrupt, "fat binary: " + std::string(what));
@@ -44,7 +45,7 @@ Member parse_member(std::string_view header) {
           .flags = number_at(header, 40, 8)};
 }
 
-/// "a", "f" or nothing: of the line ".target sm_90a, …" of a text in PTX.
+/// The suffix ("a", "f" or nothing) in the line ".target sm_90a, …" of PTX code.
 std::string suffix_in_ptx(std::string_view text) {
   constexpr std::string_view kTarget = ".target sm_";
   size_t at = text.find(kTarget);
@@ -59,7 +60,7 @@ class Reader {
   Reader(const scan::ReadAt& read_at, FoundCode& found)
       : read_at_(read_at), file_(read_at), found_(found) {}
 
-  /// Returns the offset of the next one.
+  /// Returns the offset of the next fat binary.
   Result<uint64_t> read_container(uint64_t at, uint64_t end);
 
  private:
@@ -115,7 +116,7 @@ Result<void> Reader::add(const Member& member, uint64_t payload_at) {
     default:
       return {};
   }
-  // The program itself decompresses and links IR, the driver everything else.
+  // The program itself decompresses and links IR; the driver decompresses everything else.
   if ((member.flags & kZstd) != 0 && member.kind != kIr) found_.zstd = true;
   std::string ending = TRY(suffix(member, payload_at));
   code.arch = std::to_string(member.arch) + ending;
@@ -146,14 +147,14 @@ Result<std::string> Reader::payload(const Member& member, uint64_t payload_at) {
   return bytes;
 }
 
-// Code for AMD's GPUs, as clang's offload bundler joins it.
+// Bundles of code for AMD's GPUs, as clang's offload bundler writes them.
 constexpr std::string_view kBundleMagic = "__CLANG_OFFLOAD_BUNDLE__";
 constexpr std::string_view kPackedMagic = "CCOB";
 constexpr uint64_t kAlignment = 4096;  // of bundles in their section
 constexpr uint64_t kMaxBundleEntries = 1024;
 constexpr size_t kMaxId = 256;
-constexpr size_t kTable = 64 << 10;    // more than the tables of all targets that there are
-constexpr size_t kPacked = 144 << 10;  // has the first block of a zstd frame
+constexpr size_t kTable = 64 << 10;    // more than tables with all existing targets take
+constexpr size_t kPacked = 144 << 10;  // contains the first block of a zstd frame
 constexpr uint64_t kMaxPages = 1'000'000;
 
 Error corrupt_bundle(std::string_view what) {
@@ -169,7 +170,7 @@ std::string_view target_of(std::string_view id) {
   return plain ? target : std::string_view();
 }
 
-/// `table`: the first bytes of a bundle. Returns its length.
+/// `table`: the first bytes of a bundle. Returns the length of the bundle.
 Result<uint64_t> read_bundle(std::string_view table, FoundCode& found) {
   uint64_t count = number_at(table, kBundleMagic.size(), 8);
   if (count > kMaxBundleEntries) return corrupt_bundle("too many entries");
@@ -192,7 +193,7 @@ Result<uint64_t> read_bundle(std::string_view table, FoundCode& found) {
   return end;
 }
 
-/// Returns its length; 0 if its header, of the first version, lacks it.
+/// Returns the length of the compressed bundle; 0 if its header does not have it (version 1).
 Result<uint64_t> read_packed(std::string_view bytes, FoundCode& found) {
   uint64_t version = number_at(bytes, 4, 2), method = number_at(bytes, 6, 2);
   if (version < 1 || version > 3) return corrupt_bundle("version of a packed one");
@@ -218,7 +219,7 @@ std::optional<GpuCode> cubin_target(std::string_view header) {
   if (!elf || number_at(header, 18, 2) != kMachineCuda) return std::nullopt;
   auto abi = static_cast<unsigned char>(header[8]);
   uint64_t flags = number_at(header, 48, 4);
-  // Up to CUDA 12 the target is the lowest byte, later the next one.
+  // Up to CUDA 12 the target is the lowest byte; in later versions it is the next byte.
   bool later = abi >= 8;
   uint64_t arch = later ? flags >> 8 & 0xff : flags & 0xff;
   bool exact = (flags & (later ? 0x8U : 0x800U)) != 0;
@@ -243,7 +244,7 @@ Result<std::optional<GpuCode>> read_cubin(const scan::ReadAt& read_at) {
     uint64_t offset = number_at(row, 24, 8), size = number_at(row, 32, 8);
     if (number_at(row, 4, 4) != scan::kSectionNote || size > kMaxNote) continue;
     ++notes;
-    // The compiler's own command line: "-arch sm_90a -m 64".
+    // The command line of the compiler: "-arch sm_90a -m 64".
     std::string note = TRY(read_at(offset, static_cast<size_t>(size)));
     std::string option = "-arch sm_" + target->arch;
     size_t found = note.find(option);
@@ -269,7 +270,7 @@ Result<void> read_fat_binaries(const scan::ReadAt& read_at, uint64_t offset, uin
       padding = 0;
       continue;
     }
-    // Linkers align the parts.
+    // Linkers align the parts, so there may be zeros between them.
     padding += 8;
     if (number_at(magic, 0, 8) != 0 || padding > kMaxPadding)
       return corrupt_fat_binary("no header here");

@@ -34,8 +34,8 @@ uint32_t level_of_note(std::string_view content, size_t alignment) {
   return static_cast<uint32_t>(std::bit_width(bits));
 }
 
-/// Removes a text with its varint length from the front of `bytes` and returns the text; empty if
-/// the length is too large.
+/// Removes a string and its varint length from the front of `bytes` and returns the string; empty
+/// if the length is too large.
 std::string_view take_text(std::string_view& bytes) {
   uint64_t size = 0;
   for (size_t i = 0; i < 5 && i < bytes.size(); ++i) {
@@ -51,8 +51,9 @@ std::string_view take_text(std::string_view& bytes) {
   return {};
 }
 
-/// The level in the property notes, with which glibc's loader refuses a program or library: a lower
-/// bound, as compilers also write "baseline" for more. Level 0 without such a note.
+/// The level in the property notes; glibc's loader refuses a program or library on a lower
+/// processor. It is a lower bound, because compilers write "baseline" for higher levels too. Level
+/// 0 without such a note.
 /// Source: x86-64 psABI "program property", GNU_PROPERTY_X86_ISA_1_NEEDED; glibc
 /// sysdeps/x86/dl-prop.h.
 IsaNeed isa_of_notes(const scan::ElfFile& elf) {
@@ -66,8 +67,8 @@ IsaNeed isa_of_notes(const scan::ElfFile& elf) {
   return level == 0 ? IsaNeed{} : IsaNeed{level, "note"};
 }
 
-/// GOAMD64 of a Go program, which its runtime checks at start; level 0 for others. Reads the format
-/// of Go ≥ 1.18, which introduced GOAMD64.  Errors: those of `read_at`.
+/// GOAMD64 of a Go program, which the Go runtime checks at start; level 0 for other programs. Reads
+/// the format of Go ≥ 1.18, which introduced GOAMD64. Errors: those of `read_at`.
 /// Source: Go debug/buildinfo.
 Result<IsaNeed> isa_of_go(const scan::ElfFile& elf, const scan::ReadAt& read_at) {
   if (elf.machine != scan::kMachineX86_64) return IsaNeed{};
@@ -126,7 +127,8 @@ bool is_program(const scan::ElfFile& elf) {
 
 Result<void> read_gpu_code(const scan::ElfFile& elf, const scan::ReadAt& read_at,
                            FileFacts& facts) {
-  // By offset, each byte once: a hostile table may name one place many times.
+  // Sections are sorted by offset and each byte is read once: a hostile table may name the same
+  // bytes many times.
   std::vector<const scan::ElfSection*> sections;
   for (const scan::ElfSection& section : elf.sections) {
     bool holds = section.name == ".nv_fatbin" || section.name == "__nv_relfatbin" ||
@@ -167,7 +169,7 @@ Result<std::optional<FileFacts>> read_file_facts(const scan::ReadAt& read_at, st
   auto machine = static_cast<uint16_t>(number_at(header, 18, 2));
   facts.machine = machine_name(machine);
   if (machine == kMachineCuda) {
-    // Its tables list kernels, by the thousands.
+    // The tables of a cubin list kernels, possibly thousands of them.
     auto target = TRY(read_cubin(read_at));
     if (!target) return none;
     facts.gpu_code.push_back(std::move(*target));

@@ -19,10 +19,10 @@ bool begins_like_elf(std::string_view first_bytes);
 /// Determines the x86-64 level of the instructions that a program always runs; 0: unknown.
 using CodeLook = std::function<uint32_t(const scan::ElfFile& elf, const scan::ReadAt& read_at)>;
 
-/// The facts about a file. Reads its headers and tables, never the whole; takes over `path`. Calls
-/// `look` for programs. Nothing if it is not a program, library or code object: other files, a
-/// linker's input, cores, big-endian ones. Errors: corrupt, unsupported (an encoding of GPU code),
-/// those of `read_at`.
+/// The facts about a file. Reads its headers and tables, never the whole file. Calls `look` for
+/// programs. Nothing if it is not a program, library or code object (nothing for object files, core
+/// dumps and big-endian files). Errors: corrupt, unsupported (an encoding of GPU code), those of
+/// `read_at`.
 Result<std::optional<FileFacts>> read_file_facts(const scan::ReadAt& read_at, std::string path,
                                                  const CodeLook& look = {});
 

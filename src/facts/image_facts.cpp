@@ -27,17 +27,17 @@ constexpr size_t kMaxSearches = 20'000;
 /// The files of an image that a container sees, by path without a leading '/'.
 class VisibleFiles {
  public:
-  /// `files` has to outlive this.
+  /// `files` has to outlive this object.
   explicit VisibleFiles(const std::vector<FileFacts>& files);
-  /// By absolute path without links; null if there are no facts.
+  /// The facts of a file by its absolute path without links; null if there are none.
   const FileFacts* find(const std::string& absolute_path) const;
 
  private:
   std::map<std::string_view, const FileFacts*> by_path_;
 };
 
-/// Finds libraries in an image as its loader does, and everything that is loaded before the program
-/// itself runs: not what it opens later by name.
+/// Finds libraries in an image as its loader does: everything that is loaded before the program
+/// runs, but not libraries that the program opens later by name.
 /// Source: ld.so(8); docs/decisions/0118-reading-gpu-code.md
 class Loader {
  public:
@@ -46,10 +46,10 @@ class Loader {
                              std::string library_path);
 
   /// The program and the libraries that it needs, without duplicates, the program first; missing
-  /// ones are left out.  Errors: io.
+  /// libraries are left out. Errors: io.
   Result<std::vector<const FileFacts*>> load(const FileFacts& program) const;
 
-  /// The library of this name for a program without search paths of its own; null: none.
+  /// The library of this name for a program without RPATH and RUNPATH; null: there is none.
   Result<const FileFacts*> find_library(const std::string& name, const std::string& machine) const;
 
  private:
@@ -57,7 +57,7 @@ class Loader {
     std::string name;
     std::string machine;
     std::vector<std::string> first;  ///< directory lists before LD_LIBRARY_PATH
-    std::string after;               ///< and after it
+    std::string after;               ///< directory list after LD_LIBRARY_PATH
   };
   Loader(const scan::Tree& tree, const VisibleFiles& files) : tree_(tree), files_(files) {}
   Result<const FileFacts*> find(const Search& search) const;
@@ -143,7 +143,8 @@ Result<const FileFacts*> Loader::find_library(const std::string& name,
 
 Result<std::vector<const FileFacts*>> Loader::load(const FileFacts& program) const {
   std::vector<const FileFacts*> loaded{&program};
-  // RPATHs for an object's dependencies: its own and those of its loaders.
+  // RPATHs for the dependencies of an object: those of the object and of the objects that loaded
+  // it.
   std::vector<std::vector<std::string>> rpaths(1);
   std::map<std::string, bool> asked;
   size_t searches = 0;
@@ -244,7 +245,7 @@ Result<ImageFacts> Drawing::run() {
 
 // ---- the main program ---------------------------------------------------------------------------
 
-/// As execvp(3) in a container.
+/// Finds the file that execvp(3) would execute in a container.
 Result<std::optional<scan::Tree::File>> Drawing::find_command(const std::string& name) const {
   std::optional<scan::Tree::File> file;
   if (name.find('/') != std::string::npos) {
@@ -261,7 +262,7 @@ Result<std::optional<scan::Tree::File>> Drawing::find_command(const std::string&
   return file;
 }
 
-/// The interpreter of a script; empty for others.
+/// The interpreter of a script; empty if the file is not a script.
 Result<std::string> Drawing::script_interpreter(const scan::Tree::File& file) const {
   constexpr size_t kMaxLine = 256;
   auto text = tree_.read(file, 0, kMaxLine);
@@ -271,7 +272,7 @@ Result<std::string> Drawing::script_interpreter(const scan::Tree::File& file) co
   std::vector<std::string_view> words = split_blank(line.substr(0, line.find('\n')));
   if (words.empty()) return std::string();
   if (name_of(words[0]) != "env") return std::string(words[0]);
-  // "env -S VAR=x python3 -u": the first word that is neither.
+  // "env -S VAR=x python3 -u": the first argument that is neither an option nor an assignment.
   auto named = std::find_if(words.begin() + 1, words.end(), [](std::string_view word) {
     return !word.starts_with('-') && word.find('=') == word.npos;
   });
@@ -347,7 +348,7 @@ void Drawing::add_unmet_of(const FileFacts& file,
                            const std::map<std::string, std::string>& offers) {
   for (const auto& [family, version] : file.needs) {
     auto offered = offers.find(family);
-    // For a family that is not in the image, the loader's result is unknown.
+    // If no library in the image defines versions of this family, the loader's result is unknown.
     if (offered == offers.end()) continue;
     if (scan::compare_versions(version, offered->second) <= 0) continue;
     if (facts_.unmet.size() >= kMaxUnmet) return;
@@ -355,8 +356,9 @@ void Drawing::add_unmet_of(const FileFacts& file,
   }
 }
 
-/// Files loaded with the main program are compared with the libraries that it really gets, others
-/// with the best in the image: their program may have its own paths.
+/// Files that are loaded with the main program are compared with the libraries that it really gets.
+/// Other files are compared with the highest versions in the image, because their program may have
+/// search paths of its own.
 void Drawing::add_unmet() {
   auto raise = [](std::map<std::string, std::string>& highest, const FileFacts& file) {
     for (const auto& [family, version] : file.offers) {
@@ -378,7 +380,7 @@ void Drawing::add_unmet() {
 // ---- GPUs ---------------------------------------------------------------------------------------
 
 void Drawing::add_gpu_code() {
-  // The main program's sets first, so that none of them is left out.
+  // The sets of the main program come first, so that none of them is left out.
   for (bool main : {true, false}) {
     std::map<std::pair<std::vector<GpuCode>, bool>, GpuCodeSet> sets;
     for (const FileFacts& file : files_) {
@@ -407,8 +409,9 @@ std::string two_parts(std::string_view version) {
                           : std::string(parts[0]) + "." + std::string(parts[1]);
 }
 
-/// Its file is called libcudart.so.12.8.90, or, in a Python package, libcudart.so.12 beside the
-/// package's metadata. Empty: it is not such a library.
+/// The version of a CUDA runtime library. The file is called libcudart.so.12.8.90, or, in a Python
+/// package, libcudart.so.12 with the version in the package's metadata. Empty: the file is not a
+/// CUDA runtime.
 Result<std::string> Drawing::cuda_runtime(const FileFacts& file) const {
   constexpr std::string_view kLibrary = "libcudart.so.";
   std::string_view name = name_of(file.path);
@@ -443,8 +446,8 @@ Result<void> Drawing::add_cuda() {
   return {};
 }
 
-/// The SONAME is decisive: libmpi.so.12 belongs to MPICH and everything with its ABI; Open MPI has
-/// used 20 and 40.
+/// The family by SONAME: libmpi.so.12 belongs to MPICH and all libraries with the ABI of MPICH;
+/// Open MPI has used the numbers 20 and 40.
 std::string mpi_family(std::string_view soname) {
   if (soname == "libmpi.so.12" || soname == "libmpich.so.12") return "mpich";
   if (soname == "libmpi.so.40" || soname == "libmpi.so.20") return "openmpi";

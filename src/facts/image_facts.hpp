@@ -18,8 +18,9 @@ struct ImageCommand {
   std::string architecture;              ///< "amd64"
 };
 
-/// The facts of an image's container: from `files`, the visible ones, and their tree. Every number
-/// is bounded; the excess is left out, the main program's last.
+/// The facts of an image as a container sees it, from its visible `files` and their `tree`. Every
+/// list is bounded. What exceeds a bound is left out, but entries about the main program are kept
+/// before others.
 /// Errors: io (of the tree only).
 Result<ImageFacts> draw_together(const scan::Tree& tree, const std::vector<FileFacts>& files,
                                  const ImageCommand& command);

@@ -8,10 +8,10 @@
 namespace berth::facts {
 namespace {
 
-// Escaping may turn one byte into six, but not in honest names.
+// JSON escapes may turn one byte into six, but normal names need none.
 constexpr size_t kMaxText = kMaxLayerFacts / 2;
 
-/// Its approximate size in the file.
+/// The approximate size of `facts` in the file.
 size_t text_size(const FileFacts& facts) {
   constexpr size_t kNames = 200, kEntry = 40;
   size_t size = kNames + facts.path.size() + facts.interpreter.size() + facts.soname.size() +

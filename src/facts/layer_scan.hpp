@@ -14,12 +14,13 @@
 
 namespace berth::facts {
 
-/// The file of a layer's facts, beside its tree in the store.
+/// The file with a layer's facts, next to the tree of the layer in the store.
 inline constexpr const char* kLayerFactsFile = "facts.json";
 /// The maximal size of that file; a LayerScan never writes more.
 inline constexpr size_t kMaxLayerFacts = size_t{64} << 20;
 
-/// The limits of scanning one layer: some seconds. Honest layers take 25 reads and 100 kB per file.
+/// The limits of scanning one layer; at the limits a scan takes a few seconds. Normal layers take
+/// 25 reads and 100 kB per file.
 struct ScanLimits {
   size_t files = kMaxFiles;
   uint64_t reads = 8'000'000;
@@ -27,13 +28,13 @@ struct ScanLimits {
 };
 
 /// Collects the facts of a layer while its files are made. Never fails: unreadable files are listed
-/// as unread, excess ones counted. Paths are as in FileFacts.
+/// in `unread`, and files beyond the limits are counted. Paths are as in FileFacts.
 class LayerScan {
  public:
   explicit LayerScan(CodeLook look = {}, const ScanLimits& limits = {})
       : look_(std::move(look)), left_(limits) {}
 
-  /// A file with an ELF magic is at `path` now.
+  /// A file that starts with the ELF magic was made at `path`.
   void add(const std::string& path, const scan::ReadAt& read_at);
   /// `path` is another name of the file `target`.
   void link(const std::string& path, const std::string& target);
@@ -50,11 +51,11 @@ class LayerScan {
   std::map<std::string, FileFacts> files_;
   std::set<std::string> unread_;
   uint64_t left_out_ = 0;
-  size_t bytes_ = 0;  ///< of the kept facts' text
+  size_t bytes_ = 0;  ///< size of the kept facts as JSON
 };
 
 std::string write_layer_facts(const LayerFacts& facts);
-/// Nothing for facts of another version, which are computed again.  Errors: corrupt.
+/// Nothing for facts of another version: the caller computes them again. Errors: corrupt.
 Result<std::optional<LayerFacts>> read_layer_facts(std::string_view text);
 
 }  // namespace berth::facts

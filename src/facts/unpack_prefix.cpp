@@ -9,7 +9,8 @@
 namespace berth::facts {
 namespace {
 
-/// The rest of a length that begins with four bits: 15 goes on, and 255 goes on again.
+/// Reads the rest of a length. Its first part has four bits; if that part is 15, bytes follow up to
+/// the first one that is not 255.
 bool read_length(std::string_view block, size_t& at, size_t& length) {
   if (length != 15) return true;
   while (at < block.size()) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kStrings = 5, kStringsSize = 10, kDefinitions = 0x6fff'fffc,
                    kDefinitionCount = 0x6fff'fffd, kNeeds = 0x6fff'fffe, kNeedCount = 0x6fff'ffff;
-// libc.so.6 defines some 60, and libraries need those of a dozen others.
+// libc.so.6 defines about 60 versions, and a library needs versions of about a dozen others.
 constexpr uint64_t kMaxVersionEntries = 4096;
 constexpr size_t kMaxName = 128;
 constexpr uint64_t kWeak = 2, kBase = 1;
@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 6> kFamilies = {"GLIBC", "GLIBCXX",  "CXX
                                                        "GCC",   "GFORTRAN", "GOMP"};
 
 void add(std::map<std::string, std::string>& highest, std::string_view name) {
-  // The mark of relative relocations, introduced by that glibc and unknown to older ones.
+  // The mark of relative relocations, which glibc 2.36 introduced.
   if (name == "GLIBC_ABI_DT_RELR") name = "GLIBC_2.36";
   size_t line = name.rfind('_');
   if (line == std::string_view::npos) return;
@@ -41,7 +41,7 @@ class Tables {
 
  private:
   struct Table {
-    uint64_t at = 0, count = 0;  ///< count 0: none
+    uint64_t at = 0, count = 0;  ///< count 0: there is no table
   };
   Result<Table> table(uint64_t address_tag, uint64_t count_tag) const;
   Result<std::string> name(uint64_t offset);
@@ -70,7 +70,7 @@ Result<std::string> Tables::name(uint64_t offset) {
   if (!at || offset >= elf_.dynamic_value(kStringsSize).value_or(0)) {
     return make_error(Kind::corrupt, "ELF: name of a version outside of its table");
   }
-  // The names are together at the end of the table: one read gets them all.
+  // The names are together at the end of the table, so one read gets them all.
   std::string_view text = TRY(names_.read(*at + offset, kMaxName));
   return std::string(text.substr(0, text.find('\0')));
 }

@@ -11,7 +11,7 @@ namespace berth::facts {
 
 /// The highest version of each numbered family: GLIBC, GLIBCXX, CXXABI, GCC, GFORTRAN, GOMP.
 struct SymbolVersions {
-  std::map<std::string, std::string> needs;  ///< without weak ones, which no loader requires
+  std::map<std::string, std::string> needs;  ///< without weak references, which no loader requires
   std::map<std::string, std::string> offers;
 };
 

@@ -39,7 +39,7 @@ class Window {
     return std::string_view(bytes_).substr(static_cast<size_t>(skip), length);
   }
 
-  /// All of them.  Errors: corrupt (the file is too short; names `what`).
+  /// Exactly `length` bytes from `offset`. Errors: corrupt (the file is too short; names `what`).
   Result<std::string_view> need(uint64_t offset, size_t length, std::string_view what) {
     std::string_view bytes = TRY(read(offset, length));
     if (bytes.size() < length) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by judge.cpp and judge_gpus.cpp; not for other files.
+// The class that judge.cpp and judge_gpus.cpp implement; not for other files.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace berth::match {
 
-/// GPU code from one source: declared, or of a set of files.
+/// GPU code from one source: the publisher's declaration, or a set of files.
 struct CodePlace {
   const std::vector<facts::GpuCode>* code = nullptr;
   const facts::GpuCodeSet* found = nullptr;  ///< nullptr: declared
@@ -24,7 +24,7 @@ struct CodePlace {
   bool zstd = false;
 };
 
-/// The words of a clause.
+/// The texts of a clause.
 struct Said {
   std::string reason;
   std::string remedy = {};
@@ -42,10 +42,10 @@ struct About {
 /// The result of searching for code that runs on a GPU.
 struct CodeSearch {
   size_t running = 0;               ///< places
-  uint32_t least = UINT32_MAX;      ///< the worst quality of those that run
-  bool jit = false;                 ///< one of them has to be compiled
+  uint32_t least = UINT32_MAX;      ///< the worst quality among the places that run
+  bool jit = false;                 ///< the driver has to compile the code of one of them
   bool must_all = false;            ///< every place has to run
-  const CodePlace* lost = nullptr;  ///< one that does not run
+  const CodePlace* lost = nullptr;  ///< a place with code that does not run
   CodeFit lost_fit;
 };
 
@@ -72,15 +72,16 @@ class Court {
   Verdict judge();
 
  private:
-  /// `say` makes the words of the clause: they are most of the cost of a verdict, and for most
-  /// entries of a long index they are not needed.
+  /// `say` makes the texts of the clause. They are most of the cost of a verdict, and most entries
+  /// of a long index do not need them.
   template <class Say>
   void add(About about, Outcome outcome, Say say) {
     Said said = words_ == Words::all ? say() : Said();
     verdict_.clauses.push_back({std::move(about.word), outcome, std::move(said.reason),
                                 std::move(said.remedy), std::move(said.lift), about.tier});
   }
-  /// Too little is known for a clause; it passes if the image has run on a node that is `alike`.
+  /// Adds a clause about which too little is known. It passes if the image has run on a node that
+  /// is `alike`.
   template <class Say>
   void add_unknown(About about, std::optional<Alike> alike, Say say) {
     const RunRecord* run = alike ? witness(*alike) : nullptr;
@@ -116,19 +117,20 @@ class Court {
   void look_at_runs();
   void add_contradictions();
 
-  bool has_code() const;  ///< for GPUs, as far as is known
+  bool has_code() const;  ///< whether the image has GPU code, as far as is known
   bool wants_gpus() const;
-  /// The newest run that succeeded on a node that this one reaches, or that failed on one that this
-  /// one is within; nullptr: there is none. Trusted or not.
+  /// The newest run that succeeded on a node that this node reaches(), or the newest run that
+  /// failed on a node that this node is_within(). nullptr: there is none. The record may be
+  /// untrusted.
   const RunRecord* newest_success(Alike alike) const;
   const RunRecord* newest_failure(Alike alike) const;
-  /// The same, if records are trusted.
+  /// newest_success(), if records are trusted.
   const RunRecord* witness(Alike alike) const {
     return candidate_.runs_believed ? newest_success(alike) : nullptr;
   }
   Tier tier_of_code() const;
   Tier tier_of_cuda() const;
-  /// Whether a file belongs to the image's own command, and that command runs.
+  /// Whether a file belongs to the image's own command, and the job runs that command.
   bool is_main(bool main) const { return main && !job_.other_command; }
   std::string lacks(std::string_view target) const;
   std::string lift_of_features() const;

@@ -70,8 +70,8 @@ CodeFit fit_ptx(const Target& code, const Target& gpu, std::string_view isa,
   return fit;
 }
 
-/// The code's architecture has to match in each setting that it names: "gfx90a:xnack+" is not for a
-/// GPU of "gfx90a:xnack-".
+/// The code has to match the GPU in each setting that the code names: "gfx90a:xnack+" does not run
+/// on a GPU with "gfx90a:xnack-".
 bool gfx_fits(std::string_view code, std::string_view gpu) {
   auto code_words = split(code, ':');
   auto gpu_words = split(gpu, ':');
@@ -106,7 +106,7 @@ CodeFit fit_of(const GpuCode& code, const node::NodeGpu& gpu,
 
 using Row = std::pair<std::string_view, std::string_view>;
 
-/// CUDA → the oldest driver, for versions without minor-version compatibility.
+/// CUDA version → oldest driver, for versions without minor-version compatibility.
 constexpr std::array<Row, 8> kOldDrivers = {{{"7.5", "352.31"},
                                              {"8.0", "367.48"},
                                              {"9.0", "384.81"},
@@ -117,7 +117,7 @@ constexpr std::array<Row, 8> kOldDrivers = {{{"7.5", "352.31"},
                                              {"10.2", "440.33"}}};
 constexpr std::array<Row, 3> kMajorDrivers = {{{"11", "450"}, {"12", "525"}, {"13", "580"}}};
 
-/// PTX language → CUDA, where they do not advance in step.
+/// PTX version → CUDA version, where no formula relates them.
 constexpr std::array<Row, 14> kPtxCuda = {{{"4.3", "7.5"},
                                            {"5.0", "8.0"},
                                            {"6.0", "9.0"},

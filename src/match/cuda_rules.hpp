@@ -18,29 +18,29 @@ namespace berth::match {
 enum class CodeClass {
   none,    ///< none of it runs
   jit,     ///< PTX, which the driver compiles at the first start
-  sass,    ///< of the same major version
+  sass,    ///< SASS for the same major version
   family,  ///< "100f"
   exact,   ///< "90a" on 9.0; AMD: the same architecture
 };
 
 struct CodeFit {
   CodeClass code_class = CodeClass::none;
-  uint32_t minor = 0;      ///< of SASS: nearer to the GPU's is better
-  bool newer_ptx = false;  ///< there is PTX for it, but newer than the driver's language
+  uint32_t minor = 0;      ///< of SASS: the nearer to the GPU's minor version the better
+  bool newer_ptx = false;  ///< there is PTX for the GPU, but too new for the driver
   const facts::GpuCode* code = nullptr;  ///< the best, if any
   auto quality() const { return static_cast<uint32_t>(code_class) * 100 + minor; }
 };
 
-/// The best of `codes` on `gpu`. `cuda` is the driver's version ("12.8"; empty: unknown, any PTX
-/// passes).
+/// The best of `codes` on `gpu`. `cuda` is the CUDA version of the driver ("12.8"). If it is empty
+/// (unknown), any PTX passes.
 CodeFit best_fit(const std::vector<facts::GpuCode>& codes, const node::NodeGpu& gpu,
                  std::string_view cuda);
 
-/// The oldest kernel module for a CUDA runtime: for 11 and later by its major version, before by
-/// the version itself. Empty: unknown.
+/// The oldest kernel module for a CUDA runtime. It depends on the major version since CUDA 11, on
+/// the full version before. Empty: unknown.
 std::string_view oldest_driver(std::string_view cuda);
 
-/// The first CUDA version with drivers that read PTX of language `isa`; empty: unknown.
+/// The first CUDA version with drivers that read PTX of version `isa`; empty: unknown.
 std::string cuda_of_ptx(std::string_view isa);
 
 /// The oldest driver that reads zstd-compressed code.

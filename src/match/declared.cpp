@@ -21,14 +21,14 @@ bool is_digits(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// "avx512_vnni", "sse4.2": as /proc/cpuinfo writes them.
+/// Whether `text` looks like a feature in /proc/cpuinfo or archspec: "avx512_vnni", "sse4.2".
 bool is_feature(std::string_view text) {
   return text.size() <= 32 && std::ranges::all_of(text, [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
          });
 }
 
-/// "12", "12.8", "570.133.20": dotted numbers, bounded.
+/// Whether `text` is dotted numbers of limited length: "12", "12.8", "570.133.20".
 bool is_version(std::string_view text) {
   if (text.empty() || text.size() > 32) return false;
   for (std::string_view part : split(text, '.')) {
@@ -81,14 +81,14 @@ class Reader {
     if (axis == "mpi") return take_word(declared_.mpi, value);
     if (axis == "fabric") return take_fabric(value);
     if (axis == "priority") return take_priority(value);
-    // Only for people: the name of an axis in a table of variants.
+    // "name" is only for people.
     return axis == "name";
   }
 
   bool take_cpu(std::string_view value) {
     std::string name(trim(value));
     bool level = name.starts_with("x86-64") || name.starts_with("x86_64");
-    // archspec's names have underscores; compilers write hyphens.
+    // Names in archspec have underscores, and those of compilers have hyphens.
     std::ranges::replace(name, level ? '_' : '-', level ? '-' : '_');
     bool usual = !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';

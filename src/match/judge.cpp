@@ -17,7 +17,7 @@ std::string level_name(uint32_t level) {
   return level <= 1 ? "x86-64" : fmt::format("x86-64-v{}", level);
 }
 
-/// 1 … 4 of "x86-64" … "x86-64-v4"; nothing for another name.
+/// 1 … 4 for "x86-64" … "x86-64-v4"; nothing for other names.
 std::optional<uint32_t> level_of_name(std::string_view name) {
   if (name == "x86-64" || name == "x86-64-v1") return 1;
   if (name.size() == 9 && name.starts_with("x86-64-v") && name[8] >= '2' && name[8] <= '4') {
@@ -128,7 +128,7 @@ void Court::look_at_platform() {
 
 // ---- processor ----------------------------------------------------------------------------------
 
-/// "avx512f, avx512bw and 5 more of ": the features that this node has not.
+/// "avx512f, avx512bw and 5 more of ": the features that this node lacks.
 std::string Court::lacks(std::string_view target) const {
   constexpr size_t kMost = 3;
   auto features = node::lacking(node_.cpu, target);
@@ -194,8 +194,8 @@ bool Court::look_at_declared_cpu() {
   return true;
 }
 
-/// A word of node::with() for a processor with all features, also as the rest of the request, if
-/// there is such a processor.
+/// The argument of node::with() for a processor that has all declared features, and is of the
+/// declared kind too if such a processor exists; empty if none has the features.
 std::string Court::lift_of_features() const {
   auto above = node::known_microarchitecture(declared_.cpu);
   std::string_view family = node::family_of_architecture(node_.architecture);
@@ -228,7 +228,8 @@ bool Court::look_at_cpu_features() {
     });
     return true;
   }
-  // An entry for a feature is as close as the least of this processor's ancestors that has it.
+  // An entry that declares features is as close as the least ancestor of this processor that has
+  // them.
   auto least = node::least_with(node_.cpu, declared_.cpu_features);
   auto close = least ? node::closeness(node_.cpu, *least) : std::nullopt;
   if (close) verdict_.rank.cpu = std::min(verdict_.rank.cpu, UINT32_MAX - *close);
@@ -239,7 +240,7 @@ bool Court::look_at_cpu_features() {
   return true;
 }
 
-// A need of the main program is a failure; one of another file only affects that file.
+// An unmet need of the main program is a failure; that of another file only affects that file.
 void Court::look_at_found_cpu() {
   if (found_ == nullptr) return;
   if (found_->is_static && found_->cpu.empty()) return;
@@ -282,7 +283,8 @@ void Court::look_at_kernel() {
 
 // ---- MPI and fabric -----------------------------------------------------------------------------
 
-// The host's library may replace the image's; the start decides whether it can.
+// The host's library may replace the image's one. Whether it can is decided when the container
+// starts.
 void Court::look_at_mpi() {
   std::string family = declared_.mpi;
   if (family.empty() && found_ != nullptr && !found_->mpi.empty()) {
@@ -304,8 +306,9 @@ void Court::look_at_mpi() {
 
 namespace {
 
-/// The subject of an axis with an invalid value. An unknown axis may be about anything, even
-/// something that no record contains: then nothing can show that two nodes are alike.
+/// The properties in which nodes have to be alike for an axis with an invalid value. An unknown
+/// axis may be about anything, even a property that records do not contain. For such an axis two
+/// nodes cannot be shown to be alike.
 std::optional<Alike> alike_for_axis(std::string_view axis) {
   if (axis == "cpu") return Alike{};
   if (axis == "kernel") return Alike{.kernel = true};
@@ -345,7 +348,8 @@ const RunRecord* Court::newest_failure(Alike alike) const {
   const RunRecord* newest = nullptr;
   for (const RunRecord& run : candidate_.runs) {
     if (run.exit == 0 || !run.own_command || job_.other_command) continue;
-    // At equal times the greater status, so that the order of the records does not matter.
+    // At equal times the record with the greater exit status counts, so that the order of the
+    // records does not matter.
     bool newer = newest == nullptr || run.time > newest->time ||
                  (run.time == newest->time && run.exit > newest->exit);
     if (newer && is_within(node_, run, job_.user_land, alike)) newest = &run;
@@ -353,7 +357,8 @@ const RunRecord* Court::newest_failure(Alike alike) const {
   return newest;
 }
 
-// Found facts are stricter than one run: another input may reach code that this node cannot run.
+// Found facts have precedence over a successful run: with other input, the program may reach code
+// that this node cannot run.
 void Court::add_contradictions() {
   for (Clause& clause : verdict_.clauses) {
     if (clause.outcome != Outcome::fail) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs: the driver and the files that the container gets of it, and the image's code.
+// Judges the GPU driver, the driver's files that the container gets, and the image's GPU code.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,8 +16,9 @@ namespace {
 using facts::GpuCode;
 using node::NodeGpu;
 
-/// For Rank::code: better than any code; "no code at all" ranks between code that runs and code
-/// that does not, so an entry for other GPUs never precedes one without GPU code.
+/// Values for Rank::code. kBestCode is better than any code. "No code at all" ranks between code
+/// that runs and code that does not, so an entry for other GPUs never precedes one without GPU
+/// code.
 constexpr uint32_t kBestCode = 500, kNoCode = kBestCode - 50, kUnusedCode = kBestCode;
 
 std::string gpu_name(const NodeGpu& gpu) {
@@ -32,7 +33,7 @@ std::string gpu_name(const NodeGpu& gpu) {
   return gpu.model.empty() ? gpu.vendor : gpu.model;
 }
 
-/// 12008 of "12.8"; 0 of nothing.
+/// 12008 for "12.8"; 0 for the empty string.
 int64_t cuda_number(std::string_view version) {
   constexpr uint64_t kMost = 999;
   std::vector<std::string_view> parts = split(version, '.');
@@ -66,7 +67,7 @@ bool Court::wants_cuda() const {
       found_->gpu_code, [&](const auto& set) { return std::ranges::any_of(set.code, is_nvidia); });
 }
 
-/// The newest runtime of the image.
+/// The newest CUDA runtime of the image.
 std::string_view Court::cuda() const {
   std::string_view newest = declared_.cuda;
   if (found_ == nullptr) return newest;
@@ -117,7 +118,7 @@ void Court::look_at_driver_and_code() {
   }
   bool driven = !wants_cuda() || !has_gpus("nvidia") || look_at_driver();
   if (!driven) return;
-  // Found code is not known for every entry, and must not decide between them.
+  // Found versions are not known for every entry, so they must not decide the order.
   verdict_.rank.cuda = -cuda_number(declared_.cuda);
   look_at_code();
 }
@@ -141,8 +142,7 @@ bool Court::look_at_driver() {
   return driven && look_at_requirements();
 }
 
-// Whether a package of newer user-land libraries was made for this driver, and the GPUs support
-// one.
+// Whether the image's compat package was made for this driver and the GPUs support compat packages.
 bool Court::compat_fits() const {
   if (found_ == nullptr || found_->compat.empty()) return false;
   scan::CompatPackage package;
@@ -180,7 +180,7 @@ bool Court::look_at_image_driver() {
     });
     return false;
   }
-  // The module works only with its own version; 390.30 and 390.30.0 are equal.
+  // The module works only with libraries of its own version; 390.30 and 390.30.0 are equal.
   if (scan::compare_versions(theirs, module) == 0) {
     add({"driver", tier}, Outcome::pass,
         [&] { return Said{fmt::format("its user-land driver is the module's, {}", module)}; });
@@ -234,7 +234,7 @@ bool Court::look_at_requirements() {
   if (!job_.requirements) return true;
   for (const std::string& text : declared_.require) {
     auto requirement = gpu::parse_requirement(text);
-    if (!requirement.ok()) continue;  // the container's start says so
+    if (!requirement.ok()) continue;  // reported when the container starts
     for (const NodeGpu& gpu : node_.gpus) {
       if (gpu.vendor != "nvidia") continue;
       gpu::RequirementFacts facts;
@@ -259,7 +259,7 @@ bool Court::look_at_requirements() {
   return true;
 }
 
-// The host's libraries are used in the image's user land, with its libc.
+// The host's driver libraries are used with the image's libc.
 bool Court::look_at_glibc() {
   if (found_ != nullptr && found_->musl && found_->glibc.empty()) {
     add({"glibc", Tier::found}, lost_driver(),
@@ -283,14 +283,14 @@ void Court::look_at_code() {
   verdict_.rank.code = 0;
   for (const NodeGpu& gpu : node_.gpus) {
     std::string name = gpu_name(gpu);
-    // Equal GPUs are judged once.
+    // GPUs of the same kind are judged once.
     if (std::ranges::find(seen, name) != seen.end()) continue;
     seen.push_back(name);
     verdict_.rank.code = 0;
     look_at_code_of(gpu);
     worst = std::max(worst, verdict_.rank.code);
   }
-  verdict_.rank.code = worst;  // the least of all that the job would see
+  verdict_.rank.code = worst;  // the worst of all GPUs that the job would see
 }
 
 std::vector<CodePlace> Court::places_of_code() const {
@@ -347,7 +347,7 @@ std::string Court::why_unused(const CodeSearch& found) const {
 void Court::look_at_code_of(const NodeGpu& gpu) {
   std::vector<CodePlace> places = places_of_code();
   if (places.empty()) {
-    // CUDA is present, but no visible code: programs that compile at run time.
+    // CUDA is present, but no GPU code was found: the program may compile it at run time.
     verdict_.rank.code = kNoCode - 1;
     return;
   }

@@ -11,7 +11,8 @@ namespace {
 
 using node::NodeGpu;
 
-/// The allowed relation of two nodes in an ordered property: negative if `left` has less.
+/// Whether the order of two nodes in a property is allowed; `order` is negative if the left one has
+/// less.
 using Allows = bool (*)(int order);
 bool is_at_least(int order) {
   return order >= 0;
@@ -48,7 +49,7 @@ bool is_driver_alike(const node::Profile& node, const RunRecord& record, UserLan
     auto order = compare("nvidia", node.driver.module_version);
     if (!order || (user_land == UserLand::image ? *order != 0 : !allows(*order))) return false;
   }
-  // The image brings ROCm; the host's version is a hint, if either has it.
+  // The image contains ROCm. The host's version is a hint, and compared only if the record has one.
   bool rocm = record.driver && record.driver->kind == "rocm";
   if (has("amd") && rocm) {
     auto order = compare("rocm", node.rocm);

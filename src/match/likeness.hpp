@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nodes to which a record of a run applies. Pure.
+// Decides to which nodes a record of a run applies. Pure.
 #pragma once
 
 #include "match/run_record.hpp"
@@ -8,23 +8,24 @@
 
 namespace berth::match {
 
-/// What else has to be alike besides architecture and processor.
+/// The properties that have to be alike in addition to architecture and processor.
 struct Alike {
-  bool gpus = false;  ///< and their driver, and the user land in use
+  bool gpus = false;  ///< GPUs, their driver, and the user-land driver in use
   bool kernel = false;
 };
 
-/// The node can do everything that the node of `record` could: what ran there runs here. Gaining an
-/// ability keeps this true. The processor is that one or descends from it. Every GPU of the node
-/// has the compute capability of one of the record's, or a later minor of the same major; one of
-/// unknown capability is of the same model. The driver is not older; with the image's own user land
-/// it is the same version, because a module works with no other. GPUs made for tests only match
-/// such GPUs.
+/// Whether the node can do everything that the node of `record` could: an image that ran there runs
+/// here. This stays true if the node gains an ability. The processor is the recorded one or
+/// descends from it. Every GPU of the node has the compute capability of a recorded GPU, or a later
+/// minor version of the same major version; a GPU of unknown capability is of the same model as a
+/// recorded GPU. The driver is not older than the recorded one. With the image's own user-land
+/// driver it has the same version, because a module works only with libraries of its own version.
+/// Synthetic GPUs (made for tests) match only synthetic GPUs.
 bool reaches(const node::Profile& node, const RunRecord& record, UserLand user_land, Alike alike);
 
-/// The node can do no more than the node of `record`: what failed there is likely to fail here. The
-/// inverse of reaches(), so that a node that gains an ability leaves failures behind, and SIGILL on
-/// an old processor does not count against a new one.
+/// Whether the node can do no more than the node of `record`: an image that failed there is likely
+/// to fail here. The inverse of reaches(): once a node gains an ability, old failures no longer
+/// count, and SIGILL on an old processor does not count against a new processor.
 bool is_within(const node::Profile& node, const RunRecord& record, UserLand user_land, Alike alike);
 
 }  // namespace berth::match

@@ -11,7 +11,8 @@
 namespace berth::match {
 namespace {
 
-/// The order of Court's checks: an entry that fails late came near.
+/// The position of a clause in the order of Court's checks: the later an entry fails, the nearer it
+/// came.
 size_t place_of(const Clause& clause) {
   static constexpr std::string_view kOrder[] = {"platform", "cpu",   "kernel",
                                                 "driver",   "glibc", "gpu"};
@@ -19,7 +20,8 @@ size_t place_of(const Clause& clause) {
   return static_cast<size_t>(found - std::begin(kOrder));
 }
 
-/// Among those that are as good for the GPUs: GPUs matter more than the processor.
+/// The entry closest to the processor among those that are as good for the GPUs as the best: GPUs
+/// matter more than the processor.
 const Judged& closest_to_processor(const Ranking& ranking) {
   return ranking.entries[*std::ranges::min_element(ranking.order, [&](size_t a, size_t b) {
     return ranking.entries[a].verdict.rank.cpu < ranking.entries[b].verdict.rank.cpu;

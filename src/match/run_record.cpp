@@ -21,7 +21,8 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// Characters of names in records: "neoverse_v2", "gfx90a:xnack-", "0.1.0+git1".
+/// Whether `text` has only characters of names in records: "neoverse_v2", "gfx90a:xnack-",
+/// "0.1.0+git1".
 bool is_name(std::string_view text, std::string_view more) {
   return text.size() <= kMaxName && std::ranges::all_of(text, [&](char c) {
            return is_digit(c) || (c >= 'a' && c <= 'z') || more.find(c) != std::string_view::npos;
@@ -38,7 +39,7 @@ bool is_driver_version(std::string_view text) {
   return true;
 }
 
-/// "2026-11-20T12:00:00Z" and nothing else, so that times are compared as texts.
+/// "2026-11-20T12:00:00Z" and nothing else, so that times can be compared as strings.
 bool is_time(std::string_view text) {
   constexpr std::string_view kForm = "0000-00-00T00:00:00Z";
   if (text.size() != kForm.size()) return false;
@@ -79,7 +80,7 @@ Result<void> check(const RunGpu& gpu) {
   return {};
 }
 
-/// Everything except the time and the writing version.
+/// All members except the time and the version of Berth.
 auto subject_of(const RunRecord& r) {
   return std::tie(r.exit, r.own_command, r.user_land, r.gpus, r.architecture, r.cpu, r.kernel,
                   r.driver, r.synthetic);
@@ -120,7 +121,7 @@ void add_run(std::vector<RunRecord>& runs, RunRecord record) {
   } else if (same->time < record.time) {
     *same = std::move(record);
   }
-  // At equal times by all members, so that the original order does not matter.
+  // At equal times all members are compared, so that the original order does not matter.
   std::ranges::sort(runs, [](const RunRecord& left, const RunRecord& right) {
     return left.time != right.time ? left.time < right.time : subject_of(left) < subject_of(right);
   });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a container of an image ended on a node: the third tier of facts about an image, after
-// declared and found ones. Anybody may have published it, so it is foreign when read.
-// docs/variants.md "Records of runs" specifies it for others.
+// declared and found ones. Anybody may have published a record, so it is untrusted input.
+// docs/variants.md "Records of runs" specifies the format.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ constexpr EnumNames<UserLand, 2> names_of(std::type_identity<UserLand>) {
   return {{{UserLand::host, "host"}, {UserLand::image, "image"}}};
 }
 
-/// A kind of GPU that the container had, without duplicates. Empty: unknown.
+/// A kind of GPU that the container had. Empty members are unknown.
 struct RunGpu {
   std::string vendor;  ///< "nvidia", "amd", "intel"
   std::string model;
@@ -49,27 +49,27 @@ struct RunDriver {
 
 /// Contains no name of a machine, a person, a path or a variable.
 struct RunRecord {
-  std::string time;         ///< of the end, "2026-11-20T12:00:00Z"
+  std::string time;         ///< when the container ended, "2026-11-20T12:00:00Z"
   uint32_t exit = 0;        ///< status; 0: it works
-  bool own_command = true;  ///< the image's own command ran; another one proves nothing
+  bool own_command = true;  ///< the image's own command ran; another command proves nothing
   UserLand user_land = UserLand::host;
   std::vector<RunGpu> gpus;  ///< sorted
-  std::string architecture;  ///< of the node: "amd64"
+  std::string architecture;  ///< the node's: "amd64"
   RunCpu cpu;
   std::string kernel;               ///< the numeric part of its release: "6.18.5"; empty: unknown
-  std::optional<RunDriver> driver;  ///< none: the node had none
+  std::optional<RunDriver> driver;  ///< nothing: the node had no driver
   bool synthetic = false;           ///< its GPUs were read from a tree made for tests
-  std::string berth;                ///< version of the Berth that wrote it
+  std::string berth;                ///< version of Berth that wrote the record
 };
 
-/// Per image; the oldest are dropped first.
+/// The maximal number of records of an image; the oldest are dropped first.
 inline constexpr size_t kMaxRuns = 64;
 
-/// Errors: corrupt (a member that no Berth writes: a date, version or name of another form).
+/// Errors: corrupt (a date, version or name that is not in the form that Berth writes).
 Result<void> check(const RunRecord& record);
 
-/// Adds a record; of two with the same node and outcome keeps the newer. The result is sorted by
-/// time, and at most kMaxRuns long.
+/// Adds a record. Of two records with the same node and outcome, only the newer one is kept. The
+/// result is sorted by time and has at most kMaxRuns records.
 void add_run(std::vector<RunRecord>& runs, RunRecord record);
 
 /// The leading dotted numbers of a kernel's release: "6.18.5-1-amd64" → "6.18.5".

@@ -13,10 +13,10 @@
 #include "match/run_record.hpp"
 #include "oci/image_spec.hpp"
 
-/// The input and output of judging.
+/// The input and the result of judging.
 namespace berth::match {
 
-/// Better ones first.
+/// Best first.
 enum class Outcome { pass, runs_but, unknown, fail };
 constexpr EnumNames<Outcome, 4> names_of(std::type_identity<Outcome>) {
   return {{{Outcome::pass, "pass"},
@@ -27,24 +27,25 @@ constexpr EnumNames<Outcome, 4> names_of(std::type_identity<Outcome>) {
 
 /// The basis of a clause.
 enum class Tier {
-  declared,  ///< by the publisher
-  found,     ///< in the files of the image
-  verified,  ///< by a trusted record of a run
+  declared,  ///< the publisher declares it
+  found,     ///< found in the files of the image
+  verified,  ///< proven by a trusted record of a run
 };
 constexpr EnumNames<Tier, 3> names_of(std::type_identity<Tier>) {
   return {{{Tier::declared, "declared"}, {Tier::found, "found"}, {Tier::verified, "verified"}}};
 }
 
-/// What runs, besides the image.
+/// Properties of the run that are not in the image.
 struct Job {
   UserLand user_land = UserLand::host;
-  /// An unusable driver is a failure instead of a remark. A node without GPUs, and code for other
-  /// GPUs, are always remarks: programs fall back to the processor.
+  /// An unusable driver is a failure instead of a remark. A node without GPUs, or code for other
+  /// GPUs, is always a remark: programs fall back to the processor.
   bool needs_gpus = false;
-  /// NVIDIA_REQUIRE_* counts. The container's start checks it too, and knows about a user's
-  /// opt-out.
+  /// NVIDIA_REQUIRE_* counts. It is checked again when the container starts, and only there is it
+  /// known whether the user disabled it.
   bool requirements = true;
-  /// Another command than the image's own runs: requirements of that one are remarks.
+  /// A command other than the image's own runs. Requirements of the image's own command are then
+  /// only remarks.
   bool other_command = false;
 };
 
@@ -55,25 +56,26 @@ struct Clause {
   Outcome outcome = Outcome::pass;
   std::string reason;  ///< "needs x86-64-v4 (declared); this node is x86-64-v3"
   std::string remedy;  ///< a suggestion; empty if nothing helps
-  /// The word of node::with() that fixes it: "cpu=x86-64-v4"; empty if no node can.
+  /// The argument of node::with() that makes the clause pass: "cpu=x86-64-v4"; empty if no node
+  /// does.
   std::string lift;
-  /// None: nothing is declared and nothing is known.
+  /// Nothing: the publisher declares nothing and nothing is known.
   std::optional<Tier> tier = {};
 };
 
-/// The sort key of entries: less is better, member by member. docs/variants.md
+/// The sort key of entries, compared member by member; lower is better. docs/variants.md
 struct Rank {
-  /// 1: its code is for GPUs that the node does not have. First, because an entry for other
-  /// hardware must not precede one that is merely in doubt.
+  /// 1: its code is for GPUs that the node does not have. This is the first key, because an entry
+  /// for other hardware must not precede an entry that is merely in doubt.
   uint32_t other = 0;
-  uint32_t failed = 0;     ///< 1: has failed on a node like this, and not run since
+  uint32_t failed = 0;     ///< 1: failed on a node like this and has not succeeded there since
   uint32_t unknown = 0;    ///< number of clauses without enough facts
-  uint32_t code = 0;       ///< how far from the best code for GPUs
+  uint32_t code = 0;       ///< distance from the best code for the GPUs
   uint32_t compat = 0;     ///< 1: needs its compat package
   uint32_t cpu = 0;        ///< distance from the processor
-  uint32_t libraries = 0;  ///< MPI and fabric that differ from this node's
-  int64_t priority = 0;    ///< of the author, negated
-  int64_t cuda = 0;        ///< the declared version as a number, negated
+  uint32_t libraries = 0;  ///< number of MPI and fabric libraries that differ from the node's
+  int64_t priority = 0;    ///< the author's priority, negated
+  int64_t cuda = 0;        ///< the declared CUDA version as a number, negated
   auto operator<=>(const Rank&) const = default;
 };
 
@@ -82,7 +84,7 @@ struct Verdict {
   std::vector<Clause> clauses;      ///< in a fixed order; including those that pass
   Rank rank;
 
-  /// The deciding clause: the first of the worst; nullptr if all pass.
+  /// The deciding clause: the first one with the worst outcome; nullptr if all pass.
   const Clause* decisive() const {
     const Clause* worst = nullptr;
     for (const Clause& clause : clauses) {
@@ -93,16 +95,17 @@ struct Verdict {
   }
 };
 
-/// One image of an index, or the only one.
+/// One image of an index, or an image without an index.
 struct Candidate {
   oci::Descriptor descriptor;
-  Declared declared;                       ///< merged of all places
-  std::optional<facts::ImageFacts> found;  ///< nothing: not known (yet)
+  Declared declared;                       ///< merged from all sources
+  std::optional<facts::ImageFacts> found;  ///< nothing: not known, or not known yet
   std::vector<RunRecord> runs;             ///< published records of runs
-  bool runs_believed = false;              ///< by a key in the policy; else they are only shown
+  bool runs_believed = false;              ///< a key in the policy signed them; otherwise they are
+                                           ///< only shown
 };
 
-/// Whether clauses get words, or only their outcome.
+/// Whether clauses get texts, or only an outcome.
 enum class Words { none, all };
 
 void fields(auto& v, Job& j) {

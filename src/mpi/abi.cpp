@@ -8,7 +8,7 @@
 namespace berth::mpi {
 namespace {
 
-/// "12.2.2" → {12, 2, 2}; nothing for other text.
+/// "12.2.2" → {12, 2, 2}; nothing for other strings.
 std::vector<uint64_t> numbers_of(std::string_view text) {
   std::vector<uint64_t> numbers;
   if (text.empty() || text.size() > 32) return numbers;
@@ -30,8 +30,8 @@ std::vector<uint64_t> numbers_in(std::string_view name) {
 }
 
 bool is_open_mpi(const Library& library) {
-  // Open MPI needs libopen-pal since 1.3, and since 6 libopen_mpi. A build with static versions of
-  // these defines ompi_mpi_comm_world itself.
+  // Open MPI's libmpi needs libopen-pal since 1.3 and libopen_mpi since 6. If these are linked
+  // statically, libmpi itself defines ompi_mpi_comm_world.
   bool needs = std::ranges::any_of(library.needed, [](std::string_view name) {
     return name.starts_with("libopen-pal.so") || name.starts_with("libopen-rte.so") ||
            name.starts_with("libopen_mpi.so");
@@ -39,7 +39,7 @@ bool is_open_mpi(const Library& library) {
   return needs || library.symbols.defined.contains("ompi_mpi_comm_world");
 }
 
-/// libmpi, libmpich, and Cray's, one for each compiler: libmpi_gnu_123.
+/// libmpi, libmpich, and Cray's libraries, one for each compiler: libmpi_gnu_123.
 bool is_of_mpich(std::string_view stem) {
   return stem == "libmpi" || stem == "libmpich" || stem.starts_with("libmpi_cray") ||
          stem.starts_with("libmpi_gnu") || stem.starts_with("libmpi_intel") ||
@@ -80,7 +80,8 @@ Abi classify(const Library& library) {
   abi.numbers = numbers_in(library.soname);
   abi.family = family_of(library, abi.numbers);
   abi.version = library.symbols.mpi_version;
-  // Cray's file name may differ from its SONAME: then it says nothing about the version.
+  // The file name of Cray's library may differ from the SONAME. If so, it does not give the
+  // version.
   std::string file = name_of(library.path);
   std::vector<uint64_t> numbers = numbers_in(file);
   bool says_more = stem_of(file) == stem_of(library.soname) && !abi.numbers.empty() &&

@@ -25,15 +25,16 @@ enum class Family {
 struct Abi {
   Family family = Family::unknown;
   std::string soname;  ///< "libmpi.so.40"
-  /// Of the name of the file that symlinks lead to, "libmpi.so.40.30.4", or else of the SONAME.
+  /// From the name of the file to which the symlinks lead, "libmpi.so.40.30.4", or else from the
+  /// SONAME.
   std::vector<uint64_t> numbers;
-  std::string version;  ///< of the product, if the library contains it: "4.1.4"
+  std::string version;  ///< of the MPI implementation, if the library contains it: "4.1.4"
   bool operator==(const Abi&) const = default;
 };
 
-/// Classifies the core library of an MPI. libmpi.so.12 is MPICH's SONAME, and was that of Open MPI
-/// 1.10: the symbols it needs and defines distinguish them. The family of other libraries is
-/// unknown.
+/// Classifies the core library of an MPI. libmpi.so.12 is the SONAME of MPICH and was that of Open
+/// MPI 1.10; the symbols that the library needs and defines tell them apart. The family of other
+/// libraries is unknown.
 /// Source: MPICH ABI Compatibility Initiative; Open MPI's VERSION files; MPI 5.0, chapter 20.
 Abi classify(const Library& library);
 
@@ -41,10 +42,10 @@ Abi classify(const Library& library);
 std::string describe(const Abi& abi);
 std::string_view name_of(Family family);  ///< "Open MPI", "MPICH ABI", …
 
-/// How similar two libraries of one family have to be, by the numbers of their files.
+/// How similar the version numbers of two libraries of one family have to be.
 enum class Rule {
   major,   ///< equal first numbers
-  full,    ///< the same; a warning if the host's second number is lower
+  full,    ///< like `major`, with a warning if the host's second number is lower
   strict,  ///< equal first and second numbers
 };
 constexpr EnumNames<Rule, 3> names_of(std::type_identity<Rule>) {
@@ -53,8 +54,8 @@ constexpr EnumNames<Rule, 3> names_of(std::type_identity<Rule>) {
 
 struct Verdict {
   bool fits = false;
-  std::string why;      ///< the reason if not
-  std::string warning;  ///< a remark if so
+  std::string why;      ///< the reason if it may not
+  std::string warning;  ///< a remark if it may
 };
 /// Whether the host's library may replace the image's. Pure.
 /// Source: Sarus, "MPI hook", MPI_COMPATIBILITY_TYPE.

@@ -12,10 +12,10 @@ namespace {
 
 constexpr size_t kMaxFound = 32;
 constexpr size_t kMaxBelow = 32;
-constexpr size_t kMaxLinked = 256;  // libraries of a program
+constexpr size_t kMaxLinked = 256;  // the most libraries of a program
 
-/// Core libraries by name: these are looked up. libmpi.so.0, .2 and .3 and libmpich.so.10 have
-/// obsolete ABIs.
+/// The names of core libraries that are looked up. libmpi.so.0, .2 and .3 and libmpich.so.10 are
+/// left out: their ABIs are obsolete.
 constexpr std::array kCores = {
     "libmpi.so.40",       "libmpi.so.20",        "libmpi.so.12",      "libmpich.so.12",
     "libmpi.so.1",        "libmpi_abi.so.0",     "libmpi_cray.so.12", "libmpi_gnu.so.12",
@@ -23,8 +23,8 @@ constexpr std::array kCores = {
     "libmpi.so.2",        "libmpi.so.3",         "libmpi.so.4",       "libmpich.so.10",
     "libmpi_mt.so.4",     "libmpi_ibm.so.3",     "libmpi_ibm.so.40"};
 
-/// In no loader's default list, but usual: of RHEL's modules, of builds from source, of vendors'
-/// images.
+/// Usual directories that no loader searches by default: those of RHEL's modules, of builds from
+/// source, and of vendors' images.
 constexpr std::array kUsual = {"/usr/lib64/openmpi/lib",
                                "/usr/lib64/mpich/lib",
                                "/usr/lib64/mvapich2/lib",
@@ -41,7 +41,8 @@ constexpr std::array kUsual = {"/usr/lib64/openmpi/lib",
                                "/opt/amazon/openmpi/lib",
                                "/opt/amazon/openmpi/lib64",
                                "/opt/cray/pe/lib64"};
-/// Below each entry of the first the second: versions have directories of their own.
+/// In each directory below the first path, the second path is searched: each version has its own
+/// directory.
 constexpr std::array<std::pair<const char*, const char*>, 5> kVersioned = {
     {{"/opt/intel/oneapi/mpi", "/lib/release"},
      {"/opt/intel/oneapi/mpi", "/lib"},
@@ -53,7 +54,7 @@ Result<std::vector<std::string>> usual_directories(const scan::Tree& tree) {
   std::vector<std::string> out(kUsual.begin(), kUsual.end());
   for (const auto& [parent, below] : kVersioned) {
     std::vector<std::string> names = TRY(tree.list(parent));
-    std::ranges::sort(names, std::greater<>());  // the newest first
+    std::ranges::sort(names, std::greater<>());  // the newest version first
     if (names.size() > kMaxBelow) names.resize(kMaxBelow);
     for (const std::string& name : names) {
       out.push_back(std::string(parent) + "/" + name + below);
@@ -70,7 +71,7 @@ void add(const Library* library, std::vector<Installation>& found) {
 }
 
 bool is_core_name(std::string_view name) {
-  // "libmpi.so.7", but not libmpi_cxx.so.40, a companion of one.
+  // "libmpi.so.7", but not libmpi_cxx.so.40, which only accompanies a core library.
   return name.starts_with("libmpi.so.") || name.starts_with("libmpich.so.");
 }
 
@@ -88,18 +89,18 @@ Result<bool> holds(const scan::Tree& tree, const std::string& directory,
   return false;
 }
 
-/// The library that uses a directory, and its place: below the library's own directory, or
-/// anywhere.
+/// A library and a directory that it uses. The directory may be below the directory of the library
+/// or anywhere else.
 struct Beside {
   std::string_view soname;
   std::string_view directory;
-  std::vector<std::string_view> entries;  ///< one of them has to be there; empty: anything
+  std::vector<std::string_view> entries;  ///< one of them has to exist; empty: no condition
 };
 
 const std::vector<Beside>& all_beside() {
   static const std::vector<Beside> kAll = {
-      {"libopen-pal.so", "/openmpi/lib/openmpi3", {"mca_"}},               // Debian, of 4
-      {"libopen-pal.so", "/openmpi/lib/openmpi40", {"mca_", "libompi_"}},  // Debian, of 5
+      {"libopen-pal.so", "/openmpi/lib/openmpi3", {"mca_"}},               // Debian, Open MPI 4
+      {"libopen-pal.so", "/openmpi/lib/openmpi40", {"mca_", "libompi_"}},  // Debian, Open MPI 5
       {"libopen-pal.so", "/openmpi/lib/openmpi", {"mca_"}},
       {"libopen-pal.so", "/openmpi", {"mca_"}},
       {"libopen-pal.so", "//etc/openmpi", {"openmpi-mca-params.conf"}},
@@ -116,8 +117,9 @@ const std::vector<Beside>& all_beside() {
   return kAll;
 }
 
-/// "/opt/x/lib/../etc" → "/opt/x/etc"; empty: there is no such directory, or it is another's: a
-/// distribution's files in /etc and /usr/share belong to its own libraries.
+/// "/opt/x/lib/../etc" → "/opt/x/etc". Empty: there is no such directory, or it does not belong to
+/// this library: files of a distribution in /etc and /usr/share belong to the distribution's
+/// libraries.
 std::string place_of(const Beside& beside, const Library& library) {
   std::string_view directory = beside.directory;
   if (directory.starts_with("//")) {
@@ -128,7 +130,7 @@ std::string place_of(const Beside& beside, const Library& library) {
   if (directory.starts_with("/../")) {
     base = scan::parent_of(base);
     directory.remove_prefix(3);
-    // Only a prefix of its own: /usr/etc and /usr/share are shared.
+    // The library needs an installation prefix of its own: /usr/etc and /usr/share are shared.
     if (base == "/" || base == "/usr" || base == "/usr/lib" || base == "/usr/local") return {};
   }
   return (base == "/" ? "" : base) + std::string(directory);
@@ -147,7 +149,7 @@ Result<std::vector<Installation>> find_mpi(Libraries& libraries, const std::stri
       if (is_core_name(name) && names.size() < kMaxNames) names.push_back(std::move(name));
     }
   }
-  // A loaded module selects its MPI, whatever its name.
+  // A loaded environment module selects its MPI by LD_LIBRARY_PATH, whatever the library's name is.
   const std::string named = first + ":" + libraries.library_path();
   size_t count = 0;
   for (std::string_view directory : split(named, ':')) {
@@ -186,7 +188,7 @@ Result<std::vector<Installation>> find_mpi_of(Libraries& libraries, const Librar
       const Library* one = is_of_libc(name) ? nullptr : TRY(resolve(*queue.front(), name));
       if (one == nullptr || !seen.insert(one).second) continue;
       bool is_core = is_core_name(name) || std::ranges::find(kCores, name) != kCores.end();
-      // A library that an MPI is linked with is not a second MPI.
+      // A library with which an MPI is linked is not a second MPI.
       if (is_core) {
         add(one, found);
       } else {
@@ -198,7 +200,7 @@ Result<std::vector<Installation>> find_mpi_of(Libraries& libraries, const Librar
 }
 
 bool calls_mpi(const Library& program) {
-  // Fortran's and C++'s libraries are beside the core: libmpi_mpifh, libmpifort.
+  // Fortran and C++ programs may need only libraries on top of the core: libmpi_mpifh, libmpifort.
   return std::ranges::any_of(program.needed,
                              [](const std::string& name) { return name.starts_with("libmpi"); });
 }

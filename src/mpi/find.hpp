@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the MPIs of a root file system, and the files beside their libraries.
+// Finds the MPIs of a root file system, and the files that belong to their libraries.
 #pragma once
 
 #include <string>
@@ -12,41 +12,41 @@
 
 namespace berth::mpi {
 
-/// One MPI, identified by the core library that all its programs need.
+/// One MPI, identified by its core library, which all MPI programs need.
 struct Installation {
   Abi abi;
   const Library* core = nullptr;
-  std::string directory;  ///< of that library
+  std::string directory;  ///< of the core library
 };
 
-/// In this order: those in `first` (directories, joined by ':', such as a program's RPATH), those
-/// that the loader finds, and those in the usual directories of distributions, vendors and their
-/// images.  Errors: io (of the tree only).
+/// All MPIs, in this order: those in `first` (directories, joined by ':', such as the RPATH of a
+/// program), those that the loader finds, and those in the usual directories of distributions,
+/// vendors and vendors' images. Errors: io (of the tree only).
 Result<std::vector<Installation>> find_mpi(Libraries& libraries, const std::string& first = "");
 
 /// The MPIs that `program` is linked with, directly or through its libraries. If there are several,
-/// which one is initialised is unknown.  Errors: io (of the tree only).
+/// it is unknown which one the program initialises. Errors: io (of the tree only).
 Result<std::vector<Installation>> find_mpi_of(Libraries& libraries, const Library& program);
 
-/// Whether `program` calls its MPI itself. An MPI linked through another library may never be used:
-/// Gloo, and so PyTorch, has one that is not initialised.
+/// Whether `program` itself calls MPI. An MPI that is linked only through another library may never
+/// be used: Gloo, and thus PyTorch, links one that it does not initialise.
 bool calls_mpi(const Library& program);
 
-/// The SONAMEs of libraries beside the core, such as Fortran's, for this ABI, each list with
-/// equivalent names. With `major` 40: {{"libmpi_cxx.so.40"}, …}.
+/// The SONAMEs of the other libraries of an MPI with this ABI, such as those for Fortran. Each
+/// inner list has equivalent names. For major version 40: {{"libmpi_cxx.so.40"}, …}.
 std::vector<std::vector<std::string>> companions(const Abi& abi);
 
-/// Whether it is a library of an MPI or of its fabric that has to come from the same installation
-/// as the host's: libopen-pal, libfabric, libucp, libpmix, …
+/// Whether it is a library of an MPI or of a fabric that has to come from the host together with
+/// the host's MPI: libopen-pal, libfabric, libucp, libpmix, …
 bool is_of_one_piece(std::string_view soname);
-/// Whether it belongs to glibc, which is always the image's.
+/// Whether it belongs to glibc: the image's glibc is always used.
 bool is_of_libc(std::string_view soname);
 
-/// Whether it belongs to a GPU driver, which has to match the kernel's.
+/// Whether it belongs to a GPU driver: its version has to match the kernel module.
 bool is_of_driver(std::string_view soname);
 
-/// The directories from which `library` of `tree` opens files itself: plugins, and their
-/// configuration.  Errors: io (of the tree only).
+/// The directories from which `library` of `tree` opens files at run time: plugins and their
+/// configuration. Errors: io (of the tree only).
 Result<std::vector<std::string>> directories_of(const scan::Tree& tree, const Library& library);
 
 }  // namespace berth::mpi

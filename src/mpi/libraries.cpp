@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kMaxCache = size_t{16} << 20;
 constexpr size_t kMaxDirectories = 64;
 constexpr size_t kMaxFiles = 2000;
-constexpr size_t kMaxKnownNames = 2'000'000;  // of symbols: some 400 MB
+constexpr size_t kMaxKnownNames = 2'000'000;  // names of symbols: about 400 MB
 
 /// Reads a file through one buffer, because every read walks the tree.
 class Pieces {
@@ -66,7 +66,7 @@ Result<std::optional<Library>> read_library(const scan::Tree& tree, const scan::
   if (!symbols.ok()) return none;
   Library library;
   library.path = file.path;
-  // It becomes a file name in the container.
+  // The SONAME becomes a file name in the container.
   library.soname = is_plain(elf->soname) ? elf->soname : name_of(file.path);
   library.needed = std::move(elf->needed);
   std::string origin = scan::parent_of(file.path);
@@ -87,7 +87,7 @@ Result<Libraries> Libraries::open(const scan::Tree& tree, Places places, ReadLib
   auto cache = scan::read_loader_cache(bytes);
   if (!cache.ok()) return out;
   for (scan::LoaderEntry& entry : cache->entries) {
-    if (entry.hwcap != 0 || !entry.path.starts_with('/')) continue;  // for better processors
+    if (entry.hwcap != 0 || !entry.path.starts_with('/')) continue;  // a hwcaps variant
     auto& paths = out.cache_[entry.soname];
     if (paths.size() < kMaxDirectories) paths.push_back(std::move(entry.path));
   }
@@ -108,7 +108,7 @@ Result<const Library*> Libraries::at(const std::string& path) {
   return known->second ? &*known->second : none;
 }
 
-// The order is that of ld.so(8) for a program without paths of its own.
+// The order is that of ld.so(8) for a program without RPATH and RUNPATH.
 Result<std::vector<const Library*>> Libraries::find_all(const std::string& name) {
   std::vector<const Library*> found;
   if (name.empty() || name.find('/') != std::string::npos) return found;

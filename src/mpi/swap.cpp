@@ -12,10 +12,11 @@ namespace {
 
 constexpr size_t kMaxBrought = 200, kMaxPlugins = 512;
 
-/// The reason for a refusal; empty: none.
+/// The reason for a refusal; empty: not refused.
 using Refusal = std::string;
 
-/// A symbol or version that `needer` takes from the library `from` and `other` lacks; empty: none.
+/// A symbol or version that `needer` takes from the library `from` and that `other` lacks; empty:
+/// there is none.
 std::string missing_in(const Library& other, const Library& needer, const Library& from) {
   for (const VersionNeed& need : needer.symbols.needs) {
     bool asked = need.library == from.soname;
@@ -63,21 +64,21 @@ class Swap {
 
   Libraries& image_;
   Libraries& host_;
-  const Installation& ours_;                     ///< the image's
-  const Installation& theirs_;                   ///< the host's
+  const Installation& ours_;                     ///< the MPI of the image
+  const Installation& theirs_;                   ///< the MPI of the host
   std::map<std::string, Item> items_;            ///< by the host's path
   std::map<std::string, std::string> brought_;   ///< SONAME → the host's path
-  std::map<std::string, const Library*> kept_;   ///< SONAME → the image's
+  std::map<std::string, const Library*> kept_;   ///< SONAME → the image's library
   std::map<std::string, std::string> left_out_;  ///< SONAME → why
   std::vector<const Library*> kept_companions_;
   std::deque<const Library*> queue_;
   std::vector<std::string> directories_;
   std::set<const Library*> plugins_;
   std::set<std::string> searched_;  ///< directories that come before the loader's cache
-  bool optional_ = false;           ///< the present needs are a plugin's: failures do not matter
+  bool optional_ = false;           ///< plugins are being resolved: failures do not matter
 };
 
-/// The image's library that its loader finds, or one beside the core.
+/// The library that the image's loader finds, or one in the directory of the core library.
 Result<const Library*> Swap::in_image(const std::string& name) {
   const Library* beside = TRY(image_.at(ours_.directory + "/" + name));
   if (beside != nullptr) return beside;
@@ -94,13 +95,14 @@ Result<const Library*> Swap::find_on_host(const Library& needer, const std::stri
   }
   const Library* found = TRY(host_.find(name));
   if (found != nullptr) return found;
-  // A loaded module has this directory in LD_LIBRARY_PATH.
+  // A loaded environment module has this directory in LD_LIBRARY_PATH.
   found = TRY(host_.at(scan::parent_of(needer.path) + "/" + name));
   if (found != nullptr) return found;
   return host_.at(theirs_.directory + "/" + name);
 }
 
-/// RPATH and RUNPATH are searched before the cache, which will have the host's libraries.
+/// Records the RPATH and RUNPATH of `library`: the loader searches them before the cache, which
+/// will have the host's libraries.
 void Swap::search_in(const Library& library) {
   constexpr size_t kMaxSearched = 64;
   for (std::string_view directory : split(library.search, ':')) {
@@ -113,7 +115,7 @@ Result<Refusal> Swap::unmet_libc(const Library& library) {
   for (const VersionNeed& need : library.symbols.needs) {
     if (!is_of_libc(need.library)) continue;
     const Library* provider = TRY(image_.find(need.library));
-    // Private symbols between glibc's libraries match only within one glibc.
+    // Private symbols of glibc's libraries match only within one build of glibc.
     bool between_them = need.version == "GLIBC_PRIVATE";
     bool offered = provider != nullptr && provider->symbols.offers.contains(need.version);
     if (offered && !between_them) continue;
@@ -147,7 +149,8 @@ Result<Refusal> Swap::take(const Library& library, std::string name, std::string
   return Refusal();
 }
 
-/// The companions of the image that programs may be linked with, by the host's equivalents.
+/// Replaces the image's companion libraries, with which programs may be linked, by the host's
+/// equivalents.
 Result<Refusal> Swap::take_companions() {
   for (const std::vector<std::string>& names : companions(ours_.abi)) {
     for (const std::string& name : names) {
@@ -169,7 +172,7 @@ Result<Refusal> Swap::take_companions() {
 }
 
 Result<Refusal> Swap::resolve(const Library& needer, const std::string& name) {
-  // The GPU grant brings the drivers' libraries.
+  // The GPU grant adds the libraries of GPU drivers.
   bool others = is_of_libc(name) || is_of_driver(name);
   if (others || brought_.contains(name) || left_out_.contains(name)) return Refusal();
   const Library* own = TRY(image_.find(name));
@@ -191,7 +194,7 @@ Result<Refusal> Swap::resolve(const Library& needer, const std::string& name) {
       return Refusal();
     }
     if (optional_) {
-      // A plugin may fail; a library of the image that its programs need may not.
+      // A plugin may fail to load, but a library that programs of the image need may not.
       left_out_.emplace(name,
                         "the image's has no " + missing + ", for which " + needer.path + " asks");
       return Refusal();
@@ -230,7 +233,7 @@ Result<Refusal> Swap::follow() {
   return Refusal();
 }
 
-/// A symbol that the program takes from the image's MPI and would miss.
+/// A symbol that the program takes from the image's MPI and that the host's MPI lacks.
 Refusal Swap::missing_of_program(const Library& program) const {
   for (const std::string& name : program.needed) {
     bool is_companion = std::ranges::any_of(
@@ -252,10 +255,10 @@ Refusal Swap::missing_of_program(const Library& program) const {
   return {};
 }
 
-/// All files that the loader could choose for `name` instead of the host's.
+/// All files of the image that the loader could choose for `name` instead of the host's file.
 Result<std::vector<std::string>> Swap::places_in_image(const Item& item, const std::string& name) {
   std::vector<const Library*> own = TRY(image_.find_all(name));
-  // A program may bring libraries of its own, but halves of two MPIs must not mix.
+  // Programs may have private copies of libraries, but parts of two MPIs must not be mixed.
   bool everywhere = is_of_one_piece(name);
   for (const std::string& directory : searched_) {
     if (!everywhere) break;
@@ -313,8 +316,8 @@ Result<Refusal> Swap::run(const Library* program, Decision& out) {
   if (refusal.empty()) refusal = TRY(follow());
   if (refusal.empty() && program != nullptr) refusal = missing_of_program(*program);
   if (!refusal.empty()) return refusal;
-  // An MPI skips plugins that it cannot load, so from here on nothing refuses. Libraries that
-  // plugins need bring plugins of their own: UCX its transports.
+  // An MPI skips plugins that it cannot load, so nothing refuses from here on. Libraries that
+  // plugins need have plugins of their own: for example, the transports of UCX.
   optional_ = true;
   std::set<const Library*> seen;
   for (size_t before = SIZE_MAX; before != items_.size() + plugins_.size();) {
@@ -328,7 +331,7 @@ Result<Refusal> Swap::run(const Library* program, Decision& out) {
     }
     TRY(follow());
   }
-  // Each name has one place.
+  // Each name is mounted at one place.
   for (const auto& [path, item] : items_) {
     for (const std::string& name : item.names) {
       bool taken = std::ranges::any_of(out.libraries, [&, &own = path](const Brought& one) {
@@ -341,7 +344,7 @@ Result<Refusal> Swap::run(const Library* program, Decision& out) {
   return Refusal();
 }
 
-/// Uses the first MPI of the host that fits; otherwise returns why none does.
+/// Uses the first MPI of the host that fits; returns the reason if none does.
 Result<Refusal> swap_one(Libraries& image, Libraries& host, const Installation& ours,
                          const std::vector<Installation>& theirs, const Question& question,
                          const Library* program, Decision& out) {
@@ -363,7 +366,7 @@ Result<Refusal> swap_one(Libraries& image, Libraries& host, const Installation& 
       out.openmpi = out.openmpi || one.abi.family == Family::openmpi;
       return Refusal();
     }
-    // If several fail, the first that nearly fitted is reported.
+    // If several MPIs are refused, the reason of the first one with a matching ABI is reported.
     if (why.empty() || (verdict.fits && !fitted)) why = refusal;
     fitted = fitted || verdict.fits;
   }
@@ -383,7 +386,7 @@ Result<Decision> decide(Libraries& image, Libraries& host, const Question& quest
     out.why = "the image has no MPI that its loader or a usual place shows";
     return out;
   }
-  // A glibc system may have musl's loader as well.
+  // An image with glibc may also have musl's loader.
   bool glibc = TRY(image.find("libc.so.6")) != nullptr;
   if (!glibc && TRY(image.has_musl())) {
     out.why = "the image has musl, but the host's libraries are built for glibc";

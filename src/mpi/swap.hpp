@@ -18,8 +18,8 @@ namespace berth::mpi {
 /// A library of the host for a container.
 struct Brought {
   std::string host_path;           ///< without links
-  std::vector<std::string> names;  ///< SONAMEs under which it is found: its own first
-  std::vector<std::string> over;   ///< files of the image that it covers
+  std::vector<std::string> names;  ///< SONAMEs by which it is found; its own one is first
+  std::vector<std::string> over;   ///< files of the image over which it is mounted
   std::string why;
 };
 
@@ -31,15 +31,16 @@ struct Note {
   std::string host_path;
 };
 
-/// The decision about the MPIs of an image.
+/// The decision about the MPIs in an image.
 struct Decision {
-  std::vector<Brought> libraries;        ///< empty: the image's stay
-  std::vector<std::string> directories;  ///< of the host, to be visible at the same path
-  bool openmpi = false;                  ///< one of the replaced ones is Open MPI
-  bool has_mpi = false;                  ///< the image has one at all
-  std::string why;                       ///< in one line: the replacement, or the reason against it
-  std::string own_stays;                 ///< why the program's own MPI was not replaced
-  std::optional<Used> own;               ///< the program's MPI afterwards; none: unknown
+  std::vector<Brought> libraries;        ///< empty: the image keeps its libraries
+  std::vector<std::string> directories;  ///< of the host, to be mounted at the same path
+  bool openmpi = false;                  ///< one of the replaced MPIs is Open MPI
+  bool has_mpi = false;                  ///< the image has an MPI
+  std::string why;                       ///< one line: the replacement, or why there is none
+  std::string own_stays;                 ///< why the MPI that the program uses was not replaced
+  std::optional<Used> own;               ///< the MPI that the program uses afterwards; none:
+                                         ///< unknown
   std::vector<Note> notes;
   std::vector<std::string> warnings;
   bool swapped() const { return !libraries.empty(); }
@@ -50,12 +51,13 @@ struct Question {
   std::string program;  ///< absolute, in the image; empty: unknown
 };
 
-/// Compares each MPI of the image with those of the host; the first that fits is used. A library of
-/// the host comes along
-/// - always, if it belongs to the MPI installation or to the fabric below;
-/// - else if the image has none, or its own lacks required symbols;
-/// - never, if it is glibc's: the image has to have the versions that the others require.
-/// Every number is bounded by those of Libraries.  Errors: io (of the trees only).
+/// Compares each MPI of the image with those of the host; the first one that fits is used.
+/// Libraries that it needs come from the host as follows:
+/// - always, if the library belongs to the MPI installation or to the fabric below it;
+/// - else if the image does not have the library, or the image's one lacks required symbols;
+/// - never, if it belongs to glibc: the image's glibc has to have the versions that the others
+///   require.
+/// The limits of Libraries bound the work. Errors: io (of the trees only).
 Result<Decision> decide(Libraries& image, Libraries& host, const Question& question);
 
 }  // namespace berth::mpi

@@ -12,7 +12,7 @@ constexpr uint64_t kHash = 4, kStrings = 5, kSymbols = 6, kStringsSize = 10,
                    kDefinitionCount = 0x6fff'fffd, kNeeds = 0x6fff'fffe, kNeedCount = 0x6fff'ffff;
 constexpr uint32_t kSymbolSection = 11;  // SHT_DYNSYM
 constexpr size_t kSymbolSize = 24;
-// Far above real libraries: Intel's libmpi has some twenty thousand symbols.
+// Far above real libraries: Intel's libmpi has about twenty thousand symbols.
 constexpr uint64_t kMaxSymbols = 300'000, kMaxStrings = uint64_t{32} << 20, kMaxVersions = 4096;
 constexpr size_t kMaxName = 4096, kMaxNameBytes = size_t{32} << 20, kMaxTable = size_t{1} << 20;
 constexpr size_t kMaxVersionText = 64;
@@ -61,12 +61,13 @@ class Tables {
   const scan::ElfFile& elf_;
   const scan::ReadAt& read_at_;
   std::string strings_;
-  std::map<uint64_t, size_t> need_of_;  ///< by the version's number in the table of symbols
+  std::map<uint64_t, size_t> need_of_;  ///< by the number of the version in the table of symbols
   uint64_t symbols_ = 0;
   Symbols found_;
 };
 
-/// Up to `size` bytes of the table at an address tag of the dynamic section; empty without it.
+/// Up to `size` bytes of the table at the address that the dynamic section has under `address_tag`;
+/// empty if the tag is missing.
 Result<std::string> Tables::table(uint64_t address_tag, uint64_t size,
                                   std::string_view what) const {
   auto address = elf_.dynamic_value(address_tag);
@@ -84,7 +85,7 @@ Result<void> Tables::read_strings() {
   return {};
 }
 
-/// Empty if it is outside.
+/// The string at `at`; empty if `at` is outside of the table.
 std::string_view Tables::text_at(uint64_t at) const {
   if (at >= strings_.size()) return {};
   std::string_view rest = std::string_view(strings_).substr(static_cast<size_t>(at), kMaxName);
@@ -134,8 +135,8 @@ Result<void> Tables::read_definitions() {
   return {};
 }
 
-/// The dynamic section lacks the number: it follows from the section's size, or the older hash
-/// table.
+/// The dynamic section does not have the number of symbols: it follows from the size of the
+/// section, or from the older hash table.
 Result<uint64_t> Tables::count_symbols() const {
   uint64_t count = 0;
   for (const scan::ElfSection& section : elf_.sections) {
@@ -155,7 +156,7 @@ Result<void> Tables::read_names() {
   if (symbols.empty()) return {};
   if (symbols.size() != symbols_ * kSymbolSize) return corrupt("symbols outside of the file");
   std::string versions = TRY(table(kSymbolVersions, symbols_ * 2, "versions of symbols"));
-  size_t taken = 0;  // names may lie on each other
+  size_t taken = 0;  // names may overlap in the file
   std::optional<uint64_t> text;
   for (size_t i = 1; i < symbols_; ++i) {
     std::string_view row = std::string_view(symbols).substr(i * kSymbolSize, kSymbolSize);

@@ -15,7 +15,7 @@ namespace berth::mpi {
 
 using Names = std::set<std::string, std::less<>>;
 
-/// A required version of another file: without it the loader refuses this one.
+/// A version that this file requires of another file; without it the loader refuses this file.
 struct VersionNeed {
   std::string library;  ///< "libc.so.6"
   std::string version;  ///< "GLIBC_2.38"
@@ -25,10 +25,10 @@ struct VersionNeed {
 
 struct Symbols {
   Names defined;
-  Names undefined;                 ///< except weak ones, which may stay so
+  Names undefined;                 ///< except weak ones, which may stay undefined
   Names offers;                    ///< versions that it defines: "GLIBC_2.34"
   std::vector<VersionNeed> needs;  ///< except weak ones
-  std::string mpi_version;  ///< from the text that MPICH and Open MPI contain: "4.1.4"; empty: none
+  std::string mpi_version;         ///< as MPICH and Open MPI contain it: "4.1.4"; empty: none
 };
 
 /// Reads the tables of the dynamic section; without them the result is empty.

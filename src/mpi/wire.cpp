@@ -11,13 +11,13 @@ bool needs(const Library& library, std::string_view stem) {
                              [&](const std::string& name) { return name.starts_with(stem); });
 }
 
-/// Of an Open MPI.
+/// Whether an Open MPI is older than version 5.
 bool is_before_5(const Installation& mpi) {
   return needs(*mpi.core, "libopen-rte.so");
 }
 
-/// Whether a plugin of this Open MPI supports PMI. Since 5 there is none, and no libopen-rte.
-/// Without plugin files they are linked in, and unknown.
+/// Whether a plugin of this Open MPI supports PMI. Since version 5 there is neither such a plugin
+/// nor libopen-rte. If there are no plugin files, the plugins are linked in and unknown.
 Result<bool> has_plugin_for_pmi(Libraries& libraries, const Installation& mpi) {
   if (!is_before_5(mpi)) return false;
   const Library* base = nullptr;
@@ -32,7 +32,8 @@ Result<bool> has_plugin_for_pmi(Libraries& libraries, const Installation& mpi) {
     for (const std::string& name : TRY(libraries.tree().list(directory))) {
       if (!name.starts_with("mca_pmix_")) continue;
       has_plugins = true;
-      // Of Slurm's PMI 1 and 2, and of Cray's; Flux's does nothing under another launcher.
+      // The plugins for PMI 1 and 2 of Slurm, and for Cray's PMI. The plugin for Flux does nothing
+      // under another launcher.
       for (std::string_view kind : {"s1", "s2", "cray"}) {
         if (name == "mca_pmix_" + std::string(kind) + ".so") return true;
       }

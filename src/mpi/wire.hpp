@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the ranks of a program find each other: the launcher's protocols, and those of their MPI.
+// How the ranks of a program find each other: the protocols of the launcher, and those of the MPI
+// that the program uses.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +19,11 @@ struct Wires {
 
 /// The launcher of this process.
 struct Launch {
-  bool slurm = false;  ///< a step of Slurm; otherwise an mpirun
+  bool slurm = false;  ///< started in a step of Slurm; otherwise by an mpirun
   uint64_t ranks = 0;
   Wires offers;
-  /// The local ranks of this node are not in the order of the ranks, as far as this rank can tell:
-  /// Open MPI 6.0.0rc2's mpirun with more ranks than slots.
+  /// As far as this rank can tell, the local ranks on this node are not in the order of the global
+  /// ranks: mpirun of Open MPI 6.0.0rc2 does this with more ranks than slots.
   bool unordered = false;
 };
 
@@ -30,23 +31,24 @@ struct Launch {
 struct Used {
   Abi abi;
   Wires takes;
-  bool needs_order = false;  ///< of ranks; its shared memory crashes or hangs otherwise
-  bool called = true;        ///< by the program itself; else only a library links it
-  bool by_itself = false;    ///< it may have another way than those in Launch: its vendor's, or a
-                             ///< library of Slurm's that it is linked with
+  bool needs_order = false;  ///< shared memory crashes or hangs if the local ranks are unordered
+  bool called = true;        ///< the program itself calls it; else only a library links it
+  bool by_itself = false;    ///< it may start without the protocols in Launch: by a protocol of its
+                             ///< vendor, or by a library of Slurm that it is linked with
 };
 
-/// Open MPI since 5 supports only PMIx, earlier ones what their plugins support. MPICH and its
-/// derivatives have PMI built in, and PMIx if linked with it. `libraries` are those of `mpi`. Open
-/// MPI before 5 finds its neighbours' segments by counting ranks (btl/vader).
+/// The protocols that `mpi` supports. Open MPI supports only PMIx since version 5; what earlier
+/// versions support depends on their plugins. MPICH and its derivatives have PMI built in, and
+/// support PMIx if they are linked with it. `libraries` is the root file system that has `mpi`.
+/// Open MPI before 5 finds the shared memory of its neighbours by counting ranks (btl/vader).
 /// Errors: io (of the tree only).
 /// Source: Open MPI 5.0 documentation, "Launching with Slurm"; MPICH 4.2 README, "Process
 /// Managers".
 Result<Used> use_of(Libraries& libraries, const Installation& mpi);
 
-/// Why `launch` would not become one world of all its ranks, and what to try: it would become many
-/// worlds of one rank, which no MPI reports as an error, because each computes the whole; or ranks
-/// would crash. Empty: no objection.
+/// Why the ranks of `launch` would not form one MPI_COMM_WORLD, and what to try. Either each rank
+/// would be alone in a world of size 1, which no MPI reports as an error (each rank then computes
+/// the whole problem), or ranks would crash. Empty: no objection.
 struct Objection {
   std::string why;
   std::string hint;

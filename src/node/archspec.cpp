@@ -12,19 +12,19 @@
 namespace berth::node {
 namespace {
 
-using FeatureSet = std::array<uint64_t, 2>;  // a bit for each of kFeatureNames
+using FeatureSet = std::array<uint64_t, 2>;  // one bit for each of kFeatureNames
 struct Entry {
   std::string_view name;
   std::string_view vendor;
   std::string_view part;  ///< Arm
   uint32_t generation;    ///< Power
-  uint16_t family;        ///< its index
+  uint16_t family;        ///< index of the family's entry
   uint16_t first_ancestor;
   uint16_t ancestor_count;
   uint16_t feature_count;
   FeatureSet features;
 };
-/// A feature that is implied by another, or by a whole family.
+/// A feature that another feature, or a whole family, implies.
 struct Alias {
   std::string_view name;
   std::string_view feature;
@@ -41,7 +41,7 @@ static_assert(kFeatureWords == std::tuple_size_v<FeatureSet>);
 static_assert(std::ranges::is_sorted(kFeatureNames));
 
 constexpr std::string_view kGeneric = "generic";
-constexpr uint32_t kFeatureLimit = 256;  // no entry has as many: for closeness()
+constexpr uint32_t kFeatureLimit = 256;  // for closeness(): more than any entry has
 
 const Entry* find(std::string_view name) {
   auto at = std::ranges::lower_bound(kEntries, name, {}, &Entry::name);
@@ -111,8 +111,8 @@ std::string vendor_code(const Entry& entry) {
   return std::string(entry.vendor);
 }
 
-/// The features of `cpu`, named or by its microarchitecture. An index of a thousand entries makes
-/// as many queries, so nothing is precomputed.
+/// The features of `cpu`: those it lists, or else those of its microarchitecture. An index of a
+/// thousand entries causes a thousand queries, so nothing is precomputed.
 class Features {
  public:
   Features(const Cpu& cpu, std::string_view family) : cpu_(cpu), family_(family) {
@@ -152,7 +152,7 @@ class Features {
   const Entry* entry_ = nullptr;
 };
 
-/// "POWER9" → 9; 0 for other texts (an emulator shows the CPU of its host).
+/// "POWER9" → 9; 0 for other strings (an emulator may show the CPU of its host).
 uint64_t power_generation(std::string_view part) {
   constexpr std::string_view kName = "POWER";
   size_t at = part.find(kName);
@@ -172,12 +172,12 @@ bool of_vendor(const Entry& entry, std::string_view vendor) {
   return entry.vendor == kGeneric || entry.vendor == vendor;
 }
 
-/// archspec's test of one candidate. Source: archspec cpu/detect.py, compatibility_check_*.
+/// Tests one candidate as archspec does. Source: archspec cpu/detect.py, compatibility_check_*.
 bool is_candidate(const Entry& entry, const Entry& root, const Cpu& cpu, const Features& features) {
   if (!is_or_descends(entry, root)) return false;
   if (root.name == "x86_64") return of_vendor(entry, cpu.vendor) && features.contains_all(entry);
   if (root.name == "aarch64") {
-    // No feature distinguishes the versions of Arm's architecture.
+    // The versions of the Arm architecture cannot be told apart by features.
     if (entry.vendor == kGeneric) return &entry == &root;
     return of_vendor(entry, arm_vendor(cpu.vendor)) && features.contains_all(entry);
   }
@@ -186,7 +186,7 @@ bool is_candidate(const Entry& entry, const Entry& root, const Cpu& cpu, const F
   return &entry == &root;
 }
 
-/// Most ancestors, then most features.
+/// Sort key: the number of ancestors, then of features.
 std::pair<uint16_t, uint16_t> rank_of(const Entry& entry) {
   return {entry.ancestor_count, entry.feature_count};
 }
@@ -204,7 +204,7 @@ std::string_view other_name(std::string_view feature) {
   return feature == "sse3" ? "pni" : feature;
 }
 
-/// Whether archspec has a name for it.
+/// Whether archspec has a name for the feature.
 bool is_named(std::string_view feature) {
   return std::ranges::binary_search(kFeatureNames, feature) ||
          std::ranges::any_of(kAliases, [&](const Alias& alias) { return alias.name == feature; });
@@ -305,8 +305,8 @@ Presence presence(const Cpu& cpu, std::string_view feature) {
   if (has_feature(cpu, feature) || has_feature(cpu, other_name(feature))) return Presence::there;
   const Entry* own = find_written(cpu.microarchitecture);
   if (cpu.features.empty() && own == nullptr) return Presence::unknown;
-  // A list filled in by complete() was not read from a processor: the generic entries stand for
-  // many, and a feature without a name in archspec stays unknown.
+  // Features that complete() filled in were not read from a processor. Generic entries stand for
+  // many processors, and features without a name in archspec are unknown.
   bool filled = own != nullptr && (cpu.features.empty() || has_just(cpu.features, *own));
   bool named = is_named(feature) || is_named(other_name(feature));
   bool told = own != nullptr && own->vendor != kGeneric && named;
@@ -346,7 +346,7 @@ Fit fit(const Cpu& host, std::string_view microarchitecture) {
   auto is_wanted = [&](std::string_view name) {
     return wanted == nullptr ? name == microarchitecture : name == wanted->name;
   };
-  // The profile may come from a later version, and know more names.
+  // The profile may have been written by a later version that knows more names.
   if (is_wanted(host.microarchitecture) && !microarchitecture.empty()) return Fit::runs;
   if (std::ranges::any_of(host.ancestors, is_wanted)) return Fit::runs;
   const Entry* own = find_written(host.microarchitecture);
@@ -354,7 +354,7 @@ Fit fit(const Cpu& host, std::string_view microarchitecture) {
   if (is_or_descends(*own, *wanted)) return Fit::runs;
   if (wanted->family != own->family) return Fit::other_family;
   Features features(host, family(*own));
-  // Without features only the ancestors decide.
+  // If the entry has no features, only the ancestors decide.
   if (wanted->feature_count == 0 || !features.contains_all(*wanted)) return Fit::lacks;
   std::string_view vendor = host.vendor.empty() ? own->vendor : arm_vendor(host.vendor);
   return of_vendor(*wanted, vendor) ? Fit::runs : Fit::other_vendor;
@@ -368,8 +368,8 @@ std::optional<uint32_t> closeness(const Cpu& host, std::string_view microarchite
   if (!runs(host, microarchitecture)) return std::nullopt;
   const Entry* entry = find_written(microarchitecture);
   if (entry != nullptr) return entry->ancestor_count * kFeatureLimit + entry->feature_count;
-  // From a later version's database: the host's list has its nearest first, so each entry is
-  // followed by its own ancestors.
+  // The name is from the database of a later version. The host's list has the nearest ancestor
+  // first, so each entry is followed by its own ancestors.
   if (microarchitecture == host.microarchitecture) {
     return static_cast<uint32_t>(host.ancestors.size()) * kFeatureLimit;
   }
@@ -406,7 +406,8 @@ std::string detect(std::string_view family, const Cpu& cpu) {
   }
   const Entry* best_generic = best_of(generic);
   if (best_generic == nullptr) return std::string(family);
-  // Also below the best generic one: one feature disabled by firmware must not exclude all others.
+  // Also keeps entries below the best generic one: one feature that the firmware disabled must not
+  // exclude all others.
   std::erase_if(candidates, [&](const Entry* entry) {
     return !descends(*entry, *best_generic) || (part_known && entry->part != cpu.part);
   });

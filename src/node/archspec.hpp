@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU microarchitectures in archspec's terms: their names, features and ancestors. Pure; the table
-// is generated from third_party/archspec when Berth is built. The features of a Cpu are sorted, as
-// by complete().
+// is generated from third_party/archspec when Berth is built. The features of a Cpu have to be
+// sorted, as complete() does it.
 // Source: archspec-json cpu/microarchitectures.json; archspec's documentation of detection.
 #pragma once
 
@@ -25,46 +25,47 @@ std::optional<std::string_view> nearest_microarchitecture(std::string_view text)
 /// All names, sorted.
 std::vector<std::string_view> microarchitectures();
 
-/// The microarchitectures that this one is compatible with, nearest first: by their own number of
-/// ancestors, then of features, then by name. Without itself. None for an unknown name.
+/// The microarchitectures that `microarchitecture` is compatible with, except itself, nearest
+/// first: ordered by their number of ancestors, then by their number of features, then by name.
+/// Empty for an unknown name.
 std::vector<std::string_view> ancestors_of(std::string_view microarchitecture);
 
 /// Features by the names of /proc/cpuinfo, sorted; archspec has none for Power and RISC-V.
 std::vector<std::string_view> features_of(std::string_view microarchitecture);
 
-/// The ancestor without ancestors: "x86_64", "aarch64", "ppc64le". Empty for an unknown name.
+/// The root of its ancestors: "x86_64", "aarch64", "ppc64le". Empty for an unknown name.
 std::string_view family_of(std::string_view microarchitecture);
 
 /// "GenuineIntel", "ARM", "generic"; empty for an unknown name.
 std::string_view vendor_of(std::string_view microarchitecture);
 
-/// Its x86-64 level, 1 … 4; 0: of another family, or unknown.
+/// The x86-64 level, 1 … 4, of a microarchitecture; 0: it is of another family, or unknown.
 uint32_t level_of(std::string_view microarchitecture);
 
-/// The family of an image-spec architecture: "amd64" → "x86_64". One that archspec does not know is
-/// its own family.
+/// The family of an image-spec architecture: "amd64" → "x86_64". An architecture that archspec does
+/// not know is its own family.
 std::string_view family_of_architecture(std::string_view architecture);
 
 /// Whether `cpu` has a feature, by /proc/cpuinfo's name or archspec's alias for it ("avx512",
-/// "sse4.1", "neon"). A profile without features has those of its microarchitecture.
+/// "sse4.1", "neon"). A profile without features counts as having those of its microarchitecture.
 bool has_feature(const Cpu& cpu, std::string_view feature);
 
 /// Whether `cpu` has a feature by the kernel's or archspec's name for it ("pni" is sse3).
 enum class Presence {
   there,
   missing,
-  unknown,  ///< the profile only lists the features of its microarchitecture, without this one
+  unknown,  ///< the profile only lists its microarchitecture's features, which lack this one
 };
 Presence presence(const Cpu& cpu, std::string_view feature);
 
-/// The least of `host`'s own microarchitecture and its ancestors with all of `features`. Nothing if
-/// none has them, or there are none.
+/// The least microarchitecture with all of `features` among that of `host` and its ancestors.
+/// Nothing if none has them all, or if the microarchitecture is unknown.
 std::optional<std::string_view> least_with(const Cpu& host,
                                            const std::vector<std::string>& features);
 
-/// The least microarchitecture that has all of `features` and is `above` or descends from it (any,
-/// if that is not a name). Generic ones first, then those with fewer features. Nothing if archspec
-/// has none.
+/// The least microarchitecture that has all of `features` and is `above` or descends from it (any
+/// microarchitecture if `above` is not a known name). Prefers generic ones, then those with fewer
+/// features. Nothing if archspec has none.
 std::optional<std::string_view> least_known_with(const std::vector<std::string>& features,
                                                  std::string_view above);
 
@@ -73,7 +74,7 @@ enum class Fit {
   runs,          ///< it is the host's own, an ancestor, or the host has all that it needs
   other_vendor,  ///< the host has all that it needs, but is of another vendor
   lacks,         ///< the host lacks a feature, or is of an older generation
-  other_family,  ///< x86_64 and aarch64
+  other_family,  ///< for example x86_64 and aarch64
   unknown,       ///< no such name, or the host is unknown
 };
 Fit fit(const Cpu& host, std::string_view microarchitecture);
@@ -82,23 +83,24 @@ Fit fit(const Cpu& host, std::string_view microarchitecture);
 bool runs(const Cpu& host, std::string_view microarchitecture);
 
 /// The closeness to the host, for ordering: larger is closer (by number of ancestors, then of
-/// features). Nothing: it does not run.
+/// features). Nothing if it does not run.
 std::optional<uint32_t> closeness(const Cpu& host, std::string_view microarchitecture);
 
-/// Features of the microarchitecture that `host` lacks, sorted: for reasons ("needs avx512f; this
-/// node is broadwell"). None if either is unknown or they are of two families.
+/// The features of the microarchitecture that `host` lacks, sorted; for messages ("needs avx512f;
+/// this node is broadwell"). None if either is unknown or they are of two families.
 std::vector<std::string_view> lacking(const Cpu& host, std::string_view microarchitecture);
 
 /// The microarchitecture of a CPU with known vendor, features and part, by archspec's algorithm: of
-/// all that could run here the generic one with most ancestors, then its descendant with most
-/// ancestors, then most features. x86-64 is detected by vendor and features, Arm by the part too,
-/// Power by the generation and RISC-V by the name in `part`. `family` is uname(2)'s; one that
-/// archspec does not know is the result itself.
+/// all that could run on it, takes the generic one with the most ancestors, then the descendant of
+/// that one with the most ancestors, then with the most features. x86-64 is detected by vendor and
+/// features, Arm also by `part`, Power by the generation in `part` and RISC-V by the name in
+/// `part`. `family` is the machine from uname(2); a family that archspec does not know is returned
+/// as the result.
 std::string detect(std::string_view family, const Cpu& cpu);
 
-/// Fills what follows from the known members: microarchitecture (by detect()), ancestors, level,
-/// vendor, features; sorts the features. Known members stay, except that an alias of a
-/// microarchitecture becomes archspec's name.
+/// Fills the members that follow from the known ones: microarchitecture (by detect()), ancestors,
+/// level, vendor, features. Sorts the features. Known members are not changed, except that an alias
+/// of a microarchitecture becomes archspec's name.
 void complete(std::string_view family, Cpu& cpu);
 
 }  // namespace berth::node

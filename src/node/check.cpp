@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxVersion = 32;
 constexpr uint64_t kMaxMemory = uint64_t{1} << 60;
-constexpr size_t kMaxRelease = 128;  // a kernel's has 64
+constexpr size_t kMaxRelease = 128;  // Linux has at most 64
 
 // The brands of nvml.h, in the spelling of NVIDIA_REQUIRE_*.
 const std::vector<std::string_view> kBrands = {"",
@@ -77,7 +77,8 @@ Error expected(std::string_view document, std::string_view member, std::string_v
                     fmt::format("{}: {}: expected {}, got {}", document, member, form, quote(got)));
 }
 
-// A later Berth may have more words, so only a likely misspelling of a known one is refused.
+// A later version of Berth may know more values, so only a likely misspelling of a known value is
+// refused.
 Result<void> check_word(std::string_view document, std::string_view member, std::string_view what,
                         std::string_view word, const std::vector<std::string_view>& known) {
   if (std::ranges::find(known, word) != known.end()) return {};
@@ -86,7 +87,8 @@ Result<void> check_word(std::string_view document, std::string_view member, std:
   return at(document, member, unknown_name(what, word, near));
 }
 
-// A list from the processor implies the level; a handwritten profile may have both.
+// Features that are read from a processor imply the level. A handwritten profile may have both, so
+// they are compared.
 Result<void> check_level(const Cpu& cpu, std::string_view document) {
   uint32_t implied = level_of(cpu.microarchitecture);
   if (cpu.level == 0 || implied == 0 || cpu.level == implied || !cpu.features.empty()) return {};
@@ -105,7 +107,7 @@ Result<void> check_cpu(Profile& profile, std::string_view document) {
   if (cpu.microarchitecture.empty()) return {};
   auto known = known_microarchitecture(cpu.microarchitecture);
   if (!known) {
-    // A name from a later Berth is accepted if its ancestors are listed.
+    // A name from a later version of Berth is accepted if its ancestors are listed.
     if (!cpu.ancestors.empty()) return {};
     auto named = microarchitecture_named(cpu.microarchitecture);
     return at(document, "cpu.microarchitecture", std::move(named).error());

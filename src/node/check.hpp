@@ -13,14 +13,15 @@ namespace berth::node {
 
 /// Checks a handwritten profile, and normalises its names: architecture "x86_64" → "amd64", compute
 /// capability "sm_90" → "9.0", libc "2.36" → "glibc 2.36", microarchitecture "skylake-avx512" →
-/// "skylake_avx512". Sorts lists of words.
-/// Errors: unsupported (a later version), corrupt (an invalid member, with the nearest known
-/// value); each begins "<document>: <member>: ".
+/// "skylake_avx512". Sorts the lists of strings.
+/// Errors: unsupported (a later version), corrupt (an invalid member; suggests the nearest known
+/// value). Every message begins with "<document>: <member>: ".
 Result<void> check(Profile& profile, std::string_view document);
 
-/// Fills what follows from a checked profile: archspec's facts about the CPU; the CUDA version of
-/// the driver's branch, and the library's version if unset; the vendor of a GPU; an MPI's family
-/// from its SONAME and the reverse. Unknown members stay empty.
+/// Fills empty members that follow from other members of a checked profile: archspec's facts about
+/// the CPU, the CUDA version of the driver's branch, the version of the driver's library, the
+/// vendor of a GPU, the family of an MPI from its SONAME and the reverse. Unknown members stay
+/// empty.
 void fill(Profile& profile);
 
 /// "9.0" for "9.0", "9", "90" and "sm_90"; nothing for an invalid compute capability.
@@ -29,13 +30,14 @@ std::optional<std::string> compute_capability(std::string_view text);
 /// "glibc 2.36" for "glibc 2.36", "glibc-2.36" and "2.36"; "musl", with a version or without.
 std::optional<std::string> libc_name(std::string_view text);
 
-/// Digits between dots, at least one: "570.133.20".
+/// Whether `text` is one or more numbers separated by dots: "570.133.20".
 bool is_version(std::string_view text);
 
-/// Two numbers with a dot between, and any rest, as in Linux releases: "6.1", "6.1.0-18-amd64".
+/// Whether `text` begins like a Linux release, with numbers separated by dots: "6.1",
+/// "6.1.0-18-amd64".
 bool is_kernel_release(std::string_view text);
 
-/// One of the words of Profile::fabric.
+/// Whether `text` is one of the values of Profile::fabric.
 bool is_fabric(std::string_view text);
 
 /// The GPU that "sm_90", "9.0" or "gfx90a" names, with its vendor.
@@ -45,10 +47,10 @@ std::optional<NodeGpu> gpu_named(std::string_view text);
 std::optional<Mpi> mpi_named(std::string_view family);
 
 /// The image-spec's name of an architecture: "x86_64" → "amd64".
-/// Errors: corrupt (an architecture without images, with the nearest).
+/// Errors: corrupt (not an architecture of images; suggests the nearest one).
 Result<std::string> architecture_named(std::string_view text);
 
-/// archspec's name of a microarchitecture. Errors: corrupt (unknown, with the nearest).
+/// archspec's name of a microarchitecture. Errors: corrupt (unknown; suggests the nearest one).
 Result<std::string> microarchitecture_named(std::string_view text);
 
 }  // namespace berth::node

@@ -17,7 +17,7 @@ constexpr size_t kMaxFeature = 64;
 
 using Labels = std::map<std::string_view, std::string_view>;
 
-/// Lines "label : value" up to the first without a colon.
+/// The lines "label : value" before the first line without a colon.
 Labels first_block(std::string_view text) {
   Labels labels;
   for (size_t line = 0; line < kMaxLines && !text.empty(); ++line) {

@@ -15,8 +15,9 @@ struct Difference {
   std::string here;
 };
 
-/// The differences between `here` and `written`. Members missing in a written profile are ignored,
-/// but its list of GPUs is complete. For features only missing and extra ones are listed. Pure.
+/// The differences between `here` and `written`. Members missing in `written` are ignored, except
+/// that its list of GPUs counts as complete. For features, only missing and extra ones are listed.
+/// Pure.
 std::vector<Difference> differences(const Profile& written, const Profile& here);
 
 }  // namespace berth::node

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The features of a node that images may need: of this machine, or saved from another. Plain
-// structs; the tables at the end are the JSON of `berth node show` and of saved profiles.
+// The features of a node that images may need. The profile describes this machine, or was saved on
+// another one or written by hand. Plain structs; the tables at the end are the JSON of `berth node
+// show` and of saved profiles.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +11,15 @@
 
 namespace berth::node {
 
-/// Of saved profiles: a later version is refused.
+/// The version of saved profiles; a later version is refused.
 inline constexpr uint32_t kProfileVersion = 1;
 
 struct Cpu {
   std::string vendor;             ///< "GenuineIntel", as in /proc/cpuinfo; Arm: "0x41"
   std::string model;              ///< for people: "Intel(R) Xeon(R) Platinum 8480C"
   std::string microarchitecture;  ///< archspec's name: "sapphirerapids"
-  /// All microarchitectures that archspec calls compatible, nearest first: "icelake", …,
-  /// "x86_64_v4", "x86_64". Without itself.
+  /// All microarchitectures, except its own, that archspec calls compatible, nearest first:
+  /// "icelake", …, "x86_64_v4", "x86_64".
   std::vector<std::string> ancestors;
   uint32_t level = 0;                 ///< of x86-64, 1 … 4; 0: another architecture
   std::vector<std::string> features;  ///< as in /proc/cpuinfo, sorted
@@ -34,21 +35,20 @@ struct NodeGpu {
   std::optional<uint64_t> memory_bytes;
   std::string brand;  ///< as NVIDIA_REQUIRE_* spells it: "tesla"
   bool mig = false;
-  std::vector<std::string> mig_profiles;  ///< of its slices: "1g.10gb"
+  std::vector<std::string> mig_profiles;  ///< the profiles of its slices: "1g.10gb"
 };
 
-/// The NVIDIA driver; all empty without one.
+/// The NVIDIA driver. All members are empty if there is none.
 struct NodeDriver {
   std::string module_version;   ///< "570.133.20"
   std::string library_version;  ///< of libcuda on the host
-  std::string cuda_version;     ///< that the driver supports: "12.8"
-  std::string glibc_needed;  ///< highest GLIBC_ version that its libraries ask for; empty: unknown
+  std::string cuda_version;     ///< the version that the driver supports: "12.8"
+  std::string glibc_needed;     ///< highest GLIBC_ version that its libraries need; empty: unknown
 };
 
 struct Kernel {
-  std::string release;  ///< "6.18.5"
-  std::vector<std::string>
-      abilities;  ///< words, sorted: "overlay", "userns", "landlock", "erofs", …
+  std::string release;                 ///< "6.18.5"
+  std::vector<std::string> abilities;  ///< sorted: "overlay", "userns", "landlock", "erofs", …
 };
 
 struct Mpi {
@@ -57,10 +57,11 @@ struct Mpi {
   std::string path;
 };
 
-/// A node. Unknown members of a saved one are ignored.
+/// A node. Unknown members of a saved profile are ignored.
 struct Profile {
   uint32_t version = kProfileVersion;
-  std::string name;          ///< of a saved one: its file name without extension; else the host's
+  std::string name;          ///< of a saved profile: its file name without extension; else the host
+                             ///< name
   std::string architecture;  ///< as the image-spec writes it: "amd64"
   std::string os = "linux";
   Cpu cpu;
@@ -86,7 +87,7 @@ void fields(auto& v, Cpu& c) {
 }
 
 void fields(auto& v, NodeGpu& g) {
-  v.always("vendor", g.vendor);  // a handwritten one may leave it to the architecture
+  v.always("vendor", g.vendor);  // a handwritten profile may omit it: the architecture implies it
   v.always("model", g.model);
   v.always("uuid", g.uuid);
   v.always("compute_capability", g.compute_capability);

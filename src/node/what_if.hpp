@@ -8,22 +8,22 @@
 
 namespace berth::node {
 
-/// The profile of a modified node: `words` are KEY=VALUE between blanks; later ones win.
+/// `profile` with modifications: `words` has KEY=VALUE pairs separated by blanks; later pairs win.
 ///
 ///   driver=580.65     the NVIDIA driver, with the CUDA version of its branch; "none"
-///   cuda=13.1         the driver's CUDA version, if not its branch's
+///   cuda=13.1         the driver's CUDA version, if it differs from that of its branch
 ///   gpu=sm_90,sm_80   replaces all GPUs; "gfx90a"; "none"
-///   brand=tesla       of all NVIDIA GPUs
+///   brand=tesla       the brand of all NVIDIA GPUs
 ///   cpu=broadwell     a microarchitecture, with its architecture
 ///   level=3           an x86-64 level; the CPU is otherwise unknown
-///   arch=arm64        the architecture; the CPU becomes unknown if it was of another
-///   kernel=6.1        its release
+///   arch=arm64        the architecture; the CPU becomes unknown if it was of another one
+///   kernel=6.1        the release of the kernel
 ///   libc=glibc-2.28   or 2.28, or musl
 ///   rocm=6.2
 ///   fabric=efa,roce   or "none"
 ///   mpi=openmpi       or mpich, or "none"
 ///
-/// Errors: usage (an unknown key, with the nearest; an invalid value).
+/// Errors: usage (an unknown key: suggests the nearest one; an invalid value).
 Result<Profile> with(Profile profile, std::string_view words);
 
 }  // namespace berth::node

@@ -66,7 +66,7 @@ class Finder {
 
   const Tree& tree_;
   const LoaderSettings& settings_;
-  bool ours_came_ = false;  ///< later entries are not reached
+  bool ours_came_ = false;  ///< our directory was reached: the loader does not reach later ones
   DriverFiles found_;
 };
 
@@ -84,7 +84,7 @@ Result<ElfFile> Finder::read_program() {
   return std::move(*read);
 }
 
-// The loader skips a library of another machine, and so does this.
+// Like the loader, skips a library of another machine.
 Result<void> Finder::try_path(const std::string& path, const std::string& why, bool before_cache) {
   auto file = TRY(tree_.find_file(path));
   if (!file) return {};
@@ -94,7 +94,8 @@ Result<void> Finder::try_path(const std::string& path, const std::string& why, b
   if (!elf.ok() || elf->machine != settings_.machine) return {};
   ImageLibrary library{path, file->path, version_in(base_of(file->path)), why, before_cache};
   if (library.version.empty()) {
-    // A copy named only by its SONAME: its neighbours' versions identify it, if they agree.
+    // A file that is named only by the SONAME. The versions in the names of its neighbours identify
+    // it if they agree.
     for (const std::string& name : TRY(tree_.list(parent_of(file->path)))) {
       bool tells =
           name.starts_with("libcuda.so.") || name.starts_with("libnvidia-ptxjitcompiler.so.");
@@ -143,8 +144,7 @@ Result<void> Finder::find_musl() {
   return search(text, "musl's list of directories", false);
 }
 
-// The note lists the kernel modules that the package was made for: JSON, foreign as everything
-// here.
+// The note lists the kernel modules that the package was made for. It is JSON and not trusted.
 void read_note(const ElfFile& elf, CompatPackage& compat) {
   for (const ElfNote& note : elf.notes) {
     if (note.section != kNoteSection) continue;
@@ -168,7 +168,7 @@ void read_note(const ElfFile& elf, CompatPackage& compat) {
   }
 }
 
-/// "libcuda.so.1": a name that a loader looks up.
+/// Whether a loader looks up such a name: "libcuda.so.1".
 bool is_soname(std::string_view name) {
   size_t dot = name.find(".so.");
   return dot != std::string_view::npos && name.starts_with("lib") &&
@@ -194,7 +194,7 @@ Result<CompatLook> find_compat(const Tree& tree, const std::string& directory, u
   compat.directory = directory;
   for (const std::string& name : names) {
     if (name.starts_with("libcuda.so.") && !version_in(name).empty()) {
-      // Only files of this name, not links to one.
+      // Only files with this name, not links to them.
       auto file = TRY(tree.find_file(directory + "/" + name));
       if (file && base_of(file->path) == name) files.push_back(std::move(*file));
     } else if (is_soname(name) && compat.libraries.size() < kMaxDirectories) {
@@ -228,7 +228,7 @@ void put_first(const CompatPackage& compat, uint16_t machine, std::vector<Loader
   };
   for (const std::string& name : compat.libraries) {
     put(name, name);
-    // A program that loads it without a number gets the same library.
+    // A program that loads the library without a number in the name gets the same one.
     std::string plain = without_number(name);
     auto is_plain = [&](const LoaderEntry& entry) { return entry.soname == plain; };
     if (std::ranges::any_of(entries, is_plain)) put(plain, name);
@@ -236,7 +236,7 @@ void put_first(const CompatPackage& compat, uint16_t machine, std::vector<Loader
   entries.insert(entries.begin(), first.begin(), first.end());
 }
 
-// Without allocations: an index of a thousand entries makes as many comparisons.
+// Does not allocate, because an index of a thousand entries causes a thousand comparisons.
 int compare_versions(std::string_view left, std::string_view right) {
   auto next_number = [](std::string_view& text) {
     constexpr size_t kMostDigits = 18;

@@ -13,7 +13,7 @@
 
 namespace berth::scan {
 
-/// A root file system, every byte of it foreign. Links are resolved inside it.
+/// A root file system that is not trusted. Links are resolved inside it.
 class Tree {
  public:
   struct File {
@@ -33,9 +33,10 @@ class Tree {
 struct ImageLibrary {
   std::string path;       ///< the loader's path: "/opt/lib/libcuda.so.1"
   std::string real_path;  ///< without links
-  std::string version;    ///< "570.133.20"; empty: neither its name nor its directory shows it
+  std::string version;    ///< "570.133.20"; empty: neither the file name nor the directory shows
+                          ///< the version
   std::string why;        ///< "LD_LIBRARY_PATH", "RPATH of /app", "its loader cache", …
-  /// Found before the loader uses its cache: our cache entries cannot precede it.
+  /// The loader finds it before it uses its cache, so entries in the cache cannot precede it.
   bool before_cache = false;
   bool operator==(const ImageLibrary&) const = default;
 };
@@ -43,8 +44,8 @@ struct ImageLibrary {
 /// NVIDIA's package of newer user-land libraries for an older kernel module.
 struct CompatPackage {
   std::string directory;  ///< "/usr/local/cuda/compat"
-  std::string version;    ///< of its libcuda: "575.57.08"
-  bool has_note = false;  ///< of the section .note.cuda.fwd_compatibility
+  std::string version;    ///< the version of its libcuda: "575.57.08"
+  bool has_note = false;  ///< libcuda has the section .note.cuda.fwd_compatibility
   std::string cuda_version;
   std::vector<uint32_t> drivers;       ///< branches of compatible kernel modules
   std::vector<std::string> libraries;  ///< names in the directory that are SONAMEs: "libcuda.so.1"
@@ -59,11 +60,11 @@ struct DriverFiles {
   bool operator==(const DriverFiles&) const = default;
 };
 
-/// The loader's input besides the image.
+/// The input of the loader that is not in the image.
 struct LoaderSettings {
   std::string library_path;                      ///< LD_LIBRARY_PATH
   std::string program;                           ///< absolute path of the command; empty: unknown
-  std::string ours = "/usr/local/nvidia/lib64";  ///< the directory of the driver's own
+  std::string ours = "/usr/local/nvidia/lib64";  ///< of the host's driver, in the container
 #if defined(__x86_64__)
   uint16_t machine = kMachineX86_64;
 #else
@@ -102,19 +103,20 @@ Result<DriverFiles> find_driver_files(const Tree& tree, const LoaderSettings& se
 /// NVIDIA's package in one directory of a tree.
 struct CompatLook {
   std::optional<CompatPackage> package;
-  std::string why_not;  ///< the directory exists, but is not such a package
+  std::string why_not;  ///< why the directory, which exists, is not such a package
 };
 
 inline constexpr const char* kCompatDirectory = "/usr/local/cuda/compat";
 
-/// As find_driver_files(), for a library of `machine`.  Errors: io (of the tree only).
+/// Looks for the package in `directory`, for libraries of `machine`. Errors: io (of the tree only).
 Result<CompatLook> find_compat(const Tree& tree, const std::string& directory, uint16_t machine);
 
 /// Makes the loader find the package's libraries instead of others with the same SONAMEs.
 void put_first(const CompatPackage& compat, uint16_t machine, std::vector<LoaderEntry>& entries);
 
-/// Whether to use the libraries of `compat` with this kernel module, and why (not). `cuda` is the
-/// driver's own version, `brand` that of the GPUs by NVML; empty if unknown.
+/// Whether to use the libraries of `compat` with this kernel module, and why or why not. `cuda` is
+/// the CUDA version of the host's driver, `brand` the brand of the GPUs from NVML. Both are empty
+/// if unknown.
 /// Source: NVIDIA's documentation of CUDA forward compatibility; the decision of nvidia-cdi-hook.
 struct CompatVerdict {
   bool use = false;

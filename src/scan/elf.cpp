@@ -8,8 +8,8 @@
 namespace berth::scan {
 namespace {
 
-// Far above what linkers write (libcuda has 13 segments, 31 sections and a string table of 100 kB),
-// far below a burden.
+// The limits are far above what linkers write (libcuda has 13 segments, 31 sections and a string
+// table of 100 kB), but low enough to be read quickly.
 constexpr size_t kMaxHeaders = 512;
 constexpr size_t kMaxDynamic = 4096;
 constexpr size_t kMaxNeeded = 512;
@@ -24,7 +24,7 @@ Error corrupt(std::string_view what) {
   return make_error(Kind::corrupt, fmt::format("ELF: {}", what));
 }
 
-// An open file: the class decides the width of fields.
+// The file being read; the ELF class decides the width of fields.
 class File {
  public:
   explicit File(const ReadAt& read_at) : read_at_(read_at) {}
@@ -40,7 +40,7 @@ class File {
  private:
   bool wide() const { return elf_.elf_class == ElfClass::elf64; }
 
-  /// Exactly `size` bytes; the end of the file before that is corrupt.
+  /// Exactly `size` bytes. Errors: corrupt, if the file ends earlier.
   Result<std::string> bytes(uint64_t offset, uint64_t size, std::string_view what) {
     if (offset > UINT64_MAX - size) return corrupt(fmt::format("{} outside of the file", what));
     std::string out = TRY(read_at_(offset, static_cast<size_t>(size)));
@@ -48,7 +48,7 @@ class File {
     return out;
   }
 
-  // A little-endian number out of a table that bytes() has checked.
+  // A little-endian number from a table that bytes() has checked.
   static uint64_t number(std::string_view table, size_t at, size_t width) {
     uint64_t value = 0;
     for (size_t i = 0; i < width && at + i < table.size(); ++i) {
@@ -212,7 +212,8 @@ Result<void> File::parse_notes(std::string_view section, std::string_view table,
   return {};
 }
 
-// By sections if the file has them, because they have names; stripped files keep their segments.
+// Reads notes by section if the file has sections, because these have names, else by segment, which
+// stripped files keep.
 Result<void> File::read_notes() {
   uint64_t total = 0;
   for (const ElfSection& section : elf_.sections) {

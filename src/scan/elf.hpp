@@ -15,7 +15,7 @@ namespace berth::scan {
 
 enum class ElfClass { elf32, elf64 };
 
-/// Values of e_machine with a name here; others stay numbers.  elf.h
+/// The values of e_machine that have a name in Berth. elf.h
 inline constexpr uint16_t kMachine386 = 3, kMachineArm = 40, kMachineX86_64 = 62,
                           kMachineAarch64 = 183;
 
@@ -56,9 +56,9 @@ struct ElfFile {
   std::string runpath;
   std::vector<ElfSegment> segments;
   std::vector<ElfSection> sections;
-  std::vector<std::pair<uint64_t, uint64_t>> dynamic;  ///< tags and values, without the last
+  std::vector<std::pair<uint64_t, uint64_t>> dynamic;  ///< tags and values, without DT_NULL
 
-  /// The file offset of this address; nothing for one that is not in the file.
+  /// The file offset of `address`; nothing if the address is not in the file.
   std::optional<uint64_t> file_offset(uint64_t address) const;
   /// The value of the first entry with this tag.
   std::optional<uint64_t> dynamic_value(uint64_t tag) const;

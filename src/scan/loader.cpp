@@ -15,7 +15,7 @@ static_assert(std::endian::native == std::endian::little, "the cache has the mac
 namespace berth::scan {
 
 std::string expand_origin(std::string directories, const std::string& origin) {
-  // A long path may contain it many times.
+  // The result is limited, because a long list may contain $ORIGIN many times.
   constexpr size_t kMaxLength = size_t{64} << 10;
   for (std::string_view word : {"$ORIGIN", "${ORIGIN}"}) {
     size_t at = directories.find(word);
@@ -45,7 +45,7 @@ constexpr uint32_t kHwcapsTag = 1;  // cache_extension_tag_glibc_hwcaps
 constexpr uint64_t kHwcapExtension = uint64_t{1} << 62;
 constexpr size_t kMaxEntries = 200'000;
 constexpr size_t kMaxString = 4096;               // PATH_MAX
-constexpr size_t kMaxStrings = size_t{32} << 20;  // together; they may lie on each other
+constexpr size_t kMaxStrings = size_t{32} << 20;  // total length; strings may overlap in the file
 constexpr size_t kMaxHwcaps = 64;
 constexpr unsigned char kLittleEndian = 2;  // cache_file_new_flags_endian_little
 
@@ -65,7 +65,7 @@ void append(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-/// An entry that refers to the texts of its file, or of `added`.
+/// An entry that refers to strings of its file or of `added`.
 struct EntryView {
   std::string_view soname;
   std::string_view path;
@@ -79,8 +79,9 @@ struct CacheView {
   std::vector<std::string_view> hwcap_names;
 };
 
-/// The texts of one file. Each is short, and their total is limited: entries that all refer to one
-/// long text would be written a thousand times as large as they were read.
+/// The strings of one file. Each one is short, and their total length is limited: otherwise, if all
+/// entries refer to one long string, the written file would be a thousand times as large as the one
+/// that was read.
 class Strings {
  public:
   explicit Strings(std::string_view bytes) : bytes_(bytes) {}
@@ -99,7 +100,7 @@ class Strings {
   size_t total_ = 0;
 };
 
-// Strings follow the entries; an offset counts from there.
+// Strings follow the entries; their offsets count from the end of the entries.
 Result<CacheView> view_old(std::string_view bytes, size_t count) {
   CacheView cache;
   Strings strings(bytes.substr(kOldHeader + count * kOldEntry));
@@ -178,8 +179,8 @@ Result<CacheView> view_cache(std::string_view bytes) {
   if (count > kMaxEntries || (bytes.size() - kOldHeader) / kOldEntry < count) {
     return corrupt_cache("entries outside of the file");
   }
-  // The newer part follows at the next multiple of its alignment, 8; its strings count from its own
-  // start.
+  // The newer part follows at the next multiple of 8; offsets of its strings count from the start
+  // of that part.
   size_t after = (kOldHeader + count * kOldEntry + 7) / 8 * 8;
   if (after < bytes.size() && bytes.substr(after).starts_with(kNewMagic)) {
     return view_new(bytes.substr(after));
@@ -191,8 +192,8 @@ EntryView view_of(const LoaderEntry& entry) {
   return {entry.soname, entry.path, entry.flags, entry.os_version, entry.hwcap};
 }
 
-// ldconfig's order: names descending; then the flags; then variants for newer processors first,
-// because the loader stops at the first plain entry (glibc elf/cache.c compare()).
+// The order of ldconfig: by descending name, then by flags, then variants for newer processors
+// first, because the loader stops at the first plain entry (glibc elf/cache.c compare()).
 bool goes_before(const EntryView& left, const EntryView& right) {
   int names = compare_library_names(left.soname, right.soname);
   if (names != 0) return names > 0;
@@ -204,7 +205,7 @@ bool goes_before(const EntryView& left, const EntryView& right) {
 }
 
 void sort_entries(std::vector<EntryView>& entries) {
-  // ldconfig and our own code have sorted them already.
+  // Entries from ldconfig and from our own code are sorted already.
   if (std::ranges::is_sorted(entries, goes_before)) return;
   std::ranges::stable_sort(entries, goes_before);
 }
@@ -256,13 +257,13 @@ std::string write_view(const CacheView& cache) {
   return out;
 }
 
-/// `base` with `added` in it, both sorted; as merge().
+/// Like merge(), for sorted `base` and `added`.
 std::vector<EntryView> merge_sorted(const std::vector<EntryView>& base,
                                     const std::vector<EntryView>& added) {
   std::vector<EntryView> merged;
   merged.reserve(base.size() + added.size());
-  size_t from = 0;  // the first of `added` not before the entry, by name
-  size_t next = 0;  // the first that is not in `merged` yet
+  size_t from = 0;  // index of the first of `added` with a name not before that of the entry
+  size_t next = 0;  // index of the first of `added` that is not in `merged` yet
   auto order = [&](size_t i, const EntryView& entry) {
     return compare_library_names(added[i].soname, entry.soname);
   };
@@ -275,7 +276,7 @@ std::vector<EntryView> merge_sorted(const std::vector<EntryView>& base,
       replaced = replaced || (added[i].soname == entry.soname && added[i].flags == entry.flags);
     }
     if (replaced) continue;
-    bool later = next == from && first < 0;  // by its name, so no comparison is needed
+    bool later = next == from && first < 0;  // later by name, so no further comparison is needed
     while (!later && next < added.size() && goes_before(added[next], entry)) {
       merged.push_back(added[next++]);
     }
@@ -295,7 +296,7 @@ std::string_view name_of(std::string_view path) {
 
 constexpr std::string_view kCompatPlace = "/usr/local/cuda/compat/";
 
-/// Drops the effects of `added` from a cache; false: there were none.
+/// Removes the effects of `added` from a cache; returns false if there were none.
 bool drop_added(std::vector<LoaderEntry>& entries, const std::vector<LoaderEntry>& added) {
   std::set<std::pair<std::string, std::string>> there;
   bool cuda = false;
@@ -304,7 +305,7 @@ bool drop_added(std::vector<LoaderEntry>& entries, const std::vector<LoaderEntry
     cuda = cuda || entry.soname == "libcuda.so.1";
   }
   for (const LibraryLink& link : default_links(added)) {
-    // With a merged /usr ldconfig uses the other name.
+    // With a merged /usr, ldconfig may use the other name of the directory.
     for (const char* directory : {"/usr/lib", "/lib"}) there.emplace(directory, name_of(link.path));
   }
   return std::erase_if(entries, [&](const LoaderEntry& entry) {

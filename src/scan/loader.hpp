@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where glibc's loader looks for libraries: its directories, and the file /etc/ld.so.cache, in
-// which it finds a library by its SONAME. Source: glibc sysdeps/generic/dl-cache.h (the format),
-// elf/cache.c (ldconfig's output).
+// Where glibc's loader looks for libraries: its directories, and the file /etc/ld.so.cache, which
+// maps SONAMEs to paths. Source: glibc sysdeps/generic/dl-cache.h (the format), elf/cache.c
+// (ldconfig's output).
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct LoaderEntry {
   std::string soname;
   std::string path;         ///< absolute
   int32_t flags = 0;        ///< low byte: 3 = ELF with libc6; next byte: architecture
-  uint32_t os_version = 0;  ///< unused since glibc 2.33, kept
+  uint32_t os_version = 0;  ///< unused since glibc 2.33; kept as it is
   uint64_t hwcap = 0;       ///< bit 62: the low 32 bits index LoaderCache::hwcap_names
   bool operator==(const LoaderEntry&) const = default;
 };
@@ -41,49 +41,50 @@ struct LoaderCache {
   std::vector<std::string> hwcap_names;  ///< glibc-hwcaps subdirectories, e.g. "x86-64-v3"
 };
 
-/// Parses the format of glibc ≥ 2.2 (with or without the older one in front of it), and the older
-/// one alone (magic "ld.so-1.7.0").
+/// Parses the format of glibc ≥ 2.2, also if a cache in the older format precedes it, and the older
+/// format alone (magic "ld.so-1.7.0").
 /// Errors: corrupt (neither magic, a table or string beyond `bytes`, a string longer than a path,
 /// or strings that are together far longer than the file), unsupported (the other byte order).
 Result<LoaderCache> read_loader_cache(std::string_view bytes);
 
-/// Writes the newer format with the entries in the order that the loader's binary search needs.
+/// Writes the newer format, with the entries in the order that the loader's binary search needs.
 std::string write_loader_cache(const LoaderCache& cache);
 
 /// The flags of a library of this class and machine, e.g. 0x0303; nothing for a machine without
 /// drivers.
 std::optional<int32_t> loader_flags(ElfClass elf_class, uint16_t machine);
 
-/// `base` with `added` in it. Drops an entry of `base` with the SONAME and architecture of an added
-/// one, including variants for newer processors, so that no directory of an image can shadow the
-/// added ones.
+/// `base` together with `added`. Drops entries of `base` that have the SONAME and architecture of
+/// an added entry, including variants for newer processors, so that no directory of an image can
+/// shadow an added library.
 LoaderCache merge(LoaderCache base, const std::vector<LoaderEntry>& added);
 
-/// The bytes of a cache with the entries of the cache `image` and those of `added`, as by
-/// write_loader_cache(merge(…)); an unreadable `image` counts as empty. 1500 entries take some 0.15
-/// ms.
+/// The bytes of a cache with the entries of the cache `image` and those of `added`: the same as
+/// write_loader_cache(merge(…)). An unreadable `image` counts as empty. 1500 entries take about
+/// 0.15 ms.
 std::string merged_loader_cache(std::string_view image, const std::vector<LoaderEntry>& added);
 
-/// The directories for the driver's libraries in a container: the first, and the alternative if a
-/// user's mount is in the way: docs/decisions/0006, 0174.
+/// The directories for the driver's files in a container: the usual one, and the alternative if a
+/// mount of the user is in the way. See docs/decisions/0006, 0174.
 inline constexpr std::string_view kDriverPlaces[] = {"/usr/local/nvidia", "/.berth/nvidia"};
 
-/// Whether `path` is below one of them.
+/// Whether `path` is below one of kDriverPlaces.
 bool is_in_driver_place(std::string_view path);
 
-/// The bytes of the cache `bytes` without the effects of `added`: without all entries below
-/// kDriverPlaces, those with the SONAME of an added one in its directory, default_links() and, with
-/// a libcuda among them, NVIDIA's compat package. `bytes` unchanged if it has none, or is
-/// unreadable.
+/// The cache `bytes` without the effects of `added`. Removes all entries below kDriverPlaces,
+/// entries that have the SONAME and the directory of an added entry, default_links() and, if
+/// `added` has a libcuda, entries in NVIDIA's compat package. Returns `bytes` unchanged if there
+/// are no such entries, or if it is unreadable.
 std::string loader_cache_without(std::string_view bytes, const std::vector<LoaderEntry>& added);
 
-/// Whether the cache `own` is the result of adding `added` to `image`: it has only entries of both,
-/// and all of the image's except those that an added one replaces. Unreadable bytes count as empty.
+/// Whether the cache `own` is the result of adding `added` to `image`: all its entries are from one
+/// of the two, and it has all entries of `image` except those that an added entry replaces.
+/// Unreadable bytes count as an empty cache.
 bool is_same_but_for(std::string_view own, std::string_view image,
                      const std::vector<LoaderEntry>& added);
 
-/// "libcuda.so" for "libcuda.so.1": the name that linkers and many programs' dlopen() use. A name
-/// without a number is unchanged.
+/// "libcuda.so" for "libcuda.so.1": the name that linkers use, and many programs in dlopen(). A
+/// name without a number is unchanged.
 std::string without_number(const std::string& soname);
 
 /// A link in a directory that every linker searches.
@@ -93,28 +94,29 @@ struct LibraryLink {
   bool operator==(const LibraryLink&) const = default;
 };
 
-/// The links for the driver's libraries in `entries`, of this machine's own class: an image's
-/// ld.so.conf need not include our file in ld.so.conf.d, but every ldconfig reads this directory.
-/// Sorted by path.
+/// The links for the driver's libraries in `entries` of this machine's own ELF class. They are in a
+/// default directory, which every ldconfig reads; the ld.so.conf of an image may not include our
+/// file in ld.so.conf.d. Sorted by path.
 std::vector<LibraryLink> default_links(const std::vector<LoaderEntry>& entries);
 
-/// The links for which a directory in ld.so.conf would not be enough either: linkers do not search
-/// it for "-lcuda", and ldconfig makes no link if the file has another name.
+/// The links that are needed even if ld.so.conf includes our directory: linkers do not search that
+/// directory for "-lcuda", and ldconfig makes no link if the file has another name.
 std::vector<LibraryLink> linker_links(const std::vector<LoaderEntry>& entries);
 
-/// The text of a file in ld.so.conf.d: the directories of `entries` in their order, without
-/// duplicates.
+/// The content of a file in ld.so.conf.d: the directories of `entries` in the order of `entries`,
+/// without duplicates.
 std::string loader_configuration(const std::vector<LoaderEntry>& entries);
 
-/// The path of that file in a container, sorted before the image's, and the file that makes
-/// ldconfig read it.
+/// The path of that file in a container (its name sorts before those of the image's files), and the
+/// file that makes ldconfig read it.
 inline constexpr const char* kLoaderConfiguration = "/etc/ld.so.conf.d/00-berth.conf";
 inline constexpr const char* kMainConfiguration = "/etc/ld.so.conf";
-// The first line distinguishes it from an image's.
+// The first line distinguishes this file from one of the image.
 inline constexpr std::string_view kMainConfigurationText =
     "# for the libraries that this container was given\ninclude /etc/ld.so.conf.d/*.conf\n";
 
-/// The loader's order of names: digits compare as numbers ("libc.so.10" after "libc.so.9").
+/// Compares names in the loader's order: digits compare as numbers ("libc.so.10" after
+/// "libc.so.9").
 /// Returns <0, 0, >0.  glibc elf/dl-cache.c _dl_cache_libcmp
 int compare_library_names(std::string_view left, std::string_view right);
 

@@ -13,13 +13,13 @@ namespace {
 
 constexpr uint64_t kInit = 12, kInitArray = 25, kInitArraySize = 27;  // DT_INIT…
 constexpr uint64_t kMaxConstructors = 64;
-constexpr int kMaxInstructions = 400;   // of one beginning
-constexpr int kMaxDecoded = 4000;       // of a file
-constexpr int kStartInstructions = 24;  // crt1's _start has a dozen
+constexpr int kMaxInstructions = 400;   // in one beginning
+constexpr int kMaxDecoded = 4000;       // in one file
+constexpr int kStartInstructions = 24;  // _start of crt1 has about a dozen
 constexpr size_t kLongest = 15;
 
-/// The level of a processor that has this instruction; 0 if all have it. LZCNT and TZCNT do not
-/// count: an older processor executes them as BSR and BSF, and compilers rely on that.
+/// The lowest level of processors that have this instruction; 0 if all have it. LZCNT and TZCNT do
+/// not count: an older processor executes them as BSR and BSF, and compilers rely on that.
 uint32_t level_of(const ZydisDecodedInstruction& instruction) {
   bool older_takes_it =
       instruction.mnemonic == ZYDIS_MNEMONIC_LZCNT || instruction.mnemonic == ZYDIS_MNEMONIC_TZCNT;
@@ -147,7 +147,7 @@ std::vector<uint64_t> Code::constructors() {
   uint64_t size = elf_.dynamic_value(kInitArraySize).value_or(0);
   if (init) found.push_back(*init);
   for (const scan::ElfSection& section : elf_.sections) {
-    if (array || section.name != ".init_array") continue;  // a static program
+    if (array || section.name != ".init_array") continue;  // a static program has no DT_INIT_ARRAY
     array = section.address;
     size = section.size;
   }
@@ -158,7 +158,7 @@ std::vector<uint64_t> Code::constructors() {
     if (!offset) break;
     auto bytes = file_.need(*offset, 8, "ELF: constructors");
     if (!bytes.ok()) break;
-    // Zero if the linker leaves it to a relocation.
+    // The address is zero if a relocation fills it in.
     if (uint64_t address = number_at(*bytes, 0, 8); address != 0) found.push_back(address);
   }
   return found;

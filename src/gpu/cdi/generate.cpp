@@ -13,20 +13,20 @@
 namespace berth::gpu::cdi {
 namespace {
 
-constexpr std::string_view kWidelyRead = "0.5.0";  // by Debian 12's podman 4.3 and all others
+constexpr std::string_view kWidelyRead = "0.5.0";  // all engines read it, even podman 4.3
 
 bool is_in(const std::vector<Node>& nodes, const std::string& path) {
   return std::ranges::any_of(nodes, [&](const Node& one) { return one.path == path; });
 }
 
-/// A GPU, or a slice of one, with its names and its own nodes.
+/// A GPU or a slice of one, with its names and the nodes that no other unit has.
 struct Unit {
   std::vector<std::string> names;
   std::vector<Node> nodes;
   std::vector<oci::Link> links;
 };
 
-/// The word before the numbers in the name of a part of a GPU.
+/// The prefix of the numbers in the name of a part of a GPU: "mig0:1", "part0:1".
 template <class Part>
 constexpr const char* kPartWord = "part";
 template <>
@@ -76,7 +76,8 @@ class Generator {
     out.path = options_.hook_program;
     out.args = to_words(request);
     out.args.insert(out.args.begin(), std::string(kOwnHook));
-    // Never empty: engines would use the container's environment, which the image writes.
+    // The list is never empty: otherwise engines would use the container's environment, which the
+    // image sets.
     out.env = {std::string(kDriverVariable) + inventory_.driver.module_version};
     return out;
   }
@@ -98,7 +99,7 @@ Request request_for(std::vector<std::string> devices) {
   return request;
 }
 
-/// Empty where unknown: a slice's needs NVML, and partitions have none.
+/// Empty if unknown: only NVML has the UUIDs of slices, and partitions have no UUID.
 std::string uuid_of(const Gpu& gpu, const MigDevice* slice) {
   return slice != nullptr ? slice->uuid : gpu.uuid;
 }
@@ -147,7 +148,7 @@ Result<void> Generator::add_nvidia() {
     if (!gpu.mig_mode && gpu.mig.empty()) TRY(add(gpu, nullptr));
   }
   oci::cdi::Edits& common = out_.spec.edits;
-  // Otherwise another toolkit's hook or runtime would take the variable as a request.
+  // Otherwise the hook or runtime of another toolkit would take the image's variable as a request.
   common.env = {"NVIDIA_VISIBLE_DEVICES=void"};
   for (const Node& node : all.nodes) {
     if (is_in(inventory_.control_nodes, node.path)) add_node(node, common);
@@ -157,12 +158,12 @@ Result<void> Generator::add_nvidia() {
   return {};
 }
 
-// Programs find a display's node by the address of its GPU.
+// Programs find the node of a display by the PCI address of the GPU.
 void Generator::add_links(const Gpu& gpu, Unit& unit) {
   for (const NodeLink& link : gpu.drm_links) unit.links.push_back({link.path, link.target});
 }
 
-// Only nodes: the libraries of other vendors are in the images.
+// Adds only nodes: the libraries of other vendors are in the images.
 Result<void> Generator::add_others() {
   for (const Gpu& gpu : inventory_.gpus) {
     if (gpu.vendor != options_.vendor) continue;
@@ -181,8 +182,8 @@ Result<void> Generator::add_others() {
 }
 
 void Generator::add_files(const Grant& grant) {
-  // A file system of the container's own for links and mount points: nothing is written into the
-  // image's directories, and a read-only root has them too.
+  // A tmpfs for links and mount points: nothing is written into the image's directories, and it
+  // works with a read-only root too.
   oci::cdi::Mount place;
   place.host_path = "tmpfs";
   place.container_path = kDriverDirectory;
@@ -190,7 +191,8 @@ void Generator::add_files(const Grant& grant) {
   place.type = "tmpfs";
   if (!grant.files.empty()) out_.spec.edits.mounts.push_back(std::move(place));
   for (const GrantedFile& file : grant.files) {
-    // The path outlives its service, and then anybody can make it: a link to elsewhere.
+    // Once the service has ended, any user can make this path, for example as a link to another
+    // place.
     if (file.kind == FileKind::directory && file.container_path.starts_with("/tmp/")) {
       out_.warnings.push_back(
           quote(file.host_path) +
@@ -209,7 +211,7 @@ void Generator::add_files(const Grant& grant) {
 void Generator::add_hook(const Grant& grant) {
   if (grant.links.empty() && grant.loader_entries.empty() && !grant.frozen_params) return;
   HookRequest request;
-  std::set<std::string> paths;  // two libraries may want one development link: the first gets it
+  std::set<std::string> paths;  // if two libraries want one development link, the first gets it
   for (const GrantedLink& link : grant.links) {
     if (paths.insert(link.path).second) request.links.push_back({link.path, link.target});
   }
@@ -220,8 +222,8 @@ void Generator::add_hook(const Grant& grant) {
   out_.spec.edits.hooks.push_back(hook(request));
 }
 
-// Numbers and modes are left to the reader, which stats the host's node: majors change with every
-// reload of the module. Only a node that does not exist yet has to be described.
+// The engine that reads the file gets numbers and modes from the host's node, because majors may
+// change when the module is reloaded. Only a node that does not exist yet has to be described.
 void Generator::add_node(const Node& node, oci::cdi::Edits& edits) {
   oci::cdi::DeviceNode out;
   out.path = node.path;
@@ -258,7 +260,7 @@ void Generator::add_unit(const Unit& unit) {
   for (const std::string& name : unit.names) out_.spec.devices.push_back({name, {}, edits});
 }
 
-// The units' own edits in order, without duplicate nodes of slices.
+// Adds "all": the edits of all units in order, without duplicate nodes of slices.
 void Generator::add_all() {
   oci::cdi::Edits edits;
   HookRequest request;

@@ -18,29 +18,29 @@ struct GenerateOptions {
   Vendor vendor = Vendor::nvidia;
   std::string kind;  ///< "nvidia.com/gpu"
   std::vector<Naming> namings = {Naming::index, Naming::uuid};
-  /// Nothing: the lowest version that the content needs, without members beyond 0.5.0 where
-  /// possible.
+  /// Nothing: the lowest version that the content needs. Members that are newer than 0.5.0 are
+  /// avoided where possible.
   std::optional<std::string> version;
   std::string hook_program;  ///< the absolute path of berth-cdi-hook
 };
 
 struct Generated {
   oci::cdi::Spec spec;
-  std::vector<std::string> warnings;  ///< for people: engines that refuse it, missing devices
+  std::vector<std::string> warnings;  ///< for people: engines that refuse the file, missing devices
 };
 
-/// The variable of our hook with the driver version that a file was made for.
+/// The variable of our hook; its value is the driver version that a file was made for.
 inline constexpr std::string_view kDriverVariable = "BERTH_CDI_DRIVER=";
 
 /// Describes the machine's GPUs for every engine that reads CDI: each GPU and slice under the names
 /// of `options`, and "all". Nodes, files and their paths are those that `--gpus` grants with all
 /// capabilities; links and the loader's cache are left to berth-cdi-hook. A GPU in MIG mode is not
-/// listed, its slices are. The same inventory gives the same value. Pure.
+/// listed, but its slices are. The same inventory gives the same value. Pure.
 /// Errors: not_found (no GPU of that vendor, no driver), usage (a version below what the content
 /// needs), unsupported (driver files of another version than the module).
 Result<Generated> generate(const Inventory& inventory, const GenerateOptions& options);
 
-/// The driver version that we made `spec` for; nothing if it does not say.
+/// The driver version that we made `spec` for; nothing if `spec` does not name one.
 std::optional<std::string> made_for(const oci::cdi::Spec& spec);
 
 }  // namespace berth::gpu::cdi

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kCompatRoot = "/usr/local/cuda/compat";
 
-/// Handles the value of a flag; false if it does not understand the value.
+/// Handles the value of a flag; returns false for an unknown value.
 using TakeValue = std::function<bool(std::string_view)>;
 using Flags = std::map<std::string_view, TakeValue>;
 
@@ -90,7 +90,8 @@ bool read_no_flags(const Words& words, bool& target) {
   return words.empty();
 }
 
-// An old workaround for a fault of crun, which made directories of /dev that only root could enter.
+// The hook is an old workaround for a bug of crun, which made directories in /dev that only root
+// could enter.
 bool read_chmod(const Words& words) {
   std::string mode;
   std::vector<std::string> paths;

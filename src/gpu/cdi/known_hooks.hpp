@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hooks of CDI files that we carry out ourselves: the program is not started, and need not exist.
+// Hooks of CDI files that we carry out ourselves. The program of the hook is not started and need
+// not exist.
 #pragma once
 
 #include <optional>
@@ -15,10 +16,10 @@ namespace berth::gpu::cdi {
 struct KnownHook {
   bool own = false;  ///< berth-cdi-hook: the file is one of ours
   std::vector<oci::Link> links;
-  /// Folders of mounted files that the loader shall search, besides its default ones.
+  /// Folders of mounted files that the loader shall search, in addition to its default ones.
   std::vector<std::string> loader_folders;
   bool loader_cache = false;
-  /// Folders in which mounted libraries shall get links of their SONAMEs.
+  /// Folders in which mounted libraries shall get symbolic links named by their SONAMEs.
   std::vector<std::string> soname_folders;
   std::vector<oci::LoaderLine> loader_entries;
   std::optional<oci::CompatRequest> compat;
@@ -27,9 +28,9 @@ struct KnownHook {
 };
 
 /// Recognises, by program name and arguments, the hooks of nvidia-cdi-hook, of "nvidia-ctk hook"
-/// and our own. Nothing for another program, another hook of these, or an unknown flag: that hook
-/// is run as the OCI says. `chmod` is recognised if it asks for modes that the directories of /dev
-/// have anyway.
+/// and of berth-cdi-hook. Returns nothing for another program, an unknown subcommand or an unknown
+/// flag: such a hook is run as the OCI says. `chmod` is recognised if it asks for modes that the
+/// directories of /dev have anyway.
 std::optional<KnownHook> recognise(const oci::cdi::Hook& hook);
 
 }  // namespace berth::gpu::cdi

@@ -19,8 +19,8 @@ namespace {
 constexpr size_t kMaxFile = size_t{16} << 20;
 constexpr size_t kMaxFiles = 10'000;  // of one directory
 
-// Numbers where the specification requires text: handwritten YAML often lacks the quotes, and the
-// readers of other engines accept them.
+// Converts numbers to strings where the specification requires strings: handwritten YAML often
+// lacks the quotes, and other engines accept that.
 void take_as_text(json::Value& value) {
   if (auto* array = value.get_if<json::Array>()) {
     for (json::Value& element : *array) take_as_text(element);
@@ -44,13 +44,14 @@ void take_texts(json::Value& value, std::string_view name) {
   }
 }
 
-/// `believed`: its hooks are going to be run, so only root and the caller may own or write it.
+/// `believed`: the hooks of the file are going to be run, so only root and the caller may own or
+/// write it.
 Result<oci::cdi::Spec> read_spec(const std::string& path, bool believed) {
   bool yaml = path.ends_with(".yaml");
   if (!yaml && !path.ends_with(".json")) {
     return make_error(Kind::unsupported, quote(path) + ": expected .json or .yaml");
   }
-  // Checked before it is opened: a fifo would block.
+  // The type is checked before the file is opened: a fifo would block.
   auto place = TRY(sys::open_at(sys::cwd(), path, O_PATH));
   if (!S_ISREG(TRY(sys::stat_fd(place, path)).st_mode)) {
     return make_error(Kind::unsupported, quote(path) + " is not a file");
@@ -97,7 +98,7 @@ class Maker {
     return {};
   }
   bool is_wanted(const std::string& name) const { return names_.empty() || names_.contains(name); }
-  /// The edits, or nothing and a fault for each of `devices`.
+  /// The resolved edits. On failure nothing, and a fault is added for each of `devices`.
   Result<std::optional<Resolved>> resolve_or_blame(const oci::cdi::Edits& edits,
                                                    const Inherited& inherited,
                                                    const std::vector<std::string>& devices);
@@ -106,12 +107,13 @@ class Maker {
   std::set<std::string> names_;
   std::set<std::string> stamped_;
   std::vector<File> files_;
-  std::map<std::string, size_t> owners_;  ///< of a device: the file that counts
+  std::map<std::string, size_t> owners_;  ///< device name to the file with the definition that
+                                          ///< counts
 };
 
 Result<void> Maker::read_directory(size_t priority) {
   const std::string& directory = index_.directories[priority];
-  // Before it is read: a change while we read shows in the stamp.
+  // The stamp is taken before the directory is read, so that a change while we read makes it stale.
   TRY(stamp(directory));
   auto names = sys::list_directory(sys::cwd(), directory, kMaxFiles);
   if (!names.ok()) {
@@ -144,7 +146,7 @@ void Maker::choose() {
       if (other.priority == files_[i].priority) {
         conflicts[name] = "defined in both " + quote(other.path) + " and " + quote(files_[i].path);
       } else {
-        conflicts.erase(name);  // files come in the order of their directories
+        conflicts.erase(name);  // files are in the order of their directories
         owner->second = i;
       }
     }

@@ -10,16 +10,17 @@
 
 namespace berth::gpu::cdi {
 
-/// Reads one CDI file, JSON or YAML by its file name's extension.
-/// Errors: corrupt, naming the place; unsupported (another extension); and those of opening it.
+/// Reads one CDI file; its extension says whether it is JSON or YAML.
+/// Errors: corrupt (with the place in the file), unsupported (another extension), and those of
+/// opening the file.
 Result<oci::cdi::Spec> read_file(const std::string& path);
 
 /// The devices that the files of `directories` offer on this machine: ".json" and ".yaml" files,
 /// not those in subdirectories. If several directories define a device, the later one wins; two
 /// definitions in one directory are a conflict, and the device is unavailable. An unreadable file
-/// does not affect the others, nor does a file that another user than root and the caller owns or
-/// can write: its content is used with the caller's rights. `names`: the devices that the index
-/// shall contain; empty: all. Errors: io.
+/// does not affect the others. Nor does a file that users other than root and the caller own or can
+/// write: it is not used, because its content would act with the caller's rights. `names`: the
+/// devices that the index shall contain; empty: all. Errors: io.
 Result<Index> make_index(const std::vector<std::string>& directories,
                          const std::vector<std::string>& names = {});
 

@@ -74,7 +74,7 @@ std::optional<Library> read_library(const std::string& host_path, std::string pa
   if (!flags) return std::nullopt;
   std::string soname = elf->soname.empty() ? name_of(path) : elf->soname;
   if (soname.find('/') != std::string::npos || soname != escape_controls(soname)) {
-    return std::nullopt;  // neither a file name nor one for a line of text
+    return std::nullopt;  // neither a file name nor fit for a line of a file
   }
   return Library{std::move(path), std::move(soname), *flags};
 }
@@ -140,8 +140,8 @@ Result<void> Resolver::add_node(const oci::cdi::DeviceNode& node) {
   return {};
 }
 
-// As in the library that all engines share: numbers come from the host unless a major is given, and
-// a node that cannot be examined is fatal unless the file has everything needed.
+// Does the same as the CDI library that all engines use: numbers come from the host unless a major
+// is given, and a node that cannot be examined is an error unless the file has everything needed.
 Result<void> Resolver::fill(const oci::cdi::DeviceNode& node, oci::DeviceNode& out) {
   bool complete = out.type == "p" || (!out.type.empty() && out.major != 0);
   if (complete && out.file_mode) return {};
@@ -202,7 +202,7 @@ void Resolver::add_rdt() {
   out.schemata = rdt.schemata;
   out.l3_cache_schema = rdt.l3_cache_schema;
   out.mem_bw_schema = rdt.mem_bw_schema;
-  // Before 1.1.0 each of the two kinds of monitoring had its own switch.
+  // Before 1.1.0 each of the two kinds of monitoring had its own member.
   out.enable_monitoring = rdt.enable_monitoring || rdt.enable_cmt || rdt.enable_mbm;
 }
 
@@ -215,8 +215,9 @@ void Resolver::add_hook(const oci::cdi::Hook& hook) {
                    out_.edits.hooks);
 }
 
-// The directory that our files mount for other engines to put links into. Our runtime makes links
-// in the container's own root only: another mount may be a directory of the user's.
+// Removes the tmpfs that our CDI files mount so that other engines can make links in it. Our
+// runtime makes links only in the container's root file system: any other mount may be a directory
+// of the user.
 void Resolver::remove_driver_place() {
   std::erase_if(out_.edits.mounts, [](const oci::Mount& mount) {
     return mount.type == "tmpfs" && mount.destination == kDriverDirectory;
@@ -252,7 +253,7 @@ bool is_library_name(const std::string& name) {
   return name.ends_with(".so") || name.find(".so.") != std::string::npos;
 }
 
-// Libraries that are mounted one by one, and those in mounted directories.
+// The libraries that are mounted one by one, and those in mounted directories.
 std::vector<Library> Resolver::mounted_libraries() const {
   std::vector<Library> libraries;
   auto add = [&](const std::string& host_path, const std::string& path) {
@@ -263,7 +264,7 @@ std::vector<Library> Resolver::mounted_libraries() const {
     if (mount.type != "bind") continue;
     std::string path = without_slash(mount.destination);
     add(mount.source, path);
-    // A directory of libraries that is, or contains, a folder named by a hook.
+    // A mounted directory that is or contains a folder that a hook names.
     for (const std::string& folder : out_.inherited.loader_folders) {
       std::string place = without_slash(folder);
       if (place != path && !place.starts_with(path + "/")) continue;
@@ -276,8 +277,8 @@ std::vector<Library> Resolver::mounted_libraries() const {
   return libraries;
 }
 
-// What ldconfig would do in the container: an entry by SONAME for every library, even if its file
-// has another name, and for create-soname-symlinks the link.
+// Does what ldconfig would do in the container: adds an entry by SONAME for every library, even if
+// its file has another name, and, for create-soname-symlinks, the link.
 void Resolver::add_libraries() {
   const Inherited& wanted = out_.inherited;
   if (!wanted.loader_cache && wanted.soname_folders.empty()) return;
@@ -289,7 +290,7 @@ void Resolver::add_libraries() {
       out_.edits.links.push_back({folder + "/" + library.soname, name_of(library.path)});
     }
     if (!wanted.loader_cache || !in_loader_folders(folder)) continue;
-    // By the name that ldconfig would put there: the link, where one is made.
+    // The path that ldconfig would enter: the link, if one is made.
     std::string link = folder + "/" + library.soname;
     bool linked = !own_name && has_link(link);
     auto [entry, added] =

@@ -19,13 +19,13 @@ struct Inherited {
 
 struct Resolved {
   oci::ContainerEdits edits;
-  std::vector<std::string> nodes;  ///< of the host: those that were examined
-  Inherited inherited;             ///< what was inherited, and what these edits add
+  std::vector<std::string> nodes;  ///< the host's nodes that were examined
+  Inherited inherited;             ///< the inherited parts and those that these edits add
 };
 
 /// Turns the edits of a CDI file into ours: fills in missing members of device nodes from the
-/// host's nodes, replaces known hooks by their effect, keeps others. Reads the host's ELF files for
-/// libraries that a hook wants in the loader's cache.
+/// host's nodes, replaces known hooks by their effect, keeps other hooks. Reads the host's ELF
+/// files for libraries that a hook wants in the loader's cache.
 /// Errors: not_found (a node without type and major that is not on the host), corrupt (a node of
 /// another type; a bind of a relative path; a mount over the root).
 Result<Resolved> resolve(const oci::cdi::Edits& edits, const Inherited& inherited);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: createContainer hooks of an engine: root of the container's user namespace, in its mount
-// namespace, before its root is entered. Hostile: everything below that root.
+// Runs as: a createContainer hook of an engine, i.e. as root of the container's user namespace, in
+// the container's mount namespace, before pivot_root. Hostile: everything below the container's
+// root.
 #include "gpu/cdi_hook/hook.hpp"
 
 #include <fcntl.h>
@@ -69,8 +70,8 @@ std::vector<scan::LoaderEntry> to_entries(const std::vector<oci::LoaderLine>& li
   return entries;
 }
 
-/// A loader cache that has `entries` before those of `image`, the image's cache: a confined child
-/// reads it; an unreadable one counts as empty.
+/// A loader cache that has `entries` before those of `image`, the cache of the image. A confined
+/// child parses `image`; an unreadable cache counts as empty.
 Result<std::string> merge_loader_cache(std::string_view image,
                                        const std::vector<oci::LoaderLine>& entries) {
   auto merge = [&](std::string_view bytes) -> std::optional<std::string> {
@@ -80,7 +81,7 @@ Result<std::string> merge_loader_cache(std::string_view image,
   };
   auto merged = TRY(sys::rewrite_confined(image, 2 * kMaxLoaderFile, merge));
   if (merged) return std::move(*merged);
-  // An image's broken cache counts as none: its loader would not use it either.
+  // A broken cache of an image counts as empty: the image's loader would not use it either.
   return scan::write_loader_cache(scan::merge({}, to_entries(entries)));
 }
 
@@ -90,8 +91,8 @@ Result<void> put_loader_cache(const sys::Fd& root, const std::vector<oci::Loader
   return put_file(root, path, TRY(merge_loader_cache(image, entries)));
 }
 
-// For the container's own ldconfig, and for linkers. They are never removed again, so only those
-// are made that nearly every image needs.
+// Makes files for the container's own ldconfig and for linkers. They are never removed again, so
+// only files that nearly every image needs are made.
 Result<void> put_configuration(const sys::Fd& root, const std::vector<oci::LoaderLine>& lines) {
   std::vector<scan::LoaderEntry> entries = to_entries(lines);
   for (const scan::LibraryLink& link : scan::linker_links(entries)) {
@@ -105,7 +106,7 @@ bool has(const sys::Fd& root, const std::string& path) {
   return sys::open_in_root(root, path, O_PATH).ok();
 }
 
-// musl has no cache but a list of directories, one for the whole system.
+// Instead of a cache, musl has one list of directories for the whole system.
 Result<void> put_musl_path(const sys::Fd& root, const std::vector<oci::LoaderLine>& entries) {
   std::string loader = "/ld-musl-" + std::string(kMuslArch) + ".so.1";
   if (!has(root, "/lib" + loader) && !has(root, "/usr/lib" + loader)) return {};
@@ -121,7 +122,7 @@ Result<void> put_musl_path(const sys::Fd& root, const std::vector<oci::LoaderLin
   return put_file(root, path, text);
 }
 
-// Covers the container's own procfs only: we leave any other file that an image has there.
+// Mounts over procfs only: any other file that an image has at this path is left alone.
 Result<void> freeze_device_nodes(const sys::Fd& root) {
   auto place = sys::open_in_root(root, kParams, O_PATH | O_NOFOLLOW);
   if (!place.ok() || TRY(sys::file_system_type(*place, kParams)) != PROC_SUPER_MAGIC) return {};

@@ -26,7 +26,8 @@ Result<bool> is_in_mount_of(const sys::Fd& other, const sys::Fd& place, const st
   return TRY(sys::mount_id(other, path)) == TRY(sys::mount_id(place, path));
 }
 
-/// The mounts that an engine makes for the container alone, in which our CDI files have links.
+/// Whether `place` is in a mount that an engine makes for this container alone and in which our CDI
+/// files have links.
 Result<bool> is_in_own_mount(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
   for (const std::string base : {"/dev", "/usr/local/nvidia"}) {
     if (!(path + "/").starts_with(base + "/")) continue;
@@ -46,7 +47,7 @@ Result<void> check_changeable(const sys::Fd& root, const sys::Fd& place, const s
   return in_another_mount(path);
 }
 
-/// Opens the directory `path`, making missing parents.
+/// Opens the directory `path`; makes it and its parents if they are missing.
 Result<sys::Fd> open_or_make(const sys::Fd& root, const std::string& path) {
   auto found = sys::open_in_root(root, path, O_PATH | O_DIRECTORY);
   if (found.ok() || found.error().kind != Kind::not_found) return found;
@@ -55,11 +56,11 @@ Result<sys::Fd> open_or_make(const sys::Fd& root, const std::string& path) {
   sys::Fd parent = TRY(open_or_make(root, slash == 0 ? "/" : path.substr(0, slash)));
   TRY(check_changeable(root, parent, path));
   TRY(sys::make_directory(parent, path.substr(slash + 1), 0755));
-  // Again from the root: the name may be a link of the image.
+  // Resolved again from the root, because the name may be a link of the image.
   return sys::open_in_root(root, path, O_PATH | O_DIRECTORY);
 }
 
-/// Whether `path`, resolved without following links, is in the mount of `place`: then no link of
+/// Whether `path`, resolved without following links, is in the mount of `place`. If so, no link of
 /// the image led there.
 Result<bool> is_named(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
   sys::Fd exact = TRY(sys::duplicate(root));
@@ -72,7 +73,7 @@ Result<bool> is_named(const sys::Fd& root, const sys::Fd& place, const std::stri
   return is_in_mount_of(exact, place, path);
 }
 
-/// Nothing can be made there: a volume, or a read-only file system.
+/// Whether nothing can be made at this place: it is in a volume or on a read-only file system.
 bool is_closed(const Error& error) {
   return error.kind == Kind::denied || error.sys_errno == EROFS;
 }
@@ -119,7 +120,7 @@ Result<void> put_link(const sys::Fd& root, const std::string& path, const std::s
 
 Result<void> put_file(const sys::Fd& root, const std::string& path, std::string_view bytes) {
   Place place = TRY(open_place(root, path));
-  // A volume keeps its files: the image must not choose a path in it.
+  // Files in a volume are not replaced: the image must not choose a path in a volume.
   if (!TRY(is_in_mount_of(root, place.directory, path))) {
     if (!TRY(is_named(root, place.directory, path))) return in_another_mount(path);
     return cover_file(root, path, bytes);
@@ -172,7 +173,7 @@ Result<std::optional<std::string>> find_file(const sys::Fd& root, const std::str
   if (!S_ISREG(info.st_mode) || static_cast<uint64_t>(info.st_size) > max_bytes) {
     return std::optional<std::string>();
   }
-  // We may read more than the container's user, and that user is going to read this.
+  // We may have more rights than the container's user, and that user will be able to read the copy.
   bool for_all = (info.st_mode & S_IROTH) != 0;
   bool of_image = TRY(is_in_mount_of(root, *place, path)) || TRY(is_named(root, *place, path));
   if (!for_all || !of_image) return std::optional<std::string>();

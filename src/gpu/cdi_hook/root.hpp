@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes in the root file system of a container during creation: foreign and hostile. Every path
-// is resolved as the container would, from a handle of its root.
+// Changes in the root file system of a container during creation. That file system is foreign and
+// hostile: every path is resolved from a handle of the root, as the container would resolve it.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,8 @@
 
 namespace berth::gpu::cdi {
 
-// A volume is not part of the image: no link of the image is followed into one, none is written to.
+// A volume is not part of the image: no link of the image is followed into a volume, and no volume
+// is written to.
 
 /// The directory of `path` in `root`, made with its parents when missing.
 struct Place {
@@ -21,31 +22,32 @@ struct Place {
 };
 Result<Place> open_place(const sys::Fd& root, const std::string& path);
 
-/// As `ln -sf`: replaces a file or link of that name; leaves an equal link alone.
+/// Like `ln -sf`: replaces a file or link of that name, but leaves an equal link alone.
 /// Errors: exists (a directory has the name), denied (it is in a volume), io (a read-only file
 /// system), …
 Result<void> put_link(const sys::Fd& root, const std::string& path, const std::string& target);
 
-/// Makes a new file of that name, replacing any old one. On a read-only file system, and in a
-/// volume at this very path, mounts the file over the old one instead, in this mount namespace.
-/// Errors: denied (a link leads into a volume), those of both.
+/// Makes a new file of that name and replaces any old one. On a read-only file system, or if a
+/// volume is mounted at this very path, the new file is mounted over the old one instead, in this
+/// mount namespace.
+/// Errors: denied (a link leads into a volume), and those of writing and of mounting.
 Result<void> put_file(const sys::Fd& root, const std::string& path, std::string_view bytes);
 
-// Files for linkers and for the container's own ldconfig: a container without them works too.
+// Files for linkers and for the container's own ldconfig. A container works without them too.
 
-/// A link, if the name is free and its directory exists.  Errors: io.
+/// Makes a link if the name is free and its directory exists. Errors: io.
 Result<void> put_optional_link(const sys::Fd& root, const std::string& path,
                                const std::string& target);
 
-/// A file, if the name is free.  Errors: io.
+/// Makes a file if the name is free. Errors: io.
 Result<void> put_optional_file(const sys::Fd& root, const std::string& path,
                                std::string_view bytes);
 
-/// Mounts a read-only file of those bytes over `path`.
+/// Mounts a read-only file that contains `bytes` over `path`.
 Result<void> cover_file(const sys::Fd& root, const std::string& path, std::string_view bytes);
 
-/// The bytes of a world-readable regular file of at most `max_bytes`; nothing for anything else: an
-/// image may have a fifo there, a device, or a link into a volume.
+/// The bytes of a world-readable regular file of at most `max_bytes`; nothing for other files: an
+/// image may have a fifo, a device, or a link into a volume at this path.
 Result<std::optional<std::string>> find_file(const sys::Fd& root, const std::string& path,
                                              size_t max_bytes);
 

@@ -91,7 +91,7 @@ std::vector<std::string> default_directories() {
 }
 
 Result<Stamp> stamp_of(const std::string& path) {
-  // The target of the name: files are often links, and it is the target that changes.
+  // Links are followed: these files are often links, and it is the target that changes.
   auto fd = sys::open_at(sys::cwd(), path, O_PATH);
   if (!fd.ok()) {
     if (fd.error().kind == Kind::not_found) return Stamp{path, ""};

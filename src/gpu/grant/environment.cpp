@@ -16,7 +16,7 @@ void add_once(std::vector<T>& many, T one) {
   if (std::ranges::find(many, one) == many.end()) many.push_back(std::move(one));
 }
 
-// "runtime.nvidia.com/gpu=0" selects a generator of the toolkit; the device follows the prefix.
+// "runtime.nvidia.com/gpu=0" selects a mode of NVIDIA's toolkit; the device follows the "=".
 constexpr std::string_view kGenerator = "runtime.nvidia.com/";
 
 void take_device(std::string_view id, DeviceWish& wish) {

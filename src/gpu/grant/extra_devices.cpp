@@ -8,7 +8,7 @@
 namespace berth::gpu {
 namespace {
 
-/// A feature that is a group of the inventory.
+/// A feature with a device group in the inventory.
 struct Gate {
   bool Features::*wanted;
   std::string_view variable;
@@ -94,7 +94,7 @@ Result<void> Finder::take_mig_right(size_t index, std::string_view variable) {
   return {};
 }
 
-// A channel is its minor; the driver makes no node for it.
+// The number of a channel is the minor of its node; the driver does not make the node.
 Result<void> Finder::take_channels() {
   const DeviceGroup* group = find_group("imex");
   if (group == nullptr || !group->major) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices besides GPUs that NVIDIA_GDS and similar variables request.
+// Devices other than GPUs that NVIDIA_GDS and similar variables request.
 #pragma once
 
 #include <vector>
@@ -17,9 +17,9 @@ struct ExtraDevices {
   std::vector<Reason> reasons;
 };
 
-/// Finds the devices of `request.features` in `inventory`. An IMEX channel without a node is to be
-/// made. A missing device gives a reason. Pure.
-/// Errors: not_found (the machine has none of what the user typed).
+/// Finds the devices of `request.features` in `inventory`. The node of an IMEX channel is to be
+/// made if it is missing. A missing device adds a Reason. Pure.
+/// Errors: not_found (the user explicitly requested a device that the machine does not have).
 Result<ExtraDevices> find_extra_devices(const Request& request, const Inventory& inventory);
 
 }  // namespace berth::gpu

@@ -113,7 +113,7 @@ class Granter {
   struct {
     std::vector<std::string> programs;
     std::vector<std::string> files;
-  } hidden_;  ///< paths of the container that something of the user's is mounted over
+  } hidden_;  ///< paths of the container over which the user has a mount
 };
 
 Result<void> Granter::add_nvidia() {
@@ -133,7 +133,7 @@ Result<void> Granter::add_nvidia() {
 }
 
 // A package upgrade replaces the files but not the loaded module: every CUDA call would fail with a
-// version mismatch inside of the container, where the cause is invisible.
+// version mismatch inside of the container, where the user cannot see the cause.
 Result<void> Granter::check_versions() const {
   if (!has_files()) return {};
   const Driver& driver = inventory_.driver;
@@ -171,12 +171,12 @@ Result<void> Granter::check_requirements() {
   for (const NamedRequirement& requirement : request_.requirements) {
     auto parsed = parse_requirement(requirement.text);
     if (!parsed.ok()) {
-      // A spelling that only a newer toolkit knows is not a reason to refuse.
+      // Do not refuse a requirement in a syntax that only a newer toolkit knows.
       reason("requirement", escape_controls(requirement.name),
              "not checked: " + parsed.error().what, false);
       continue;
     }
-    // The driver has a version even without a GPU.
+    // Requirements on the driver's version can be checked even without a GPU.
     if (selected_.empty()) TRY(check_requirement(requirement, *parsed, nullptr));
     for (const Selected& one : selected_) {
       TRY(check_requirement(requirement, *parsed, one.gpu));
@@ -238,14 +238,14 @@ void Granter::add_nodes() {
 }
 
 void Granter::add_nodes_of(const Selected& selected) {
-  // Each partition has a render node; the GPU's is the first one's.
+  // Each partition has its own render node; the node of the GPU is that of the first partition.
   if (selected.partition != nullptr) {
     for (const Node& node : selected.partition->nodes) add_node(node);
     return;
   }
   add_node(selected.gpu->node);
   if (selected.slice != nullptr) {
-    // A slice has no display engine: its GPU's DRM nodes would open the whole GPU.
+    // A slice has no display engine, and the DRM nodes of its GPU would open the whole GPU.
     for (const Node& node : selected.slice->nodes) add_node(node);
     return;
   }
@@ -267,7 +267,7 @@ void Granter::add_control_nodes() {
   }
 }
 
-// By default EGL and Vulkan ask the driver for all GPUs of the machine.
+// By default EGL and Vulkan enumerate all GPUs of the machine.
 void Granter::choose_egl_gpus() {
   grant_.egl_gpus = has_files() && (has("graphics") || has("display")) &&
                     std::ranges::any_of(selected_, [](const Selected& one) {
@@ -281,7 +281,7 @@ void Granter::add_library(const DriverFile& file) {
   grant_.files.push_back({FileKind::library, file.host_path, directory + "/" + file.name});
   if (file.soname != file.name) grant_.links.push_back({directory + "/" + file.soname, file.name});
   if (file.soname == "libGLX_nvidia.so.0") {
-    // GLVND looks it up when the X server names no vendor.
+    // GLVND loads this library if the X server names no vendor.
     grant_.links.push_back({directory + "/libGLX_indirect.so.0", file.name});
   }
   if (file.soname == "libnvidia-allocator.so.1") {
@@ -298,7 +298,7 @@ void Granter::add_library(const DriverFile& file) {
   std::string plain = scan::without_number(file.soname);
   if (plain == file.soname || plain == file.name) return;
   grant_.links.push_back({directory + "/" + plain, file.soname});
-  // Two libraries may want one name (libnvidia-nvvm): the first gets it.
+  // If two libraries want the same name (libnvidia-nvvm), the first one gets it.
   auto is_taken = [&](const scan::LoaderEntry& entry) {
     return entry.soname == plain && entry.flags == file.loader_flags;
   };
@@ -312,7 +312,8 @@ void Granter::add_file(const DriverFile& file) {
   const UserMount* mount = mount_over(file.container_path);
   if (mount != nullptr && file.kind != FileKind::binary) return leave_out(file, *mount);
   bool hidden = mount != nullptr;
-  // A volume has the programs too; with all else they are where a PATH leads, and links are here.
+  // A volume contains the programs. In the other modes the programs are at their usual places in
+  // PATH, and this directory has links to them.
   bool inside = file.kind == FileKind::binary && (hidden || grant_.mode == DriverMode::volume);
   std::string in_directory = fmt::format("{}/bin/{}", grant_.directory, file.name);
   grant_.files.push_back({file.kind, file.host_path, inside ? in_directory : file.container_path});
@@ -353,7 +354,7 @@ Result<void> Granter::add_features() {
   return {};
 }
 
-// Nothing is made in the user's mounts, and nothing of them is hidden.
+// Nothing is created in the user's mounts, and no file in them is hidden.
 void Granter::leave_out(const DriverFile& file, const UserMount& mount) {
   bool is_same =
       mount.source + file.container_path.substr(mount.destination.size()) == file.host_path;
@@ -374,7 +375,8 @@ void Granter::warn_of_hidden() {
   }
 }
 
-// The image's own libcuda: which one the program will load, and whether it may.
+// Decides about the libcuda files of the image: which one the program will load, and whether it
+// may.
 Result<void> Granter::consider_image() {
   if (options_.compat_later) ask_for_compat();
   if (options_.image == nullptr || grant_.mode == DriverMode::none) return {};
@@ -396,7 +398,8 @@ Result<void> Granter::consider_image() {
   return {};
 }
 
-// The host's file is bound over it: every call fails with another version than the module's.
+// Binds the host's file over the image's library: if the library's version differs from the
+// module's, every CUDA call fails.
 Result<void> Granter::shadow(const scan::ImageLibrary& library) {
   auto ours = std::ranges::find_if(inventory_.files, [](const auto& file) {
     return file.kind == FileKind::library && file.soname == "libcuda.so.1" && !file.elf32;
@@ -449,8 +452,8 @@ void Granter::ask_for_compat() {
   reason("compat", scan::kCompatDirectory, "the container's first process looks whether it fits");
 }
 
-// In the loader's cache, and where LD_LIBRARY_PATH precedes that: NVIDIA's images have our
-// directory in it.
+// Puts the package first in the loader's cache, and also in our directory: NVIDIA's images have
+// that directory in LD_LIBRARY_PATH, which precedes the cache.
 void Granter::put_compat_first(const scan::CompatPackage& compat) {
   scan::put_first(compat, scan::LoaderSettings().machine, grant_.loader_entries);
   const std::string ours = grant_.directory + "/lib64/";
@@ -460,8 +463,9 @@ void Granter::put_compat_first(const scan::CompatPackage& compat) {
   }
 }
 
-// As put_compat_first(), where the container's first process decides: for libraries that such a
-// package may replace, only the loader's cache has the names.
+// Like put_compat_first(), for the case that the container's first process decides: our directory
+// gets no names of libraries that such a package may replace, so that the loader finds them only in
+// its cache.
 void Granter::leave_to_cache() {
   constexpr std::string_view kReplaced[] = {"libcuda.so", "libcudadebugger.so", "libnvidia-nvvm",
                                             "libnvidia-ptxjitcompiler.so", "libnvidia-pkcs11"};
@@ -521,7 +525,7 @@ void Granter::add_selection() {
 
 bool Granter::shows(const ProcText& text) const {
   if (!text.gpu) {
-    // The right to make slices, and to watch them.
+    // The right to configure slices and the right to monitor them.
     bool config = text.path.ends_with("/mig/config"), monitor = text.path.ends_with("/mig/monitor");
     return !(config && !request_.features.mig_config) &&
            !(monitor && !request_.features.mig_monitor);

@@ -19,8 +19,9 @@
 
 namespace berth::gpu {
 
-/// The container directory of the driver's files unless Grant::directory is another. NVIDIA's own
-/// images already have this directory in PATH and LD_LIBRARY_PATH. See docs/decisions/0006.
+/// The default container directory of the driver's files; Grant::directory may be another one.
+/// NVIDIA's own images already have this directory in PATH and LD_LIBRARY_PATH. See
+/// docs/decisions/0006.
 inline constexpr const char* kDriverDirectory = scan::kDriverPlaces[0].data();
 
 /// A file of the host, bound read-only at a path of the container.
@@ -49,47 +50,48 @@ struct Grant {
   bool synthetic = false;
   /// `none` for GPUs of AMD and Intel: their libraries are in the images.
   policy::DriverMode mode = policy::DriverMode::bind;
-  std::string driver_version;  ///< of NVIDIA's files
-  /// The directory of the driver's files: kDriverDirectory, or another if the user has a mount
+  std::string driver_version;  ///< of NVIDIA's driver files
+  /// The directory of the driver's files: kDriverDirectory, or another one if the user has a mount
   /// there.
   std::string directory = kDriverDirectory;
   std::vector<Node> nodes;
   std::vector<NodeLink> node_links;  ///< in /dev
   std::vector<GrantedFile> files;
   std::vector<GrantedLink> links;
-  std::vector<GrantedLink> program_links;  ///< of a volume's programs, in a directory of PATH
+  std::vector<GrantedLink> program_links;  ///< in a directory of PATH, to programs in a volume
   std::vector<std::string> env;
   std::vector<scan::LoaderEntry> loader_entries;
-  /// The container's first process decides whether the image's compat libraries are used.
+  /// Set if the container's first process decides whether the image's compat libraries are used.
   std::optional<oci::CompatRequest> compat;
-  /// Restrict EGL and Vulkan to these GPUs: by default they enumerate all of the machine.
+  /// Restrict EGL and Vulkan to these GPUs; by default they enumerate all GPUs of the machine.
   bool egl_gpus = false;
   /// nvidia/params of `proc` has ModifyDeviceFiles: 0 though the machine's has 1; otherwise NVML
   /// tries to make the nodes of every GPU.
   bool frozen_params = false;
   std::vector<ProcFile> proc;  ///< the whole visible /proc/driver; empty: the host's
   std::vector<Reason> reasons;
-  std::vector<std::string> warnings;  ///< for people, on the way
+  std::vector<std::string> warnings;  ///< for people
 };
 
 struct GrantOptions {
   policy::DriverMode mode = policy::DriverMode::bind;
-  /// The driver files that the image brings; null: not examined.
+  /// The driver files that the image contains; null: not examined.
   const scan::DriverFiles* image = nullptr;
   bool forward_compatibility = true;  ///< the image's compat libraries may be used
-  /// None of our files goes there: it would be made on the host, or in the user's volume.
+  /// No file is put below these mounts: it would be created on the host or in the user's volume.
   std::vector<UserMount> user_mounts;
   RealPath real_path = [](const std::string& path) { return path; };
-  /// The GPUs, if chosen already; null: select() chooses, as if all were free.
+  /// The GPUs, if they are chosen already. Null: select() chooses them as if all GPUs were free.
   const std::vector<Selected>* selected = nullptr;
-  /// A compat directory exists, and must not be read before the container starts.
+  /// A compat directory exists, but it must not be read before the container starts.
   bool compat_later = false;
 };
 
 /// Decides what `request` gets from `inventory`. Pure. An empty request gives an empty grant.
 /// Errors: those of select() and find_extra_devices(), not_found (no driver), unsupported (driver
 /// files of another version than the module; a requirement of the image fails; a driver of the
-/// image that does not fit the module, with DriverMode::image; one that cannot be hidden).
+/// image that does not fit the module, with DriverMode::image; a driver of the image that cannot be
+/// hidden).
 Result<Grant> make_grant(const Request& request, const Inventory& inventory,
                          const GrantOptions& options = {});
 

@@ -43,8 +43,9 @@ Limit limit_of(const std::string& variable, const Variables& caller, std::vector
   return limit;
 }
 
-// The first variable that is set counts. HIP counts the GPUs that ROCR leaves, so those two are
-// applied in turn; GPU_DEVICE_ORDINAL repeats the others.
+// For each vendor the first variable that is set counts. The indices of HIP's variable count the
+// GPUs that ROCR_VISIBLE_DEVICES leaves, so both are applied, one after the other;
+// GPU_DEVICE_ORDINAL repeats the others.
 void add_limits(const Variables& caller, Job& job) {
   auto add = [&](const std::vector<std::string_view>& names, Vendor vendor) {
     auto name = first_of(names, caller);

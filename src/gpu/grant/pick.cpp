@@ -6,10 +6,11 @@
 namespace berth::gpu {
 namespace {
 
-/// Up to this number of candidate sets, each is examined; beyond it, one is built up greedily.
+/// Up to this number of candidate sets, every set is examined. If there are more, one set is built
+/// greedily.
 constexpr uint64_t kMostSets = 20000;
 
-/// Outweighs all containers together.
+/// A holder without a lease counts as more than all containers together.
 constexpr uint32_t kOutsider = 1U << 30;
 
 bool contains(const std::vector<uint32_t>& many, uint32_t one) {
@@ -23,7 +24,7 @@ int closeness(const Gpu& a, const Gpu& b) {
   return a.numa_node && a.numa_node == b.numa_node ? 1 : 0;
 }
 
-/// The quality of a set: more is better, the first number before the second.
+/// The quality of a set: higher is better, and the first number counts before the second.
 struct Score {
   int near = 0;
   int close = 0;
@@ -50,8 +51,8 @@ class Picker {
   const std::vector<Selected>& candidates_;
   const Occupancy& occupancy_;
   size_t count_;
-  std::vector<size_t> picked_;  ///< used so little that they are picked in any case
-  std::vector<size_t> equals_;  ///< used alike: the rest comes from these
+  std::vector<size_t> picked_;  ///< have so few holders that they are picked in any case
+  std::vector<size_t> equals_;  ///< have equally many holders: the rest is picked from these
 };
 
 int Picker::nearness(size_t one) const {
@@ -90,7 +91,8 @@ void Picker::pick_used() {
   }
 }
 
-/// The number of sets of the missing size; `most` + 1 means more.
+/// The number of possible sets of the GPUs that are still to be picked; `most` + 1 if there are
+/// more than `most`.
 uint64_t Picker::count_sets(uint64_t most) const {
   uint64_t sets = 1;
   size_t missing = count_ - picked_.size();

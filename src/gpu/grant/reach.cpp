@@ -139,7 +139,8 @@ Result<std::vector<std::string>> reachable_names(const std::vector<std::string>&
   return out;
 }
 
-// Withheld GPUs are resolved before the renumbering: the site's policy counts all GPUs.
+// Names of withheld GPUs are resolved before the GPUs are renumbered: indices in the site's policy
+// count all GPUs.
 Result<void> narrow(Choice& choice, const Machine& machine) {
   Request& request = choice.request;
   const Strings& withheld = choice.site.never;
@@ -156,7 +157,7 @@ Result<void> narrow(Choice& choice, const Machine& machine) {
 
 std::vector<Node> nodes_out_of_reach(const Choice& choice, const Machine& machine) {
   Choice copy = choice;
-  copy.cdi_names.clear();  // they are held to the same, with errors of their own
+  copy.cdi_names.clear();  // the same limits apply to them, but they have errors of their own
   if (!narrow(copy, machine).ok()) return {};
   std::vector<Node> out;
   for (const Gpu& gpu : machine.all().gpus) {
@@ -172,7 +173,7 @@ std::vector<Node> nodes_out_of_reach(const Choice& choice, const Machine& machin
       any |= has;
       if (!has) append(out, part.nodes);
     }
-    // The GPU's own node opens its slices too.
+    // The node of a GPU opens its slices too.
     if (any) continue;
     out.push_back(gpu.node);
     append(out, gpu.drm_nodes);

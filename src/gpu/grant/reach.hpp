@@ -18,23 +18,24 @@ void take_plain_gpus(std::vector<std::string>& names, const std::vector<std::str
                      const std::string& source, Request& request);
 
 /// Applies the limits and the policy's withheld GPUs to CDI names of GPUs ("nvidia.com/gpu=0",
-/// "amd.com/gpu=all"), as to --gpus: "all" becomes the names of the reachable GPUs, and the name of
-/// an unreachable one is refused. Names of other kinds pass unless `withheld` (gpu.never) has them
-/// literally. CDI files count the GPUs of the `machine`; `job` is the machine without the GPUs that
-/// the job cannot open.
+/// "amd.com/gpu=all"), as for --gpus: "all" becomes the names of the reachable GPUs, and the name
+/// of an unreachable one is refused. Names of other kinds are kept unless `withheld` (gpu.never)
+/// contains them literally. Indices in CDI files count the GPUs of `machine`; `job` is the machine
+/// without the GPUs that the job cannot open.
 /// Errors: denied, and those of select().
 Result<std::vector<std::string>> reachable_names(const std::vector<std::string>& names,
                                                  const std::vector<std::string>& withheld,
                                                  const Request& request, const Inventory& machine,
                                                  const Inventory& job);
 
-/// Applies policy, the caller's job and the GPUs that the caller can open to the choice.
+/// Restricts the choice by the policy, by the caller's job, and to the GPUs that the caller can
+/// open.
 /// Pure. Errors: those of reachable_names().
 Result<void> narrow(Choice& choice, const Machine& machine);
 
-/// The nodes of GPUs that no container may get here: those that policy withholds (gpu.never) and,
-/// in a job, those of others. For nodes that are requested by path, and for a container that
-/// requests all nodes. `choice` is the result of choose(). Pure.
+/// The nodes of GPUs that no container may get here: GPUs that the policy withholds (gpu.never)
+/// and, in a job, GPUs outside of the job. Used for nodes that are requested by path, and for a
+/// container that requests all nodes. `choice` is the result of choose(). Pure.
 std::vector<Node> nodes_out_of_reach(const Choice& choice, const Machine& machine);
 
 }  // namespace berth::gpu

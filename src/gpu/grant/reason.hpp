@@ -12,7 +12,7 @@ struct Reason {
   std::string object;     ///< the subject: "/dev/nvidia0", "libnvidia-ml.so.1"
   bool given = true;      ///< whether the container has it
   std::string why;        ///< "--gpus all", "capability graphics was not asked for"
-  std::string host_path;  ///< its source; empty if that says nothing
+  std::string host_path;  ///< the source on the host; empty if it adds no information
 };
 
 }  // namespace berth::gpu

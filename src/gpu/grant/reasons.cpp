@@ -46,7 +46,7 @@ class Reasons {
   }
 
  private:
-  /// `object` has to live as long as grant and inventory.
+  /// `object` has to live as long as the grant and the inventory.
   void add(const char* kind, const std::string& object, std::string why,
            const std::string& host_path = {}, bool given = true) {
     if (!known_.insert(object).second) return;
@@ -165,7 +165,7 @@ void Reasons::add_left_out_files() {
     if (none) why = "only device nodes are added to this container (--gpu-driver)";
     if (!is_nvidia()) why = "no NVIDIA GPU was granted";
     if (file.elf32 && !none) why = "32-bit, and capability compat32 was not asked for";
-    // The host's path, because a granted file may have the same name.
+    // Names the host's path, because a granted file may have the same name.
     add(kind_of(file.kind), file.host_path, std::move(why), {}, false);
   }
 }

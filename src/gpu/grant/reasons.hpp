@@ -7,8 +7,8 @@
 
 namespace berth::gpu {
 
-/// Adds a reason for everything of `grant` that has none yet, and for every file and node of
-/// `inventory` that is not in it. Pure.
+/// Adds a reason for everything in `grant` that has no reason yet, and for every file and node of
+/// `inventory` that is not in `grant`. Pure.
 void complete_reasons(const Inventory& inventory, Grant& grant);
 
 }  // namespace berth::gpu

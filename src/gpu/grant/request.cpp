@@ -19,8 +19,8 @@ Error usage(std::string_view text, const std::string& what, std::string hint = {
   return make_error(Kind::usage, fmt::format("--gpus {}: {}", shown, what), std::move(hint));
 }
 
-// One record of CSV as Go's encoding/csv reads it: a field that starts with a quote ends with one,
-// and a doubled quote inside stands for itself.
+// Parses one record of CSV as Go's encoding/csv does: a field that starts with a quote also ends
+// with one, and a doubled quote inside means one quote.
 Result<std::vector<std::string>> split_csv(std::string_view text) {
   std::vector<std::string> fields(1);
   for (size_t i = 0; i < text.size(); ++i) {
@@ -47,8 +47,8 @@ Result<std::vector<std::string>> split_csv(std::string_view text) {
   return fields;
 }
 
-// docker's users quote twice: '"device=0,1"'. Quotes around all of it mean nothing here, since our
-// lists continue behind a comma anyway.
+// Users of docker quote twice: '"device=0,1"'. Quotes around the whole value have no effect here,
+// because a list may continue after a comma anyway.
 std::string_view without_outer_quotes(std::string_view text) {
   bool outer = text.size() > 2 && text.find('"', 1) == text.size() - 1 && text[0] == '"';
   return outer ? text.substr(1, text.size() - 2) : text;
@@ -112,7 +112,7 @@ Result<void> Parser::take_key(const std::string& key, const std::string& value) 
   return {};
 }
 
-// docker takes a bare word as the count; here it continues a list before it.
+// For docker, a field without "=" is the count. Here, if it follows a list, it continues the list.
 Result<void> Parser::take_bare(const std::string& word) {
   if (last_key_ == "device") return take_devices(word);
   if (last_key_ == "capabilities") return take_capabilities(word);
@@ -223,7 +223,7 @@ Result<void> Parser::check() {
     return usage(text_, "a device given by name cannot have conditions",
                  "--gpus 1,model=… for any such");
   }
-  // docker: capabilities alone ask for one GPU.
+  // As in docker, capabilities without devices or a count request one GPU.
   if (!devices && !seen_.contains("count")) {
     request_.want = Request::Want::count;
     request_.count = 1;

@@ -13,7 +13,7 @@
 
 namespace berth::gpu {
 
-/// cuda>=12.4: one comparison.
+/// One comparison: "cuda>=12.4".
 struct Factor {
   enum class Op { equal, not_equal, less, less_equal, greater, greater_equal };
   std::string property;  ///< cuda, driver, arch, brand
@@ -35,10 +35,10 @@ constexpr EnumNames<Factor::Op, 6> names_of(std::type_identity<Factor::Op>) {
 /// Terms are ORed, the factors of a term ANDed: "cuda>=12.4 brand=tesla,driver>=470".
 using Requirement = std::vector<std::vector<Factor>>;
 
-/// Errors: corrupt (an unknown property or operator, no value, a brand with an order).
+/// Errors: corrupt (an unknown property or operator, no value, a brand compared with < or >).
 Result<Requirement> parse_requirement(std::string_view text);
 
-/// Facts about the machine and one GPU; a missing fact makes a factor unknown.
+/// Facts about the machine and one GPU. A factor about a missing fact is unknown.
 struct RequirementFacts {
   std::optional<std::string> cuda, driver, arch, brand;
 };
@@ -54,7 +54,8 @@ std::optional<Factor::Op> take_operator(std::string_view& text);
 /// Whether `order`, the result of a comparison (negative: less), satisfies `op`.
 bool holds(Factor::Op op, int order);
 
-/// Compares dotted numbers, ignoring trailing zeros ("12.0" equals "12"); nothing for other text.
+/// Compares dotted numbers, ignoring trailing zeros ("12.0" equals "12"); nothing for other
+/// strings.
 std::optional<int> compare_versions(std::string_view left, std::string_view right);
 
 }  // namespace berth::gpu

@@ -28,12 +28,12 @@ void add_once(Many& many, const Selected& one) {
   if (!contains(many, one)) many.push_back(one);
 }
 
-/// Whether its parts are GPUs for programs.
+/// Whether programs see the parts of the GPU (slices or partitions) as GPUs.
 bool is_cut(const Gpu& gpu) {
   return gpu.mig_mode || !gpu.partitions.empty();
 }
 
-/// Adds the GPU, or its parts if it is cut.
+/// Adds the GPU, or its parts if is_cut().
 void add_parts(Many& many, const Gpu& gpu) {
   if (!is_cut(gpu)) add_once(many, {&gpu});
   for (const MigDevice& slice : gpu.mig) add_once(many, {&gpu, &slice});
@@ -45,7 +45,7 @@ size_t count_of(Vendor vendor, const Inventory& inventory) {
       std::ranges::count_if(inventory.gpus, [&](const Gpu& gpu) { return gpu.vendor == vendor; }));
 }
 
-// The parts of find_gpu()'s errors; the source of the request is put in front.
+// An error of find_gpu() without the source of the request, which the caller puts in front.
 Error fault(Kind kind, std::string what, std::string hint = "berth gpu list") {
   return make_error(kind, std::move(what), std::move(hint));
 }
@@ -87,8 +87,8 @@ Result<Selected> by_index(const std::string& id, Vendor vendor, const Inventory&
   return fault(Kind::not_found, fmt::format("GPU {} has {} MIG slices", *index, gpu->mig.size()));
 }
 
-/// The GPUs and slices of `vendor` with an id that starts with `id`; only the exact match, if there
-/// is one.
+/// The GPUs and slices of `vendor` with an id that starts with `id`. If an id is equal to `id`,
+/// only that GPU or slice.
 Many by_prefix(const std::string& id, Vendor vendor, const Inventory& inventory) {
   Many matches;
   for (const Gpu& gpu : inventory.gpus) {
@@ -96,7 +96,7 @@ Many by_prefix(const std::string& id, Vendor vendor, const Inventory& inventory)
     if (!gpu.uuid.empty() && gpu.uuid == id) return {{&gpu, nullptr}};
     if (!gpu.uuid.empty() && gpu.uuid.starts_with(id)) matches.push_back({&gpu, nullptr});
     for (const MigDevice& slice : gpu.mig) {
-      // The older form MIG-GPU-<uuid>/<gi>/<ci> needs no NVML.
+      // The older form MIG-GPU-<uuid>/<gi>/<ci> is known without NVML.
       std::string legacy =
           fmt::format("MIG-{}/{}/{}", gpu.uuid, slice.gpu_instance, slice.compute_instance);
       bool same = slice.uuid == id || (!gpu.uuid.empty() && legacy == id);
@@ -198,7 +198,7 @@ std::string Selector::asked(const std::string& what) const {
   return request_.source + ": " + quote(id);
 }
 
-/// The whole request; asked() is about one device.
+/// The whole request for messages; asked() is about one device.
 std::string Selector::asked_text() const {
   if (request_.want == Want::all) return asked("all");
   if (request_.want == Want::count) return asked(std::to_string(request_.count));
@@ -235,7 +235,7 @@ Result<Selected> Selector::one_of(const Limit& limit, const std::string& id,
     if (*index < left.size()) return left[static_cast<size_t>(*index)];
     return no_such_gpu(vendor_, inventory_);
   }
-  // ROCm counts partitions where others count GPUs.
+  // An index counts partitions, as in ROCm.
   if (vendor_ == Vendor::amd && index) {
     Many all = parts(vendor_);
     if (*index < all.size()) return all[static_cast<size_t>(*index)];
@@ -252,7 +252,7 @@ Result<Many> Selector::within(const Limit& limit, const Many& left) const {
       add_once(named, *one);
       continue;
     }
-    // The index of a GPU in MIG mode: all of it.
+    // The index of a GPU in MIG mode means all of its slices.
     auto index = parse_u64(id);
     const Gpu* gpu = nullptr;
     for (const Gpu& candidate : inventory_.gpus) {
@@ -289,7 +289,7 @@ Result<void> Selector::apply_limits() {
   return {};
 }
 
-// "this machine has 8 GPUs", "CUDA_VISIBLE_DEVICES=4,5 leaves 2 GPUs"
+// For messages: "this machine has 8 GPUs", "CUDA_VISIBLE_DEVICES=4,5 leaves 2 GPUs"
 std::string reach(const Limit* limit, size_t count) {
   if (limit == nullptr) return "this machine has " + gpus(count);
   return fmt::format("{}={} leaves {}", limit->variable, escape_controls(limit->value),
@@ -364,7 +364,7 @@ Many Selector::free_of(const Many& many) const {
 /// Names the holders of the wanted GPUs: "GPU 0,1 is held by container 'web' of root, GPU 2 is …".
 Error Selector::taken(const Wanted& wanted, size_t free) const {
   constexpr size_t kMost = 4;
-  std::vector<std::pair<std::string, std::string>> holders;  // and the GPUs of each
+  std::vector<std::pair<std::string, std::string>> holders;  // each with its GPUs
   bool outside = false;
   for (const Selected& one : wanted.candidates) {
     const Holding* holding = find_obstacle(occupancy_, key_of(one), request_.exclusive);
@@ -424,7 +424,7 @@ Result<Many> Selector::devices() const {
 
 Result<Wanted> Selector::wanted() {
   if (request_.want == Want::none) return Wanted();
-  // The ledger knows that container's GPUs, and has replaced the request by their keys before.
+  // With a ledger, the request was already replaced by the keys of that container's GPUs.
   if (request_.want == Want::container) {
     return make_error(Kind::usage, asked_text() + ": only berth run can share a container's GPUs");
   }
@@ -496,7 +496,8 @@ Result<Selected> find_gpu(const std::string& id, Vendor vendor, const Inventory&
   return by_index(id, vendor, inventory);
 }
 
-// An id has its vendor's form; otherwise the machine's first in the order of Vendor.
+// An id shows its vendor. Otherwise this is the first vendor, in the order of Vendor, that has GPUs
+// in the machine.
 Vendor vendor_of(const Request& request, const Inventory& inventory) {
   if (request.vendor) return *request.vendor;
   constexpr Vendor kAll[] = {Vendor::nvidia, Vendor::amd, Vendor::intel};

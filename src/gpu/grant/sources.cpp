@@ -85,8 +85,8 @@ class Chooser {
   const policy::Gpu& policy_;
   Variables caller_;
   Strings typed_;
-  Variables user_;       ///< variables that the user typed
-  Variables container_;  ///< that over the image's
+  Variables user_;       ///< variables of --env
+  Variables container_;  ///< `user_` over the variables of the image
   std::optional<Job> job_;
   std::string decided_by_;
   Choice choice_;
@@ -105,7 +105,7 @@ std::string Chooser::place_of(std::string_view variable) const {
   return std::string(variable) + (user_.get(variable) ? " of --env" : " of the image");
 }
 
-/// A device that the user typed has to exist: its absence is an error.
+/// A device that the user requested with --env has to exist: its absence is an error.
 void Chooser::demand(std::string_view variable) {
   if (user_.get(variable)) choice_.request.demanded.emplace_back(variable);
 }
@@ -173,7 +173,7 @@ void Chooser::take_volumes() {
 }
 
 void Chooser::take_environment() {
-  // Docker Swarm names resources by variables of its own, which come first.
+  // Docker Swarm passes resources in variables of its own, which have precedence.
   Strings names = policy_.swarm_resource;
   names.emplace_back(kVisible);
   for (const std::string& name : names) {
@@ -235,7 +235,7 @@ Result<void> Chooser::take_policy() {
     for (const std::string& word : one.capabilities) add_once(request.capabilities, word);
     request.count = std::max(request.count, one.count);
     request.want = std::max(request.want, one.want, [](Want a, Want b) {
-      // "all" outranks named devices, and these outrank a count.
+      // "all" has precedence over named devices, and these have precedence over a count.
       auto weight = [](Want want) {
         return want == Want::all ? 4 : want == Want::devices ? 3 : want == Want::count ? 2 : 0;
       };
@@ -283,7 +283,7 @@ void Chooser::translate_job() {
   }
 }
 
-// nvidia-docker 1: "NV_GPU=0,1 nvidia-docker run …", blanks or commas.
+// nvidia-docker 1: "NV_GPU=0,1 nvidia-docker run …". Blanks or commas separate the entries.
 void Chooser::take_nv_gpu() {
   auto value = caller_.get("NV_GPU");
   if (!value) return;
@@ -438,8 +438,8 @@ void Chooser::take_imex_channels() {
   }
 }
 
-// These open devices besides GPUs: a user's variables count even without a grant, an image's only
-// if its variables may grant.
+// Features open devices other than GPUs. Variables of the user count even without a grant;
+// variables of the image count only if they may grant GPUs.
 Result<void> Chooser::choose_features() {
   Features& features = choice_.request.features;
   const std::pair<std::string_view, bool*> gates[] = {{"NVIDIA_GDS", &features.gds},
@@ -465,7 +465,7 @@ Result<void> Chooser::choose_features() {
   return {};
 }
 
-// Records unchanged values, to compare them with what the container gets.
+// Records the values as they are; stale_selections() compares them with the granted GPUs.
 void Chooser::note_selection() {
   for (std::string_view name : selection_variables()) {
     auto value = container_.get(name);

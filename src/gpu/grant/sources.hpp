@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Combines everything that can request GPUs into one request. Flags override everything; an image's
-// variables grant nothing unless the policy, or the name nvidia-docker, allows it; a job's GPUs are
-// the most that its containers get. See docs/decisions/0025 and 0026.
+// variables grant nothing unless the policy allows it or berth was called as nvidia-docker;
+// containers in a job get no GPUs outside of the job. See docs/decisions/0025 and 0026.
 #pragma once
 
 #include <map>
@@ -26,26 +26,27 @@ constexpr EnumNames<Program, 3> names_of(std::type_identity<Program>) {
            {Program::nvidia_docker, "nvidia-docker"}}};
 }
 
-/// Of argv[0]: "/usr/bin/nvidia-docker" is nvidia_docker.
+/// From argv[0]: "/usr/bin/nvidia-docker" is nvidia_docker.
 Program program_of(std::string_view argv0);
 
 /// Everything that can request GPUs.
 struct Sources {
-  std::optional<std::string> gpus;            ///< the text of --gpus
+  std::optional<std::string> gpus;            ///< the value of --gpus
   std::vector<std::string> devices;           ///< CDI names of --device
   std::vector<std::string> annotations;       ///< CDI names of annotations
   std::vector<std::string> volumes;           ///< /dev/null mounts, relative to kVolumeDevices
   std::vector<std::string> image;             ///< "NAME=value" of the image
-  std::vector<std::string> typed;             ///< of --env; a bare "NAME" takes the inherited value
-  std::vector<std::string> inherited;         ///< "NAME=value" for those bare names
+  std::vector<std::string> typed;             ///< from --env; a bare "NAME" takes the inherited
+                                              ///< value
+  std::vector<std::string> inherited;         ///< "NAME=value" for the bare names of `typed`
   std::map<std::string, std::string> labels;  ///< of the image
-  std::vector<std::string> caller;            ///< the environment of the call of berth
+  std::vector<std::string> caller;            ///< the environment in which berth was called
   Program program = Program::berth;
   bool privileged = false;     ///< CAP_SYS_ADMIN in the bounding set
-  bool nodes_by_hand = false;  ///< GPUs' nodes requested by path: no grant, but the same limits
+  bool nodes_by_hand = false;  ///< nodes of GPUs given by path: no grant, but the same limits
 };
 
-/// The outcome of one source; for explain.
+/// The outcome of one source, for `berth explain`.
 struct Verdict {
   std::string source;  ///< "--gpus", "NVIDIA_VISIBLE_DEVICES of the image"
   std::string text;    ///< "device=0,2"
@@ -57,13 +58,13 @@ struct Verdict {
 
 struct Choice {
   Request request;
-  std::vector<std::string> cdi_names;  ///< to be resolved besides it
+  std::vector<std::string> cdi_names;  ///< to be resolved in addition to `request`
   std::vector<Verdict> verdicts;
   std::vector<std::string> warnings;
-  /// Variables with a job's value that the user passed on by name, and that mean nothing in the
-  /// container any more.
+  /// Variables that the user passed on by name (`--env NAME`) with the value of a job: the value
+  /// means nothing in the container.
   std::vector<std::string> withdrawn;
-  /// Only the scheduler requests GPUs: then a machine without a driver is not an error.
+  /// Only the scheduler requests GPUs. A machine without a driver is not an error then.
   bool by_scheduler_alone = false;
   policy::Gpu site;  ///< the policy that was applied
 
@@ -71,8 +72,9 @@ struct Choice {
 };
 
 /// Combines the sources. Pure, and cheap if nothing is requested: the machine is not examined.
-/// Errors: usage (always checks the text of --gpus and of the policy; a MIG right requested by a
-/// container without privileges), denied (a capability that the policy does not allow).
+/// Errors: usage (an invalid value of --gpus or of the policy, even if it is not used; a MIG right
+/// requested by a container without privileges), denied (a capability that the policy does not
+/// allow).
 Result<Choice> choose(const Sources& sources, const policy::Gpu& policy);
 
 }  // namespace berth::gpu

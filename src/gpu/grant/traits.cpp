@@ -12,7 +12,7 @@ namespace {
 
 using Op = Factor::Op;
 
-/// The end of the name.
+/// The position where the name in `field` ends.
 size_t end_of_name(std::string_view field) {
   return std::min(field.find_first_of("!<>="), field.size());
 }
@@ -64,7 +64,7 @@ Result<void> check(Trait& trait) {
     trait.number = *node;
     return {};
   }
-  // A GPU that its vendor sells as 80 GB has somewhat more bytes.
+  // A GPU that is sold as an 80 GB model has slightly more bytes, so equality would never hold.
   auto bytes = parse_size(trait.value);
   if (equal || !bytes) return bad(trait, "memory>=SIZE, such as memory>=40G");
   trait.number = *bytes;

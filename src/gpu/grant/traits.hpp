@@ -13,7 +13,7 @@
 
 namespace berth::gpu {
 
-/// One such demand: memory>=40G.
+/// One demand: memory>=40G.
 struct Trait {
   std::string name;  ///< model, memory, cc, numa, profile
   Factor::Op op = Factor::Op::equal;
@@ -25,16 +25,16 @@ struct Trait {
 
 const std::vector<std::string_view>& trait_names();
 
-/// Whether `field` of --gpus is such a demand: its key is one of model, memory, cc, numa, profile.
-/// `memory>=40G` is one, `device=0` is not.
+/// Whether `field` of --gpus is a demand: its key is one of model, memory, cc, numa, profile.
+/// `memory>=40G` is a demand, `device=0` is not.
 bool is_trait(std::string_view field);
 
-/// Parses "model=h200", "memory>=40G", "cc>=9.0", "numa=1", "profile=1g.10gb". Sizes are decimal as
-/// vendors name their GPUs ("80G" is 80·10⁹ bytes), but for Ki, Mi, Gi, Ti. Errors: usage (an
-/// unknown key with the nearest, a comparison that means nothing, a bad value).
+/// Parses "model=h200", "memory>=40G", "cc>=9.0", "numa=1", "profile=1g.10gb". Sizes are decimal,
+/// as in the names of GPUs ("80G" is 80·10⁹ bytes), except with Ki, Mi, Gi, Ti. Errors: usage (an
+/// unknown key: suggests the nearest one; a comparison that means nothing; a bad value).
 Result<Trait> parse_trait(std::string_view field);
 
-/// Whether the GPU satisfies the demand. An unknown property does not.
+/// Whether the GPU satisfies the demand. False if the property is unknown.
 bool has_trait(const Selected& one, const Trait& trait);
 
 /// The demand as typed: "memory>=40G".

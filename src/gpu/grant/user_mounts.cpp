@@ -17,7 +17,7 @@ std::vector<UserMount> user_mounts(const oci::Spec& spec, const RealPath& real_p
                    std::ranges::find(options, "rbind") != options.end();
     std::string tidy = std::filesystem::path(mount.destination).lexically_normal();
     if (tidy.ends_with('/')) tidy.pop_back();
-    // A mount that all host mounts cover changes nothing.
+    // A mount that is not of the host matters only if it covers an earlier host mount.
     if (tidy.empty() || (!is_bind && found.empty())) continue;
     found.push_back({real_path(tidy), is_bind ? mount.source : ""});
   }

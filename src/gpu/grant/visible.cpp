@@ -32,7 +32,7 @@ std::string ids(const std::vector<Selected>& granted) {
   return join(out, ",");
 }
 
-/// The rank of each among all of them, in PCI order: 3,1,5 → 1,0,2.
+/// The position of each granted GPU in PCI order among all granted ones: 3,1,5 → 1,0,2.
 std::string ranks(const std::vector<Selected>& granted) {
   std::vector<std::string> out;
   for (const Selected& one : granted) {
@@ -52,7 +52,8 @@ bool has_word(const std::vector<std::string>& many, std::string_view one) {
   return std::ranges::find(many, one) != many.end();
 }
 
-// ROCR_VISIBLE_DEVICES puts them in order; a program that reads a second variable counts the rest.
+// ROCR_VISIBLE_DEVICES sets the order. The indices of a second variable (HIP's) count the GPUs that
+// the first one leaves.
 std::string value_for(const std::string& variable, const Request& request,
                       const std::vector<Selected>& granted, bool by_id) {
   bool second =
@@ -92,7 +93,7 @@ std::string_view without_tile(std::string_view id) {
   return dot != std::string_view::npos && parse_u64(id.substr(dot + 1)) ? id.substr(0, dot) : id;
 }
 
-/// An image may have written it, at any length.
+/// The value may come from an image, so its length is limited.
 std::string shown(std::string_view text) {
   constexpr size_t kMost = 100;
   return escape_controls(text.substr(0, kMost)) + (text.size() > kMost ? "…" : "");
@@ -106,7 +107,7 @@ std::optional<std::string> first_stale(std::string_view value,
   }
   for (std::string_view id : split(value, ',')) {
     id = trim(id);
-    if (id == "-1") return std::nullopt;  // CUDA's way to end a list
+    if (id == "-1") return std::nullopt;  // ends a list in CUDA
     if (!names_one(without_tile(id), granted)) return std::string(id);
   }
   return std::nullopt;

@@ -30,7 +30,7 @@ class Names {
     if (root_) host_path_ = path_of(root_);
   }
 
-  /// `path` without links; nothing: it does not exist.
+  /// `path` with links resolved; nothing if it does not exist.
   std::optional<std::string> find(const std::string& path) const {
     if (!root_) return std::nullopt;
     auto found = sys::open_in_root(root_, path, O_PATH);
@@ -59,7 +59,7 @@ std::string_view library_path_of(const oci::Spec& spec) {
   return {};
 }
 
-// Files in a mount are not the image's; they are left to the author of the mount.
+// Files in a mount do not belong to the image; the author of the mount is responsible for them.
 bool in_mount(const std::string& path, const oci::Spec& spec) {
   return std::ranges::any_of(spec.mounts, [&](const oci::Mount& mount) {
     return mount.destination != "/" && is_below(path, mount.destination);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of an image that matter for the driver's libraries, by names alone: no file is opened for
-// reading, and a name may mean another file when the container is made.
+// Files of an image that matter for the driver's libraries. Only names are looked up, no file is
+// opened for reading: a name may lead to another file when the container is made.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 namespace berth::gpu {
 
 struct ImageFiles {
-  /// `musl`, and as `libraries` each libcuda.so.1 that LD_LIBRARY_PATH finds before the loader's
-  /// cache, except those in mounts and those left to a compat package.
+  /// Only two members are set: `musl`, and `libraries` with each libcuda.so.1 that LD_LIBRARY_PATH
+  /// finds before the loader's cache. Files in mounts and in a compat package are left out.
   scan::DriverFiles driver;
   bool compat = false;  ///< a path of a compat package exists
 };
@@ -22,7 +22,7 @@ struct ImageFiles {
 ImageFiles look_at_image(const std::string& rootfs, const oci::Spec& spec,
                          bool forward_compatibility);
 
-/// Resolves links in that directory; if it cannot be read, paths are unchanged.
+/// Resolves links in the directory `rootfs`; if it cannot be read, paths are unchanged.
 RealPath real_path_in(const std::string& rootfs);
 
 }  // namespace berth::gpu

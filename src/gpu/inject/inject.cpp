@@ -79,8 +79,8 @@ std::string last_line(std::string_view text) {
   return escape_controls(newline == std::string_view::npos ? whole : whole.substr(newline + 1));
 }
 
-// Making the inventory involves reading that a privileged program must not do: ELF files, YAML,
-// NVML. berth is only started when a driver has changed, never in an ordinary start.
+// Making the inventory requires reading ELF files and YAML and calling NVML, which a privileged
+// program must not do. berth is started only if a driver has changed, not in an ordinary start.
 Result<void> Injector::ask_berth(Strings words) const {
   sys::SpawnOptions berth;
   berth.program = TRY(sys::program_directory()) + "/berth";
@@ -93,7 +93,7 @@ Result<void> Injector::ask_berth(Strings words) const {
   }
   berth.args.insert(berth.args.end(), words.begin(), words.end());
   berth.env = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
-  // An ordinary user's store is below HOME.
+  // The store of an ordinary user is below HOME.
   if (const char* home = std::getenv("HOME")) berth.env->push_back(std::string("HOME=") + home);
   berth.working_directory = "/";
   auto output = TRY(sys::run_command(std::move(berth), "", kPatience, kMaxAnswer));
@@ -123,7 +123,7 @@ Result<cdi::Index> Injector::find_index() const {
       policy_.cdi_directories.empty() ? cdi::default_directories() : policy_.cdi_directories;
   auto read = [&]() -> Result<std::optional<cdi::Index>> {
     auto index = cdi::read_index(path);
-    // Of another version of Berth, or truncated: make a new one.
+    // The index is of another version of Berth, or truncated: a new one is made.
     if (!index.ok() && index.error().kind != Kind::denied) return std::optional<cdi::Index>();
     bool usable = index.ok() && *index && (*index)->directories == directories &&
                   TRY(cdi::is_current(**index));
@@ -136,7 +136,7 @@ Result<cdi::Index> Injector::find_index() const {
   return make_error(Kind::io, "no index of CDI devices at " + quote(path), "berth cdi refresh");
 }
 
-// Those that are not in a CDI file but are GPUs go to the request.
+// Names of GPUs that are not in a CDI file are moved to the request.
 Result<std::optional<cdi::Index>> Injector::look_up_names(Choice& choice) const {
   if (choice.cdi_names.empty()) return std::optional<cdi::Index>();
   cdi::Index index = TRY(find_index());
@@ -148,7 +148,7 @@ Result<std::optional<cdi::Index>> Injector::look_up_names(Choice& choice) const 
   return std::optional<cdi::Index>(std::move(index));
 }
 
-// Where the caller is confined to some GPUs, its container cannot open others either.
+// If the caller is confined to some GPUs, its container cannot open others either.
 Result<Machine> Injector::look_at_machine() const {
   Machine machine = look_for_denied(TRY(find_inventory()));
   if (machine.denied > 0) {
@@ -163,15 +163,15 @@ bool is_character(const oci::Device& device) {
   return device.type == "c" || device.type == "u";
 }
 
-// Devices that the engine has resolved already are in the configuration: podman reads CDI files
-// itself, and a device plugin names nodes. Containers with every node are left out: which GPUs they
-// use is unknown.
+// Nodes that the configuration has already: podman resolves CDI files itself, and a device plugin
+// names nodes. Containers that have every node are left out, because it is unknown which GPUs they
+// use.
 std::vector<GivenNode> given_nodes(const oci::Spec& spec) {
   std::vector<GivenNode> nodes;
   for (const oci::Device& device : spec.linux_.devices) {
     if (is_character(device)) nodes.push_back({{}, std::pair(device.major, device.minor)});
   }
-  // podman in a user namespace, where no node can be made.
+  // podman binds nodes in a user namespace, where it cannot make them.
   for (const oci::Mount& mount : spec.mounts) {
     bool may_be = mount.source.starts_with("/dev/") || mount.destination.starts_with("/dev/");
     if (!may_be) continue;
@@ -186,7 +186,8 @@ std::vector<GivenNode> given_nodes(const oci::Spec& spec) {
   return nodes;
 }
 
-/// Whether a GPU for computing may be among them: /dev/kfd has no reserved number.
+/// Whether a GPU for computing may be among the devices and mounts of `spec`. /dev/kfd has no
+/// reserved number.
 bool names_gpus(const oci::Spec& spec) {
   constexpr int64_t kNvidia = 195, kFirstOfDriver = 254;  // nvidia-modeset, nvidiactl
   const auto& devices = spec.linux_.devices;
@@ -207,7 +208,7 @@ bool names_gpus(const oci::Spec& spec) {
          });
 }
 
-/// With the device rule of --privileged.
+/// Whether the container has the device rule of --privileged.
 bool has_all_devices(const oci::Spec& spec) {
   if (!spec.linux_.resources) return false;
   const auto& rules = spec.linux_.resources->devices;
@@ -217,7 +218,7 @@ bool has_all_devices(const oci::Spec& spec) {
   });
 }
 
-// A path that we may not examine may exist.
+// Whether `path` exists. In doubt (we may not examine it) it does.
 bool is_there(const std::string& path) {
   auto found = sys::stat_entry(sys::cwd(), path);
   return found.ok() ? found->has_value() : found.error().kind != Kind::not_found;
@@ -311,8 +312,8 @@ Result<std::vector<Selected>> Injector::lease(const Choice& choice, const Invent
   return chooser.selected();
 }
 
-// Devices of CDI files and paths are passed without a grant: failing to find the machine's GPUs is
-// no reason to refuse them.
+// Devices by CDI name and by path need no grant, so they are not refused if the machine's GPUs
+// cannot be found.
 Result<void> Injector::lease_nodes(const Choice& choice) {
   auto machine = look_at_machine();
   if (!machine.ok()) {
@@ -328,7 +329,7 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
                                 const std::vector<Selected>& selected) {
   if (request.want == Request::Want::none) return {};
   using policy::DriverMode;
-  // The former writes into the image's files, the latter reads them.
+  // Mode `copy` writes into the image's files, and mode `image` reads them.
   if (policy_.driver_mode == DriverMode::copy || policy_.driver_mode == DriverMode::image) {
     return make_error(
         Kind::unsupported,
@@ -340,7 +341,7 @@ Result<void> Injector::add_gpus(const Request& request, const Inventory& invento
   place_options.state_dir = options_.state_dir;
   place_options.volume_dir = options_.state_dir + "/volumes";
   place_options.musl = image.driver.musl;
-  // Existing files there are used by name.
+  // Existing files in this directory are used by name, without a check of their content.
   TRY(sys::open_trusted_directory_if_exists(place_options.volume_dir));
   GrantOptions grant_options;
   grant_options.mode = policy_.driver_mode;
@@ -367,7 +368,7 @@ Result<void> Injector::add_cdi(oci::ContainerEdits edits) {
   bool nodes_alone = policy_.driver_mode == policy::DriverMode::image;
   if (nodes_alone && keep_nodes(edits)) log_.warn(kNodesAlone);
   FinishOptions options{options_.state_dir, policy_.forward_compatibility, nullptr};
-  // Without a driver found here, the file alone decides.
+  // If no driver is found here, only the CDI file decides.
   std::optional<Inventory> inventory;
   if (wants_inventory(edits)) {
     auto found = find_inventory();
@@ -412,10 +413,11 @@ Result<void> Injector::add(Choice& choice) {
   return check_devices(ours, user_mounts(spec_, real_path_in(container_.rootfs)), is_host_device);
 }
 
-// After the requests were read, so that no variable of a rule is taken for dockerd's last one.
+// This comes after the requests were read, so that a variable of a rule is not mistaken for the
+// last variable, which dockerd appends.
 Result<void> Injector::apply_rules(const std::vector<policy::PlacedRule>& rules, Sources& sources) {
   policy::Facts facts = policy::facts_of(spec_, options_.caller);
-  // Only numbers: this program uses no name service.
+  // Ids are numbers only, because this program uses no name service.
   facts.uid = std::to_string(calling_user().value_or(0));
   if (policy::needs_of(rules).groups && !sys::in_initial_user_namespace()) {
     return make_error(Kind::denied,

@@ -19,7 +19,7 @@ using Strings = std::vector<std::string>;
 constexpr std::string_view kVisible = "NVIDIA_VISIBLE_DEVICES=";
 constexpr std::string_view kCapabilities = "NVIDIA_DRIVER_CAPABILITIES=";
 
-/// dockerd searches its PATH for the first; packages for podman and CRI-O use either.
+/// dockerd looks for the first name in PATH; packages for podman and CRI-O use either name.
 bool is_nvidia_hook(const oci::Hook& hook) {
   std::string_view name = hook.path;
   name.remove_prefix(name.rfind('/') + 1);
@@ -37,8 +37,9 @@ std::string field(std::string_view key, std::string_view value) {
   return out + "\"";
 }
 
-/// Reconstructs the text of --gpus from which dockerd made `env`: it appends the devices, and after
-/// them the capabilities if they were named. Nothing for "--gpus 0", for which it appends nothing.
+/// Reconstructs the value of --gpus from which dockerd made `env`: dockerd appends the devices, and
+/// after them the capabilities if they were named. Nothing for "--gpus 0", for which dockerd
+/// appends nothing.
 std::optional<std::string> docker_flag(const Strings& env) {
   size_t last = env.size();
   std::string capabilities;
@@ -103,7 +104,7 @@ Result<void> take_volumes(const oci::Spec& spec, const policy::Gpu& policy, Sour
                                              kVolumeDevices, kLongestWish));
 }
 
-/// Only variables that will be read: an unused one may contain anything.
+/// Takes only variables that will be read: unused ones may contain anything.
 Result<void> take_environment(const oci::Spec& spec, const policy::Gpu& policy, Wish& wish) {
   if (!spec.process) return {};
   wish.sources.image = spec.process->env;

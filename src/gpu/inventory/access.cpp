@@ -22,7 +22,7 @@ bool is_slice_denied(const MigDevice& slice) {
   return std::ranges::any_of(slice.nodes, is_denied);
 }
 
-// The node of a GPU in partitions is that of the first of them, which may be another job's.
+// The node of a partitioned GPU is that of its first partition, which may belong to another job.
 bool is_gpu_denied(const Gpu& gpu) {
   return gpu.partitions.empty() && is_denied(gpu.node);
 }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMaxCacheBytes = size_t{4} << 20;
 
-// Drivers of nodes in an inventory.
+// Whether an inventory has nodes of `driver`.
 bool counts(const std::string& driver) {
   static constexpr std::array<std::string_view, 5> kPrefixes = {"nvidia", "gdrdrv", "kfd", "drm",
                                                                 "infiniband"};
@@ -28,13 +28,14 @@ bool counts(const std::string& driver) {
                              [&](std::string_view prefix) { return driver.starts_with(prefix); });
 }
 
-// Names below `path` that change as GPUs and MIG instances come and go.
+// Appends the names below `path`, which change when GPUs and MIG instances appear or disappear.
 Result<void> append_names(const DriverRoot& root, const std::string& path, std::string& out) {
   for (const std::string& name : TRY(root.list_machine(path))) out += name + " ";
   return {};
 }
 
-// nvidia-caps/mig-minors would be one file, but it lists every possible instance.
+// The one file nvidia-caps/mig-minors cannot replace this, because it lists every possible
+// instance.
 Result<void> append_instances(const DriverRoot& root, std::string& out) {
   const std::string base = "/proc/driver/nvidia/capabilities";
   for (const std::string& gpu : TRY(root.list_machine(base))) {
@@ -55,8 +56,9 @@ void append_stamp(const std::string& path, std::string& out) {
     return;
   }
   const struct stat& s = **info;
-  // A character device has no content: only its number and mode may change. Its group is left out:
-  // it looks different in a user namespace, and both sides share this cache.
+  // A character device has no content: only its number and mode may change. The group is left out
+  // because it looks different in a user namespace, and processes inside and outside share this
+  // cache.
   if (S_ISCHR(s.st_mode)) {
     out += fmt::format("c{:x}:{:o} ", s.st_rdev, s.st_mode);
   } else {
@@ -65,7 +67,7 @@ void append_stamp(const std::string& path, std::string& out) {
   }
 }
 
-// Empty members cost time at every reading, and absence means the same.
+// Empty members take time whenever the file is read, and a missing member means the same.
 void drop_empty(json::Value& value) {
   if (auto* array = value.get_if<json::Array>()) {
     for (json::Value& element : *array) drop_empty(element);
@@ -87,13 +89,13 @@ std::string cache_name(const std::string& driver_root) {
   for (char c : driver_root) {
     bool plain =
         (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.';
-    // Injective, so that two roots never share a file.
+    // The encoding is injective, so that two roots never share a file.
     name += c == '/' ? "-"
             : plain  ? std::string(1, c)
                      : fmt::format("_{:02x}", static_cast<unsigned char>(c));
   }
   constexpr size_t kMaxName =
-      200;  // NAME_MAX is 255; a longer name keeps its end, and the content names the root
+      200;  // NAME_MAX is 255; of a longer name only the end is kept; the content has the full root
   if (name.size() > kMaxName) name = "inventory-" + name.substr(name.size() - kMaxName);
   return name + ".json";
 }
@@ -109,7 +111,7 @@ std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& i
                            "/dev/nvidia-caps-imex-channels", "/tmp/nvidia-mps"}) {
     out.push_back(root.machine_path(path));
   }
-  // The removal of a file changes its directory.
+  // Directories are included because the removal of a file changes its directory.
   std::set<std::string> directories;
   for (const DriverFile& file : inventory.files) {
     if (file.kind == FileKind::library) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cached inventory: <state>/gpu/inventory-<root>.json, two lines of JSON. The second is valid
-// while the fingerprint in the first is that of the machine: boot id, version of the loaded module,
-// the drivers' majors, the GPUs and MIG instances in procfs, the generation of AMD's topology, and
-// device, inode, size and time of the sentinel files: the loader cache and ld.so.conf.d of the
-// driver root, the directories of its libraries, libcuda and NVML, sockets, the directories in
-// /dev, and the nodes. Every GPU start pays for the comparison.
+// The cached inventory: <state>/gpu/inventory-<root>.json, two lines of JSON. The second line is
+// valid while the fingerprint in the first line equals that of the machine: boot id, version of the
+// loaded module, the drivers' majors, the GPUs and MIG instances in procfs, the generation of AMD's
+// topology, and device, inode, size and time of the sentinel files: the loader cache and
+// ld.so.conf.d of the driver root, the directories of its libraries, libcuda and NVML, sockets, the
+// directories in /dev, and the nodes. Every start with GPUs makes this comparison.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@
 
 namespace berth::gpu {
 
-/// Additions of the site's policy to the search. A cached inventory is valid for these only.
+/// Additions of the site's policy to the search. A cached inventory is valid only for the same
+/// additions.
 struct Configured {
   std::vector<std::string> library_directories;  ///< below the driver root; searched first
   std::vector<std::string> files;                ///< of the machine, granted with every GPU
@@ -35,27 +36,27 @@ struct CacheHead {
   Configured configured;
   std::vector<std::string> sentinels;  ///< host paths
   std::string fingerprint;
-  /// Seconds since the epoch after which NVML is asked again, because it did not answer; 0: never.
+  /// NVML did not answer and is asked again after this time, in seconds since the epoch. 0: never.
   int64_t retry_at = 0;
 };
 
 inline constexpr uint32_t kCacheFormat = 8;
 
-/// The sentinel files for `inventory`, existing or not.
+/// The sentinel files for `inventory`; some may not exist.
 std::vector<std::string> sentinels_of(const DriverRoot& root, const Inventory& inventory);
 
-/// The present state of the machine as text. A few dozen system calls.
+/// The present state of the machine as a string. A few dozen system calls.
 Result<std::string> fingerprint(const DriverRoot& root, const std::vector<std::string>& sentinels);
 
-/// The text of the cache file.
+/// The content of the cache file.
 std::string write_cached(const CacheHead& head, const Inventory& inventory);
 
-/// Splits the head off `text`, leaving the rest in `inventory`; nothing if the file is of another
-/// version of Berth, or damaged.
+/// Parses the first line of `text` and leaves the rest in `inventory`. Nothing if the file is
+/// damaged or was written by another version of Berth.
 std::optional<CacheHead> read_cache_head(std::string_view text, std::string_view& inventory);
 
-/// The inventory of `root` and `configured` that is cached in `directory`; nothing if it is missing
-/// or stale, or if another user could have written the file.
+/// The inventory for `root` and `configured` that is cached in `directory`. Nothing if the file is
+/// missing or stale, or if another user could have written it.
 /// Errors: io.
 Result<std::optional<Inventory>> find_cached(const sys::Fd& directory, const DriverRoot& root,
                                              const Configured& configured);

@@ -13,7 +13,7 @@ namespace {
 
 // The files of procfs and sysfs that we read have a few kilobytes.
 constexpr size_t kMaxKernelText = size_t{4} << 20;
-// The largest library directories of distributions have some ten thousand.
+// The largest library directories of distributions have about ten thousand names.
 constexpr size_t kMaxNames = 200'000;
 
 std::string relative(const std::string& path) {
@@ -51,7 +51,7 @@ Result<std::vector<std::string>> DriverRoot::list_machine(const std::string& pat
 
 std::optional<struct stat> DriverRoot::stat_machine(const std::string& path) const {
   auto info = sys::stat_entry(machine_, relative(path));
-  if (!info.ok()) return std::nullopt;  // a directory on the way that we may not search: not for us
+  if (!info.ok()) return std::nullopt;  // we may not search a parent directory: treat it as absent
   return *info;
 }
 

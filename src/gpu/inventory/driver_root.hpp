@@ -12,8 +12,8 @@
 
 namespace berth::gpu {
 
-/// The root of the driver's files, and of the matching proc/, sys/ and dev/: the machine's, or a
-/// synthetic tree's own.
+/// The root of the driver's files, and the root of the matching proc/, sys/ and dev/: those of the
+/// machine, or of a synthetic tree.
 class DriverRoot {
  public:
   /// Errors: not_found (no such directory), usage (a relative path).
@@ -22,11 +22,11 @@ class DriverRoot {
   const std::string& path() const { return path_; }
   bool synthetic() const { return synthetic_; }
 
-  // The kernel's files. Paths as "/proc/devices"; an absent entry is a value.
+  // The kernel's files, by paths such as "/proc/devices". An absent file is not an error.
   Result<std::optional<std::string>> read_machine(const std::string& path) const;
   Result<std::vector<std::string>> list_machine(const std::string& path) const;
   std::optional<struct stat> stat_machine(const std::string& path) const;
-  /// The text of a symbolic link; empty when there is none.
+  /// The target of a symbolic link; empty if there is no such link.
   std::string link_machine(const std::string& path) const;
   std::string machine_path(const std::string& path) const;
 
@@ -36,16 +36,19 @@ class DriverRoot {
     std::string host_path;  ///< resolved
     struct stat info {};
   };
-  /// Nothing when `path` is absent or leads nowhere. Opens nothing: in the place of a file there
-  /// may be a device, and opening it may have effects.
+  /// Nothing if `path` is absent or a dangling link. Does not open the file: it may be a device,
+  /// and opening a device may have effects.
   std::optional<Found> find(const std::string& path) const;
-  /// The same for files of the machine, wherever the driver's files are: sockets.
+  /// Like find(), but in the root of the machine even if the driver's files are elsewhere: for
+  /// sockets.
   std::optional<Found> find_on_machine(const std::string& path) const;
   /// A regular file, opened for reading.
   std::optional<Found> open_file(const std::string& path) const;
-  /// Empty when absent, or no regular file. Errors: corrupt (longer than `max_bytes`), io.
+  /// Empty if the file is absent or not a regular file. Errors: corrupt (longer than `max_bytes`),
+  /// io.
   Result<std::string> read_file(const std::string& path, size_t max_bytes) const;
-  /// Names in a directory; empty when absent. Errors: corrupt (more than any driver's has), io.
+  /// Names in a directory; empty if it is absent. Errors: corrupt (more names than any directory of
+  /// a driver has), io.
   Result<std::vector<std::string>> list(const Found& directory) const;
 
  private:
@@ -57,8 +60,8 @@ class DriverRoot {
   sys::Fd machine_;  ///< of proc, sys and dev
 };
 
-/// A file of the machine, trimmed; empty if it is absent or the kernel refuses it: a job's device
-/// cgroup hides nodes of KFD.
+/// The content of a file of the machine, trimmed. Empty if it is absent or the kernel denies
+/// access: the device cgroup of a job hides nodes of KFD.
 std::string text_of(const DriverRoot& root, const std::string& path);
 std::vector<std::string> names_in(const DriverRoot& root, const std::string& path);
 

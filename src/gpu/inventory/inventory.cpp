@@ -19,7 +19,7 @@ std::string number_or_nothing(const std::optional<uint32_t>& number) {
   return number ? std::to_string(*number) : std::string();
 }
 
-// False if the text is neither empty nor a number.
+// Returns false if `text` is neither empty nor a number.
 bool read_number(std::string_view text, std::optional<uint32_t>& out) {
   if (text.empty()) return true;
   auto number = parse_u64(text);
@@ -28,7 +28,8 @@ bool read_number(std::string_view text, std::optional<uint32_t>& out) {
   return true;
 }
 
-// Removes the text before the first tab from `rest` and returns it; all of it without a tab.
+// Removes the part before the first tab from `rest` and returns it; returns all of `rest` if it has
+// no tab.
 std::string_view take_part(std::string_view& rest) {
   size_t tab = rest.find('\t');
   std::string_view part = rest.substr(0, tab);

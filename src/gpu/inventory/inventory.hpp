@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The offers of this machine, as plain structs: filled by gpu/probe, read by gpu/grant and by
-// `berth gpu list`. The tables at the end define the form of `--format json` and of the cache file.
+// The GPUs and drivers of this machine as plain structs: filled by gpu/probe, read by gpu/grant and
+// by `berth gpu list`. The tables at the end define the form of `--format json` and of the cache
+// file.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace berth::gpu {
 /// A character device of the driver.
 struct Node {
   std::string path;       ///< where programs expect it: "/dev/nvidia0"
-  std::string host_path;  ///< its path on this machine; empty when it has to be made (as root)
+  std::string host_path;  ///< its path on this machine; empty if root has to make the node
   uint32_t major = 0;
   uint32_t minor = 0;
   uint32_t mode = 0666;  ///< permission bits
@@ -30,19 +31,19 @@ struct MigDevice {
   uint32_t index = 0;         ///< among the slices of its GPU, as in "0:1"
   uint32_t gpu_instance = 0;  ///< as in /proc/driver/nvidia/capabilities/gpu0/mig/gi7
   uint32_t compute_instance = 0;
-  std::string uuid;     ///< "MIG-…"; empty without NVML, its only source
+  std::string uuid;     ///< "MIG-…"; empty without NVML, the only source
   std::string profile;  ///< "1g.10gb"; empty without NVML
   std::optional<uint64_t> memory_bytes;
-  std::vector<Node> nodes;  ///< /dev/nvidia-caps/nvidia-cap<N>: of its GPU instance, then its own
+  std::vector<Node> nodes;  ///< /dev/nvidia-caps/nvidia-cap<N> of the GPU instance and of the slice
 };
 
 /// A slice of an AMD GPU in a compute mode other than SPX: a device with its own nodes.
 struct Partition {
-  uint32_t index = 0;       ///< among those of its GPU, as in "0:1"
+  uint32_t index = 0;       ///< among the partitions of its GPU, as in "0:1"
   std::vector<Node> nodes;  ///< /dev/dri/card<N>, /dev/dri/renderD<N>
 };
 
-/// A symbolic link that programs use besides nodes.
+/// A symbolic link to a node that programs use.
 struct NodeLink {
   std::string path;    ///< "/dev/dri/by-path/pci-0000:1b:00.0-render"
   std::string target;  ///< "../renderD128"
@@ -56,19 +57,19 @@ constexpr EnumNames<Vendor, 3> names_of(std::type_identity<Vendor>) {
 /// A GPU as programs see it. A board may have several.
 struct Gpu {
   Vendor vendor = Vendor::nvidia;
-  uint32_t index = 0;       ///< among those of its vendor by PCI address, as nvidia-smi counts
+  uint32_t index = 0;       ///< among the GPUs of its vendor, in PCI order, as nvidia-smi counts
   std::string uuid;         ///< "GPU-…"; AMD: "GPU-<unique_id>"; empty if the driver has none
   std::string pci_address;  ///< "0000:1b:00.0", as the kernel writes it
-  uint32_t minor = 0;       ///< of /dev/nvidia<minor>; differs from the index; others: of `node`
+  uint32_t minor = 0;       ///< of /dev/nvidia<minor>, not the index; other vendors: of `node`
   std::string model;
   std::string kernel_driver;                      ///< "nvidia", "amdgpu", "i915", "xe"
   std::optional<std::string> compute_capability;  ///< NVIDIA: "9.0"
   std::optional<std::string> architecture;        ///< AMD: "gfx90a"
   std::optional<uint64_t> memory_bytes;
   std::optional<std::string> brand;    ///< as NVIDIA_REQUIRE_* spells it: "tesla"
-  std::optional<int> numa_node;        ///< absent: unknown, which the kernel writes as -1
-  std::string board;                   ///< equal for GPUs on one board; empty: alone, or unknown
-  std::vector<uint32_t> nvlink_peers;  ///< indices of the GPUs it is linked to (XGMI: AMD's)
+  std::optional<int> numa_node;        ///< absent: unknown (the kernel writes -1)
+  std::string board;                   ///< the same for GPUs on one board; empty: unknown or alone
+  std::vector<uint32_t> nvlink_peers;  ///< indices of the GPUs that it has an NVLink to (AMD: XGMI)
   bool mig_mode = false;
   Node node;                        ///< /dev/nvidia<minor>; AMD, Intel: /dev/dri/renderD<N>
   std::vector<Node> drm_nodes;      ///< /dev/dri/card<N>, /dev/dri/renderD<N>
@@ -76,7 +77,7 @@ struct Gpu {
   std::vector<MigDevice> mig;
   std::string compute_partition;      ///< AMD: "SPX", "CPX", …; empty if the GPU has no such mode
   std::string memory_partition;       ///< AMD: "NPS1", …
-  std::vector<Partition> partitions;  ///< AMD: two and more when partitioned; the first has `node`
+  std::vector<Partition> partitions;  ///< AMD: empty, or at least two; the first one has `node`
 };
 
 enum class FileKind {
@@ -86,7 +87,7 @@ enum class FileKind {
   config,
   firmware,
   module,     ///< a shared object that the X server loads by path
-  directory,  ///< bound whole: sockets come and go in it
+  directory,  ///< bound as a whole: services create and remove sockets in it
 };
 
 /// A file of the driver, resolved: no component of `host_path` is a symbolic link.
@@ -101,32 +102,33 @@ struct DriverFile {
   std::vector<std::string> capabilities;  ///< any of these needs it: "compute", "utility", …
 };
 
-/// Devices besides the GPUs, granted by name: NVIDIA_GDS=enabled and similar variables.
+/// Devices other than GPUs, granted by name: NVIDIA_GDS=enabled and similar variables.
 struct DeviceGroup {
   std::string name;               ///< "gds", "gdrcopy", "mofed", "nvswitch", "imex"
-  std::vector<Node> nodes;        ///< that exist here
-  std::vector<DriverFile> files;  ///< needed with the nodes; of no capability
+  std::vector<Node> nodes;        ///< the nodes that exist on this machine
+  std::vector<DriverFile> files;  ///< needed together with the nodes; they belong to no capability
   /// imex: the major of /dev/nvidia-caps-imex-channels/channel<N>; the minor is N, and root makes
   /// the node.
   std::optional<uint32_t> major;
 };
 
-/// A file of /proc/driver that a container may see. Entries of one path are parts of one file, in
-/// this order; equal parts count once (two slices of one GPU instance share its access file).
+/// A file of /proc/driver that a container may see. Entries with the same path are parts of one
+/// file, in this order; equal parts appear once (two slices of one GPU instance share its access
+/// file).
 struct ProcText {
   std::string path;  ///< below /proc/driver: "nvidia/gpus/0000:1b:00.0/information"
   std::string text;
-  std::optional<uint32_t> gpu;  ///< index of the NVIDIA GPU that it is about; absent: of the driver
-  std::optional<uint32_t> slice;  ///< index of the slice of `gpu` that it is about
+  std::optional<uint32_t> gpu;    ///< index of the NVIDIA GPU in question; absent: the driver
+  std::optional<uint32_t> slice;  ///< index of the slice of `gpu` in question
 };
 
 /// The driver's versions, each empty when unknown.
 struct Driver {
-  std::string module_version;   ///< of the loaded kernel module; empty: none is loaded
+  std::string module_version;   ///< of the loaded kernel module; empty: no module is loaded
   std::string library_version;  ///< of the libcuda (or libnvidia-ml) on disk
   std::string cuda_version;     ///< "12.8"
   std::string cuda_source;      ///< "nvml", or "branch": derived from the driver's branch
-  /// The highest version of glibc that its compute libraries require: "2.17".
+  /// The highest version of glibc that the driver's compute libraries require: "2.17".
   std::string glibc_needed = {};
 };
 
@@ -136,40 +138,40 @@ struct DamagedFile {
   std::string why;
 };
 
-/// The devices and drivers of a machine; the unit that is cached.
+/// The devices and drivers of a machine. It is cached as a whole.
 struct Inventory {
   bool synthetic = false;  ///< read from a tree made for tests
   std::string driver_root = "/";
   Driver driver;
   std::string nvml;       ///< "ok", "missing", or the reason for its failure
-  std::vector<Gpu> gpus;  ///< NVIDIA's by index, then AMD's, then Intel's
-  uint32_t left_out =
-      0;  ///< GPUs that procfs lists and that are not ours: excluded, or without a node
+  std::vector<Gpu> gpus;  ///< NVIDIA's GPUs by index, then AMD's, then Intel's
+  uint32_t left_out = 0;  ///< GPUs that procfs lists but we do not: excluded, or without a node
   std::vector<Node> control_nodes;      ///< nvidiactl, nvidia-uvm, nvidia-uvm-tools, nvidia-modeset
-  std::vector<Node> mig_control_nodes;  ///< of mig/config and mig/monitor, in this order
+  std::vector<Node> mig_control_nodes;  ///< for mig/config and mig/monitor, in this order
   std::vector<Node> amd_control_nodes;  ///< /dev/kfd
   std::vector<DriverFile> files;
   std::vector<DamagedFile> damaged;   ///< not in `files`
-  std::vector<DeviceGroup> groups;    ///< those that this machine has
-  std::vector<ProcText> proc_texts;   ///< of the NVIDIA driver, as it shows them
+  std::vector<DeviceGroup> groups;    ///< the groups that this machine has
+  std::vector<ProcText> proc_texts;   ///< as the NVIDIA driver shows them
   std::vector<std::string> problems;  ///< for people: problems of the probe
 };
 
 /// The devices of a machine, and which of them this process can open.
 struct Machine {
   Inventory ours;
-  uint32_t denied = 0;      ///< number of GPUs, slices and partitions that it cannot
-  Inventory with_denied{};  ///< the full inventory, if there are any
+  uint32_t denied = 0;      ///< number of GPUs, slices and partitions that it cannot open
+  Inventory with_denied{};  ///< the full inventory, if `denied` > 0
 
   const Inventory& all() const { return denied > 0 ? with_denied : ours; }
 };
 
-/// A driver file is one string in the cache, its members separated by tabs: a start reads some
-/// eighty. A name that the path ends with, and a SONAME equal to the name, are left out.
+/// In the cache a driver file is one string with its members separated by tabs, for speed: a start
+/// reads about eighty of them. A name that the path ends with and a SONAME equal to the name are
+/// left out.
 std::string to_json_text(const DriverFile& file);
 Result<DriverFile> from_json_text(std::string_view text, std::type_identity<DriverFile>);
 
-/// A text of procfs is one string likewise, the text last.
+/// A ProcText is one such string too, with its text last.
 std::string to_json_text(const ProcText& text);
 Result<ProcText> from_json_text(std::string_view text, std::type_identity<ProcText>);
 

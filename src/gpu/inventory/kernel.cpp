@@ -34,8 +34,8 @@ std::map<std::string, uint32_t> parse_majors(std::string_view text) {
 std::string parse_module_version(std::string_view text) {
   std::string_view line = text.substr(0, text.find('\n'));
   if (!line.starts_with("NVRM version:")) return {};
-  // The words before differ ("Kernel Module", "Open Kernel Module for x86_64"): the first word of
-  // digits and dots is the version.
+  // The words before the version differ ("Kernel Module", "Open Kernel Module for x86_64"), so the
+  // first word of digits and dots is taken.
   for (std::string_view word : split_blank(line)) {
     bool is_version = word.find('.') != std::string_view::npos &&
                       word.find_first_not_of("0123456789.") == std::string_view::npos;
@@ -68,7 +68,8 @@ std::optional<KfdNode> parse_kfd_node(std::string_view properties) {
   KfdNode node;
   node.render_minor = static_cast<uint32_t>(values["drm_render_minor"]);
   node.unique_id = values["unique_id"];
-  // Bus, device and function as PCI numbers them; the highest four bits count the partitions.
+  // The low bits are bus, device and function as in PCI; the highest four bits are the number of
+  // the partition.
   uint64_t location = values["location_id"];
   node.partition = static_cast<uint32_t>(location >> 28 & 0xf);
   node.pci_address = fmt::format("{:04x}:{:02x}:{:02x}.{:x}", values["domain"] & UINT32_MAX,

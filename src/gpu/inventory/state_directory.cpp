@@ -24,7 +24,7 @@ std::optional<unsigned> calling_user() {
   return uid;
 }
 
-// Batch jobs have no XDG_RUNTIME_DIR, or one that was removed at logout.
+// In batch jobs XDG_RUNTIME_DIR may be unset, or name a directory that was removed at logout.
 std::string state_directory(std::optional<unsigned> user, const std::string& runtime_directory) {
   if (!user) return "/run/berth";
   if (runtime_directory.starts_with('/')) {

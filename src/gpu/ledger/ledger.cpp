@@ -23,20 +23,22 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kLock = "lock";
-/// The lock is held for reading some files and writing one.
+/// The lock is only held while a few files are read and one is written, so this limit is generous.
 constexpr auto kLockPatience = 10s;
 /// More files than any machine's containers need: the ledger is being flooded.
 constexpr size_t kMostFiles = 16384;
-/// Per user: far beyond honest use.
+/// The limit per user, far above normal use.
 constexpr size_t kMostTickets = 512;
-/// Outside root, and every user without an id here, in a user namespace.
+/// In a user namespace: the owner id of files of all users that are not mapped, such as root
+/// outside.
 constexpr uid_t kOverflowUid = 65534;
 
 bool is_root() {
   return sys::effective_uid() == 0 && sys::in_initial_user_namespace();
 }
 
-/// With its lock inside from the first moment on, so that no user can remove that.
+/// Makes the ledger's directory with the lock file already in it, so that no user can put another
+/// lock there.
 Result<void> make_ledger(const std::string& path, mode_t mode, mode_t lock_mode) {
   size_t slash = path.rfind('/');
   std::string parent = slash == 0 ? "/" : path.substr(0, slash);
@@ -58,10 +60,10 @@ Error somebody_elses(const std::string& path, uid_t owner) {
 
 struct Record {
   std::string text;
-  uid_t user = 0;  ///< the owner, as the kernel says
+  uid_t user = 0;  ///< the file's owner
 };
 
-/// Nothing if it is not a record.
+/// Nothing if the file is not a record.
 Result<std::optional<Record>> read_record(const sys::Fd& file, const std::string& name) {
   struct stat info = TRY(sys::stat_fd(file, name));
   if (!S_ISREG(info.st_mode) || info.st_size > static_cast<off_t>(kRecordSize)) {
@@ -72,7 +74,7 @@ Result<std::optional<Record>> read_record(const sys::Fd& file, const std::string
 
 }  // namespace
 
-// ---- its lock -----------------------------------------------------------------------------------
+// ---- the lock -----------------------------------------------------------------------------------
 
 class Ledger::Lock {
  public:
@@ -118,12 +120,12 @@ Result<Ledger> Ledger::open_at(const std::string& path) {
 }
 
 Result<Ledger> Ledger::open(const std::string& path, const std::string& state_dir) {
-  // Its parent, in which no other user can have made it.
+  // Checks the parent directory: no other user can have made the ledger in it.
   TRY(sys::open_trusted_directory_if_exists(path.substr(0, path.rfind('/'))));
   bool there = TRY(sys::stat_entry(sys::cwd(), path)).has_value();
   if (!there && is_root()) {
-    auto made = make_ledger(path, 01777, 0644);  // to lock a file is to read it
-    // If not even root can make one, there are no others to coordinate with.
+    auto made = make_ledger(path, 01777, 0644);  // flock(2) needs read permission only
+    // If not even root can make a ledger, there are no others to coordinate with.
     bool nobody_can = !made.ok() && made.error().sys_errno == EROFS;
     if (!made.ok() && !nobody_can) {
       return std::move(made).error().with_context("cannot make the GPU ledger " + quote(path));
@@ -141,7 +143,7 @@ Result<Ledger> Ledger::open(const std::string& path, const std::string& state_di
 
 // ---- reading ------------------------------------------------------------------------------------
 
-/// Parses the files one by one, and decides whether they count.
+/// Parses the records one by one and decides whether they count.
 class Reading {
  public:
   Reading(const sys::Fd& directory, const Here& here) : directory_(directory), here_(here) {}
@@ -160,7 +162,7 @@ class Reading {
 
 void Reading::read(const std::string& name) {
   auto file = sys::open_if_exists(directory_, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-  if (!file.ok() || !*file) return;  // only its owner may open it: not a record of ours
+  if (!file.ok() || !*file) return;  // only its owner may open the file: not a record
   auto record = read_record(**file, name);
   if (!record.ok() || !*record) return;
   const auto& [text, user] = **record;
@@ -206,7 +208,8 @@ Result<Holders> Ledger::read(const Here& here) const {
   Reading reading(directory_, here);
   std::vector<std::string> names = TRY(sys::list_directory(directory_, ".", kMostFiles));
   for (const std::string& name : names) {
-    // Its maker ended before it could rename it: only the lock's holder makes such files.
+    // A process ended before it could rename this file: only the holder of the lock makes such
+    // files.
     if (name.starts_with(kNewPrefix)) ignore(sys::remove_entry(directory_, name));
     if (name.starts_with(kLeasePrefix) || name.starts_with(kTicketPrefix)) reading.read(name);
   }
@@ -248,8 +251,8 @@ Lease HeldLease::now() const {
   return lease.ok() ? *std::move(lease) : lease_;
 }
 
-// A container that survived the attempt to end it keeps its GPUs. The file has its latest life,
-// which berth-runtime writes.
+// If the container survived the attempt to end it, it keeps its GPUs. Its latest Life, which
+// berth-runtime writes, is in the file.
 void HeldLease::drop() {
   if (!fd_) return;
   if (before_) {
@@ -259,7 +262,7 @@ void HeldLease::drop() {
   auto here = look_around();
   bool ended = here.ok() && !is_alive(now().life, *here);
   if (ended) {
-    // A process that continues to start the container holds it too.
+    // Another process that is still starting the container may hold the lease too.
     auto alone = sys::try_lock(fd_, sys::LockMode::exclusive, file_);
     if (alone.ok() && *alone) ignore(sys::remove_entry(directory_, file_));
   }
@@ -288,8 +291,8 @@ Result<HeldLease> Ledger::take(Lease lease, const Choose& choose) const {
   return write(std::move(lease));
 }
 
-/// Nothing if the file is missing, is not ours, or does not count any more: its GPUs may have been
-/// granted to others.
+/// Nothing if the file is missing, belongs to another user, or does not count any more: its GPUs
+/// may have been granted to others.
 Result<std::optional<HeldLease>> Ledger::find_held(const std::string& file, const Lease& lease,
                                                    const Here& here) const {
   HeldLease held;
@@ -376,7 +379,7 @@ Result<void> Ledger::finish(HeldLease& held, Finish how) const {
   BERTH_ASSERT(held.before_ && held.after_);
   Lock locked = TRY(lock());
   Lease lease = how == Finish::changed ? *held.after_ : *held.before_;
-  lease.life = held.now().life;  // it may have been started again meanwhile
+  lease.life = held.now().life;  // the container may have been started again meanwhile
   TRY(rewrite(held, lease));
   held.lease_ = std::move(lease);
   held.before_.reset();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The leases of this machine's GPUs. A directory with a file for each lease and for each waiting
-// request, of any user. A lease counts while a process that works on its container holds the file's
-// lock, or while its container lives: the content of the file alone proves nothing. See
+// The leases of this machine's GPUs. The ledger is a directory with a file for each lease and each
+// waiting request of all users. A lease counts while a process that works on its container holds
+// the file's lock, or while its container lives: the content of the file alone proves nothing. See
 // docs/decisions/0152.
 #pragma once
 
@@ -21,14 +21,15 @@
 
 namespace berth::gpu {
 
-/// The ledger of the whole machine: root's, writable for everybody. If root has not made it, a
-/// ledger below the user's state directory separates the user's own containers only.
+/// The ledger of the whole machine; it belongs to root and everybody can write to it. If root has
+/// not made it, a ledger below the user's state directory is used, which covers only the containers
+/// of that user.
 inline constexpr const char* kMachineLedger = "/run/berth-ledger";
 
 struct KnownLease {
   Lease lease;
-  uid_t user = 0;    ///< the owner, as the kernel says
-  std::string file;  ///< its name in the ledger
+  uid_t user = 0;    ///< the file's owner
+  std::string file;  ///< the name of its file in the ledger
 };
 
 struct KnownTicket {
@@ -38,18 +39,19 @@ struct KnownTicket {
   uint64_t number = 0;  ///< the lowest is served first
 };
 
-/// All leases that count, and the queue in its order.
+/// All leases that count, and the requests in the queue, in order.
 struct Holders {
   std::vector<KnownLease> leases;
   std::vector<KnownTicket> queue;
 };
 
-/// Fills in what a container gets: the keys of its lease, and the group if it shares another's.
-/// Errors: busy if it has to wait.
+/// Fills in the keys of a container's lease, and the group if it shares the GPUs of another
+/// container.
+/// Errors: busy if the container has to wait.
 using Choose = std::function<Result<void>(const Holders& holders, Lease& lease)>;
 
-/// A lease of ours: its lock, and its file, which is removed with this object unless leave() was
-/// called.
+/// A lease that this process holds: its lock and its file. The destructor removes the file unless
+/// leave() was called.
 class HeldLease {
  public:
   HeldLease() = default;
@@ -63,13 +65,13 @@ class HeldLease {
   const std::string& file() const { return file_; }
   std::string path() const { return ledger_ + "/" + file_; }
   bool is_widened() const { return before_.has_value(); }
-  /// Other holders of the lock, or the container, keep it from now on.
+  /// From now on other holders of the lock, or the container, keep the lease alive.
   void leave();
 
  private:
   friend class Ledger;
   void drop();
-  /// The file's present content: other processes of this container write it too.
+  /// The present content of the file: other processes that work on this container write it too.
   Lease now() const;
 
   sys::Fd directory_;
@@ -85,14 +87,16 @@ class Ledger {
   friend class HeldLease;
 
  public:
-  /// The machine's ledger at `path`, which root makes when missing; if it is missing and we are not
-  /// root, the one in `state_dir`, which we make. Errors: denied (its owner is neither root nor we,
-  /// or others can replace it), io (a full or read-only file system).
+  /// Opens the machine's ledger at `path`; root makes it if it is missing. If it is missing and we
+  /// are not root, opens the ledger in `state_dir`, and makes it if needed. Errors: denied (its
+  /// owner is neither root nor this user, or others can replace it), io (a full or read-only file
+  /// system).
   static Result<Ledger> open(const std::string& path, const std::string& state_dir);
 
   const std::string& path() const { return path_; }
 
-  /// Removes dead records where permitted. Errors: busy (its lock), io.
+  /// Reads all records, and removes dead ones where permitted. Errors: busy (the ledger's lock is
+  /// held), io.
   Result<Holders> look() const;
 
   /// Calls `choose` to fill `lease` under the ledger's lock, and writes the lease.
@@ -101,30 +105,31 @@ class Ledger {
 
   struct Patience {
     std::chrono::nanoseconds limit = std::chrono::nanoseconds::max();
-    /// Called once, when it has to wait, with the obstacle.
+    /// Called once with the obstacle, if take_in_turn() has to wait.
     std::function<void(const Error&)> waiting = {};
     /// Becomes readable when the caller gives up; -1: never.
     int give_up = -1;
     /// Called before each try, without the ledger's lock, to collect facts for `choose`.
     std::function<void()> look = {};
   };
-  /// As take(), but waits in a queue while busy: no later request for what `ticket` wants is served
-  /// before. Errors: those of take(), busy when the limit is reached, interrupted when the caller
-  /// gives up.
+  /// Like take(), but waits in a queue while busy: no later request for the GPUs that `ticket`
+  /// wants is served before. Errors: those of take(), busy when the limit is reached, interrupted
+  /// when the caller gives up.
   Result<HeldLease> take_in_turn(Lease lease, Ticket ticket, const Choose& choose,
                                  const Patience& patience) const;
 
-  /// Holds the lease in `file` too, or, if it was lost, takes a new one for the same GPUs.
-  /// Errors: busy (one of them is held by others now).
+  /// Takes the lock of the lease in `file` too. If that lease was lost, takes a new one for the
+  /// same GPUs.
+  /// Errors: busy (others hold one of these GPUs now).
   Result<HeldLease> hold_again(const std::string& file, const Lease& lease) const;
 
   /// Records the process on which the container's life depends.
   Result<void> set_life(HeldLease& lease, Life life) const;
-  /// Adds the GPUs that `choose` picks to the lease, until finish(); the destructor settles with
-  /// the old ones. `choose` gets all holders, this one included.
+  /// Adds the GPUs that `choose` picks to the lease until finish() is called; without finish(), the
+  /// destructor restores the old GPUs. `choose` gets all holders, this lease included.
   Result<void> widen(HeldLease& lease, const Choose& choose) const;
   enum class Finish { changed, as_before };
-  /// Keeps only the chosen GPUs, or only the old ones.
+  /// Ends widen(): keeps only the newly chosen GPUs, or only the old ones.
   Result<void> finish(HeldLease& lease, Finish how) const;
 
  private:
@@ -143,12 +148,13 @@ class Ledger {
   sys::Fd directory_;
 };
 
-/// The requester, as the effective user.
+/// A request of the effective user.
 struct Asking {
   std::string group;
-  std::vector<std::string> wanted;    ///< keys; for others in the queue these are reserved last
-  uint64_t number = UINT64_MAX;       ///< in the queue
-  std::string own_lease = {};         ///< the file of the lease it has already, and may keep
+  std::vector<std::string> wanted;    ///< keys; reservations of others in the queue avoid these if
+                                      ///< possible
+  uint64_t number = UINT64_MAX;       ///< its number in the queue
+  std::string own_lease = {};         ///< the file of the lease that it has already and may keep
   std::vector<Holding> outside = {};  ///< holdings without a lease
 };
 

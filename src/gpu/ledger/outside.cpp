@@ -18,7 +18,7 @@
 
 namespace berth::gpu {
 
-/// The content of the file.
+/// The content of the file with the driver's latest answer.
 struct ComputingFile {
   std::string driver_root;
   uint64_t pid_space = 0;
@@ -50,7 +50,7 @@ std::string path_in(const std::string& state_dir) {
   return state_dir + "/gpu/computing.json";
 }
 
-/// Empty: not in `inventory`.
+/// The key of the GPU or partition of `node`; empty if it is not in `inventory`.
 std::string key_in(const Inventory& inventory, const KfdNode& node) {
   for (const Gpu& gpu : inventory.gpus) {
     if (gpu.vendor != Vendor::amd || gpu.pci_address != node.pci_address) continue;

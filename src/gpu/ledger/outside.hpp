@@ -22,27 +22,28 @@ namespace berth::gpu {
 struct Computing {
   std::string key;  ///< key_of() in gpu/inventory
   int64_t pid = 0;
-  uint64_t start_time = 0;  ///< as in Life; 0: hidden from us
+  uint64_t start_time = 0;  ///< as in Life; 0: we may not see it
 
   bool operator==(const Computing&) const = default;
 };
 
-/// How long an answer of NVIDIA's driver is reused: asking takes longer than starting a container.
+/// How long an answer of NVIDIA's driver is reused. Asking it takes longer than starting a
+/// container.
 inline constexpr std::chrono::seconds kBelieved{5};
 
-/// Nothing if this is not a process: it has ended, or the number is of another pid namespace.
+/// Nothing if there is no such process: it has ended, or `pid` is of another pid namespace.
 std::optional<Computing> computing_now(std::string key, int64_t pid, const SeeProcess& see);
 
 /// Adds the processes that compute on AMD's GPUs of `inventory`, from world-readable kernel files
-/// in its driver root. For a GPU in partitions only those in a known partition.
+/// in its driver root. On a partitioned GPU, only processes in a known partition are added.
 void add_amd_computing(const Inventory& inventory, const SeeProcess& see,
                        std::vector<Computing>& all);
 
-/// The scope of a question to the driver: a job may see only a part of the machine.
+/// The scope of a query of the driver: a job may see only a part of the machine.
 struct Asked {
   std::string driver_root;
-  uint64_t pid_space = 0;         ///< inode of the pid namespace that the numbers are of
-  std::vector<std::string> gpus;  ///< addresses
+  uint64_t pid_space = 0;         ///< inode of the pid namespace of the pids
+  std::vector<std::string> gpus;  ///< PCI addresses
 };
 /// NVIDIA's GPUs of `inventory`, as seen from here.
 Asked asked_of(const Inventory& inventory, const Here& here);
@@ -51,30 +52,30 @@ Asked asked_of(const Inventory& inventory, const Here& here);
 Result<void> write_computing(const std::string& state_dir, const Asked& asked,
                              const std::vector<Computing>& processes);
 
-/// The answer that write_computing() saved for (at least) these GPUs, while it is recent;
-/// otherwise, and if others could have written it, nothing.
+/// The answer that write_computing() saved for (at least) these GPUs. Nothing if it is not recent,
+/// or if other users could have written it.
 std::optional<std::vector<Computing>> read_computing(const std::string& state_dir,
                                                      const Asked& asked);
 
-/// The lock of the process that asks the driver, so that simultaneous callers ask once: the others
-/// read the saved answer. Errors: busy (ten seconds have passed), io.
+/// Takes the lock under which a process asks the driver, so that simultaneous callers ask once: the
+/// others read the saved answer. Errors: busy (not obtained within ten seconds), io.
 Result<sys::Fd> lock_computing(const std::string& state_dir);
 
-/// Computing processes, examined when this object was made: choosing, under the ledger's lock,
-/// reads nothing.
+/// Computing processes. They are examined when this object is made, so that choosing GPUs under the
+/// ledger's lock reads no files.
 class Outside {
  public:
   Outside() = default;
   /// Keeps those of `processes` that have not ended.
   Outside(const std::vector<Computing>& processes, const ProcessView& view);
 
-  /// One for each GPU or slice with a computing process that is in no container with a lease of
-  /// that GPU.
+  /// One holding for each GPU or slice with a computing process outside of all containers that have
+  /// a lease of that GPU.
   std::vector<Holding> holdings(const std::vector<KnownLease>& leases) const;
 
  private:
   std::vector<Computing> processes_;
-  std::map<int64_t, SeenProcess> seen_;  ///< those, and all their ancestors
+  std::map<int64_t, SeenProcess> seen_;  ///< the computing processes and all their ancestors
   uint64_t pid_space_ = 0;
 };
 

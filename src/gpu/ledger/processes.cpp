@@ -14,14 +14,14 @@ namespace {
 constexpr int kMostParents = 128;
 constexpr size_t kMaxStatus = 65536;
 
-/// In the form of /proc/PID/cgroup: "/a/b".
+/// `cgroup` in the form of /proc/PID/cgroup: "/a/b".
 std::string normal(const std::string& cgroup) {
   std::string path = "/" + cgroup;
   path.erase(0, path.find_first_not_of('/') - 1);
   return path;
 }
 
-/// Another user could record any cgroup.
+/// The owners are compared, because a user could record any cgroup in a lease.
 bool is_in_cgroup(const SeenProcess& process, const KnownLease& known) {
   const Life& life = known.lease.life;
   if (known.user != 0 || life.cgroup.find_first_not_of('/') == std::string::npos) return false;
@@ -30,27 +30,28 @@ bool is_in_cgroup(const SeenProcess& process, const KnownLease& known) {
                              [&](const std::string& path) { return is_below(path, cgroup); });
 }
 
-/// Another user could record any process as the first one of a container.
+/// The owners are compared, because a user could record any process as the first one of a
+/// container.
 bool is_first_process(int64_t pid, const SeenProcess& process, const KnownLease& known,
                       const SeeProcess& see) {
   const Life& life = known.lease.life;
   if (life.pid != pid || life.start_time != process.start_time) return false;
   if (known.user == 0 || process.user == known.user) return true;
-  auto parent = see(process.parent);  // it may run as one of the user's subordinate ids
+  auto parent = see(process.parent);  // the process may run as a subordinate id of the user
   return parent && parent->user == known.user;
 }
 
-/// NVIDIA's MPS server has the GPU open for the programs of containers, and is in none of them.
-/// Recording a process in this way counts it as the user's own container's, which harms no others.
+/// The MPS server has the GPU open for the programs of containers, but is not in any container. A
+/// user who fakes such a process only makes it count for that user's own container.
 bool serves(const SeenProcess& process, const KnownLease& known, const SeeProcess& see) {
-  constexpr std::string_view kServer = "nvidia-cuda-mps";  // as far as the kernel keeps the name
+  constexpr std::string_view kServer = "nvidia-cuda-mps";  // the kernel keeps 15 characters
   if (!known.lease.mps || !process.command.starts_with(kServer)) return false;
   if (process.user == known.user) return true;
-  auto daemon = see(process.parent);  // a server may run as one of the user's subordinate ids
+  auto daemon = see(process.parent);  // a server may run as a subordinate id of the user
   return daemon && daemon->user == known.user;
 }
 
-/// The value behind "Name:" of /proc/PID/status.
+/// The value after "Name:" in /proc/PID/status.
 std::string_view value_of(std::string_view status, std::string_view name) {
   for (std::string_view line : split(status, '\n')) {
     if (line.starts_with(name)) return trim(line.substr(name.size()));

@@ -16,14 +16,14 @@ namespace berth::gpu {
 /// Facts about a process of this pid namespace.
 struct SeenProcess {
   int64_t parent = 0;
-  uint64_t start_time = 0;  ///< as Life has it
+  uint64_t start_time = 0;  ///< as in Life
   std::string command;
   std::optional<uint32_t> user;
-  std::vector<std::string> cgroups;  ///< below the mount points of its hierarchies
+  std::vector<std::string> cgroups;  ///< paths below the mount points of their hierarchies
 };
 using SeeProcess = std::function<std::optional<SeenProcess>(int64_t pid)>;
 
-/// From /proc; nothing if it has ended, or is hidden from us.
+/// Reads /proc; nothing if the process has ended or we may not see it.
 std::optional<SeenProcess> see_process(int64_t pid);
 
 /// How to examine processes of `pid_space`, the caller's pid namespace.
@@ -33,13 +33,13 @@ struct ProcessView {
 };
 
 /// The lease of the container of `pid`: its first process is an ancestor of `pid`, or `pid` is in
-/// its cgroup; for an MPS server, a lease that computes through MPS. A user's lease is believed
-/// about that user's own processes only: the first one, or its parent, has to be of the same user.
-/// Null: none of them.
+/// the container's cgroup; for an MPS server, a lease that computes through MPS. A lease can claim
+/// only processes of its own user: the first process, or its parent, has to belong to the user of
+/// the lease. Null: no such lease.
 const KnownLease* lease_of(int64_t pid, const std::vector<const KnownLease*>& leases,
                            const ProcessView& view);
 
-/// Those of `leases` that have `key`, a part of it, or the GPU that it is a part of.
+/// Those of `leases` that have `key`, a part of that GPU, or the GPU that `key` is a part of.
 std::vector<const KnownLease*> leases_on(std::string_view key,
                                          const std::vector<KnownLease>& leases);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for GPUs. A waiting process has a number, and retries when a file of the ledger is
-// removed, and at intervals: a killed container removes no file.
+// Waiting for GPUs. A waiting process has a number. It retries when a file of the ledger is
+// removed, and also at intervals, because a killed container removes no file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,14 +19,15 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-/// So many of the first retry at once after a change: no machine has GPUs for more.
+/// This many of the first processes in the queue retry at once after a change; no machine has GPUs
+/// for more.
 constexpr size_t kAtOnce = 16;
 constexpr std::chrono::milliseconds kLook = 100ms;
 constexpr std::chrono::milliseconds kSeldomLook = 1s;
-/// Numbers that others' dead files may occupy.
+/// The maximal number of tickets tried: dead files of other users may occupy numbers.
 constexpr uint64_t kMostTries = 512;
 
-/// A place in the queue: its file is removed with this object.
+/// A place in the queue. The destructor removes its file.
 class Place {
  public:
   Place() = default;
@@ -38,8 +39,9 @@ class Place {
   explicit operator bool() const { return static_cast<bool>(file_); }
   uint64_t number() const { return number_; }
 
-  /// Takes the last number, under the ledger's lock. A number may be taken by another user's killed
-  /// process, with a file that we may not remove. If no number is free, takes none.
+  /// Takes the number after the last one, under the ledger's lock. A number may be occupied by a
+  /// file of a killed process of another user, which we may not remove. If no number is free, takes
+  /// none.
   Result<void> take(const sys::Fd& directory, const Holders& holders, const Ticket& ticket) {
     const uint64_t last = holders.queue.empty() ? 0 : holders.queue.back().number;
     std::string text = TRY(record_text(ticket));
@@ -67,8 +69,9 @@ bool contains(const std::vector<std::string>& many, const std::string& one) {
   return std::ranges::find(many, one) != many.end();
 }
 
-/// Reserves the GPUs that `waiting` could take now, no more than it needs, first those that are not
-/// in `wanted`; all of them if they are too few, so that it is not overtaken again and again.
+/// Reserves GPUs that `waiting` could take now, as many as it needs; GPUs that are not in `wanted`
+/// first. If there are too few, reserves all of them, so that `waiting` is not overtaken again and
+/// again.
 void keep_for(const KnownTicket& waiting, const std::vector<std::string>& wanted,
               Occupancy& occupancy) {
   const Ticket& ticket = waiting.ticket;
@@ -111,7 +114,7 @@ Occupancy occupancy_of(const Holders& holders, Asking asking) {
     }
   }
   for (Holding& one : asking.outside) occupancy.held.push_back(std::move(one));
-  // Its own GPUs are not reserved for waiting requests either.
+  // The GPUs that the requester holds are not reserved for waiting requests either.
   const size_t others = occupancy.held.size(), with_own = others + own.size();
   std::move(own.begin(), own.end(), std::back_inserter(occupancy.held));
   for (const KnownTicket& waiting : holders.queue) {
@@ -125,7 +128,7 @@ Occupancy occupancy_of(const Holders& holders, Asking asking) {
 Result<HeldLease> Ledger::take_in_turn(Lease lease, Ticket ticket, const Choose& choose,
                                        const Patience& patience) const {
   const Clock::time_point begun = Clock::now();
-  // Without a watch, when this user has none left, it takes a little longer.
+  // If this user has no inotify watch left, a change is noticed a little later.
   auto watch = sys::watch_directory(path_);
   sys::Fd changes = watch.ok() ? std::move(*watch) : sys::Fd();
   ticket.since = nanoseconds_since_1970();
@@ -135,7 +138,7 @@ Result<HeldLease> Ledger::take_in_turn(Lease lease, Ticket ticket, const Choose&
     size_t before = 0;
     if (patience.look) patience.look();
     auto taken = [&]() -> Result<HeldLease> {
-      // Those behind us are none of our business.
+      // Only requests ahead of ours matter.
       return take(lease, [&](const Holders& all, Lease& chosen) -> Result<void> {
         Holders ahead{all.leases, all.queue};
         std::erase_if(ahead.queue, [&](const auto& one) { return one.number >= place.number(); });
@@ -153,7 +156,7 @@ Result<HeldLease> Ledger::take_in_turn(Lease lease, Ticket ticket, const Choose&
     told = true;
     auto left = std::chrono::ceil<std::chrono::milliseconds>(
         std::min<std::chrono::nanoseconds>(patience.limit - waited, 1h));
-    // A change wakes those at the front of the queue.
+    // A change wakes only the processes at the front of the queue.
     bool soon = before < kAtOnce;
     std::vector<pollfd> entries = {{soon ? changes.get() : -1, POLLIN, 0},
                                    {patience.give_up, POLLIN, 0}};

@@ -33,7 +33,7 @@ Result<std::string> text_of(const T& record) {
   return text;
 }
 
-// Our own records have no other characters.
+// Records that Berth writes have no other characters.
 bool is_word(std::string_view text) {
   auto plain = [](char c) { return c >= ' ' && c <= '~'; };
   return text.size() <= kLongestWord && std::ranges::all_of(text, plain);
@@ -52,7 +52,8 @@ Result<T> parse(std::string_view text, const char* name) {
   return record;
 }
 
-/// Mount points: of the unified hierarchy, and of those of v1 that every container is in.
+/// Mount points of the unified hierarchy and of those v1 hierarchies in which every container has a
+/// cgroup.
 constexpr const char* kHierarchies[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified",
                                         "/sys/fs/cgroup/pids", "/sys/fs/cgroup/devices"};
 
@@ -63,7 +64,7 @@ bool has_ended(pid_t pid) {
   return ended.ok() && *ended;
 }
 
-// Without this line it is not a cgroup file.
+// If the file lacks this line, it is not a cgroup file.
 bool is_populated(const std::string& directory) {
   auto events = sys::read_file_if_exists(sys::cwd(), directory + "/cgroup.events", 4096);
   if (events.ok() && *events) return (*events)->find("populated 1") != std::string::npos;
@@ -73,7 +74,7 @@ bool is_populated(const std::string& directory) {
 }
 
 bool has_processes(const std::string& cgroup) {
-  bool own = cgroup.find_first_not_of('/') != std::string::npos;  // the root belongs to all
+  bool own = cgroup.find_first_not_of('/') != std::string::npos;  // the root cgroup has everything
   if (!own || cgroup.find("..") != std::string::npos) return false;
   for (const char* hierarchy : kHierarchies) {
     if (is_populated(std::string(hierarchy) + "/" + cgroup)) return true;
@@ -84,7 +85,8 @@ bool has_processes(const std::string& cgroup) {
 bool is_first_process_alive(const Life& life) {
   auto pid = static_cast<pid_t>(life.pid);
   auto start_time = sys::process_start_time(pid);
-  // Hidden from us, or ended: the kernel answers which.
+  // If the start time is unreadable, the process is hidden from us or has ended; has_ended() asks
+  // the kernel.
   if (start_time.ok() && *start_time != life.start_time) return false;
   return !has_ended(pid);
 }
@@ -149,7 +151,7 @@ Result<sys::Fd> make_record(const sys::Fd& directory, const std::string& name,
   sys::Fd file =
       TRY(sys::open_at(directory, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
   auto fill = [&]() -> Result<void> {
-    // Before other processes can open, and so lock, it.
+    // Locked before other processes can open the file and lock it.
     TRY(sys::wait_lock(file, sys::LockMode::shared, name));
     TRY(sys::write_all(file, text, name));
     TRY(sys::change_mode(file, 0644, temporary));

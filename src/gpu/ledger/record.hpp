@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The content of the ledger's files. Any user of the machine can have written them.
+// The content of the ledger's files. They are not trusted: any user of the machine can have written
+// them.
 #pragma once
 
 #include <sys/types.h>
@@ -15,12 +16,12 @@
 
 namespace berth::gpu {
 
-/// A process, identified for the life of a boot.
+/// The identity of a process until the next boot, and its cgroup.
 struct Life {
   int64_t pid = 0;          ///< 0: none yet
   uint64_t start_time = 0;  ///< field 22 of /proc/PID/stat
-  uint64_t pid_space = 0;   ///< inode of the pid namespace that counts so
-  std::string boot{};       ///< its id
+  uint64_t pid_space = 0;   ///< inode of the pid namespace of `pid`
+  std::string boot{};       ///< the boot id
   std::string cgroup{};  ///< below the unified hierarchy's mount point; empty: no cgroup of its own
 
   bool operator==(const Life&) const = default;
@@ -38,12 +39,12 @@ struct MpsUse {
 /// The engine of leases that berth-mps itself holds.
 inline constexpr const char* kMpsEngine = "berth-mps";
 
-/// The GPUs of a container.
+/// The lease of a container's GPUs.
 struct Lease {
   std::string container;          ///< its id
   std::string name;               ///< for people; may be empty
-  std::string engine;             ///< its maker: "berth", "berth-runtime" for another engine's
-  std::string group;              ///< the id of the container with which the group began
+  std::string engine;             ///< "berth", or "berth-runtime" for other engines' containers
+  std::string group;              ///< the id of the first container of the group
   std::vector<std::string> keys;  ///< key_of() in gpu/inventory
   bool exclusive = false;
   int64_t since = 0;  ///< ns since 1970
@@ -53,11 +54,12 @@ struct Lease {
   bool operator==(const Lease&) const = default;
 };
 
-/// A file that berth writes beside a container's configuration, for the maker of its process.
+/// A file that berth writes next to a container's configuration, for the program that starts the
+/// container.
 struct LeaseNote {
   std::string ledger;  ///< the directory
-  std::string file;    ///< there
-  Lease lease;         ///< to take again if the file is gone
+  std::string file;    ///< its name in the ledger
+  Lease lease;         ///< taken again if the file is gone
 };
 inline constexpr const char* kLeaseNote = "gpu-lease.json";  ///< in the bundle
 
@@ -74,14 +76,14 @@ struct Ticket {
   bool operator==(const Ticket&) const = default;
 };
 
-/// The size of every file, so that it is rewritten in one write: JSON, padded with blanks.
+/// The size of every file: JSON, padded with blanks. Thus one write(2) replaces the content.
 inline constexpr size_t kRecordSize = 4096;
 
-/// Errors: usage (more than kRecordSize: too many GPUs, too long a name).
+/// Errors: usage (more than kRecordSize, because of too many GPUs or a long name).
 Result<std::string> record_text(const Lease& lease);
 Result<std::string> record_text(const Ticket& ticket);
 
-/// Errors: corrupt (no such JSON, more than kRecordSize, more keys than a machine has, control
+/// Errors: corrupt (invalid JSON, more than kRecordSize, more keys than a machine has, control
 /// characters in names).
 Result<Lease> parse_lease(std::string_view text);
 Result<Ticket> parse_ticket(std::string_view text);
@@ -133,7 +135,7 @@ void fields(auto& v, Ticket& t) {
   v.required("since", t.since);
 }
 
-/// The namespaces and boot that identify processes from here.
+/// The pid namespace and the boot of this process: a pid means nothing without them.
 struct Here {
   std::string boot;
   uint64_t pid_space = 0;
@@ -141,26 +143,26 @@ struct Here {
 /// Errors: io (no /proc).
 Result<Here> look_around();
 
-/// Names process `pid` of this machine. Errors: not_found (it has ended).
+/// The Life of process `pid`. Errors: not_found (it has ended).
 Result<Life> life_of(pid_t pid, std::string cgroup, const Here& here);
 
-/// Whether a process is left that may have a GPU open: its first process, which in a pid namespace
-/// ends last, or another one in its cgroup. In doubt (a process that we may not see, one of another
-/// pid namespace) it is alive. pidfd_open(2)
+/// Whether a process of the container is left that may have a GPU open: its first process, which
+/// ends last in a pid namespace, or another process in its cgroup. In doubt (a process that we may
+/// not see, or of another pid namespace) it counts as alive. pidfd_open(2)
 bool is_alive(const Life& life, const Here& here);
 
-// The names of the ledger's files, and how they are made. Only for this folder.
+// The names of the ledger's files, and the function that makes them. Only for this folder.
 
 inline constexpr std::string_view kLeasePrefix = "lease-";
-inline constexpr std::string_view kTicketPrefix = "wait-";  ///< and its number
-/// A higher number was not assigned by counting.
+inline constexpr std::string_view kTicketPrefix = "wait-";  ///< followed by its number
+/// Tickets are numbered by counting, so a higher number is invalid.
 inline constexpr uint64_t kHighestNumber = uint64_t{1} << 53;
 /// Prefix of a file before it gets its final name; a process that finds one while holding the
 /// ledger's lock may remove it.
 inline constexpr std::string_view kNewPrefix = "new-";
 
-/// Makes a file of the ledger and holds a shared lock on it: the record counts while any process
-/// holds one. It appears atomically. Errors: exists, io.
+/// Makes a file of the ledger and takes a shared lock on it: the record counts while any process
+/// holds such a lock. It appears atomically. Errors: exists, io.
 Result<sys::Fd> make_record(const sys::Fd& directory, const std::string& name,
                             const std::string& text);
 

@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kMpsLogs = "/tmp/nvidia-log";
-/// A starting daemon touches no GPU; its servers do, later.
+/// A daemon uses no GPU while it starts; only its servers do, later.
 constexpr auto kStartPatience = 10s;
 constexpr auto kAskPatience = 5s;
 constexpr auto kEndPatience = 5s;
@@ -68,7 +68,7 @@ Result<void> bind_to(const sys::Fd& directory, const std::string& place) {
 
 Result<void> make_view(const MpsPlace& place) {
   TRY(sys::leave_mount_namespace());
-  // Opened first: they may lie below /tmp themselves.
+  // These are opened first, because they may be below /tmp themselves.
   sys::Fd pipes = TRY(sys::open_at(sys::cwd(), place.daemon, O_PATH | O_DIRECTORY));
   sys::Fd memory = TRY(sys::open_at(sys::cwd(), place.memory, O_PATH | O_DIRECTORY));
   sys::Fd logs = TRY(sys::open_at(sys::cwd(), place.logs, O_PATH | O_DIRECTORY));
@@ -80,7 +80,7 @@ Result<void> make_view(const MpsPlace& place) {
   return bind_to(logs, kMpsLogs);
 }
 
-/// Until none is left: their orphans become our children.
+/// Repeats until no child is left: orphans of a killed child become our children.
 void kill_children() {
   const std::string list = "/proc/thread-self/children";
   const auto end = Clock::now() + kEndPatience;
@@ -97,8 +97,8 @@ void kill_children() {
   }
 }
 
-/// Kills processes that carry the share's name, as far as we may read it, which guard_share()
-/// missed. /proc/PID/environ
+/// Kills processes that guard_share() missed and that have the share's name in their environment,
+/// as far as we may read it. /proc/PID/environ
 void kill_share(const std::string& share) {
   const std::string entry = std::string(kMpsShareVariable) + "=" + share;
   auto names = sys::list_directory(sys::cwd(), "/proc");
@@ -107,7 +107,7 @@ void kill_share(const std::string& share) {
     auto pid = parse_u64(name);
     if (!pid || !bears(name, entry)) continue;
     auto handle = sys::open_pidfd(static_cast<pid_t>(*pid));
-    // The pid may be another process's now.
+    // The pid may belong to another process now.
     if (!handle.ok() || !bears(name, entry)) continue;
     sys::Process process(static_cast<pid_t>(*pid), std::move(*handle));
     ignore(process.signal(SIGKILL));
@@ -171,7 +171,7 @@ Result<void> MpsDaemon::send_limits() const {
   return {};
 }
 
-// Programs need the socket and the pipe of the log. Files that change limits stay hidden.
+// Programs need the socket and the log pipe. Files that can change limits stay hidden.
 Result<void> MpsDaemon::show_pipes() const {
   for (const std::string& name : TRY(sys::list_directory(sys::cwd(), place_.daemon))) {
     const std::string path = place_.daemon + "/" + name;
@@ -213,12 +213,12 @@ Result<void> MpsDaemon::start() {
 
 void MpsDaemon::end() {
   if (process_) {
-    ignore(process_.signal(SIGTERM));  // the guard ends all of them
+    ignore(process_.signal(SIGTERM));  // the guard ends the daemon and its servers
     auto ended = process_.wait_for(kEndPatience);
     if (!ended.ok() || !*ended) ignore(process_.signal(SIGKILL));
   }
   process_ = sys::Process();
-  kill_children();  // of a guard that was killed
+  kill_children();  // the children of a guard that was killed
   kill_share(name_);
 }
 
@@ -251,7 +251,7 @@ Error enter_share(const MpsPlace& place, const std::string& program,
   args.insert(args.end(), words.begin(), words.end());
   std::vector<std::string> env;
   for (char** one = environ; *one != nullptr; ++one) env.emplace_back(*one);
-  // Its path is its name in ps; a path below /tmp is hidden now.
+  // argv[0] is the path that ps shows; a path below /tmp is hidden now.
   Error absent = sys::execute(program, args, env);
   if (absent.kind != Kind::not_found) return absent;
   return sys::execute(sys::fd_path(*file), args, env);

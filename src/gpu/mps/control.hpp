@@ -14,20 +14,22 @@ namespace berth::gpu {
 /// daemon's servers inherit it.
 inline constexpr const char* kMpsShareVariable = "BERTH_MPS_SHARE";
 
-/// A share's control daemon. In its view, and its servers', the share's directories are at
-/// kMpsPipes and /dev/shm, as in its containers, and /tmp has nothing else.
+/// The control daemon of a share. The daemon and its servers have a mount namespace in which, as in
+/// the share's containers, the directories of the share are at kMpsPipes and /dev/shm. Nothing else
+/// is in /tmp there.
 class MpsDaemon {
  public:
-  /// `self`: berth-mps, which makes that view; `name`: the share's name.
+  /// `self`: the path of berth-mps, which makes that mount namespace; `name`: the share's name.
   MpsDaemon(std::string self, std::string name, MpsPlace place, const MpsOrder& order);
 
-  /// Kills remains of an earlier daemon, starts a new one, waits until it answers, sets the limits,
-  /// and then shows its socket to the share's containers. It and its servers die with this process.
-  /// Errors: unsupported (it ended, or refuses a limit; with its last line), interrupted (it does
-  /// not answer).
+  /// Kills the remains of an earlier daemon, starts a new one, waits until it answers, sets the
+  /// limits, and then makes its socket visible to the share's containers. The daemon and its
+  /// servers die with this process.
+  /// Errors: unsupported (the daemon ended or refuses a limit; quotes its last line), interrupted
+  /// (it does not answer).
   Result<void> start();
   const sys::Process& process() const { return process_; }
-  /// Kills it, its servers, and what is left of either.
+  /// Kills the daemon, its servers and their remains.
   void end();
 
  private:
@@ -44,12 +46,13 @@ class MpsDaemon {
   sys::Process process_;
 };
 
-/// The main function of `self` beside the daemon: starts it, and ends when the daemon or our parent
-/// does, which ends all of its servers. Returns the daemon's status. Errors: io.
+/// A main function of `self`, for a process that guards the daemon: it starts the daemon, and ends
+/// when the daemon or our parent ends, which ends all of the daemon's servers. Returns the daemon's
+/// exit status. Errors: io.
 Result<int> guard_share(const sys::SpawnOptions& daemon);
 
-/// Another main function of `self`: makes the view of MpsDaemon in its own mount namespace and
-/// executes `program` with `words`. Returns only on failure.
+/// Another main function of `self`: makes the mount namespace that MpsDaemon describes and executes
+/// `program` with the arguments `words`. Returns only on failure.
 Error enter_share(const MpsPlace& place, const std::string& program,
                   const std::vector<std::string>& words);
 

@@ -55,8 +55,9 @@ Result<void> make_open_directory(const std::string& path) {
   return sys::change_mode(directory, 01777, path);
 }
 
-/// On the machine's file system for shared memory: programs may fill it, and it is bounded. The
-/// link is made first, so that no directory is made that nothing refers to.
+/// Makes the share's memory directory in the machine's /dev/shm: that file system has a size limit,
+/// and programs may fill it. The link is made first, so that no directory remains without a link to
+/// it.
 Result<void> make_memory(const MpsPlace& place) {
   if (!TRY(sys::stat_entry(sys::cwd(), place.memory))) {
     const std::string target = std::string(kMpsMemory) + sys::random_hex(16) + "/memory";
@@ -73,7 +74,8 @@ Result<void> make_memory(const MpsPlace& place) {
 
 Result<void> make_place(const MpsPlace& place) {
   TRY(sys::make_directories(sys::cwd(), place.directory, 0700));
-  // For programs with other ids in containers; other users cannot reach this directory.
+  // Programs in containers may have other ids and need access. Other users cannot reach the parent
+  // directory.
   for (const std::string* path : {&place.pipes, &place.daemon, &place.logs}) {
     TRY(sys::make_directory(sys::cwd(), *path, 0700));
     sys::Fd directory = TRY(sys::open_at(sys::cwd(), *path, O_RDONLY | O_DIRECTORY));
@@ -82,7 +84,7 @@ Result<void> make_place(const MpsPlace& place) {
   return make_memory(place);
 }
 
-/// A keeper inherits both locks.
+/// Starts a keeper, which inherits both locks.
 Result<sys::Fd> start_keeper(const std::string& program, const std::string& state_dir,
                              const std::string& share, const sys::Fd& lock, const sys::Fd& shares) {
   sys::Pipe report = TRY(sys::make_pipe());
@@ -102,7 +104,8 @@ Result<sys::Fd> start_keeper(const std::string& program, const std::string& stat
   return std::move(report.read);
 }
 
-/// Errors: unsupported (the keeper's message), interrupted (it was killed, or takes too long).
+/// Reads the keeper's report. Errors: unsupported (with the keeper's message), interrupted (the
+/// keeper was killed, or takes too long).
 Result<void> hear_keeper(const sys::Fd& report) {
   std::string text;
   std::array<char, 1024> chunk;
@@ -139,10 +142,10 @@ Result<void> mend_share(const std::string& state_dir, const std::string& program
   if (!keeper) return {};
   auto order = TRY(sys::stat_entry(sys::cwd(), place.directory + "/" + kMpsOrder));
   if (!order) {
-    remove_share(place);  // its maker did not finish
+    remove_share(place);  // the process that made the share did not finish
     return {};
   }
-  // An unused share ends by itself.
+  // The new keeper ends an unused share.
   TRY(start_keeper(program, state_dir, share, *keeper, shares));
   return {};
 }
@@ -158,7 +161,7 @@ Result<void> join_share(const std::string& state_dir, const std::string& program
   TRY(make_place(place));
   auto keeper = TRY(lock_of_keeper(place));
   if (!keeper) {
-    shares.reset();  // our lease keeps the share
+    shares.reset();  // our lease keeps the share alive
     return wait_until_ready(place);
   }
   TRY(sys::replace_file(sys::cwd(), place.directory + "/" + kMpsOrder, json::write(order), 0600));
@@ -171,7 +174,7 @@ Result<void> join_share(const std::string& state_dir, const std::string& program
 void mend_shares(const std::string& state_dir, const std::string& program) {
   const std::string root = place_of(state_dir, "").root;
   auto names = sys::list_directory(sys::cwd(), root);
-  if (!names.ok()) return;  // usually there is none
+  if (!names.ok()) return;  // usually there are no shares
   const std::string path = root + "/" + kMpsLock;
   auto shares = sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
   if (!shares.ok()) return;

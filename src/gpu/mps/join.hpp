@@ -15,8 +15,8 @@ namespace berth::gpu {
 Result<void> join_share(const std::string& state_dir, const std::string& program,
                         const MpsOrder& order);
 
-/// Gives a new keeper to shares that lost theirs; it ends them if no container is left. Silent:
-/// what fails now is left to the next call.
+/// Starts a new keeper (berth-mps) for every share that has none any more. The keeper ends the
+/// share if no container is left. Failures are ignored; the next call tries again.
 void mend_shares(const std::string& state_dir, const std::string& program);
 
 }  // namespace berth::gpu

@@ -27,13 +27,14 @@ using namespace std::chrono_literals;
 
 using Clock = std::chrono::steady_clock;
 
-/// A container in the making has no process yet that could be waited for.
+/// How soon the ledger is read again while a container is being made: it has no process yet that
+/// could be waited for.
 constexpr std::chrono::milliseconds kSoon = 1s;
 constexpr std::chrono::milliseconds kSeldom = 30s;
-/// Between two polls.
+/// The pause between two polls.
 constexpr std::chrono::milliseconds kKeeperPause = 200ms;
-/// The pause before a daemon that died, or did not start, is restarted; doubled each time, until
-/// one has lived for a while.
+/// The pause before a daemon is restarted that died or did not start. It doubles each time until a
+/// daemon has lived for kLongLife.
 constexpr std::chrono::milliseconds kShortestRest = 100ms, kLongestRest = 30s;
 constexpr auto kLongLife = 1min;
 
@@ -54,23 +55,24 @@ bool is_taken(const std::string& root, const MpsOrder& own, const std::string& g
   });
 }
 
-/// Sets the compute mode of a share's exclusive GPUs: only one process, the server, computes there
-/// then. The first share that takes a GPU saves its old mode beside the shares.
+/// Sets the compute mode of a share's exclusive GPUs, so that only one process, the server, can
+/// compute there. The first share that takes a GPU saves the GPU's old mode in a file next to the
+/// shares.
 class Modes {
  public:
-  /// `root` and `order` have to outlive this.
+  /// `root` and `order` have to outlive this object.
   Modes(std::string root, const MpsOrder& order) : root_(std::move(root)), order_(order) {}
 
-  /// Call it under the lock of all shares; repeating it is fine. Holds the GPUs' nodes open: the
+  /// Call it under the lock of all shares; it may be called again. Holds the GPUs' nodes open: the
   /// driver forgets modes when no process has a GPU open.
   /// Errors: unsupported (the driver does not report the mode, or does not change it).
   Result<void> take();
-  /// Restores the old modes, except of GPUs that another share has taken meanwhile. If the driver
-  /// refuses, the mode stays.
+  /// Restores the old modes, except for GPUs that another share has taken meanwhile. If the driver
+  /// refuses, the mode is left as it is.
   void give_back();
 
  private:
-  using Known = std::map<std::string, std::string>;  ///< modes by the GPUs' ids
+  using Known = std::map<std::string, std::string>;  ///< modes by id of the GPU
   Result<Known> ask() const;
   std::string note_of(const std::string& gpu) const;
 
@@ -144,9 +146,9 @@ class Keeper {
         modes_(place_.root, order_),
         daemon_(self, name, place_, order_) {}
 
-  /// Whether any container computes through this share, or will; true if in doubt.
+  /// Whether any container computes through this share or is about to; true if in doubt.
   bool is_used();
-  /// Whether such a container runs; true if in doubt.
+  /// Whether a container that computes through this share runs; true if in doubt.
   bool has_running();
   Result<void> start();
   /// Runs until the share has ended.
@@ -157,10 +159,11 @@ class Keeper {
  private:
   struct User {
     Life life;
-    sys::Fd handle;  ///< of its first process
+    sys::Fd handle;  ///< pidfd of its first process
   };
 
-  /// Reads the ledger, and adds users seen before that still live: a ledger may be removed.
+  /// Reads the ledger, and keeps users seen before that are still alive, because the ledger may
+  /// have been removed.
   Result<void> look();
   Result<void> hold_gpus();
   Result<void> begin();
@@ -175,9 +178,9 @@ class Keeper {
   MpsOrder order_;
   Modes modes_;
   MpsDaemon daemon_;
-  HeldLease lease_;  ///< of exclusive GPUs, until their compute modes are restored
+  HeldLease lease_;  ///< the lease of exclusive GPUs, held until their compute modes are restored
   std::vector<User> users_;
-  bool in_the_making_ = false;  ///< of some no process is known yet
+  bool in_the_making_ = false;  ///< some users have no process yet
   bool in_doubt_ = false;       ///< the ledger could not be read
   std::chrono::milliseconds rest_ = kShortestRest;
   Clock::time_point next_start_;
@@ -191,7 +194,8 @@ Result<void> Keeper::look() {
   });
   in_doubt_ = true;
   in_the_making_ = false;
-  // Opened again each time: root's next container makes a removed ledger again.
+  // The ledger is opened again each time: if it was removed, the next container of root makes a new
+  // one.
   Ledger ledger = TRY(Ledger::open(order_.ledger, state_dir_));
   Holders holders = TRY(ledger.look());
   for (const KnownLease& one : holders.leases) {
@@ -220,7 +224,7 @@ bool Keeper::has_running() {
   return in_doubt_ || !users_.empty();
 }
 
-// The lease depends on its lock: when this process is killed the GPUs are free.
+// The lease depends on its lock, so the GPUs are free when this process is killed.
 Result<void> Keeper::hold_gpus() {
   if (!order_.takes || lease_) return {};
   Here here = TRY(look_around());
@@ -262,7 +266,7 @@ bool Keeper::is_running() const {
   return ended.ok() && !*ended;
 }
 
-// A process that starts a container takes its lease first, and joins the share then.
+// A process that starts a container takes the lease first and then joins the share.
 bool Keeper::end_unless_used() {
   const std::string path = place_.root + "/" + kMpsLock;
   auto lock = sys::open_at(sys::cwd(), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
@@ -279,7 +283,8 @@ void Keeper::end() {
   remove_share(place_);
 }
 
-// While containers exist nothing of the share is given up: they would compute without limits.
+// While containers exist, nothing of the share is given up: otherwise they would compute without
+// limits.
 void Keeper::start_again() {
   ignore(sys::remove_entry(sys::cwd(), place_.directory + "/" + kMpsReady));
   if (Clock::now() - started_ > kLongLife) rest_ = kShortestRest;
@@ -310,12 +315,12 @@ void Keeper::stay() {
 
 Result<void> keep_share(const std::string& self, const std::string& state_dir,
                         const std::string& name, Handed handed) {
-  // Neither a terminal's end nor a missing reader may end it.
+  // Neither a hangup of the terminal nor a closed pipe may end the keeper.
   sys::Fd unread = TRY(sys::receive_signals({SIGHUP, SIGINT, SIGTERM, SIGPIPE}));
-  TRY(sys::become_subreaper());  // of a guard that was killed
+  TRY(sys::become_subreaper());  // the children of a killed guard become ours
   Keeper keeper(self, state_dir, name, TRY(read_order(place_of(state_dir, name))));
   if (!keeper.is_used()) {
-    keeper.end();  // it was kept by one that was killed
+    keeper.end();  // its previous keeper was killed
     return {};
   }
   auto started = keeper.start();

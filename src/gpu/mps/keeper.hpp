@@ -11,17 +11,18 @@ namespace berth::gpu {
 
 /// The descriptors that berth-mps inherits.
 struct Handed {
-  sys::Fd lock;    ///< of the share's kMpsKeeper, held
-  sys::Fd shares;  ///< of kMpsLock, held until the share has begun
+  sys::Fd lock;    ///< the share's kMpsKeeper, locked
+  sys::Fd shares;  ///< kMpsLock, locked until the share has begun
   sys::Fd report;  ///< receives kMpsBegun, or the error
 };
 inline constexpr std::string_view kMpsBegun = "begun";
 
-/// The work of berth-mps for the share `name` below `state_dir`, with its order in its directory:
-/// starts the daemon, restarts it when it dies, and ends it, with everything of the share, when no
-/// lease of this user names the share any more. `self` is the program.
-/// Errors: as MpsDaemon::start(); then nothing of the share is left, unless containers compute
-/// through it: those get a daemon as soon as one can run.
+/// The work of berth-mps for the share `name` below `state_dir`; the share's directory has the
+/// MpsOrder. Starts the daemon and restarts it when it dies. When no lease of this user names the
+/// share any more, ends the daemon and removes everything of the share. `self` is the path of
+/// berth-mps.
+/// Errors: those of MpsDaemon::start(). On an error the share is removed, unless containers compute
+/// through it: then the start of the daemon is tried again until it succeeds.
 Result<void> keep_share(const std::string& self, const std::string& state_dir,
                         const std::string& name, Handed handed);
 

@@ -15,10 +15,10 @@ namespace {
 
 constexpr size_t kMaxText = size_t{64} << 10;
 constexpr const char* kRequestParams = "/proc/driver/nvidia/params";
-// NVIDIA's drivers read every file of this directory.
+// NVIDIA's driver reads every file in this directory.
 constexpr const char* kProfile = "/etc/nvidia/nvidia-application-profiles-rc.d/10-container.conf";
 
-/// Makes a file with that text; a running container keeps its old one.
+/// Makes a file with `text`; running containers keep the old file.
 Result<std::string> publish(const std::string& state_dir, const std::string& name,
                             const std::string& text) {
   std::string directory = state_dir + "/gpu";
@@ -56,7 +56,8 @@ void finish_compat(oci::ContainerEdits& edits, const FinishOptions& options) {
   }
 }
 
-/// The minors of the nodes /dev/nvidia<minor> among `nodes`, one bit each; those below 64.
+/// The minors of the nodes /dev/nvidia<minor> in `nodes`, one bit each; minors of 64 and more are
+/// left out.
 uint64_t minors_of(const std::vector<oci::DeviceNode>& nodes) {
   constexpr std::string_view kNodePrefix = "/dev/nvidia";
   uint64_t minors = 0;
@@ -105,7 +106,7 @@ bool keep_nodes(oci::ContainerEdits& edits) {
   kept.additional_gids = std::move(edits.additional_gids);
   kept.net_devices = std::move(edits.net_devices);
   kept.intel_rdt = std::move(edits.intel_rdt);
-  kept.freeze_device_nodes = edits.freeze_device_nodes;  // in /proc, which is the machine's
+  kept.freeze_device_nodes = edits.freeze_device_nodes;  // /proc is not of the image
   edits = std::move(kept);
   return less;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces hooks of NVIDIA's in CDI files, which are not run: see gpu/cdi/known_hooks.hpp.
+// Does the work of NVIDIA's hooks in CDI files. We do not run these hooks: see
+// gpu/cdi/known_hooks.hpp.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,11 @@
 
 namespace berth::gpu {
 
-/// Makes files below `<state_dir>/gpu`, and binds of them, for requests of a CDI file's edits that
-/// a configuration has no member for: driver parameters with ModifyDeviceFiles: 0 (from `params`,
-/// the machine's text; empty: it has none), and the application profile that restricts EGL and
-/// Vulkan to their GPUs. Clears the requests.
+/// Carries out requests in the edits of a CDI file for which a configuration has no member, by
+/// files below `<state_dir>/gpu` and bind mounts of these files. The files are driver parameters
+/// with ModifyDeviceFiles: 0 (made from `params`, the machine's parameters; empty: it has none) and
+/// the application profile that restricts EGL and Vulkan to the requested GPUs. Clears the
+/// requests.
 /// Errors: io, denied (the state directory).
 Result<void> place_requests(oci::ContainerEdits& edits, const std::string& state_dir,
                             const std::string& params);
@@ -30,26 +32,26 @@ struct FinishOptions {
   const Inventory* inventory = nullptr;  ///< null: this machine's GPUs are unknown
 };
 
-/// For driver mode `image`: keeps only those of `edits` that change none of the image's files. True
-/// if something was removed that is worth the warning kNodesAlone.
+/// For driver mode `image`: keeps only those of `edits` that change none of the image's files.
+/// Returns whether something was removed that is worth the warning kNodesAlone.
 bool keep_nodes(oci::ContainerEdits& edits);
 inline constexpr const char* kNodesAlone =
     "driver mode 'image': CDI devices give only nodes and variables, ignoring their mounts, links "
     "and hooks";
 
-/// Whether finish_edits() profits from an inventory.
+/// Whether finish_edits() can use an inventory for these edits.
 bool wants_inventory(const oci::ContainerEdits& edits);
 
-/// Completes `edits` of CDI files with facts about this machine: the brands of the GPUs for
-/// requested compat libraries, which are removed if the site forbids them, and the files of
+/// Completes `edits` of CDI files with facts about this machine: adds the brands of the GPUs to a
+/// request for compat libraries (or removes the request if the site forbids it), and calls
 /// place_requests().
 /// Errors: io and denied (the state directory).
 Result<void> finish_edits(oci::ContainerEdits& edits, const FinishOptions& options);
 
-/// For fit_places().
+/// The LookAtHost for fit_places().
 HostFile look_at_host(const std::string& path, const std::string& below);
 
-/// For check_devices().
+/// The IsDevice for check_devices().
 bool is_host_device(const std::string& path, const std::string& below, const oci::Device& device);
 
 }  // namespace berth::gpu

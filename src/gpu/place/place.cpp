@@ -36,7 +36,7 @@ Result<void> copy_file(const sys::Fd& source, const sys::Fd& directory, const st
 }
 
 Result<void> add_file(const GrantedFile& file, const sys::Fd& directory, const std::string& path) {
-  // A link only works on one file system, and for files that are ours.
+  // A hard link only works within one file system, and for files of this user.
   if (sys::make_hard_link(sys::cwd(), file.host_path, directory, path).ok()) return {};
   auto source = TRY(sys::open_at(sys::cwd(), file.host_path, O_RDONLY | O_NONBLOCK));
   struct stat info = TRY(sys::stat_fd(source, file.host_path));
@@ -63,7 +63,7 @@ Result<void> fill_volume(const Grant& grant, const sys::Fd& directory) {
   return {};
 }
 
-/// Whether a process that we may examine has something of `name` mounted.
+/// Whether a process that we may examine has something of the volume `name` mounted.
 bool is_mounted(const std::string& name) {
   auto processes = sys::list_directory(sys::cwd(), "/proc");
   if (!processes.ok()) return true;
@@ -86,12 +86,13 @@ void remove_others(const sys::Fd& volumes, const std::string& current,
   }
 }
 
-// The driver's files in one directory, as in nvidia-docker 1 and Mesos: bin, lib (32-bit) and
-// lib64.
+// A volume has the driver's files in one directory, as in nvidia-docker 1 and Mesos: bin, lib
+// (32-bit) and lib64.
 /// The absolute path of a directory with the grant's files below kDriverDirectory, made once below
 /// `<volume_dir>/nvidia_driver_<version>`: by hard links where possible, else by copies (reflinks
-/// where the file system can). Making one removes volumes of other versions that no process has
-/// mounted, except those that `is_kept` keeps (it may be empty). Errors: io (no space), denied.
+/// where the file system can). Making a volume removes volumes of other versions that no process
+/// has mounted, unless `is_kept` returns true for them (`is_kept` may be empty). Errors: io (no
+/// space), denied.
 Result<std::string> find_or_make_volume(
     const Grant& grant, const std::string& volume_dir,
     const std::function<bool(const std::string& name)>& is_kept) {
@@ -205,8 +206,8 @@ Result<void> Placer::open_state() {
   return {};
 }
 
-// Makes the driver's directory: an empty file for each library to be bound over, and the links. It
-// is a directory of the host, so that no name has to be made inside of the image.
+// Makes the driver's directory: an empty file for each library, over which the library is bound,
+// and the links. It is a directory of the host, so that no name has to be made inside of the image.
 Result<void> Placer::place_skeleton() {
   std::string content;
   for (const GrantedFile& file : grant_.files) {
@@ -233,7 +234,7 @@ Result<void> Placer::build_skeleton(const sys::Fd& directory) const {
     std::string path = link.path.substr(inside_.size());
     TRY(make_parents(directory, path, made));
     auto linked = sys::make_symlink(link.target, directory, path);
-    // Two libraries may want one development link (libnvidia-nvvm): the first gets it.
+    // If two libraries want the same development link (libnvidia-nvvm), the first one gets it.
     if (!linked.ok() && linked.error().kind != Kind::exists) return linked;
   }
   return {};
@@ -261,7 +262,7 @@ Result<void> Placer::place_files() {
     bool laid_out = grant_.mode == DriverMode::copy ||
                     (grant_.mode == DriverMode::volume && is_inside(file.container_path));
     if (comes_and_goes(file.kind)) {
-      // Its service may have ended since the probe.
+      // The service of the socket may have ended since the probe.
       if (!TRY(sys::stat_entry(sys::cwd(), file.host_path))) continue;
     } else {
       if (laid_out) continue;
@@ -280,8 +281,8 @@ void Placer::place_loader_entries() {
   }
 }
 
-// The container must not see more than it was granted: one directory of ours covers all of the
-// driver's, with the permitted files. It is read-only, so nothing can be set through it.
+// The container must not see more than it was granted, so a directory with the permitted files is
+// bound over /proc/driver. It is read-only, so nothing can be set through it.
 Result<void> Placer::place_procfs() {
   if (grant_.proc.empty() || !TRY(sys::stat_entry(sys::cwd(), kProcDriver))) return {};
   std::string content;
@@ -303,7 +304,7 @@ Result<void> Placer::place_procfs() {
   return {};
 }
 
-// In a user namespace nodes cannot be made, only bound from the host.
+// In a user namespace, nodes cannot be made. They can only be bound from the host.
 Error cannot_make(const Node& node) {
   return make_error(
       Kind::denied,
@@ -325,7 +326,7 @@ Result<void> Placer::place_nodes() {
     out.file_mode = node.mode;
     bool group_is_known = ids_are_real && node.gid != 0 && node.gid != kOverflowId;
     if (group_is_known) out.gid = node.gid;
-    // A node that only a group may open is useless without that group.
+    // If only a group may open a node, the container needs that group.
     if (group_is_known && (node.mode & 0006) != 0006) groups.insert(node.gid);
     place_.edits.device_nodes.push_back(std::move(out));
   }
@@ -336,8 +337,9 @@ Result<void> Placer::place_nodes() {
   return {};
 }
 
-// Contains every destination outside of procfs and of the skeleton, which has its own. Making them
-// in a container's upper directory would copy up /usr, /usr/bin and /etc: milliseconds on a disk.
+// The layer has every mount destination outside of procfs and of the skeleton, which has its own
+// mount points. Making them in a container's upper directory would copy up /usr, /usr/bin and /etc,
+// which takes milliseconds on a disk.
 Result<void> Placer::build_placeholder_layer() {
   std::vector<std::string> paths;
   for (const oci::Mount& mount : place_.edits.mounts) {
@@ -346,7 +348,7 @@ Result<void> Placer::build_placeholder_layer() {
   }
   if (!grant_.loader_entries.empty() && options_.musl) paths.emplace_back(kMuslPath);
   if (paths.empty()) return {};
-  // A volume's programs are not mounted one by one: links in this layer lead to them.
+  // The programs of a volume are not mounted one by one: links in this layer lead to them.
   std::string links;
   for (const GrantedLink& link : grant_.program_links)
     links += "\n" + link.path + "\t" + link.target;
@@ -354,7 +356,7 @@ Result<void> Placer::build_placeholder_layer() {
   for (const GrantedFile& file : grant_.files) {
     if (file.kind == FileKind::directory) directories.insert(file.container_path.substr(1));
   }
-  // A file and a directory of the same name need different layers.
+  // The key distinguishes files from directories: for the same path they need different layers.
   std::string content = join(paths, "\n") + links;
   for (const std::string& path : directories) content += "\n" + path + "/";
   std::string name = "mountpoints-" + key_of_text(content);

@@ -12,14 +12,15 @@
 namespace berth::gpu {
 
 struct PlaceOptions {
-  /// The `--state` directory; what is built lives in its `gpu/` and is shared by all containers.
+  /// The `--state` directory. Files are built in its subdirectory `gpu/`; all containers share
+  /// them.
   std::string state_dir;
-  /// The directory of volumes of driver files: on a disk, if there is one.
+  /// The directory of volumes of driver files; on a disk if possible.
   std::string volume_dir;
   /// Whether a volume belongs to a stopped container that is kept, even if no process has it
-  /// mounted. Empty: none does.
+  /// mounted. Empty: no volume does.
   std::function<bool(const std::string& name)> keeps_volume = {};
-  /// The image has musl: its loader reads a file of its own.
+  /// The image has musl: its loader reads a path file instead of a cache.
   bool musl = false;
 };
 
@@ -32,27 +33,28 @@ struct Copy {
 
 struct Placement {
   oci::ContainerEdits edits;
-  /// An absolute directory to put below all layers of the image: it has the mount points, so that
-  /// making them causes no copy-up. Where the image hides one, the runtime makes it as usual. Empty
-  /// if there are no mounts.
+  /// An absolute directory to put below all layers of the image. It has the mount points, so that
+  /// making them causes no copy-up. If the image hides a mount point, the runtime makes it as
+  /// usual. Empty if there are no mounts.
   std::string mountpoint_layer;
-  /// To be copied into the container's own layer: DriverMode::copy.
+  /// DriverMode::copy: files to copy into the container's own layer.
   std::vector<Copy> copies;
   std::vector<GrantedLink> copied_links;
 };
 
-/// Removes from a new grant the nodes besides the GPUs (/dev/infiniband/uverbs0) that this
-/// process's device cgroup denies, and changes their reasons: the container could not open them
-/// either. For GPUs leave_out_denied() of the inventory does this before the choice.
+/// Removes from a new grant the nodes other than those of GPUs (/dev/infiniband/uverbs0) that the
+/// device cgroup of this process denies, and changes their reasons: the container could not open
+/// them either. For GPUs, leave_out_denied() in gpu/inventory does this before GPUs are chosen.
 void leave_out_denied(Grant& grant);
 
 /// Turns a grant into edits of a container's configuration. Host files that it needs are built once
-/// per content and published by rename, so that the next start finds them with a few stats:
-/// - bind: a skeleton directory (mountpoints and links) at /usr/local/nvidia, each library bound
-///   over its placeholder there, binaries and configuration files over theirs;
-/// - volume: one directory with all of them, bound at /usr/local/nvidia;
+/// per content and published by rename, so that the next start finds them with a few calls of stat:
+/// - bind: a skeleton directory (mount points and links) at /usr/local/nvidia, in which each
+///   library is bound over its placeholder; binaries and configuration files are bound over
+///   placeholders at their usual paths;
+/// - volume: one directory with all these files, bound at /usr/local/nvidia;
 /// - copy: only a list of files to copy;
-/// - in each mode sockets, /proc/driver as the container may see it, and the nodes.
+/// - in each mode: sockets, /proc/driver as the container may see it, and the device nodes.
 /// Errors: io and denied (the state directory), not_found (a driver file is gone).
 Result<Placement> place(const Grant& grant, const PlaceOptions& options);
 

@@ -15,7 +15,8 @@ namespace {
 
 constexpr const char* kPrefix = "building-";
 
-// The modes are set explicitly: every user of a container reads these, and our umask may be 077.
+// The modes are set explicitly: every user in a container reads these directories, and our umask
+// may be 077.
 Result<void> make_open_directory(const sys::Fd& parent, const std::string& name) {
   TRY(sys::make_directory(parent, name, 0755));
   auto fd = TRY(sys::open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
@@ -30,8 +31,8 @@ std::string key_of_text(std::string_view text) {
 
 Result<void> publish_directory(const sys::Fd& parent, const std::string& name, const Fill& fill) {
   if (TRY(sys::stat_entry(parent, name))) return {};
-  // One builder at a time: leftovers here are those of a killed one. A lock belongs to the open
-  // file description, so this one is opened for it and closed again.
+  // Only one process builds at a time, so leftovers here are from a killed process. A lock belongs
+  // to the open file description, so the directory is opened separately for the lock.
   sys::Fd lock = TRY(sys::open_at(parent, ".", O_RDONLY | O_DIRECTORY));
   TRY(sys::wait_lock(lock, sys::LockMode::exclusive, name));
   for (const std::string& left : TRY(sys::list_directory(parent, "."))) {

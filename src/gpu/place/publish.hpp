@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Directories of ours that are built once and then only read, by any number of processes.
+// Directories that Berth builds once. Any number of processes read them afterwards.
 #pragma once
 
 #include <sys/stat.h>
@@ -14,18 +14,18 @@
 
 namespace berth::gpu {
 
-/// Sixteen hex digits, a hash of `text`. They name what our own process wrote below a directory
-/// that only we can write: a collision would need an attacker with our own rights.
+/// A hash of `text`, sixteen hex digits. It names files below a directory that only this user can
+/// write: to cause a collision, an attacker would already need the rights of this user.
 std::string key_of_text(std::string_view text);
 
 using Fill = std::function<Result<void>(const sys::Fd& directory)>;
 
-/// Makes the directory `name` in `parent`, filled by `fill`, unless it exists. Others may do the
-/// same at the same time; the next builder removes what a killed one left. World-readable, whatever
-/// the umask. Errors: io, those of `fill`.
+/// Makes the directory `name` in `parent`, filled by `fill`, unless it exists. Several processes
+/// may do this at the same time; the next one removes the remains of a killed one. The directory is
+/// world-readable, whatever the umask. Errors: io, those of `fill`.
 Result<void> publish_directory(const sys::Fd& parent, const std::string& name, const Fill& fill);
 
-/// Makes the parent directories of the relative `path`, each once, world-readable.
+/// Makes the missing parent directories of the relative `path`, world-readable.
 Result<void> make_parents(const sys::Fd& directory, const std::string& path,
                           std::set<std::string>& made);
 

@@ -40,7 +40,7 @@ class AmdUses {
   std::vector<std::string> names(const std::string& path) const;
 
   const DriverRoot& root_;
-  /// Ids of KFD's nodes, several for a GPU with partitions, by its address.
+  /// Ids of KFD's nodes by PCI address of the GPU; a partitioned GPU has several.
   std::map<std::string, std::vector<uint64_t>> nodes_;
   std::optional<std::set<uint32_t>> pids_;
 };
@@ -71,7 +71,7 @@ Use AmdUses::use_of(const Gpu& gpu) const {
   auto used = number(base + "/mem_info_vram_used"), total = number(base + "/mem_info_vram_total");
   if (used && total) use.memory = MemoryUse{*used, *total};
   use.processes = processes_on(gpu);
-  // Reading its sensors would wake it.
+  // Reading the sensors of a suspended GPU would wake it.
   if (text(base + "/power/runtime_status") != "suspended") read_sensors(base, use);
   return use;
 }
@@ -87,14 +87,14 @@ void AmdUses::read_sensors(const std::string& base, Use& use) const {
     auto value = number(hwmon + one);
     return value ? value : number(hwmon + other);
   };
-  // At the edge of the chip; some only have the hottest spot (MI300).
+  // The temperature at the edge of the chip; some GPUs only report the hottest spot (MI300).
   use.celsius = in_thousands(first_of("/temp1_input", "/temp2_input"));
-  // Microwatts, the chip's average or the present value.
+  // The power of the chip in microwatts: the average, or else the present value.
   use.milliwatts = in_thousands(first_of("/power1_average", "/power1_input"));
 }
 
-// KFD makes a file for each process that has opened it and each GPU that the process may use; it
-// contains zero if the process does nothing there.
+// KFD has a file for each process that has opened it and each GPU that the process may use. The
+// file contains zero if the process does nothing on that GPU.
 std::optional<std::vector<ProcessUse>> AmdUses::processes_on(const Gpu& gpu) const {
   auto ids = nodes_.find(gpu.pci_address);
   if (ids == nodes_.end() || !pids_) return std::nullopt;

@@ -14,7 +14,7 @@ namespace berth::gpu {
 namespace {
 
 constexpr std::string_view kProc = "/proc/driver/nvidia";
-constexpr uint32_t kControlMinor = 255, kModesetMinor = 254;  // of the major of the GPUs
+constexpr uint32_t kControlMinor = 255, kModesetMinor = 254;  // with the major of the GPUs
 constexpr uint32_t kDefaultMajor = 195;
 constexpr uint32_t kMigConfigMinor = 1, kMigMonitorMinor = 2;
 
@@ -23,10 +23,10 @@ std::string value_of(const std::map<std::string, std::string>& labels, const std
   return found == labels.end() ? std::string() : found->second;
 }
 
-// The major of the GPUs' own nodes.
+// The major of the nodes /dev/nvidia<N>.
 uint32_t gpu_major(const NodeFinder& nodes) {
   auto found = nodes.major_of("nvidia");
-  if (!found) found = nodes.major_of("nvidia-frontend");  // of the older modules
+  if (!found) found = nodes.major_of("nvidia-frontend");  // in older modules
   return found.value_or(kDefaultMajor);
 }
 
@@ -58,7 +58,7 @@ class Devices {
 
 Result<void> Devices::read_gpus() {
   auto addresses = TRY(root_.list_machine(fmt::format("{}/gpus", kProc)));
-  // nvidia-smi counts by PCI address; node minors may be in another order.
+  // nvidia-smi numbers GPUs by PCI address; the minors of their nodes may be in another order.
   std::ranges::sort(addresses, pci_before);
   for (const std::string& address : addresses) {
     auto gpu = TRY(read_gpu(address));
@@ -99,7 +99,7 @@ Result<std::optional<Gpu>> Devices::read_gpu(const std::string& address) {
 }
 
 // Inside a batch job or a container, procfs still lists every GPU of the machine; the nodes show
-// which are ours. If no GPU has one yet, root can make them all.
+// which GPUs are ours. If no GPU has a node yet, root can make all nodes.
 void Devices::leave_out_absent_gpus() {
   auto is_absent = [this](const Gpu& gpu) { return nodes_.is_absent(gpu.node); };
   auto& gpus = inventory_.gpus;
@@ -145,7 +145,7 @@ Result<void> Devices::read_slices(Gpu& gpu) {
   return {};
 }
 
-// The access file names the minor; the node itself may not exist before its first use.
+// The minor is in the access file; the node may not exist before its first use.
 Result<std::optional<Node>> Devices::capability_node(const std::string& access_path) {
   auto caps_major = nodes_.major_of("nvidia-caps");
   auto text = TRY(root_.read_machine(access_path));
@@ -169,7 +169,7 @@ void Devices::read_control_nodes() {
   } else {
     problem("the module nvidia-uvm is not loaded, CUDA will not start; try: modprobe nvidia-uvm");
   }
-  // Some releases list nvidia-modeset in /proc/devices, others only have the node.
+  // Some driver releases list nvidia-modeset in /proc/devices, others only have the node.
   if (nodes_.major_of("nvidia-modeset") || nodes_.find("/dev/nvidia-modeset")) {
     control.push_back(nodes_.expect("/dev/nvidia-modeset", major, kModesetMinor, 0666));
   }
@@ -192,7 +192,7 @@ void append(std::vector<Node>& to, const std::optional<Node>& node) {
   if (node) to.push_back(*node);
 }
 
-// A file or directory at the same path in the container; nothing when it is not there.
+// Adds a file or directory, at the same path in the container; adds nothing if it is not found.
 void add_file(const std::optional<DriverRoot::Found>& found, std::string_view path,
               DeviceGroup& group) {
   if (!found || (!S_ISREG(found->info.st_mode) && !S_ISDIR(found->info.st_mode))) return;
@@ -204,7 +204,7 @@ void add_file(const std::optional<DriverRoot::Found>& found, std::string_view pa
   group.files.push_back(std::move(file));
 }
 
-// GPUDirect Storage: cuFile looks the disks up in udev's database.
+// GPUDirect Storage: cuFile looks up disks in the database of udev.
 Result<DeviceGroup> read_gds(const DriverRoot& root, const NodeFinder& nodes) {
   DeviceGroup group{.name = "gds", .nodes = {}, .files = {}, .major = {}};
   append(group.nodes, nodes.find("/dev/nvidia-fs"));
@@ -237,7 +237,8 @@ Result<DeviceGroup> read_nvswitch(const DriverRoot&, const NodeFinder& nodes) {
   return group;
 }
 
-// Memory shared between machines. The major alone is enough: root makes the nodes of channels.
+// IMEX: memory shared between machines. The major is enough, because root makes the nodes of
+// channels.
 Result<DeviceGroup> read_imex(const DriverRoot& root, const NodeFinder& nodes) {
   DeviceGroup group{.name = "imex", .nodes = {}, .files = {}, .major = {}};
   group.major = nodes.major_of("nvidia-caps-imex-channels");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA's GPUs, MIG slices and control nodes, from procfs, sysfs and /dev alone.
+// NVIDIA's GPUs, MIG slices and control nodes, read from procfs, sysfs and /dev only.
 // Source: open-gpu-kernel-modules kernel-open/nvidia/nv-procfs.c, nv-caps.c (forms of the files).
 #pragma once
 
@@ -13,9 +13,10 @@ namespace berth::gpu {
 /// Fills gpus, left_out, control_nodes, mig_control_nodes and problems. Errors: io.
 Result<void> read_nvidia_devices(const DriverRoot& root, NodeFinder& nodes, Inventory& inventory);
 
-// Devices besides the GPUs: storage, fabric and memory channels.
+// Devices other than GPUs: storage, fabric and memory channels.
 
-/// Fills groups: those with a node on this machine, or for imex the major. Errors: io.
+/// Fills `groups` with those that have a node on this machine, or, for imex, a major number.
+/// Errors: io.
 Result<void> read_groups(const DriverRoot& root, const NodeFinder& nodes, Inventory& inventory);
 
 }  // namespace berth::gpu

@@ -11,9 +11,9 @@ namespace {
 
 using Version = LibraryName::Version;
 
-// Which program needs which library: libnvidia-container src/nvc_info.c, extended by the files of
-// newer drivers. A list, not "all files with the version": fewer mounts, and a container without
-// "graphics" does not need libnvidia-eglcore.
+// Which capability needs which library: libnvidia-container src/nvc_info.c, extended by the files
+// of newer drivers. A list instead of "all files with the driver's version" saves mounts: a
+// container without "graphics" does not need libnvidia-eglcore.
 constexpr std::array kLibraries = {
     LibraryName{"libnvidia-ml", "utility"},
     LibraryName{"libnvidia-cfg", "utility"},
@@ -101,7 +101,7 @@ std::string_view driver_version_of(std::string_view file_name) {
   return numbers && whole && parts.size() >= 2 ? version : std::string_view();
 }
 
-// Not nvidia-modprobe (setuid) nor nvidia-settings: no container needs them.
+// nvidia-modprobe (setuid) and nvidia-settings are left out: no container needs them.
 const std::vector<NamedFile>& program_names() {
   static const std::vector<NamedFile> kPrograms = {
       {"nvidia-smi", "/usr/bin", "utility"},

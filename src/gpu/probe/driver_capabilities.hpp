@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of NVIDIA's driver: its files, where programs expect them, and the capabilities that
-// need them.
+// The names of the files of NVIDIA's driver, the places where programs expect them, and the
+// capabilities that need them.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ struct LibraryName {
   std::string_view base;          ///< "libcuda", before ".so"
   std::string_view capabilities;  ///< comma separated: any of these needs it
   enum class Version {
-    driver,  ///< its file name ends with the driver's
-    own,     ///< with a version of its own, or the number of its SONAME
+    driver,  ///< its file name ends with the driver's version
+    own,     ///< its file name ends with a version of its own, or with the number of its SONAME
   } version = Version::driver;
-  /// A name that Mesa and GLVND use too: the driver's only if it needs libnvidia-glcore or
-  /// libnvidia-eglcore.
+  /// Mesa and GLVND use this name too: the file is the driver's only if it needs libnvidia-glcore
+  /// or libnvidia-eglcore.
   bool contested = false;
 };
 
@@ -33,7 +33,7 @@ std::string_view driver_version_of(std::string_view file_name);
 
 struct NamedFile {
   std::string_view name;
-  std::string_view target;  ///< directory in the container, or the whole path of a socket
+  std::string_view target;  ///< the directory in the container, or the full path of a socket
   std::string_view capabilities;
 };
 

@@ -18,7 +18,7 @@ std::string pci_directory(const std::string& address) {
   return "/sys/bus/pci/devices/" + address;
 }
 
-// "0x1002" → "1002"; empty for anything else.
+// "0x1002" → "1002"; empty for other strings.
 std::string pci_id(std::string_view text) {
   if (!text.starts_with("0x") || text.size() != 6) return {};
   return std::string(text.substr(2));
@@ -31,7 +31,7 @@ bool is_pci_address(std::string_view name) {
          name.find_first_not_of("0123456789abcdef:.") == std::string_view::npos;
 }
 
-// The DRM nodes of one device, from its directory drm/ in sysfs.
+// The DRM nodes of one device, from the device's directory drm/ in sysfs.
 std::vector<Node> nodes_below(const DriverRoot& root, const NodeFinder& nodes,
                               const std::string& directory) {
   std::vector<Node> out;
@@ -78,7 +78,7 @@ class DrmDevices {
   const DriverRoot& root_;
   const NodeFinder& nodes_;
   Inventory& inventory_;
-  std::map<uint32_t, KfdNode> kfd_;  ///< by their number in the topology
+  std::map<uint32_t, KfdNode> kfd_;  ///< by number of the node in the topology
   std::vector<Gpu> amd_, intel_;
 };
 
@@ -137,7 +137,8 @@ void DrmDevices::add_amd_facts(const std::string& base, Gpu& gpu) const {
   gpu.memory_bytes = parse_u64(text_of(root_, base + "/mem_info_vram_total"));
   gpu.compute_partition = text_of(root_, base + "/current_compute_partition");
   gpu.memory_partition = text_of(root_, base + "/current_memory_partition");
-  // Of the board, not of the chip: both of an MI250X have the same.
+  // The serial number belongs to the board, not to the chip: both GPUs of an MI250X have the same
+  // one.
   gpu.board = text_of(root_, base + "/serial_number");
   for (const auto& [number, node] : kfd_) {
     if (node.pci_address != gpu.pci_address || node.partition != 0) continue;
@@ -146,12 +147,12 @@ void DrmDevices::add_amd_facts(const std::string& base, Gpu& gpu) const {
   }
 }
 
-// An AMD GPU in another mode than SPX is several KFD nodes at one PCI address, each with nodes in
-// /dev/dri: the first has those of the PCI device, the others those of platform devices
-// amdgpu_xcp_<N>.
+// An AMD GPU in a mode other than SPX is several KFD nodes at one PCI address, each with nodes in
+// /dev/dri. The first KFD node has the DRM nodes of the PCI device; the others have those of
+// platform devices amdgpu_xcp_<N>.
 void DrmDevices::add_partitions() {
   for (Gpu& gpu : amd_) {
-    std::map<uint32_t, uint32_t> minors;  // of the render nodes, by partition
+    std::map<uint32_t, uint32_t> minors;  // minors of the render nodes, by partition
     for (const auto& [number, node] : kfd_) {
       if (node.pci_address == gpu.pci_address) minors.emplace(node.partition, node.render_minor);
     }

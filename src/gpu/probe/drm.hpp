@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Facts in sysfs about a GPU, by its PCI address, and the GPUs with no other interface than DRM:
+// Facts about a GPU that sysfs has by PCI address, and the GPUs that have only a DRM interface:
 // AMD's (with KFD) and Intel's. Source: Linux Documentation/gpu/amdgpu.
 #pragma once
 
@@ -18,7 +18,7 @@ bool pci_before(const std::string& left, const std::string& right);
 /// Fills numa_node, drm_nodes and drm_links of a GPU with a pci_address.
 void read_pci_facts(const DriverRoot& root, const NodeFinder& nodes, Gpu& gpu);
 
-/// Adds AMD's and Intel's GPUs behind the present ones, amd_control_nodes and problems. Errors: io.
+/// Appends AMD's and Intel's GPUs to `gpus`, and fills amd_control_nodes and problems. Errors: io.
 Result<void> read_drm_devices(const DriverRoot& root, const NodeFinder& nodes,
                               Inventory& inventory);
 

@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 8> kProgramDirectories = {"/usr/bin",
                                                                  "/bin"};
 constexpr std::array<std::string_view, 4> kConfigDirectories = {
     "/etc", "/usr/local/share", "/usr/share", "/usr/local/nvidia/share"};
-// Below a directory of libraries, and the X server's own of the distributions.
+// Directories of X modules: below a library directory, and those of the X servers of distributions.
 constexpr std::array<std::string_view, 6> kModulePlaces = {
     "/nvidia/xorg",          "/xorg/modules/updates/drivers", "/xorg/modules/updates/extensions",
     "/xorg/modules/drivers", "/xorg/modules/extensions",      "/modules/drivers"};
@@ -32,7 +32,7 @@ constexpr std::array<std::string_view, 4> kModuleRoots = {"/usr/lib64", "/usr/li
                                                           "/usr/X11R6/lib64", "/usr/X11R6/lib"};
 constexpr std::string_view kEverything = "compute,utility,graphics,display,video,ngx,compat32";
 
-// Finds the files other than libraries, most of them by name in one of a few directories.
+// Finds the files other than libraries, most of them by name in a few directories.
 class Files {
  public:
   Files(const DriverRoot& root, Inventory& inventory, std::vector<std::string> library_directories,
@@ -106,7 +106,8 @@ void Files::take_first(FileKind kind, const NamedFile& file,
   }
 }
 
-// Those beside the libraries are of the same driver; a root with several drivers has more.
+// Programs next to the libraries belong to the same driver. A root with several drivers may also
+// have programs of the others.
 void Files::take_programs() {
   std::vector<std::string> directories = beside_libraries("/bin");
   directories.insert(directories.end(), kProgramDirectories.begin(), kProgramDirectories.end());
@@ -124,12 +125,13 @@ void Files::take_configs() {
   for (const NamedFile& config : config_names()) take_first(FileKind::config, config, directories);
 }
 
-// The X server loads these by paths in its configuration, which are the host's.
+// The X server loads these modules by the paths in its configuration, so the paths are the same as
+// on the host.
 void Files::take_modules() {
   const std::string& version = inventory_.driver.library_version;
   if (version.empty()) return;
   take_module("nvidia_drv.so", "nvidia_drv.so");
-  // The server loads the name without the version.
+  // The X server loads the name without the version.
   take_module("libglxserver_nvidia.so." + version, "libglxserver_nvidia.so");
 }
 
@@ -148,8 +150,8 @@ void Files::take_module(const std::string& name, const std::string& container_na
   }
 }
 
-// The kernel's firmware directories, in its order. In the container below /usr/lib, the target of
-// /lib in nearly every image.
+// Looks in the kernel's firmware directories, in the kernel's order. In the container the files are
+// below /usr/lib, the target of /lib in nearly every image.
 void Files::take_firmware() {
   const std::string& version = inventory_.driver.module_version;
   if (version.empty()) return;
@@ -183,7 +185,7 @@ void Files::take_firmware() {
   }
 }
 
-// A service may run beside the driver's files or on the machine itself.
+// The socket of a service may be in the root of the driver's files or in the root of the machine.
 void Files::take_sockets() {
   for (const NamedFile& socket : socket_names()) {
     const std::string path(socket.name);
@@ -195,8 +197,9 @@ void Files::take_sockets() {
   }
 }
 
-// In a world-writable directory such a name is trusted only if its owner is: a program must not be
-// led to a stranger's daemon. In a user namespace root and strangers have one id.
+// In a world-writable directory, such a name is trusted only if its owner is trusted: a program
+// must not connect to a daemon of another user. In a user namespace, root and all unmapped users
+// have the same id.
 void Files::take_service_directories() {
   for (const NamedFile& directory : service_directories()) {
     const std::string path(directory.name);
@@ -222,7 +225,7 @@ void Files::take_configured(const std::string& path) {
 }
 
 constexpr const char* kProcTexts = "/proc/driver/";
-// A few lines each; but the table of minors has 4300, of which few are used.
+// Most files have a few lines, but the table of minors has 4300, of which few are used.
 constexpr size_t kMaxText = size_t{64} << 10, kMaxTable = size_t{1} << 20;
 
 class Texts {

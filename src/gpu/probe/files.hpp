@@ -13,8 +13,9 @@
 
 namespace berth::gpu {
 
-/// Fills files, driver.library_version and problems. Reads driver.module_version: only its files
-/// count. `of_root` is the result of services_of_root(). Errors: as read_libraries().
+/// Fills files, driver.library_version and problems. Reads driver.module_version: only files of
+/// that version count. `of_root` is the result of services_of_root(). Errors: those of
+/// read_libraries().
 Result<void> read_driver_files(const DriverRoot& root, const Configured& configured,
                                const std::vector<std::string>& of_root, Inventory& inventory);
 
@@ -22,8 +23,8 @@ Result<void> read_driver_files(const DriverRoot& root, const Configured& configu
 // open-gpu-kernel-modules kernel-open/nvidia/nv-procfs.c, nv-caps.c.
 
 /// The rows of nvidia-caps/mig-minors ("gpu0/gi7/access 66") for devices of `inventory`, each as a
-/// part of that file with its GPU and slice. The driver's table has every possible instance; rows
-/// of other forms are left out.
+/// part of that file, with its GPU and slice. The driver's table has rows for every possible
+/// instance; rows that are not about these devices are left out.
 std::vector<ProcText> mig_minor_rows(std::string_view table, const Inventory& inventory);
 
 /// Fills proc_texts, from gpus. Leaves out unreadable files. Errors: io.

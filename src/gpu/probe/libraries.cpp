@@ -37,7 +37,7 @@ std::vector<uint64_t> version_numbers(std::string_view version) {
   return out;
 }
 
-// The driver has libnvidia-tls for two ABIs; the one with this note is for kernels since 2.3.99,
+// The driver has libnvidia-tls for two ABIs. The file with this note is for kernels since 2.3.99,
 // which support the thread register that libc uses.
 bool has_tls_note(const scan::ElfFile& elf) {
   const std::string wanted("\0\0\0\0\2\0\0\0\3\0\0\0\143\0\0\0", 16);
@@ -53,12 +53,12 @@ bool is_nvidias_gl(const scan::ElfFile& elf) {
   });
 }
 
-// A file with a name of the driver, not opened yet.
+// A file with the name of a driver library; it is not opened yet.
 struct Candidate {
   const LibraryName* library = nullptr;
   std::string directory;  ///< below the root
   std::string name;
-  std::string version;  ///< the driver's; empty for a library with a version of its own
+  std::string version;  ///< version of the driver; empty for a library with a version of its own
 };
 
 class Search {
@@ -138,8 +138,8 @@ Result<void> Search::collect_directories() {
   return {};
 }
 
-// Directories in which the root's loader finds libcuda or NVML; if that is a link (Debian's
-// alternatives), that of its target too.
+// Adds the directories in which the root's loader finds libcuda or NVML. If the file is a link
+// (Debian's alternatives), also the directory of its target.
 Result<void> Search::read_loader_cache() {
   std::string bytes = TRY(root_.read_file("/etc/ld.so.cache", kMaxCacheBytes));
   if (bytes.empty()) return {};
@@ -161,7 +161,7 @@ Result<void> Search::read_loader_cache() {
   return {};
 }
 
-// ldconfig(8): one directory a line, "include PATTERN" with the pattern in the last component.
+// ldconfig(8): one directory per line, or "include PATTERN" with wildcards in the last component.
 Result<void> Search::read_loader_conf(const std::string& path, int depth) {
   std::string text = TRY(root_.read_file(path, kMaxConfBytes));
   for (std::string_view line : split(text, '\n')) {
@@ -224,7 +224,7 @@ void Search::choose_version() {
   inventory_.driver.library_version = newest;
 }
 
-// If there are two, the one without the note is for another thread library.
+// If there are two files, the one without the note is for another thread library.
 void Search::keep_one_tls() {
   auto class_with_note = [this](const Candidate& candidate) -> std::optional<scan::ElfClass> {
     if (candidate.library->base != "libnvidia-tls" || !is_of_version(candidate)) return {};
@@ -243,9 +243,9 @@ void Search::keep_one_tls() {
   });
 }
 
-// For each library and class the first directory wins, as for the loader.
+// For each library and ELF class the first directory wins, as in the loader.
 void Search::take_libraries() {
-  std::set<std::string> directories;  // that hold files of the version
+  std::set<std::string> directories;  // directories that have files of the version
   for (const Candidate& candidate : candidates_) {
     if (!is_of_version(candidate) || !take_library(candidate)) continue;
     if (directories.insert(candidate.directory).second) taken_from_.push_back(candidate.directory);
@@ -269,7 +269,7 @@ bool Search::take_library(const Candidate& candidate) {
 std::optional<DriverFile> Search::open_library(const Candidate& candidate) {
   auto object = open_candidate(candidate);
   if (!object || object->fit == Fit::foreign) return std::nullopt;
-  // A link named by the SONAME is not the file: "libnvidia-api.so.1" may be either.
+  // "libnvidia-api.so.1" may be the file itself or a link named by the SONAME; a link is skipped.
   bool is_link = object->host_path.substr(object->host_path.rfind('/') + 1) != candidate.name;
   if (is_link && candidate.library->version == LibraryName::Version::own) return std::nullopt;
   if (candidate.library->contested && !is_nvidias_gl(object->elf)) return std::nullopt;
@@ -282,7 +282,8 @@ std::optional<DriverFile> Search::open_library(const Candidate& candidate) {
   file.loader_flags = scan::loader_flags(elf.elf_class, elf.machine).value_or(0);
   file.elf32 = object->fit == Fit::twin;
   file.capabilities = words_of(candidate.library->capabilities);
-  // A SONAME becomes the name of a link in the container's library directory, and a part of a line.
+  // A SONAME becomes the name of a link in the container's library directory, and part of a line in
+  // a file.
   bool plain = std::ranges::none_of(file.soname, [](char c) {
     return c == '/' || static_cast<unsigned char>(c) < ' ' || c == '\177';
   });
@@ -296,7 +297,7 @@ bool counts(const DriverFile& file) {
          });
 }
 
-/// Empty for an unreadable file: its finder has reported it.
+/// Empty for an unreadable file, which was reported when it was found.
 std::string needed_by(const std::string& path) {
   auto file = sys::open_at(sys::cwd(), path, O_RDONLY | O_NONBLOCK);
   if (!file.ok()) return {};

@@ -22,21 +22,21 @@ struct ElfObject {
   scan::ElfFile elf;
 };
 
-/// The ELF file at `path` below the root; nothing if it is not a regular file. An invalid one is
-/// added to `damaged`, once, and is nothing too.
+/// The ELF file at `path` below the root; nothing if it is not a regular file or not a valid ELF
+/// file. An invalid ELF file is added to `damaged` once.
 std::optional<ElfObject> open_elf(const DriverRoot& root, const std::string& path,
                                   std::vector<DamagedFile>& damaged);
 
-/// Fills files, damaged, driver.library_version and problems; returns the directories in which it
-/// found the driver, below the root. Searches `configured`, then the directories of the root's
-/// loader cache and ld.so.conf, then those of the distributions. Of the versions found, that of the
-/// loaded module wins, else the newest. Errors: corrupt (an endless ld.so.conf), io.
+/// Fills files, damaged, driver.library_version and problems. Returns the directories below the
+/// root in which it found the driver. Searches `configured`, then the directories of the root's
+/// loader cache and ld.so.conf, then those of the distributions. Of the versions found, the version
+/// of the loaded module wins, else the newest one. Errors: corrupt (an endless ld.so.conf), io.
 Result<std::vector<std::string>> read_libraries(const DriverRoot& root,
                                                 const std::vector<std::string>& configured,
                                                 Inventory& inventory);
 
-/// The directories below `root` that read_libraries() searches, in its order, existing or not,
-/// without the configured ones.
+/// The directories below `root` that read_libraries() searches, in its order, except the configured
+/// ones. They may not exist.
 Result<std::vector<std::string>> searched_directories(const DriverRoot& root);
 
 /// The highest version of glibc that the driver's libraries for computing and for managing GPUs

@@ -46,7 +46,7 @@ Node NodeFinder::expect(const std::string& path, uint32_t major, uint32_t minor,
       out.gid = info->st_gid;
       return out;
     }
-    // A stale node of an earlier module, or one made by a user.
+    // The node is left from an earlier module, or a user made it.
     problems_->push_back(fmt::format("{} is not the character device {}:{}, ignoring it",
                                      quote(root_->machine_path(path)), major, minor));
   }

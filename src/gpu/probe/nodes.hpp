@@ -29,14 +29,15 @@ class NodeFinder {
   /// The major of the driver with this name in /proc/devices.
   std::optional<uint32_t> major_of(const std::string& driver) const;
 
-  /// The node with these numbers: that of /dev if it has them, else one to be made, for which
-  /// is_absent() holds. A node with other numbers is a problem: it would open another device.
+  /// The node with these numbers: the one in /dev if its numbers match, else a node to be made, for
+  /// which is_absent() holds. A node with other numbers is added to `problems`: it would open
+  /// another device.
   Node expect(const std::string& path, uint32_t major, uint32_t minor, uint32_t mode);
   bool is_absent(const Node& node) const { return absent_.contains(node.path); }
 
-  /// A node with numbers that only the node itself shows.
+  /// The node at `path`, for devices with numbers that only the node itself shows.
   std::optional<Node> find(const std::string& path) const;
-  /// The nodes in `directory` named `prefix` and a number, ordered by that number.
+  /// The nodes in `directory` with names of the form `prefix`<N>, ordered by N.
   Result<std::vector<Node>> find_numbered(const std::string& directory,
                                           std::string_view prefix) const;
 
@@ -54,7 +55,7 @@ class NodeFinder {
 /// "gi7" with prefix "gi" → 7.
 std::optional<uint32_t> numbered(std::string_view name, std::string_view prefix);
 
-/// A number, with blanks around it; nothing for other text.
+/// Parses a number that blanks may surround; nothing for other strings.
 std::optional<uint32_t> parse_u32(std::string_view text);
 
 }  // namespace berth::gpu

@@ -34,7 +34,7 @@ std::string reason_of(const sys::CommandOutput& output) {
   return fmt::format("ended with status {}", output.status.code);
 }
 
-// A vendor's library provides these texts; they become device names and terminal output.
+// These strings come from a vendor's library and become device names and terminal output.
 void clean(std::string& text) {
   constexpr size_t kMaxText = 128;
   bool plain = std::ranges::all_of(text, [](char c) { return c >= ' ' && c < '\177'; });

@@ -37,7 +37,7 @@ void add_slice_facts(const NvmlGpu& facts, Gpu& gpu) {
   }
 }
 
-// Those that are ours: a link may lead to a GPU that this job has not.
+// Only indices of GPUs in `inventory`: an NVLink may lead to a GPU that this job does not have.
 std::vector<uint32_t> indices_of(const std::vector<std::string>& addresses,
                                  const Inventory& inventory) {
   std::vector<uint32_t> out;
@@ -99,7 +99,7 @@ std::string no_driver(const DriverRoot& root) {
   return line;
 }
 
-// The warnings of `berth gpu list` about versions.
+// Adds the warnings about versions that `berth gpu list` shows.
 void judge_versions(const DriverRoot& root, Inventory& inventory) {
   const Driver& driver = inventory.driver;
   auto& problems = inventory.problems;
@@ -133,8 +133,9 @@ Result<sys::Fd> open_cache_directory(const std::string& state_dir) {
 
 Result<Inventory> probe_and_cache(const sys::Fd& directory, const DriverRoot& root,
                                   const ProbeOptions& options, Log& log) {
-  // NVML may take seconds, in which a driver can be replaced or a slice be made: the result would
-  // match neither state. The files of the inventory are only known afterwards.
+  // NVML may take seconds. If a driver is replaced or a slice is made meanwhile, the result matches
+  // neither state, so the fingerprint is taken before and compared. The files of the inventory are
+  // only known afterwards.
   std::vector<std::string> known = sentinels_of(root, {});
   std::string before = TRY(fingerprint(root, known));
   auto inventory = TRY(probe(options, log));
@@ -208,8 +209,8 @@ Result<Inventory> cached_inventory(const ProbeOptions& options, Refresh refresh,
     auto cached = TRY(find_cached(*directory, root, options.configured));
     if (cached) return std::move(*cached);
   }
-  // One process probes; those that start at the same moment wait for its result, at most for NVML's
-  // deadline; the kernel drops the lock of a dead owner.
+  // One process probes. Processes that start at the same time wait for its result, at most for the
+  // deadline of NVML. The kernel releases the lock of a dead process.
   auto lock = TRY(sys::open_at(*directory, "inventory.lock", O_RDWR | O_CREAT, 0600));
   TRY(sys::wait_lock(lock, sys::LockMode::exclusive, "inventory.lock"));
   if (refresh == Refresh::if_stale) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The load of the GPUs at this moment, and their processes, from any source. The tables at the end
-// define the output of berth-gpu-probe --use, from NVML.
+// The present load of the GPUs and their processes, from any source. The tables at the end define
+// the output of berth-gpu-probe --use, which reads NVML.
 #pragma once
 
 #include <chrono>
@@ -25,13 +25,13 @@ struct SliceUse {
   std::optional<MemoryUse> memory;
 };
 
-/// A process that has the GPU open, of the machine's pid namespace.
+/// A process that has the GPU open; its pid is of the machine's pid namespace.
 struct ProcessUse {
   int64_t pid = 0;
   std::optional<uint64_t> used_bytes;
-  std::optional<uint32_t> gpu_instance;  ///< with the other: of a slice
+  std::optional<uint32_t> gpu_instance;  ///< together with compute_instance: the slice that it uses
   std::optional<uint32_t> compute_instance;
-  bool graphics = false;  ///< it draws but does not compute
+  bool graphics = false;  ///< it uses the GPU for graphics only
 };
 
 /// The load of one GPU. Unknown values are none.
@@ -43,7 +43,7 @@ struct Use {
   std::optional<uint32_t> celsius{};
   std::optional<uint32_t> milliwatts{};
   std::optional<std::vector<ProcessUse>> processes{};  ///< without duplicates per slice
-  std::string compute_mode{};                          ///< below; empty: unknown
+  std::string compute_mode{};                          ///< one of the modes below; empty: unknown
   std::string id{};                                    ///< "GPU-…"; empty: unknown
 };
 
@@ -57,11 +57,11 @@ struct Uses {
   std::vector<Use> gpus;
 };
 
-/// Runs `program --use library` and parses its output.  Errors: as ask_nvml().
+/// Runs `program --use library` and parses its output. Errors: those of ask_nvml().
 Result<Uses> ask_nvml_use(const std::string& program, const std::string& library,
                           std::chrono::milliseconds deadline);
 
-/// Runs `program --compute-mode GPU,… mode library`, as root; GPUs by their ids, "GPU-…".
+/// Runs `program --compute-mode GPU,… mode library`; requires root. GPUs are named by id, "GPU-…".
 /// Errors: unsupported (the driver refuses, or its library cannot be used).
 Result<void> set_compute_mode(const std::string& program, const std::string& library,
                               const std::vector<std::string>& gpus, const std::string& mode,

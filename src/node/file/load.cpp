@@ -21,7 +21,7 @@ constexpr size_t kMaxFleet = 100'000;
 constexpr std::array<std::pair<std::string_view, Form>, 2> kEndings = {
     {{".json", Form::json}, {".toml", Form::toml}}};
 
-/// Only the version: the other members may have another form.
+/// Reads only the version: other members may have a different form in other versions.
 struct VersionAlone {
   uint32_t version = kProfileVersion;
 };

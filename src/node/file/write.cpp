@@ -19,7 +19,7 @@ std::string toml_array(const json::Array& values) {
 std::string toml_value(const json::Value& value) {
   if (const std::string* text = value.string()) return policy::toml_string(*text);
   if (const json::Array* values = value.array()) return toml_array(*values);
-  return json::dump(value);  // numbers, true and false are written alike
+  return json::dump(value);  // numbers, true and false are written as in JSON
 }
 
 bool is_table(const json::Value& value) {
@@ -52,7 +52,7 @@ void append_table(const std::string& header, const json::Value& table, std::stri
   if (!values.empty()) out += "\n" + header + "\n" + values;
 }
 
-/// The profile's tables hold no tables themselves.
+/// The tables of a profile contain no further tables.
 std::string toml_of(const json::Object& object) {
   std::string out;
   append_values(object, out);

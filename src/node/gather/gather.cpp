@@ -28,7 +28,7 @@ constexpr const char* kArchitecture = "riscv64";
 #error "say what images for this machine are called"
 #endif
 
-// The first processor of the largest machine takes some three kilobytes.
+// The entry of one processor takes about three kilobytes even on large machines.
 constexpr size_t kMaxCpuinfo = size_t{64} << 10;
 
 NodeDriver driver_of(const gpu::Driver& driver) {
@@ -49,8 +49,9 @@ std::string name_of(const std::string& link) {
   return link.substr(link.rfind('/') + 1);
 }
 
-/// By driver where that is more specific than the link layer. Source: the kernel's
-/// drivers/infiniband/hw; ABI/stable/sysfs-class-infiniband (link_layer, node_type).
+/// The fabric of an RDMA device: by driver if the driver is more specific than the link layer.
+/// Source: the kernel's drivers/infiniband/hw; ABI/stable/sysfs-class-infiniband (link_layer,
+/// node_type).
 std::string fabric_of(const gpu::DriverRoot& root, const std::string& device) {
   std::string base = std::string(kDevices) + "/" + device;
   std::string driver = name_of(root.link_machine(base + "/device/driver"));
@@ -106,7 +107,7 @@ Profile gather(const gpu::DriverRoot& root, const gpu::Inventory& inventory) {
     auto opened = gpu::DriverRoot::open("/");
     if (opened.ok()) machine = std::move(*opened);
   }
-  // A tree without `path` does not describe that part.
+  // If a synthetic tree lacks `path`, that part is taken from the machine.
   auto root_with = [&](const char* path) -> const gpu::DriverRoot& {
     return machine && !root.stat_machine(path) ? *machine : root;
   };

@@ -7,10 +7,9 @@
 
 namespace berth::node {
 
-/// The profile of this machine. Unreadable values stay empty, i.e. unknown. A synthetic tree `root`
-/// stands for the machine: GPUs and fabric are only the tree's, and so are the other parts that it
-/// has; CPU, kernel, libc and MPI that it lacks are the machine's. `inventory` was read from
-/// `root`.
+/// The profile of this machine. Unreadable values stay empty, i.e. unknown. If `root` is a
+/// synthetic tree, GPUs and fabric come from the tree only. CPU, kernel, libc and MPI come from the
+/// tree too, or from the machine if the tree does not have them. `inventory` was read from `root`.
 Profile gather(const gpu::DriverRoot& root, const gpu::Inventory& inventory);
 
 }  // namespace berth::node

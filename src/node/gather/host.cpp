@@ -20,9 +20,9 @@ constexpr uint16_t kMachine = scan::kMachineX86_64;
 #elif defined(__aarch64__)
 constexpr uint16_t kMachine = scan::kMachineAarch64;
 #else
-constexpr uint16_t kMachine = 0;  // the flag for this architecture's libraries, equal in all caches
+constexpr uint16_t kMachine = 0;  // all entries of the cache are kept
 #endif
-// Used if there is no cache.
+// Where libc is looked up if there is no cache.
 constexpr std::array<const char*, 3> kLibc = {"/lib64/libc.so.6", "/usr/lib64/libc.so.6",
                                               "/usr/lib/libc.so.6"};
 

@@ -48,7 +48,7 @@ class Machine {
     return false;
   }
 
-  /// A missing sysctl does not forbid.
+  /// Whether users may make user namespaces. A missing sysctl does not forbid it.
   bool gives_user_namespaces() const {
     std::string most = text("/proc/sys/user/max_user_namespaces");
     return !most.empty() && most != "0" &&
@@ -56,8 +56,8 @@ class Machine {
            text("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") != "1";
   }
 
-  /// In the mainline since 5.11. Only a mount would prove it, and that needs a namespace of our
-  /// own.
+  /// Mainline kernels allow this since 5.11. Only a mount would prove it, and that would need a
+  /// user namespace.
   bool mounts_overlay_for_users() const {
     auto parts = split(kernel_.release, '.');
     if (parts.size() < 2) return false;

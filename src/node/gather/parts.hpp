@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of gather(), one per subject. `root` is the machine's, or a tree that stands for it.
+// The parts of gather(), one per subject. `root` is the root of the machine, or of a synthetic
+// tree.
 #pragma once
 
 #include <string>
@@ -15,13 +16,13 @@ namespace berth::node {
 /// At most `max_bytes` from the start of a file of the machine; empty if it does not exist.
 std::string start_of(const gpu::DriverRoot& root, const std::string& path, size_t max_bytes);
 
-/// Release and abilities. With `running` the running kernel is probed for what its files do not
-/// show.
+/// The kernel's release and abilities. With `running`, abilities that files do not show are probed
+/// in the running kernel.
 ///
 ///   overlay, erofs, squashfs   file systems: available, or in a loadable module
 ///   fuse                       /dev/fuse exists
 ///   userns                     ordinary users may make user namespaces
-///   user-overlay               and mount an overlay in them
+///   user-overlay               ordinary users may mount an overlay in their user namespaces
 ///   cgroup2                    the unified hierarchy is mounted
 ///   seccomp, seccomp-notify    filters of system calls, and a process that answers for them
 ///   landlock, io_uring         probed in the running kernel
@@ -37,7 +38,7 @@ std::vector<std::string> gather_fabric(const gpu::DriverRoot& root);
 /// The libraries that the host's loader finds for native programs; nothing without a cache.
 std::vector<scan::LoaderEntry> loader_entries(const gpu::DriverRoot& root);
 
-/// The MPI libraries among them, by SONAME.
+/// The MPI libraries in `entries`, by SONAME.
 std::vector<Mpi> mpi_of(const std::vector<scan::LoaderEntry>& entries);
 
 /// "glibc 2.36" or "musl".
