@@ -10,8 +10,9 @@
 
 namespace berth::network {
 
-/// Starts the helper for `space`, with its published ports. `lease` comes with id, mode and holder,
-/// and gets the rest. On failure nothing of it stays.
+/// Starts the helper for `space`, which publishes the container's ports. The caller fills in the
+/// id, the mode and the holder of `lease`; this function fills in the rest. On failure it undoes
+/// everything.
 /// Errors: busy (a port), denied, io with the helper's own message.
 Result<void> attach_user_mode(Leases& leases, const Request& request, const sys::Fd& space,
                               Lease& lease);
