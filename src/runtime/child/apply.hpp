@@ -9,9 +9,9 @@
 namespace berth::runtime {
 
 /// Executes the steps of `plan` that follow Spawn. Before the first step the process moves itself
-/// into its cgroups by `tasks_files`, of CgroupSet::open_tasks_files(). When a step fails, it
-/// reports the error to the parent and ends the process. Never returns: the last step executes the
-/// container's program.
+/// into its v1 cgroups through `tasks_files`, the result of CgroupSet::open_tasks_files(). When a
+/// step fails, it reports the error to the parent and ends the process. Never returns: the last
+/// step executes the container's program.
 [[noreturn]] void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel,
                         std::vector<sys::Fd> tasks_files);
 

@@ -14,8 +14,8 @@ Result<void> bind_node(Inside& inside, const plan::BindNode& step);
 Result<void> make_link(Inside& inside, const plan::MakeLink& step);
 Result<void> replace_link(Inside& inside, const plan::ReplaceLink& step);
 
-/// Opens a terminal of the container's own devpts, binds it at /dev/console and passes its master
-/// to the parent.
+/// Opens a terminal of the container's own devpts, binds it at /dev/console and passes the
+/// terminal's master to the parent.
 Result<void> make_console(Inside& inside, const plan::MakeConsole& step);
 
 }  // namespace berth::runtime

@@ -11,11 +11,11 @@
 
 namespace berth::runtime {
 
-/// Moves interfaces of this network namespace into that of process `pid`, or of `joined`, where it
-/// is one with a path: under their new names, with their permanent global addresses, and up. One
-/// that cannot be configured there is moved back.
-/// Errors: not_found (no such interface), exists (its new name), usage (the namespace is our own),
-/// denied; each names the interface.
+/// Moves interfaces of this network namespace into the network namespace of process `pid`, or into
+/// that of `joined` if the container joins one by path. There they get their new names and their
+/// permanent global addresses, and are up. An interface that cannot be configured there is moved
+/// back. Errors: not_found (no such interface), exists (the new name), usage (the namespace is our
+/// own), denied; each names the interface.
 Result<void> move_interfaces(const plan::MoveInterfaces& step, const plan::Spawn& spawn, pid_t pid);
 
 }  // namespace berth::runtime
