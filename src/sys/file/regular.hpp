@@ -18,16 +18,16 @@ namespace berth::sys {
 /// `name` is for errors.  Errors: denied, io.
 Result<std::optional<Fd>> open_regular(const Fd& held, const std::string& name);
 
-/// Opens entry `name` of `dir` without following a link; nothing: it is missing, or no regular
+/// Opens entry `name` of `dir` without following a link; nothing: it is missing or not a regular
 /// file.
 /// Errors: denied, io.
 Result<std::optional<Fd>> find_regular(const Fd& dir, const std::string& name);
 
-/// `path` of a container's `root`, with links resolved inside it; nothing as above.
+/// The same for `path` of a container's `root`, with links resolved inside the root.
 /// Errors: denied, io, usage (a symlink loop). openat2(2) RESOLVE_IN_ROOT
 Result<std::optional<Fd>> find_regular_in_root(const Fd& root, const std::string& path);
 
-/// Its bytes.  Errors: as above, corrupt (more than `max_bytes`).
+/// The bytes of such a file. Errors: as above, corrupt (more than `max_bytes`).
 Result<std::optional<std::string>> read_regular_in_root(const Fd& root, const std::string& path,
                                                         size_t max_bytes);
 
