@@ -39,9 +39,9 @@ std::map<std::string, std::string, std::less<>> own_paths(std::string_view self_
   return paths;
 }
 
-/// The path of `own` below a mount that shows the hierarchy from `root` on.
+/// The path of cgroup `own` below a mount whose root is the cgroup `root`.
 std::string below_root(const std::string& own, const std::string& root) {
-  if (own.starts_with("/..")) return "/";  // outside of our cgroup namespace
+  if (own.starts_with("/..")) return "/";  // it is outside of our cgroup namespace
   if (root == "/") return own;
   if (own == root || !own.starts_with(root + "/")) return "/";
   return own.substr(root.size());
@@ -104,7 +104,8 @@ CgroupLayout parse_cgroup_layout(std::string_view mountinfo, std::string_view se
     }
     auto path = own.find(key);
     hierarchy.own = path == own.end() ? "/" : below_root(path->second, root);
-    // The same hierarchy may be mounted again elsewhere: the first mount is the system's.
+    // The same hierarchy may be mounted again elsewhere: the first mount is the one that the system
+    // made.
     bool known = hierarchy.version == Version::v2 ? layout.unified() != nullptr
                                                   : layout.find(key) != nullptr;
     if (!known) layout.hierarchies.push_back(std::move(hierarchy));

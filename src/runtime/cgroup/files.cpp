@@ -34,7 +34,7 @@ namespace {
 
 Result<void> append_own_processes(const sys::Fd& directory, std::vector<pid_t>& pids) {
   auto text = sys::read_file_if_exists(directory, "cgroup.procs");
-  // The processes of a threaded cgroup are only listed at the root of its domain. cgroup-v2.rst
+  // The processes of a threaded cgroup are only listed in its domain cgroup. cgroup-v2.rst
   if (!text.ok() && text.error().sys_errno == EOPNOTSUPP) text = std::string();
   // The cgroup may be removed while we read.
   if (!text.ok() && text.error().sys_errno == ENODEV) text = std::string();
@@ -63,7 +63,8 @@ std::vector<std::string> child_cgroups(const sys::Fd& directory) {
 
 Result<void> visit_cgroups(const sys::Fd& directory,
                            const std::function<Result<void>(const sys::Fd&)>& visit) {
-  std::vector<std::vector<std::string>> left;  // per level, the last first
+  std::vector<std::vector<std::string>> left;  // the children not visited yet of each level, in
+                                               // reverse order
   auto enter = [&](const sys::Fd& here) -> Result<void> {
     TRY(visit(here));
     left.push_back(child_cgroups(here));
