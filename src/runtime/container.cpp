@@ -215,9 +215,7 @@ Result<void> kill(const Store& store, const std::string& id, int signal, Whom wh
     TRY(signal == SIGKILL ? found.cgroups.kill_all() : found.cgroups.signal_all(signal));
   } else if (whom == Whom::all && signal != SIGKILL) {
     std::vector<pid_t> processes = TRY(processes_of(found));
-    for (pid_t pid : processes)
-      ignore(sys::send_signal(pid, signal));  // the process may have
-                                              // ended
+    for (pid_t pid : processes) ignore(sys::send_signal(pid, signal));  // may have ended
   } else {
     if (found.status != Status::created && found.status != Status::running && !is_paused) {
       return make_error(Kind::usage, "container not running: " + quote(id));

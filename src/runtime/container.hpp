@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing but what launch.hpp names.
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: only the inputs that launch.hpp
+// names.
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime. Capabilities: the caller's. Hostile: the container's processes, which see
-// the new one from the moment it has joined their namespaces; the process document is the caller's.
+// the new one as soon as it has joined their namespaces. The process document comes from the
+// caller.
 #pragma once
 
 #include <cstdint>

@@ -99,8 +99,7 @@ class Relay {
     }
   }
 
-  static constexpr char kEndOfInput = 4;  // Ctrl-D: ends a shell in the container when our input,
-                                          // such as a pipe, ends
+  static constexpr char kEndOfInput = 4;  // Ctrl-D, sent when our input ends
 
   sys::Fd console_;
   sys::RawMode raw_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime in the foreground of a container. Capabilities: the caller's. Hostile: the
-// bytes that the container writes to its terminal; they are passed on and never read.
+// bytes that the container writes to its terminal; they are passed on and never interpreted.
 #pragma once
 
 #include "base/result.hpp"

@@ -112,7 +112,7 @@ Result<void> map_ids(const plan::Plan& plan, const plan::Spawn& spawn, pid_t pid
 // other processes have rights over it: root of a joined user namespace, or root without
 // capabilities, which owns each new namespace (CVE-2016-9962). The child inherits the flag from its
 // parent. Other users do not set the flag: only root can map the ids of a non-dumpable process, and
-// the processes that could trace theirs are their own.
+// only processes of the same user could trace such a process.
 Result<void> forbid_ptrace(const plan::Spawn& spawn) {
   bool maps = !spawn.uid_mappings.empty();
   return maps && sys::effective_uid() != 0 ? Result<void>() : sys::forbid_tracing();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's; to change devices CAP_MKNOD, of the machine.
-// Hostile: the processes inside, which may fork, and what they have done to /dev meanwhile.
+// Runs as: berth-runtime. Capabilities: the caller's; changing devices needs CAP_MKNOD in the
+// initial user namespace. Hostile: the processes in the container, which may fork, and their
+// changes to /dev.
 #pragma once
 
 #include <string>

@@ -139,8 +139,7 @@ Result<void> make_bridge(sys::NetLinks& links, const Names& names, Bridge& bridg
   bridge.index = *index;
   // Done before the bridge has an address through which packets come in. The host must ignore
   // router advertisements of containers.
-  ignore(set_switch(switch_path("ipv6", names.bridge, "disable_ipv6"), "1"));  // no error without
-                                                                               // IPv6
+  ignore(set_switch(switch_path("ipv6", names.bridge, "disable_ipv6"), "1"));  // no IPv6: no error
   TRY(set_switch(switch_path("ipv4", names.bridge, "forwarding"), "1"));
   TRY(links.raise(bridge.index));
   sys::LinkAddress address;
@@ -558,9 +557,7 @@ Result<void> restore_bridges(Leases& leases, const std::vector<Placed>& containe
   Result<void> failed;
   for (const auto& [lease, space] : containers) {
     auto plugged = plug_in_again(links, space, bridges, lease);
-    if (!plugged.ok() && lives(lease.holder))
-      failed = std::move(plugged);  // else the container
-                                    // has ended
+    if (!plugged.ok() && lives(lease.holder)) failed = std::move(plugged);  // else it ended
   }
   return failed;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Root's networks: a bridge of this machine for each, an interface for each container in it, and
-// nftables rules. Everything it makes is in the bridges, two tables named after each, and the
-// sysctls that are listed in a file; the next call repairs what a kill left half done.
+// The networks of root: each has a bridge on this machine, an interface for each container, and
+// nftables rules. All changes are in the bridges, in two tables named after each bridge, and in the
+// sysctls that are listed in a file. If a call is killed, the next call repairs what it left half
+// done.
 #pragma once
 
 #include <vector>

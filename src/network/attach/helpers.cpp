@@ -35,16 +35,15 @@ Error helper_error(const std::string& program, std::string_view said) {
 
 std::vector<std::string> pasta_words(const HelperCall& call, const std::string& space,
                                      const std::string& pid_file) {
-  std::vector<std::string> words = {"pasta", "--quiet", "--config-net",
-                                    // The loopback services of the host stay private to the host,
-                                    // those of the container to the container.
-                                    "--no-map-gw", "--tcp-ns", "none", "--udp-ns", "none",
-                                    "--ns-ifname", call.interface, "--address",
-                                    text_of(call.subnet.base + kHelperInside), "--netmask",
-                                    std::to_string(call.subnet.prefix_length), "--gateway",
-                                    text_of(call.subnet.base + kHelperGateway), "--dns-forward",
-                                    text_of(call.subnet.base + kHelperNameserver), "--netns-only",
-                                    "--no-netns-quit", "--pid", pid_file};
+  std::vector<std::string> words = {
+      "pasta", "--quiet", "--config-net",
+      // Loopback services stay private to the host and to the container.
+      "--no-map-gw", "--tcp-ns", "none", "--udp-ns", "none", "--ns-ifname", call.interface,
+      "--address", text_of(call.subnet.base + kHelperInside), "--netmask",
+      std::to_string(call.subnet.prefix_length), "--gateway",
+      text_of(call.subnet.base + kHelperGateway), "--dns-forward",
+      text_of(call.subnet.base + kHelperNameserver), "--netns-only", "--no-netns-quit", "--pid",
+      pid_file};
   if (call.prefix) {
     words.insert(words.end(),
                  {"--address", text_of_ipv6(address_in(*call.prefix, kHelperInside6)), "--gateway",

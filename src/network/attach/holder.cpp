@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: root of the user's namespace. Capabilities used: CAP_SYS_ADMIN and CAP_NET_ADMIN there.
-// Hostile: nothing; records and sockets lie in a directory of the user's own.
+// Hostile: nothing; records and sockets are in a directory that belongs to the user.
 #include "network/attach/holder.hpp"
 
 #include <fcntl.h>
@@ -440,8 +440,7 @@ void choose_inner_ports(std::vector<Published>& ports, const std::vector<Lease>&
     for (const Published& port : lease.ports) taken.emplace(port.protocol, port.inner_port);
   }
   for (Published& port : ports) {
-    unsigned chosen = port.host_port;  // the same number, so that the port has it on the gateway,
-                                       // too
+    unsigned chosen = port.host_port;  // the same on the gateway, if free
     while (!taken.emplace(port.protocol, chosen).second) chosen = chosen % 65535 + 1;
     port.inner_port = static_cast<uint16_t>(chosen);
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-network, as root or as id 0 of a user namespace, for berth-runtime. Capabilities
 // used: CAP_NET_ADMIN here and in the container's network namespace, CAP_SYS_ADMIN to enter it.
-// Hostile: nothing of the container's runs yet at attach; names of containers never get into rules.
+// Hostile: nothing; at attach no process of the container runs yet, and names of containers never
+// become part of rules.
 #include "network/attach/serve.hpp"
 
 #include <fcntl.h>
@@ -30,8 +31,7 @@ namespace berth::network {
 namespace {
 
 constexpr size_t kMaxNames = size_t{64} << 10;
-constexpr const char* kUnrestored = "unrestored";  // if this file exists, the networks of running
-                                                   // containers are not restored yet
+constexpr const char* kUnrestored = "unrestored";  // exists while networks are to be restored
 
 Result<sys::Fd> open_space(int pid) {
   std::string path = "/proc/" + std::to_string(pid) + "/ns/net";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network of an ordinary user: pasta(1) or slirp4netns(1), a program per container that turns
-// its packets into connections of the host.
+// The network of an ordinary user: pasta(1) or slirp4netns(1), one program per container turns the
+// container's packets into connections of the host.
 #pragma once
 
 #include "base/result.hpp"

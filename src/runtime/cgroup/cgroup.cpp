@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime, as root or as id 0 of a user namespace. Capabilities held: all.
 // Hostile input: none at create; a container that may write to its cgroup can make others in it.
-// The texts of the layout come from the kernel; the mount points in them were chosen by the process
+// The layout comes from files of the kernel; the mount points in them were chosen by the processes
 // that mounted.
 #include "runtime/cgroup/cgroup.hpp"
 

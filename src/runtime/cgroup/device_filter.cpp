@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime, as root or as id 0 of a user namespace. Capabilities held: all; BPF needs
-// CAP_BPF and CAP_NET_ADMIN or CAP_SYS_ADMIN outside. Hostile input: none; rules are the caller's.
+// CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN, in the initial user namespace. Hostile input: none;
+// the rules come from the caller.
 #include "runtime/cgroup/device_filter.hpp"
 
 #include <sys/syscall.h>
@@ -150,8 +151,7 @@ void append_rule(Program& program, const Rule& rule) {
 /// The devices of one type that are allowed with every access.
 struct AllowedDevices {
   int access = 0;  ///< the accesses that are allowed with any device of this type
-  std::map<int, std::set<std::optional<int>>> minors;  ///< by major number; an absent minor number
-                                                       ///< means any
+  std::map<int, std::set<std::optional<int>>> minors;  ///< by major; absent: any minor
 };
 
 /// Keys are BPF_DEVCG_DEV_*. Absent if the rules have another form.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime, as root or as id 0 of a user namespace. Capabilities held: all.
-// Hostile input: a container that may write to its cgroup chooses the names of its children.
+// Hostile input: a container that may write to its cgroup chooses the names of the child cgroups.
 #include "runtime/cgroup/files.hpp"
 
 #include <dirent.h>
@@ -63,8 +63,7 @@ std::vector<std::string> child_cgroups(const sys::Fd& directory) {
 
 Result<void> visit_cgroups(const sys::Fd& directory,
                            const std::function<Result<void>(const sys::Fd&)>& visit) {
-  std::vector<std::vector<std::string>> left;  // the children not visited yet of each level, in
-                                               // reverse order
+  std::vector<std::vector<std::string>> left;  // children to visit, per level, reversed
   auto enter = [&](const sys::Fd& here) -> Result<void> {
     TRY(visit(here));
     left.push_back(child_cgroups(here));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime. Capabilities held: those of the caller; none is used. Hostile input:
-// none; texts that become file names are still checked.
+// none; strings that become file names are still checked.
 #include "runtime/cgroup/limits.hpp"
 
 #include <cmath>

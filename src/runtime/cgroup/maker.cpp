@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime, as root or as id 0 of a user namespace. Capabilities held: all.
-// Hostile input: none at create; a container that may write to its cgroup can make others in it.
+// Hostile input: none at create; a container that may write to its cgroup can make child cgroups.
 #include "runtime/cgroup/maker.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inside of CgroupSet; for its own sources.
+// Internals of CgroupSet, for the sources that implement it.
 #pragma once
 
 #include <set>

@@ -218,8 +218,7 @@ void add_names(std::vector<scope::Device>& list, const std::vector<plan::HostNod
 }
 
 Result<StartedScope> start_scope(const plan::MakeCgroup& wanted, pid_t pid, const std::string& id) {
-  constexpr uint64_t kGrace = 10 * kMicrosecond;  // the time before systemd kills the container
-                                                  // when the machine stops
+  constexpr uint64_t kGrace = 10 * kMicrosecond;  // at shutdown, before SIGKILL
   scope::Request request{
       .verb = "start", .user = wanted.scope->user, .unit = wanted.scope->unit, .pid = pid};
   request.properties = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; berth-scope is our own
-// program and systemd the machine's.
+// program, and systemd belongs to the machine.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; the kernel's texts.
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; the files come from the
+// kernel.
 #pragma once
 
 #include <cstdint>

@@ -167,8 +167,7 @@ void CgroupMaker::remember(const CgroupSet::Directory& directory,
     auto value = plain_value(directory.fd, write.file);
     if (value) old.push_back({write.limit, write.controller, write.file, *value});
   }
-  std::string path = directory.path;  // a copy, because the list of directories may grow and be
-                                      // reallocated
+  std::string path = directory.path;  // a copy: the list of directories may be reallocated
   undo_.add([old, path, this] {
     for (const auto& entry : made_.directories_) {
       if (entry.path == path) ignore(made_.apply(entry, old));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: the container's processes; what the
-// kernel says about their descriptors and mounts is passed to criu as arguments.
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: the container's processes; the
+// kernel's data about their descriptors and mounts are passed to criu as arguments.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's, and criu needs nearly all. Hostile: what criu
-// writes about a container's processes; it is shown and never read. An image that is restored is
-// trusted: it says which user, capabilities and filters the processes have.
+// Runs as: berth-runtime. Capabilities: the caller's, and criu needs nearly all. Hostile: the
+// messages of criu about a container's processes; they are shown and never interpreted. A
+// checkpoint image that is restored is trusted: it determines the user, capabilities and filters of
+// the processes.
 #pragma once
 
 #include <optional>
@@ -64,7 +65,7 @@ Error criu_error(const CriuDirectories& directories, const std::string& verb,
 /// A namespace that is not part of the container's images, because the container joined it by path.
 struct OutsideNamespace {
   std::string type;  ///< "net"
-  std::string key;   ///< "extRootNetNS", as runc has it
+  std::string key;   ///< "extRootNetNS", as in runc
   std::string path;
 };
 /// Errors: unsupported (a type that criu cannot leave out).

@@ -393,8 +393,7 @@ Result<void> CriuRestore::resume(const sys::Process& process, const Launched& la
 Result<int> restore(const Store& store, RestoreRequest request, Detach detach, Report& report,
                     Log& log) {
   request.launch.detach = detach;
-  request.launch.await_start = true;  // no poststart hooks: the container was started before its
-                                      // checkpoint
+  request.launch.await_start = true;  // no poststart hooks: they have run before
   CriuRestore criu(request, detach);
   TRY(criu.read());
   // Signals are caught before the clone, so that none is lost.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime and the container's first process. Capabilities: none needed. Hostile: the
-// environment is the caller's.
+// environment, which comes from the caller.
 #pragma once
 
 #include <string>

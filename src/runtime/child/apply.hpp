@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: the container's first process. Capabilities: all of its user namespace until
-// set_capabilities. Hostile: the root file system; the plan was decided from a config that the
-// caller chose and that a user with fewer rights may have written.
+// set_capabilities. Hostile: the root file system. The plan was made from a config that the caller
+// chose, but that a user with fewer rights may have written.
 #pragma once
 
 #include "runtime/child/inside.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: the container's first process, before it enters its root. Capabilities: all of its user
-// namespace. Hostile: what the image has at the paths of the devices.
+// namespace. Hostile: the entries of the image at the paths of the devices.
 #pragma once
 
 #include "base/result.hpp"

@@ -149,8 +149,8 @@ bool is_early(const plan::MountBind& step) {
 }
 
 bool is_early(const plan::MountFilesystem& step) {
-  // These file systems show the namespaces of the process that mounts them, so the parent would
-  // show those of the host.
+  // These file systems show the namespaces of the process that mounts them, so a mount by the
+  // parent would show those of the host.
   bool shows_maker = step.type == "proc" || step.type == "sysfs" || step.type == "mqueue";
   return step.id_map.has_value() || (step.source.starts_with("/") && !shows_maker);
 }

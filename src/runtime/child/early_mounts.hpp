@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime, before the clone. Capabilities: the caller's, which the container's own
-// user namespace lacks over the host's file systems. Hostile: the
-// root of another container; other sources and maps come from
-// the config, and what is made here is attached by the container's first process.
+// Runs as: berth-runtime, before the clone. Capabilities: the caller's, which apply to the host's
+// file systems, unlike those in the container's user namespace. Hostile: the root of another
+// container. Other sources and maps come from the config. The container's first process attaches
+// the mounts that are made here.
 #pragma once
 
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime (make), the container's first process before it enters its root (bind),
-// the same with the container's identity, capabilities and limits (fill). Hostile: every name below
-// the root, and the bytes of the image's loader files, which fill alone reads.
+// the same process with the container's identity, capabilities and limits (fill). Hostile: every
+// name below the root, and the bytes of the image's loader files, which only fill reads.
 #pragma once
 
 #include <string>

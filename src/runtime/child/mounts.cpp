@@ -35,9 +35,7 @@ std::string cannot_mount_on(const std::string& what, const std::string& target) 
 }  // namespace
 
 Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path) {
-  if (path.starts_with("/proc/"))
-    return {};  // plan::make() has accepted only paths that may be
-                // covered
+  if (path.starts_with("/proc/")) return {};  // plan::make() has checked these paths
   long type = TRY(sys::file_system_type(target, path));
   if (path.starts_with("/sys/") && type != PROC_SUPER_MAGIC) return {};
   constexpr long kKernels[] = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,   CGROUP_SUPER_MAGIC,
@@ -49,7 +47,8 @@ Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path
 
 namespace {
 
-// Returns no handle of the mount, which nobody needs: a container has a dozen of these mounts.
+// Returns no handle of the mount, because none is needed and a container has a dozen of these
+// mounts.
 Result<void> bind_over(const sys::Fd& source, const sys::Fd& target, const std::string& path) {
   NewMount view = TRY(make_view(source, false, path));
   if (view.detached) {

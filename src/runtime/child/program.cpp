@@ -67,9 +67,7 @@ void own_standard_streams(const Inside& inside, uid_t uid, gid_t gid) {
 }  // namespace
 
 Result<void> enter_directory(Inside& inside, const plan::EnterDirectory& step) {
-  if (step.path == "/")
-    return {};  // entering the root has set the working directory to "/"
-                // already
+  if (step.path == "/") return {};  // already there, since entering the root
   // We must not make directories in a volume: set_identity() tries that later as the container's
   // user.
   auto entered = enter(step, MakeIn::mount_of_root);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: the container's first process, inside its root. Capabilities: those of the config from
-// set_capabilities() on. Hostile: all files; the config's args, env and cwd come from an image too.
+// set_capabilities() on. Hostile: all files; also args, env and cwd of the config, which may come
+// from an image.
 #pragma once
 
 #include "base/result.hpp"

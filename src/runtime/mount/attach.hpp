@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: the container's first process before it enters its root, and its parent for the mounts
 // that need the parent's rights. Capabilities: all of their user namespace. Hostile: every name and
-// link below the root; what is mounted and where is given by handle.
+// link below the root; sources and targets of mounts are given by handle.
 #pragma once
 
 #include <cstdint>

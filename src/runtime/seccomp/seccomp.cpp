@@ -4,8 +4,8 @@
 // load_seccomp(), in that process (plan::LoadSeccomp in runtime/child/apply.cpp).
 //
 // Runs as: berth-runtime, as root or as id 0 of a user namespace (the compiler), and the
-// container's first process (load_seccomp). Capabilities held: all, at load those of the container.
-// Hostile input: none that was not parsed before; the profile is the caller's.
+// container's first process (load_seccomp). Capabilities held: all; at load those of the container.
+// Hostile input: none that was not parsed before; the profile comes from the caller.
 #include "runtime/seccomp/seccomp.hpp"
 
 #include <errno.h>
@@ -524,8 +524,7 @@ Result<unsigned> seccomp_flags(const oci::Seccomp& profile) {
 
 Result<sys::Fd> load_seccomp(std::span<const sock_filter> program, unsigned flags) {
   sock_fprog described{static_cast<unsigned short>(program.size()),
-                       const_cast<sock_filter*>(program.data())};  // the kernel only reads the
-                                                                   // program
+                       const_cast<sock_filter*>(program.data())};  // the kernel only reads it
   long result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &described);
   if (result < 0) {
     int saved = errno;

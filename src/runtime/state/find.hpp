@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing but the processes inside.
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: only the processes in the container.
 #pragma once
 
 #include <string>

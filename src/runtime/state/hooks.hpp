@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime, or the container's first process for createContainer and startContainer.
-// Capabilities: the caller's. Hostile: for startContainer the program itself, which is the
-// container's; it gets no descriptor and no variable that the config does not name.
+// Capabilities: the caller's. Hostile: the program of a startContainer hook, which is a file of the
+// container; it gets no descriptors, and no variables except those that the config names.
 #pragma once
 
 #include <string>

@@ -75,8 +75,7 @@ Result<sys::Fd> make_user_namespace(const std::vector<oci::IdMapping>& uids,
   if (holder.pid == 0) {
     ours.reset();
     char word = 0;
-    ignore(sys::receive_message(theirs, &word, 1));  // waits until the other end is closed, for
-                                                     // whatever reason
+    ignore(sys::receive_message(theirs, &word, 1));  // returns when the other end closes
     ::_exit(0);
   }
   sys::Process process(holder.pid, std::move(holder.pidfd));

@@ -107,7 +107,8 @@ Result<sys::Fd> replace_cache(const sys::Fd& etc, std::string_view bytes) {
   std::string other = ".ld.so.cache-" + sys::random_hex(8);
   auto file = TRY(sys::open_at(etc, other, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
   auto replaced = [&]() -> Result<void> {
-    // Now we are root of the machine, while the container may have run as another user.
+    // When the container is removed we may be root of the machine, while its root may have been
+    // another user.
     if (old && S_ISREG(old->st_mode)) {
       ignore(sys::change_owner(file, old->st_uid, old->st_gid, name));  // an id without a mapping
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing below --root, which only the
-// caller can write (0700, and its owner is checked).
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing below --root, where only the
+// caller can write (mode 0700, and the owner is checked).
 #pragma once
 
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// These functions change modes, owners and times through a file descriptor: another process that
-// may write to a directory can replace a file in it between two calls that take its name (CWE-367).
-// The descriptor may be O_PATH. `name` is only for errors. tools/layers.py refuses calls by name.
+// These functions change modes, owners and times through a file descriptor. Between two calls by
+// name, another process that may write to the directory could replace the file (CWE-367). The
+// descriptor may be O_PATH. `name` is only for errors. tools/layers.py refuses calls by name.
 #pragma once
 
 #include <sys/types.h>

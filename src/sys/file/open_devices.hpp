@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Examines other processes' files without asking their file systems: a user's own FUSE server might
-// never answer. statx(2) AT_STATX_DONT_SYNC
+// Examines the files of other processes without asking the file systems: a FUSE server of a user
+// might never answer. statx(2) AT_STATX_DONT_SYNC
 #pragma once
 
 #include <sys/types.h>

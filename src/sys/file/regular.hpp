@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Regular files under names that others control: a container's root, a layer, a build context.
-// Opening a device may have effects (a watchdog starts, a tape rewinds), and our device cgroup is
-// the host's; opening a FIFO blocks. So the type is checked on an O_PATH handle, and the file is
-// opened through that handle. tools/layers.py refuses any other open in a root.
+// Regular files under names that others control: in a container's root, a layer, a build context.
+// Opening a device may have effects (a watchdog starts, a tape rewinds), and our device cgroup,
+// that of the host, does not prevent it. Opening a FIFO blocks. So the type is checked on an O_PATH
+// handle, and the file is opened through that handle. tools/layers.py refuses any other open in a
+// root.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// More calls for unpacking archives, besides file.hpp and mode.hpp: links and attributes
-// by handle.
+// Calls for unpacking archives, in addition to file.hpp and mode.hpp: links and attributes by
+// handle.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mounts that a program serves (FUSE) and only handles refer to: no mount table shows them, and the
-// program ends by itself with the last handle and the last mount.
+// Mounts that a program serves (FUSE) and to which only handles refer. No mount table shows them,
+// and the program ends by itself when the last handle and the last mount are gone.
 #pragma once
 
 #include <cstdint>

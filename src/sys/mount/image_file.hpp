@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects the read-only file system in a file, also in one of Apptainer's or Singularity's (SIF).
+// Detects the read-only file system in a file, also in an image of Apptainer or Singularity (SIF).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file-descriptor mount calls (Linux 5.2 and later) and their mount(2) ancestors. Every wrapper
-// returns Kind::unsupported for ENOSYS; the caller chooses the fallback.
+// The mount calls that use file descriptors (Linux 5.2 and later), and mount(2) and umount2(2).
+// Every wrapper returns Kind::unsupported for ENOSYS; the caller chooses the fallback.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's null device, and similar ones, in our own standard streams, and the safe replacements
-// for a container.
+// The host's null device and similar devices as our standard streams, and safe replacements for a
+// container.
 #pragma once
 
 #include <string_view>

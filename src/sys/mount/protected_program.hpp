@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // CVE-2019-5736: the first process of a container is the runtime until it executes the image's
-// program. An image with the program /proc/self/exe, or one that opens /proc/1/exe in time, holds
-// the runtime's file and can write to it as soon as no process executes it any more. So the runtime
-// is executed through a handle that does not allow writing.
+// program. An image whose program is /proc/self/exe, or opens /proc/1/exe in time, has a descriptor
+// of the runtime's file, and can write to it as soon as no process executes it any more. So the
+// runtime is executed through a handle that does not allow writing.
 #pragma once
 
 #include <optional>

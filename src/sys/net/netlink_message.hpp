@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of rtnetlink(7) messages; for the sources of NetLinks.
+// The parts of rtnetlink(7) messages, for the sources that implement NetLinks.
 #pragma once
 
 #include <linux/netlink.h>
