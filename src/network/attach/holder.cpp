@@ -323,7 +323,7 @@ Result<sys::Fd> find_user(Leases& leases, const Held& held, const Request& reque
   return request.foreign_space ? sys::Fd() : find_neighbour(held);
 }
 
-/// Waits until `user` ends, and restarts the helper whenever it has ended.
+/// Waits until `user` ends, and restarts slirp4netns, if that is the helper, whenever it has ended.
 Result<void> wait_for(const std::string& directory, Held& held, const sys::Fd& user) {
   while (true) {
     if (held.slirp || held.holder.outside != kSlirp) {

@@ -152,8 +152,8 @@ class CgroupSet {
   bool is_v2(std::string_view controller) const;
 
   /// An open tasks file of each v1 directory. A single-threaded process that writes "0" to it moves
-  /// there at once; for every other move the kernel waits for an RCU grace period, during which no
-  /// process of the machine forks or ends.
+  /// there at once; for every other move the kernel waits for an RCU grace period, and until no
+  /// process of the machine is forking or ending.
   /// Errors: denied (a directory that is not ours), not_found.  Source: cgroup_procs_write_start()
   Result<std::vector<sys::Fd>> open_tasks_files() const;
 
