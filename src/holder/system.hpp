@@ -6,8 +6,8 @@
 
 #include <cstddef>
 
-/// System calls for a program without libc: the few that berth-holder makes. Each returns the
-/// kernel's result, so a failure is a negative errno.
+/// The few system calls that berth-holder, a program without libc, makes. Each returns the kernel's
+/// result, so a failure is a negative errno.
 namespace berth::holder {
 
 #if defined(__x86_64__)

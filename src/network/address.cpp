@@ -25,10 +25,10 @@ bool is_free(const Subnet& subnet, const std::vector<Subnet>& taken) {
 
 constexpr size_t kIpv6Bytes = 16;
 constexpr uint8_t kPrivateLength = 64;
-constexpr unsigned kMostPrefixes = 256;  // that are tried
+constexpr unsigned kMostPrefixes = 256;  // how many prefixes are tried
 constexpr size_t kMacBytes = 6;
 
-/// `digits`: two for a byte.
+/// `digits`: two per byte.
 std::optional<std::string> bytes_of_digits(const std::string& digits) {
   std::string bytes;
   for (size_t i = 0; i + 2 <= digits.size(); i += 2) {
@@ -97,7 +97,8 @@ std::optional<Ipv4> from_bytes(std::string_view bytes) {
 }
 
 std::optional<Subnet> choose_subnet(const std::vector<Subnet>& taken, uint32_t turn) {
-  // From the middle of 10/8 and 172.16/12, away from Docker's 172.17 and podman's 10.88.
+  // Candidates are in the middle of 10/8 and 172.16/12, away from Docker's 172.17 and podman's
+  // 10.88.
   std::vector<Subnet> candidates;
   for (unsigned b = 96; b < 128; ++b) candidates.push_back({address(10, b, 0, 0), 16});
   for (unsigned b = 22; b < 32; ++b) candidates.push_back({address(172, b, 0, 0), 16});

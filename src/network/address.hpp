@@ -18,7 +18,7 @@ std::optional<Ipv4> parse_ipv4(std::string_view text);
 std::string text_of(Ipv4 address);
 /// The four bytes in network order.
 std::string bytes_of(Ipv4 address);
-/// From four bytes in network order.
+/// The address of four bytes in network order.
 std::optional<Ipv4> from_bytes(std::string_view bytes);
 
 struct Subnet {
@@ -33,14 +33,14 @@ struct Subnet {
 };
 
 /// A private subnet that does not overlap `taken`, the host's routes; a default route (/0) does not
-/// count. The same input gives the same subnet, another `turn` starts elsewhere. 65,533 addresses
-/// for containers, if possible.
+/// count. The same input gives the same subnet; another `turn` starts the search elsewhere. The
+/// subnet has 65,533 addresses for containers, if possible.
 std::optional<Subnet> choose_subnet(const std::vector<Subnet>& taken, uint32_t turn);
-/// The same with 253 addresses, for user-mode networks: their well-known 10.0.2.0/24, if it is
-/// free.
+/// The same for user-mode networks, with 253 addresses: the well-known 10.0.2.0/24 of these
+/// networks, if it is free.
 std::optional<Subnet> choose_small_subnet(const std::vector<Subnet>& taken);
 
-/// "10.1.0.0/16"; bits beyond the prefix are cleared. Nothing for other text.
+/// "10.1.0.0/16"; bits beyond the prefix are cleared. Nothing for other strings.
 std::optional<Subnet> parse_subnet(std::string_view text);
 
 /// The same as choose_subnet() for a named network, from a separate range, so that unused networks
@@ -54,7 +54,7 @@ std::optional<Ipv4> choose_address(const Subnet& subnet, const Subnet& range,
 
 // IPv6 addresses, as 16 bytes in network order.
 
-/// "fd00::1"; nothing for other text, zones ("%eth0") included.
+/// "fd00::1"; nothing for other strings, nor for addresses with a zone ("%eth0").
 std::optional<std::string> parse_ipv6(std::string_view text);
 
 /// The short form of 16 bytes. Source: RFC 5952
@@ -64,7 +64,7 @@ std::string text_of_ipv6(std::string_view bytes);
 /// 4291 section 2.5.5.2
 std::optional<std::string_view> mapped_ipv4(std::string_view bytes);
 
-/// Whether an address text is one of IPv6.
+/// Whether `address` is an IPv6 address.
 bool is_ipv6(std::string_view address);
 
 /// "10.0.0.1:80", "[::1]:80".
@@ -83,16 +83,16 @@ std::optional<Prefix> choose_prefix(const std::vector<Prefix>& taken);
 /// The address of `prefix` with the number `host`.
 std::string address_in(const Prefix& prefix, uint16_t host);
 
-// Ethernet addresses: six bytes in network order, and their text "02:42:ac:11:00:09". Pure.
+// Ethernet addresses: six bytes in network order, and as strings, "02:42:ac:11:00:09". Pure.
 
-/// The six bytes of a text in Docker's forms: "02:42:ac:11:00:09", "02-42-ac-11-00-09" or
+/// The six bytes of a string in one of Docker's forms: "02:42:ac:11:00:09", "02-42-ac-11-00-09" or
 /// "0242.ac11.0009". Errors: usage (another form; a multicast address or zero, which no interface
 /// can have).
 Result<std::string> parse_mac(std::string_view text);
 
 std::string mac_text(std::string_view bytes);
 
-/// A locally administered address from an IPv4 address: 02:be and its four bytes.
+/// A locally administered MAC address: 02:be and the four bytes of an IPv4 address.
 std::string mac_of(Ipv4 address);
 
 }  // namespace berth::network

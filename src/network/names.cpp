@@ -84,7 +84,7 @@ std::string with_addresses(std::string_view hosts, std::string_view own, std::st
     text += line;
     text += '\n';
   }
-  // The last part has no line of its own.
+  // The part after the last newline is not a line.
   if (!text.empty()) text.pop_back();
   return text;
 }
@@ -114,15 +114,15 @@ std::string peer_lines(const Lease& lease, const std::vector<Lease>& leases) {
 std::string with_block(std::string_view hosts, std::string_view lines) {
   std::string text;
   bool inside = false;
-  // Searched once: every line of a file that a container wrote may begin a block, and a search for
-  // each would take quadratic time.
+  // Searched only once: in a file that a container wrote, every line may begin a block, and one
+  // search per line would take quadratic time.
   size_t last_end = hosts.rfind(kEnd);
   size_t at = 0;
   while (at < hosts.size()) {
     size_t end = std::min(hosts.find('\n', at), hosts.size());
     std::string_view line = hosts.substr(at, end - at);
     at = end + 1;
-    // A block without its end mark swallows no further lines.
+    // A block without an end mark does not hide the lines that follow.
     if (line == kBegin) inside = last_end != hosts.npos && last_end >= at;
     if (!inside && line != kBegin && line != kEnd) text += std::string(line) + "\n";
     if (line == kEnd) inside = false;

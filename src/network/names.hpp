@@ -10,11 +10,11 @@
 
 namespace berth::network {
 
-/// The addresses of the nameserver lines of a resolv.conf(5), in their order.
+/// The addresses in the nameserver lines of a resolv.conf(5), in the order of the lines.
 std::vector<std::string> nameservers_of(std::string_view resolv_conf);
 
-/// Those that a container with only IPv4 can reach: no IPv6, and no loopback address, which in
-/// the container is the container itself.
+/// Those of `nameservers` that a container with only IPv4 can reach: no IPv6 addresses, and no
+/// loopback addresses, which inside the container mean the container itself.
 std::vector<std::string> reachable(const std::vector<std::string>& nameservers);
 
 /// The same for a container with only IPv6: no IPv4, no loopback, and no link-local address of the
@@ -28,23 +28,23 @@ std::vector<std::string> fallback_nameservers();
 std::string with_nameservers(std::string_view resolv_conf,
                              const std::vector<std::string>& nameservers);
 
-/// Placeholders in berth's hosts(5) for addresses that are not known yet: of the container itself,
-/// and of the host for "host-gateway".
+/// Placeholders in the hosts(5) file that berth writes, for addresses that are not known yet: that
+/// of the container itself, and that of the host for "host-gateway".
 inline constexpr std::string_view kOwnAddress = "127.0.1.1";
 inline constexpr std::string_view kHostGateway = "host-gateway";
 
-/// `hosts` with these mountpoints replaced by `own` and `host`.
+/// `hosts` with these placeholders replaced by `own` and `host`.
 std::string with_addresses(std::string_view hosts, std::string_view own, std::string_view host);
 
-// The part of a container's /etc/hosts with its network peers. Pure.
+// The part of a container's /etc/hosts that lists its network peers. Pure.
 
-/// The lines for `lease`: for each named network, every container of `leases` in it, itself
-/// included, with its address and names. The unnamed bridge gives no lines, as in docker. Leaves
-/// out names that could end a line.
+/// The lines for `lease`: for each of its named networks, the address and names of every container
+/// of `leases` in that network, its own included. The unnamed bridge gives no lines, as in docker.
+/// Leaves out names that could end a line.
 std::string peer_lines(const Lease& lease, const std::vector<Lease>& leases);
 
-/// `hosts` with `lines` as its block between two comments, replacing old blocks; without lines
-/// there is none. Other changes by the container stay.
+/// `hosts` with `lines` as a block between two comments, which replaces old blocks; if `lines` is
+/// empty, there is no block. Other changes by the container stay.
 std::string with_block(std::string_view hosts, std::string_view lines);
 
 }  // namespace berth::network

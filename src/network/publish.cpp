@@ -45,7 +45,7 @@ Result<std::string> parse_protocol(std::string_view text, std::string_view whole
   return refused(whole, "Invalid proto: " + std::string(text));
 }
 
-/// The three texts around the last two colons; an IPv6 address has brackets and colons.
+/// The three parts around the last two colons; an IPv6 address has colons of its own, and brackets.
 struct Pieces {
   std::string_view address;
   std::string_view host;

@@ -10,9 +10,9 @@
 
 namespace berth::network {
 
-/// Parses one --publish as docker does: [ADDRESS:][PORT[-PORT]]:PORT[-PORT][/tcp|/udp], an IPv6
-/// address in brackets, only a port of the container, or "published=8080,target=80,protocol=tcp". A
-/// range of the host with a single port of the container means any free one of it.
+/// Parses one --publish as docker does: [ADDRESS:][PORT[-PORT]]:PORT[-PORT][/tcp|/udp] (an IPv6
+/// address in brackets), a port of the container alone, or "published=8080,target=80,protocol=tcp".
+/// A range of the host for a single port of the container means any free port of that range.
 /// Errors: usage, with docker's messages (an invalid port, ranges of different lengths, a
 /// protocol); unsupported (sctp).
 Result<Publish> parse_publish(std::string_view text);

@@ -13,12 +13,12 @@
 
 namespace berth::network {
 
-/// Consecutive ports to publish: `count` of the host from `host_first` on to `count` of the
-/// container from `container_first` on.
+/// Consecutive ports to publish: `count` ports of the host, from `host_first` on, lead to `count`
+/// ports of the container, from `container_first` on.
 struct Publish {
   std::string host_address;  ///< empty: all of IPv4
   uint16_t host_first = 0;   ///< 0: any free one
-  uint16_t host_last = 0;    ///< above the last of `count`: any free ones of the range
+  uint16_t host_last = 0;    ///< if the range is larger than `count`: any free ports of the range
   uint16_t container_first = 0;
   uint16_t count = 1;
   std::string protocol = "tcp";  ///< tcp or udp
@@ -40,7 +40,8 @@ struct Published {
   uint16_t host_port = 0;
   uint16_t container_port = 0;
   std::string protocol;
-  uint16_t inner_port = 0;  ///< of the namespace of a user's networks, which leads on; 0: none
+  uint16_t inner_port = 0;  ///< in the namespace of a user's networks, which forwards to the
+                            ///< container; 0: none
   bool operator==(const Published&) const = default;
 };
 void fields(auto& v, Published& p) {
@@ -66,7 +67,7 @@ struct Attachment {
   std::string range;      ///< of the subnet, for containers without a requested address; empty: all
   bool internal = false;  ///< without a way out
   std::string address;    ///< requested; empty: any
-  std::string mac;        ///< likewise
+  std::string mac;        ///< requested; empty: any
   std::vector<std::string> names;  ///< the container's names in it
 };
 void fields(auto& v, Attachment& a) {
@@ -84,18 +85,20 @@ void fields(auto& v, Attachment& a) {
 /// The request of `attach`.
 struct Request {
   std::string mode;     ///< kBridge, kPasta, kSlirp or kNone
-  std::string program;  ///< of pasta or slirp4netns; absolute
+  std::string program;  ///< absolute path of pasta or slirp4netns
   std::vector<Publish> ports;
   std::string hosts_file;            ///< gets the container's address (names.hpp); empty: none
   std::string resolver_file;         ///< gets nameservers in place of its own; empty: none
   std::vector<Attachment> networks;  ///< with kBridge; empty: the unnamed bridge
   std::string mac;                   ///< requested without a named network; empty: any
-  /// With kBridge: kPasta or kSlirp, which connects the bridges of an ordinary user to the outside,
-  /// from a holder's network namespace; empty: root's, in the host's.
+  /// With kBridge: kPasta or kSlirp, which connects the bridges of an ordinary user, in a holder's
+  /// network namespace, to the outside. Empty: the bridges of root, in the host's network
+  /// namespace.
   std::string outside;
   /// With `outside`: the subnets of all networks of this user, which are inside the namespace.
   std::vector<std::string> taken;
-  /// The caller's user namespace was made by others, so its processes do not count.
+  /// The user namespace of the caller existed before this call. Other processes in it then do not
+  /// keep the holder alive.
   bool foreign_space = false;
 };
 void fields(auto& v, Request& r) {
@@ -124,7 +127,7 @@ void fields(auto& v, ProcessName& p) {
 
 /// A container's connection to one bridge.
 struct Endpoint {
-  std::string network;  ///< as in Attachment, and so the next
+  std::string network;  ///< `network` to `mac`: as in Attachment
   std::string name;
   std::string subnet;
   std::string gateway;
@@ -161,16 +164,16 @@ struct Lease {
   std::string ipv6_address;  ///< empty: none
   uint8_t ipv6_prefix_length = 0;
   std::string ipv6_gateway;
-  std::string host;       ///< an address of the host's for the container; empty: none
+  std::string host;       ///< an address by which the container reaches the host; empty: none
   std::string mac;        ///< of the container's interface; empty: its helper chose it
-  std::string interface;  ///< the host's end of it; only with a bridge
+  std::string interface;  ///< the host's end of that interface; only with a bridge
   std::vector<std::string> nameservers;
   std::vector<Publish> asked_ports;   ///< of the request; only with a bridge
   std::vector<Published> ports;       ///< none without a way out
   std::optional<ProcessName> helper;  ///< pasta or slirp4netns
   std::string hosts_file;             ///< of the request
   /// With a bridge: one for each network. Address, MAC and interface above are those of the
-  /// endpoint with a way out and the ports.
+  /// endpoint that has a way out and the published ports.
   std::vector<Endpoint> endpoints;
   std::string outside;  ///< of the request: its bridges are in the holder's namespace
 };
@@ -197,15 +200,17 @@ void fields(auto& v, Lease& l) {
   v.optional("outside", l.outside);
 }
 
-/// The process of a user that keeps the network namespace with the bridges of named networks:
-/// kHolderFile in the directory of the networks. It counts while it lives, in the boot `boot_id`.
+/// The process of an ordinary user that keeps open the network namespace with the bridges of the
+/// user's networks; stored as kHolderFile in the directory of the networks. The record counts as
+/// long as the process lives in the boot `boot_id`.
 struct Holder {
   std::string boot_id;
   ProcessName process;
   int space = -1;                     ///< its descriptor of the network namespace
   std::string outside;                ///< kPasta or kSlirp
   std::string subnet;                 ///< between the namespace and the host
-  std::string host;                   ///< an address of the host's; empty: none
+  std::string host;                   ///< an address by which the namespace reaches the host;
+                                      ///< empty: none
   std::optional<ProcessName> helper;  ///< pasta, which does not end by itself
 };
 void fields(auto& v, Holder& h) {
@@ -229,7 +234,7 @@ inline std::string lease_file(const std::string& id) {
 
 /// A failure of berth-network as the line of JSON that it prints on standard error.
 std::string write_failure(const Error& error);
-/// The error in a hook's output; nothing for other text.
+/// The error in a hook's output; nothing for other output.
 std::optional<Error> read_failure(std::string_view text);
 
 }  // namespace berth::network

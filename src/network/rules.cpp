@@ -23,7 +23,7 @@ Error unchecked(std::string_view text) {
   return make_error(Kind::bug, "make rules with '" + std::string(text) + "'");
 }
 
-/// Rejects texts that could end a token of a rule.
+/// Rejects strings that could end a token of a rule.
 Result<void> check(const Lease& lease) {
   if (!parse_ipv4(lease.address)) return unchecked(lease.address);
   if (!is_word(lease.mac, ":")) return unchecked(lease.mac);
@@ -40,7 +40,8 @@ Result<void> check(const RuleInputs& inputs) {
   if (!is_word(inputs.names.bridge, "")) return unchecked(inputs.names.bridge);
   if (!is_word(inputs.names.port_prefix, ".")) return unchecked(inputs.names.port_prefix);
   for (const Lease& lease : inputs.leases) TRY(check(lease));
-  // Names of host interfaces may contain nearly anything; one with a quote cannot be in a rule.
+  // Names of host interfaces may contain nearly any character; a name with a quote cannot be in a
+  // rule.
   for (const std::string& name : inputs.forwarded) {
     if (!is_word(name, "._-@:")) return unchecked(name);
   }
@@ -48,7 +49,7 @@ Result<void> check(const RuleInputs& inputs) {
 }
 
 std::string drop(std::string_view family, const std::string& table) {
-  // Added first, so that deleting does not fail.
+  // The table is added first, so that deleting it does not fail.
   return fmt::format("add table {0} {1}\ndelete table {0} {1}\n", family, table);
 }
 
@@ -135,7 +136,7 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
     }
   }
   text += "  }\n";
-  // Packets of others to an address of this host, and of this host to itself.
+  // Packets from elsewhere to an address of this host, and packets of this host to itself.
   text +=
       "  chain arriving {\n"
       "    type nat hook prerouting priority dstnat; policy accept;\n"
@@ -149,8 +150,8 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
       "  chain leaving {{\n"
       "    type nat hook postrouting priority srcnat; policy accept;\n"
       "{2}"
-      // From this host to itself through a published port, and from a container likewise: without
-      // this the answer would take another route.
+      // For packets from this host to itself through a published port, and from a container to
+      // itself in the same way. Without this rule the answer would take another route.
       "    ip saddr 127.0.0.0/8 oifname \"{0}\" masquerade\n"
       "    ip saddr {1} oifname \"{0}\" ct status dnat masquerade\n"
       "  }}\n",
@@ -167,7 +168,8 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
       "    iifname \"{0}\" ip saddr 127.0.0.0/8 drop\n"
       "  }}\n",
       bridge);
-  // Neighbours of this host reach published ports, and nothing else of a container.
+  // Other machines in the network of this host reach published ports, and nothing else of a
+  // container.
   text += fmt::format(
       "  chain passing {{\n"
       "    type filter hook forward priority filter; policy accept;\n"
@@ -180,7 +182,7 @@ Result<std::string> make_rules(const RuleInputs& inputs) {
       inputs.internal ? fmt::format("    iifname \"{0}\" drop\n    oifname \"{0}\" drop\n", bridge)
                       : "");
   for (const std::string& name : inputs.forwarded) {
-    // The interface did not forward before, and must not start to for others.
+    // The interface did not forward before, and must not begin to forward other packets.
     text += fmt::format("    iifname \"{}\" oifname != \"{}\" drop\n", name, kBridges);
   }
   text += "  }\n}\n";
@@ -223,7 +225,7 @@ std::string drop_bridge_rules(const Names& names) {
 std::vector<ForwardChain> forward_chains(std::string_view listing, std::string_view bridge) {
   std::vector<ForwardChain> found;
   std::string table, chain, quoted = "\"" + std::string(bridge) + "\"";
-  bool inside = false;  // a chain that is asked
+  bool inside = false;  // inside a chain with the forward hook
   for (std::string_view line : split(listing, '\n')) {
     auto words = split_blank(line);
     if (words.size() >= 3 && words[0] == "table") {
@@ -249,7 +251,7 @@ std::string let_pass(const std::vector<ForwardChain>& chains, std::string_view b
   std::string rules;
   for (const ForwardChain& chain : chains) {
     if (!chain.drops) continue;
-    // With a counter, as in iptables' own rules: then iptables can list them.
+    // With a counter, as in the rules of iptables, so that iptables can list them.
     constexpr auto kRule = "add rule {} {} \"{}\" counter accept\n";
     if (!chain.accepts_from) rules += fmt::format(kRule, chain.name, "iifname", bridge);
     if (!chain.accepts_to) rules += fmt::format(kRule, chain.name, "oifname", bridge);

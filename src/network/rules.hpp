@@ -10,14 +10,16 @@
 
 namespace berth::network {
 
-/// Names of one instance of Berth on a machine: of the default state directory, or of another one,
-/// with its own bridge and rules.
+/// The names that one instance of Berth uses on a machine. Each state directory, the default or
+/// another one, is an instance with its own bridge and rules.
 struct Names {
-  std::string bridge;       ///< also of the tables: "berth0"; kBridges stands for all of them
+  std::string bridge;       ///< also the name of the tables: "berth0"; kBridges stands for all
+                            ///< bridges
   std::string port_prefix;  ///< of the host's ends of the containers' interfaces: "bv0."
 };
-/// Only letters, digits and dots, whatever the name of `directory`, that of the leases: they become
-/// part of rules. At most 15 bytes, with five digits after the prefix.
+/// The names for `directory`, where the leases are. They have only letters, digits and dots,
+/// whatever the name of `directory`, because they become part of rules. The prefix and five digits
+/// have at most 15 bytes.
 Names names_for(const std::string& directory);
 
 inline constexpr const char* kBridges = "berth*";
@@ -27,7 +29,7 @@ inline constexpr const char* kBridges = "berth*";
 inline constexpr size_t kNetworkDigits = 6;
 Names names_for_network(const std::string& id);
 
-/// The input of the rules. We made or parsed every text in it.
+/// The input of the rules. We made or parsed every string in it.
 /// The interface of the holder's network namespace to the outside.
 inline constexpr const char* kOutsideInterface = "tap0";
 /// Instead of Published::host_address, in the holder's namespace: only for connections from
@@ -43,7 +45,7 @@ struct RuleInputs {
 };
 
 /// Rules for nft(8) that atomically replace our table: published ports, masquerading, and drops.
-/// The same text again changes nothing.
+/// Applying the same rules again changes nothing.
 /// Errors: bug (an unchecked address or name).
 Result<std::string> make_rules(const RuleInputs& inputs);
 /// The same for the table of bridge filters, which keeps containers from using each other's
@@ -64,13 +66,13 @@ struct ForwardChain {
   bool operator==(const ForwardChain&) const = default;
 };
 
-/// The forward chains in `listing`, of nft(8), with handles; the table named after the bridge is
-/// ours. Pure.
+/// The forward chains in `listing`, the output of nft(8) with handles. The table named after the
+/// bridge is ours. Pure.
 std::vector<ForwardChain> forward_chains(std::string_view listing, std::string_view bridge);
 
 /// The nft(8) commands that let the bridge's packets through `chains` that would drop them:
-/// appended, so that what the site refuses stays refused. Empty: not necessary. The table of
-/// make_rules() still filters packets to containers.
+/// they append rules, so that packets that the site refuses stay refused. Empty: not necessary. The
+/// table of make_rules() still filters packets to containers.
 std::string let_pass(const std::vector<ForwardChain>& chains, std::string_view bridge);
 
 /// The nft(8) commands that remove the rules of let_pass().

@@ -53,8 +53,9 @@ Result<void> kill_and_wait(const Found& found) {
                     "kill process " + std::to_string(found.state.pid) + ": still there after 10 s");
 }
 
-// Waits for the answer of the container's first process: "ready" that it has heard us, then either
-// a report or the end of the connection, at its exec.
+// Waits for the answer of the container's first process: first "ready", which acknowledges our
+// message, then either a report of a failure or, when the process executes the program, the end of
+// the connection.
 Result<void> await_program(const Channel& channel, Report& report) {
   TRY(channel.expect(Message::ready));
   auto incoming = TRY(channel.receive());
@@ -70,7 +71,7 @@ Result<void> wake(const Entry& entry, Report& report) {
   return await_program(channel, report);
 }
 
-constexpr char kDecide = 'd';  // the bundle's config is there: decide, but make nothing yet
+constexpr char kDecide = 'd';  // means: the bundle's config exists; decide, but make nothing yet
 
 Result<char> await_word(const sys::Fd& caller) {
   char word = 0;
@@ -79,19 +80,19 @@ Result<char> await_word(const sys::Fd& caller) {
   return word;
 }
 
-/// Descriptor `number`, which `flag` names, as one of ours.
+/// Takes over the inherited descriptor `number`, given by `flag`.
 Result<sys::Fd> take_descriptor(uint64_t number, const std::string& flag) {
   constexpr uint64_t kMost = 1'000'000;
   if (number > kMost)
     return make_error(Kind::usage, flag + ": more descriptors than a process can have");
   sys::Fd given(static_cast<int>(number));
-  auto taken = sys::duplicate(given);  // close on exec, which the inherited number is not
+  auto taken = sys::duplicate(given);  // the copy closes on exec, unlike the inherited descriptor
   if (!taken.ok()) given.release();
   return TRY_CTX(std::move(taken), "cannot use " + flag);
 }
 
-/// Waits until the process that started us early says that the bundle exists, or as much of it as
-/// is needed to decide.
+/// Waits until the process that started us early says that the bundle exists, or at least the part
+/// of it that is needed to decide.
 Result<void> await_bundle(const sys::Fd& caller, LaunchRequest& request) {
   if (TRY(await_word(caller)) != kDecide) return {};
   request.decided = [&caller]() -> Result<void> {
@@ -129,7 +130,8 @@ Result<void> start(const Store& store, const std::string& id, Report& report, Lo
   return hooked;
 }
 
-/// create() and start(), with a go-ahead from the process at the gate in between.
+/// create() and start(). In between waits until the process at the other end of the gate allows the
+/// start.
 Result<void> run_through_gate(const Store& store, LaunchRequest request, Report& report, Log& log) {
   sys::Fd gate = TRY(take_descriptor(*request.gate_fd, "--gate-fd"));
   request.await_start = true;
@@ -165,7 +167,7 @@ Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report
     TRY(run_through_gate(store, std::move(request), report, log));
     return 0;
   }
-  // From before the clone on, so that no signal is lost.
+  // Signals are caught before the clone, so that none is lost.
   sys::Fd signals = detach == Detach::no ? TRY(catch_signals()) : sys::Fd();
   Launched launched = TRY(launch(store, request, report, log));
   report.fd.reset();
@@ -176,7 +178,7 @@ Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report
   auto status = stay(launched.process, signals, std::move(launched.console));
   launched.process = sys::Process();
   if (status.ok() && report.caller) {
-    // A caller that has gone does not need it.
+    // A caller that has ended does not need the status.
     int32_t code = status->shell_code();
     ignore(sys::send_message(report.caller, &code, sizeof code, sys::Fd()));
   }
@@ -207,20 +209,21 @@ Result<int> read_signal(std::string_view text) {
 Result<void> kill(const Store& store, const std::string& id, int signal, Whom whom) {
   Found found = TRY(find(store, id));
   bool is_paused = found.status == Status::paused;
-  // Killing the first process means killing the container, on which runc's callers rely.
+  // Killing the first process means killing the container; callers of runc rely on that.
   if (signal == SIGKILL && outlives_first_process(found)) whom = Whom::all;
   if (whom == Whom::all && !found.cgroups.empty()) {
     TRY(signal == SIGKILL ? found.cgroups.kill_all() : found.cgroups.signal_all(signal));
   } else if (whom == Whom::all && signal != SIGKILL) {
     std::vector<pid_t> processes = TRY(processes_of(found));
-    for (pid_t pid : processes) ignore(sys::send_signal(pid, signal));  // it may have ended
+    for (pid_t pid : processes) ignore(sys::send_signal(pid, signal));  // may have ended
   } else {
     if (found.status != Status::created && found.status != Status::running && !is_paused) {
       return make_error(Kind::usage, "container not running: " + quote(id));
     }
     TRY(signal_first(found.state, signal));
   }
-  // Other signals wait for resume; SIGKILL must not. A frozen v1 process cannot even die.
+  // Other signals may stay pending until resume; SIGKILL may not. A frozen v1 process cannot even
+  // die.
   if (signal != SIGKILL) return {};
   if (is_paused) TRY(found.cgroups.freeze(CgroupSet::Freeze::thaw));
   let_die(found);
@@ -233,7 +236,7 @@ Result<void> remove(const Store& store, const std::string& id, const RemoveOptio
   auto entry = store.get(id);
   if (!entry.ok() && entry.error().kind == Kind::not_found && force == Force::yes) return {};
   if (!entry.ok()) return std::move(entry).error();
-  // A create that was killed before it wrote the state.
+  // Left by a create that was killed before it wrote the state.
   if (force == Force::yes && !entry->read().ok()) return store.remove(id);
   Found found = TRY(find(store, id));
   bool is_over = found.status == Status::stopped || found.status == Status::created;
@@ -248,7 +251,7 @@ Result<void> remove(const Store& store, const std::string& id, const RemoveOptio
     // An update may have been running until now.
     found.cgroups = TRY(cgroups_of(found.state));
   }
-  // The count disappears with the control group.
+  // Read now, because the count disappears with the cgroup.
   const bool oom_killed = oom_kills(found.cgroups).value_or(0) > 0;
   TRY(dispose(store, found.state, std::move(found.cgroups), log));
   if (!oom_killed || options.oom_file.empty()) return {};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing but what launch.hpp names.
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: only the inputs that launch.hpp
+// names.
 #pragma once
 
 #include <string>
@@ -20,21 +21,21 @@ Result<void> create(const Store& store, LaunchRequest request, Report& report, L
 /// program, with Stage::command in `report`).
 Result<void> start(const Store& store, const std::string& id, Report& report, Log& log);
 
-/// create and start in one. In the foreground it stays until the end, removes the container and
-/// returns its exit status (128 + n for signal n); detached it returns 0.
+/// create and start in one. In the foreground this call waits until the container ends, removes it
+/// and returns its exit status (128 + n for signal n); detached it returns 0.
 Result<int> run(const Store& store, LaunchRequest request, Detach detach, Report& report, Log& log);
 
 /// "TERM", "SIGTERM", "15". Errors: usage.
 Result<int> read_signal(std::string_view text);
 
-/// Errors: usage ("container not running": the words that callers search for).
+/// Errors: usage ("container not running", a message that callers search for).
 enum class Whom { first_process, all };
 Result<void> kill(const Store& store, const std::string& id, int signal, Whom whom);
 
 enum class Force { no, yes };
 struct RemoveOptions {
   Force force = Force::no;
-  std::string oom_file = {};  ///< made if the OOM killer killed a process of it
+  std::string oom_file = {};  ///< made if the OOM killer killed a process of the container
 };
 /// Errors: usage (not stopped, without force); with force an absent container is fine.
 Result<void> remove(const Store& store, const std::string& id, const RemoveOptions& options,
@@ -48,7 +49,7 @@ Result<Listed> look_up(const Store& store, const std::string& id);
 /// Containers that vanish meanwhile are left out.
 Result<std::vector<Listed>> list(const Store& store);
 
-/// Freezes all processes of a container until resume(). Either all are frozen at return or none is.
+/// Freezes all processes of a container until resume(). At return either all are frozen or none is.
 /// Errors: usage ("container not running", paused ones included), unsupported (it has no cgroup
 /// with a freezer), interrupted (a process could not be stopped within 10 s).
 Result<void> pause(const Store& store, const std::string& id);

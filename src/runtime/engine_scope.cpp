@@ -28,8 +28,8 @@ bool has_scopes(const std::map<std::string, std::string>& annotations) {
   return found != annotations.end() && found->second == "yes";
 }
 
-/// Whether the caller's cgroup was delegated by another than the user's own manager: then its
-/// containers belong there.
+/// Whether a program other than the user's own manager has delegated the caller's cgroup: then the
+/// caller's containers belong there.
 bool is_given_by_others(const CgroupHierarchy& v2) {
   if (v2.own.find("/user@") != std::string::npos || v2.own == "/") return false;
   return sys::check_access(sys::cwd(), v2.mount + v2.own, W_OK | X_OK).ok();
@@ -95,8 +95,8 @@ Result<void> give_scope(Found& found) {
   state.cgroup_path = started.control_group;
   TRY(sys::write_file(found.entry.fd(), kUpdatedMark, ""));
   TRY(found.entry.write(state));
-  // A process that is not moved yet forks outside of the scope: repeated until the list has nothing
-  // new.
+  // A process that is not moved yet may fork outside of the scope, so this is repeated until the
+  // list has nothing new.
   std::set<pid_t> moved{state.pid};
   for (bool more = true; more;) {
     more = false;

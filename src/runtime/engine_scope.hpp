@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; the environment is the
-// caller's.
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; the environment comes from
+// the caller.
 #pragma once
 
 #include <optional>
@@ -15,24 +15,24 @@
 
 namespace berth::runtime {
 
-/// The scope that systemd makes for a container of our engine; nothing where we make the cgroup.
+/// The scope that systemd has to make for a container of our engine; nothing if we make the cgroup.
 ///
 /// An ordinary user gets a scope of the user's own manager if a limit is asked for, the machine has
 /// only cgroup v2, and the caller's cgroup was not delegated by others (a service of the machine
-/// with Delegate=, another container). Root gets one of the machine's manager if the path begins
-/// with a slice. Errors: usage (an impossible slice name).
+/// with Delegate=, another container). Root gets a scope of the machine's manager if cgroupsPath
+/// begins with a slice. Errors: usage (an impossible slice name).
 /// docs/decisions/0179
 Result<std::optional<plan::SystemdScope>> scope_for(const oci::Spec& spec);
 
 /// The members of linux.resources that ask for a limit, without devices: {"memory.limit"}, which
-/// stands for swap, too.
+/// also means swap.
 /// Errors: those of v2_writes().
 Result<std::vector<std::string>> asked_limits(const oci::Resources& resources);
 
 /// Moves a running container without a cgroup into a scope of the user's own manager, so that it
 /// can be paused or limited. Does nothing if `found` has a cgroup or its engine did not ask for
 /// scopes. Errors: unsupported (processes with other ids than the caller's, which systemd does not
-/// move; a pid namespace that it shares with others), those of start_scope().
+/// move; a pid namespace that the container shares with others), those of start_scope().
 Result<void> give_scope(Found& found);
 
 }  // namespace berth::runtime

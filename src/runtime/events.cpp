@@ -35,7 +35,7 @@ class OomWatch {
  public:
   static Result<OomWatch> open(CgroupSet cgroups);
 
-  /// To be polled; -1 where there is nothing to watch.
+  /// The descriptor to poll; -1 if there is nothing to watch.
   int fd() const { return fd_ ? fd_.get() : -1; }
   /// The number of events since the last call.
   uint64_t take();
@@ -46,7 +46,7 @@ class OomWatch {
 
   bool is_v2_ = false;
   sys::Fd fd_;
-  sys::Fd file_;  ///< memory.oom_control, which the counter belongs to
+  sys::Fd file_;  ///< memory.oom_control, for which the counter is registered
   CgroupSet cgroups_;
   uint64_t seen_ = 0;
 };
@@ -59,7 +59,7 @@ Result<OomWatch> OomWatch::open(CgroupSet cgroups) {
   if (directory == nullptr) return watch;
   if (watch.is_v2_) {
     auto file = sys::watch_file(sys::fd_path(*directory) + "/memory.events");
-    // The controller may not be available to us: then nothing is limited.
+    // The controller may not be available to us; then memory is not limited.
     if (!file.ok() && file.error().kind == Kind::not_found) return watch;
     watch.fd_ = TRY(std::move(file));
     watch.seen_ = watch.kills();
@@ -82,7 +82,7 @@ uint64_t OomWatch::take() {
     return seen_ - before;
   }
   if (!size.ok() || *size < sizeof(uint64_t)) return 0;
-  // The counter is also raised when the cgroup is removed.
+  // The kernel raises the counter also when the cgroup is removed.
   auto there = sys::stat_entry(*cgroups_.directory("memory"), "memory.oom_control");
   return there.ok() && *there ? 1 : 0;
 }
@@ -122,7 +122,7 @@ Result<void> follow_events(const Store& store, const std::string& id, millisecon
     if (entries[1].revents != 0 || entries[0].revents != 0) TRY(report_oom(watch, id, sink));
     if (entries[0].revents != 0) return {};
     if (Clock::now() < due) continue;
-    // An update may have moved it into another hierarchy.
+    // An update may have moved the container into another hierarchy.
     CgroupSet cgroups = TRY(cgroups_of(found.state));
     TRY(sink(event("stats", id, stats_of(cgroups))));
     if (watch.fd() < 0) watch = TRY(OomWatch::open(std::move(cgroups)));

@@ -28,18 +28,18 @@ namespace {
 
 constexpr size_t kMaxDocument = size_t{16} << 20;
 
-// What a document leaves out is the container's, as runc has it.
+// Members that a document leaves out are taken from the container, as in runc.
 oci::Process completed(oci::Process process, const oci::Process& container) {
   if (!process.capabilities) process.capabilities = container.capabilities;
   if (process.rlimits.empty()) process.rlimits = container.rlimits;
   if (process.apparmor_profile.empty()) process.apparmor_profile = container.apparmor_profile;
   if (process.selinux_label.empty()) process.selinux_label = container.selinux_label;
-  // The caller's score may be the one that keeps a daemon from being killed.
+  // Not inherited from the caller: a daemon may have a score that protects it from the OOM killer.
   if (!process.oom_score_adj) process.oom_score_adj = container.oom_score_adj;
   return process;
 }
 
-/// Those that a device of the container asks for, which its config does not know of.
+/// Adds the groups that devices of the container need and that the config does not list.
 void add_groups(const State& state, oci::Process& process) {
   auto& gids = process.user.additional_gids;
   for (uint32_t gid : state.added_gids) {
@@ -47,7 +47,7 @@ void add_groups(const State& state, oci::Process& process) {
   }
 }
 
-/// The container's config, with the process of exec in place of its own.
+/// The container's config, in which `process` is replaced by that of exec.
 Result<oci::Spec> read_spec(const State& state, const ExecRequest& request) {
   Bundle bundle =
       TRY_CTX(read_bundle(state.bundle, state.config), "cannot read bundle " + quote(state.bundle));
@@ -66,7 +66,7 @@ Result<oci::Spec> read_spec(const State& state, const ExecRequest& request) {
   return spec;
 }
 
-/// Whether its root is the root of its mount namespace.
+/// Whether the container's root is the root of its mount namespace.
 bool has_own_root(const oci::Spec& spec) {
   return std::ranges::any_of(spec.linux_.namespaces, [](const auto& space) {
     return space.type == "mount" && space.path.empty();
@@ -93,15 +93,15 @@ Result<int> foreign_namespaces(pid_t pid) {
   int flags = 0;
   for (const auto& [name, flag] : kNamespaceFlags) {
     auto here = sys::read_link(own, name);
-    if (!here.ok()) continue;  // a kernel without it
+    if (!here.ok()) continue;  // the kernel lacks this type
     std::string there = TRY(sys::read_link(its, name));
     if (*here != there) flags |= flag;
   }
   return flags;
 }
 
-/// The v2 directory of the container's first process. If the container has made cgroups for its
-/// processes, its top directory takes none.
+/// The v2 directory of the container's first process. If the container has made child cgroups with
+/// controllers, its top directory accepts no processes.
 Result<sys::Fd> cgroup_of(pid_t pid) {
   CgroupLayout layout = TRY(detect_cgroup_layout());
   std::string text =
@@ -114,7 +114,7 @@ Result<sys::Fd> cgroup_of(pid_t pid) {
   return make_error(Kind::not_found, "find the cgroup of process " + std::to_string(pid));
 }
 
-/// The processors that the new process starts on are those of its parent.
+/// Changes our own affinity for the time of the clone, because the new process inherits it.
 class Affinity {
  public:
   static Result<Affinity> set(const oci::Process& process) {
@@ -130,7 +130,7 @@ class Affinity {
   Affinity(Affinity&& other) noexcept : before_(std::exchange(other.before_, {})) {}
   Affinity& operator=(Affinity&&) = delete;
   ~Affinity() {
-    if (!before_.empty()) ignore(sys::set_affinity(before_));  // we were there before
+    if (!before_.empty()) ignore(sys::set_affinity(before_));  // restores our own affinity
   }
 
  private:
@@ -184,8 +184,9 @@ Result<void> Executor::find() {
 
 void Executor::charge_container() {
   if (!request_.charge_container) return;
-  // Of cgroup v1 only cpu and cpuacct: in the freezer this process could not be killed while the
-  // container is paused, and pids or memory may be used up. The kernel reads "0" as the writer.
+  // Of cgroup v1 only cpu and cpuacct are joined: in the freezer this process could not be killed
+  // while the container is paused, and the limits of pids or memory may be used up. "0" means the
+  // writing process.
   for (const char* controller : {"", "cpu", "cpuacct"}) {
     const sys::Fd* directory = found_->cgroups.directory(controller);
     if (directory != nullptr) ignore(write_cgroup_file(*directory, "cgroup.procs", "0"));
@@ -241,7 +242,7 @@ Result<void> Executor::spawn() {
 }
 
 Result<void> Executor::place() {
-  // While the child joins the container and forks again.
+  // Done while the child joins the container and forks again.
   FilterSize filter = TRY(write_filter(plan_, prepared_));
   if (prepared_.joined->forks_again()) TRY(await_second_fork(child_));
   pid_t pid = child_.process.pid();
@@ -297,7 +298,7 @@ Result<int> exec(const Store& store, const ExecRequest& request, Detach detach, 
   executor.charge_container();
   TRY(executor.decide(detach));
   TRY(executor.prepare(detach));
-  // From before the clone on, so that no signal is lost.
+  // Signals are caught before the clone, so that none is lost.
   sys::Fd signals = detach == Detach::no ? TRY(catch_signals()) : sys::Fd();
   TRY(executor.spawn());
   TRY(place_and_attend(

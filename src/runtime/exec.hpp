@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime. Capabilities: the caller's. Hostile: the container's processes, which see
-// the new one from the moment it has joined their namespaces; the process document is the caller's.
+// the new one as soon as it has joined their namespaces. The process document comes from the
+// caller.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +19,25 @@
 
 namespace berth::runtime {
 
-/// What is asked for with exec.
+/// The arguments of exec.
 struct ExecRequest : ProcessTakers {
   std::string id;
   std::string process_file;  ///< a process document; empty: the config's process with `changes`
   oci::ProcessChanges changes;
-  std::string cgroup;    ///< below the container's own: "path" or "controller:path"
+  std::string cgroup;    ///< below the container's own cgroup: "path" or "controller:path"
   int preserve_fds = 0;  ///< besides those of `activation`
   Activation activation{};
   std::optional<uint64_t> rights_fd;  ///< as in LaunchRequest
   bool ignore_paused = false;
-  /// This process joins the container's cgroup where it may: work that the container's image asks
-  /// for repeatedly (a health check) is charged to the container.
+  /// This process joins the container's cgroup if it may, so that work that the image asks for
+  /// repeatedly (a health check) is charged to the container.
   bool charge_container = false;
 };
 
-/// Runs one more process in a container that is created or running. In the foreground it stays
-/// until the end and returns the exit status (128 + n for signal n); detached it returns 0. Errors:
-/// usage (the container's state, an invalid document), not_found and denied (the program, with
-/// Stage::command in `report`).
+/// Runs one more process in a container that is created or running. In the foreground this call
+/// waits until the process ends and returns its exit status (128 + n for signal n); detached it
+/// returns 0. Errors: usage (the container's state, an invalid document), not_found and denied (the
+/// program, with Stage::command in `report`).
 Result<int> exec(const Store& store, const ExecRequest& request, Detach detach, Report& report,
                  Log& log);
 

@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kBuffer = size_t{16} << 10;
 constexpr std::chrono::milliseconds kDrain{0};
 
-/// Relays between our terminal and the container's.
+/// Copies data between our standard streams and the container's terminal.
 class Relay {
  public:
   static Result<Relay> open(sys::Fd console) {
@@ -55,7 +55,7 @@ class Relay {
     if (out.revents & (POLLIN | POLLHUP | POLLERR)) pass_output();
   }
 
-  /// What the container printed last is still in the terminal when it has ended.
+  /// Copies the rest: the last output of an ended container is still in the terminal.
   void drain() {
     while (console_) {
       std::vector<pollfd> entries{{console_.get(), POLLIN, 0}};
@@ -99,7 +99,7 @@ class Relay {
     }
   }
 
-  static constexpr char kEndOfInput = 4;  // Ctrl-D, for a shell that reads a script from a pipe
+  static constexpr char kEndOfInput = 4;  // Ctrl-D, sent when our input ends
 
   sys::Fd console_;
   sys::RawMode raw_;
@@ -114,7 +114,7 @@ void pass_signals(const sys::Fd& signals, const sys::Process& process, Relay& re
     if ((*received)->number == SIGWINCH) {
       relay.follow_size();
     } else {
-      ignore(process.signal((*received)->number));  // it may have ended by itself
+      ignore(process.signal((*received)->number));  // the process may have ended by itself
     }
   }
 }

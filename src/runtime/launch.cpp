@@ -38,7 +38,7 @@
 namespace berth::runtime {
 namespace {
 
-// RFC 3339 in UTC; gmtime(3) would read the machine's time zone file for it.
+// RFC 3339 in UTC; made without gmtime(3), which would read the machine's time zone file.
 std::string now() {
   using namespace std::chrono;
   auto time = system_clock::now();
@@ -60,13 +60,13 @@ std::string root_of(const Bundle& bundle) {
   return path.starts_with("/") ? path : bundle.path + "/" + path;
 }
 
-/// What is at the end of a list that grows.
+/// The elements that were appended to a list after it had `before` elements.
 template <class T>
 std::vector<T> added(const std::vector<T>& list, size_t before) {
   return {list.begin() + static_cast<std::ptrdiff_t>(std::min(before, list.size())), list.end()};
 }
 
-/// The bundle with what LaunchRequest::amend adds, which goes to `state` as well.
+/// Reads the bundle and calls LaunchRequest::amend; records the additions in `state` as well.
 Result<Bundle> read_amended(const LaunchRequest& request, State& state) {
   Bundle bundle = TRY_CTX(read_bundle(request.bundle, request.config),
                           "cannot read bundle " + quote(request.bundle));
@@ -102,17 +102,17 @@ Result<void> map_ids(const plan::Plan& plan, const plan::Spawn& spawn, pid_t pid
   if (plan::find<plan::EnterTimeNamespace>(plan) == nullptr) {
     return channel.send(Message::ids_mapped);
   }
-  // A non-dumpable process cannot open this file of its own from inside.
+  // A non-dumpable process cannot open this file itself.
   std::string path = "/proc/" + std::to_string(pid) + "/timens_offsets";
   sys::Fd offsets = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
   return channel.send(Message::ids_mapped, {}, 0, offsets);
 }
 
-// Until it executes the container's program, the child has the host's root. In the namespaces that
-// it shares or owns other processes have rights over it: root of a joined user namespace, or the
-// owner of each new one, root without capabilities (CVE-2016-9962). The child inherits the flag
-// from its parent. Only root can map the ids of a non-dumpable process; other users' neighbours are
-// their own processes.
+// Until it executes the container's program, the child has the host's root. Through its namespaces
+// other processes have rights over it: root of a joined user namespace, or root without
+// capabilities, which owns each new namespace (CVE-2016-9962). The child inherits the flag from its
+// parent. Other users do not set the flag: only root can map the ids of a non-dumpable process, and
+// only processes of the same user could trace such a process.
 Result<void> forbid_ptrace(const plan::Spawn& spawn) {
   bool maps = !spawn.uid_mappings.empty();
   return maps && sys::effective_uid() != 0 ? Result<void>() : sys::forbid_tracing();
@@ -192,7 +192,8 @@ Result<void> Launcher::decide() {
   return request_.decided ? request_.decided() : Result<void>();
 }
 
-// Before the cgroup exists: the state directory leads to the leftovers of a kill.
+// Done before the cgroup exists: if we are killed, the state directory is needed to find what is
+// left.
 Result<void> Launcher::claim() {
   launched_.entry = std::make_unique<Entry>(TRY(store_.claim(request_.id)));
   undo_.add([this] { ignore(store_.remove(request_.id)); });
@@ -218,7 +219,7 @@ Result<void> Launcher::prepare() {
   TRY(make_loader_files(launched_.plan, launched_.entry->fd(), prepared_));
   TRY(prepare_filter(launched_.plan, prepared_));
   if (!request_.await_start) return {};
-  // Through the directory's handle, because a socket's address has at most 107 bytes.
+  // The path goes through the directory's handle, because a socket's address has at most 107 bytes.
   std::string path = sys::fd_path(launched_.entry->fd()) + "/" + kStartSocket;
   prepared_.start_socket = TRY(sys::listen_unix(path, sys::SocketType::messages));
   return {};
@@ -230,14 +231,14 @@ Result<void> Launcher::make_cgroup() {
   layout_ = TRY(cgroup_layout_of(launched_.state));
   if (step->scope) {
     prepared_.scope_layout = layout_;
-    return {};  // systemd makes it around the process, which does not exist yet
+    return {};  // systemd makes the scope later, when the process exists
   }
   launched_.cgroups =
       TRY_CTX(CgroupSet::create(layout_, step->path, step->resources, wanted_cgroups()),
               "cannot make the cgroup");
   undo_.add([this] { ignore(launched_.cgroups.remove()); });
   devices_by_filter_ = launched_.cgroups.unified_fd() >= 0 && sys::in_initial_user_namespace();
-  // Otherwise the rules need a directory that the process has to be moved into.
+  // Otherwise the rules need a v1 directory, into which the process has to be moved.
   if (!devices_by_filter_) TRY(restrict_devices(*step));
   for (const auto& unmet : launched_.cgroups.unmet()) {
     TRY(refuse_or_warn(unmet, strictness(), log_));
@@ -249,7 +250,7 @@ Result<void> Launcher::make_cgroup() {
 
 CgroupSet::Which Launcher::wanted_cgroups() const {
   const auto* shown = plan::find<plan::MountCgroups>(launched_.plan);
-  // A batch system searches the job's own freezer for processes, and no cgroup below it.
+  // A batch system searches the job's own freezer for processes, and not the cgroups below it.
   bool is_of_job = plan::find<plan::MakeCgroup>(launched_.plan)->below_caller;
   if (shown == nullptr || shown->unified || is_of_job) return CgroupSet::Which::needed;
   const auto* scheduler = plan::find<plan::SetScheduler>(launched_.plan);
@@ -302,7 +303,7 @@ Result<void> Launcher::enter_scope(const plan::MakeCgroup& step, StartedScope st
   state.systemd_user = step.scope->user;
   state.cgroup_path = started.control_group;
   undo_.add([this] {
-    child_.process = sys::Process();  // the first of a pid namespace does not hear SIGTERM
+    child_.process = sys::Process();  // the first process of a pid namespace ignores SIGTERM
     ignore(stop_scope(launched_.state.systemd_unit, launched_.state.systemd_user));
   });
   // The message to the child has a fixed size; a cut path would name another cgroup.
@@ -310,7 +311,7 @@ Result<void> Launcher::enter_scope(const plan::MakeCgroup& step, StartedScope st
     return make_error(Kind::unsupported, "use cgroup " + quote(state.cgroup_path) + ": too long");
   }
   launched_.cgroups = TRY(CgroupSet::open(layout_, state.cgroup_path));
-  // Limits that systemd has no property for, and the others in full precision.
+  // Writes the limits for which systemd has no property, and the others in full precision.
   oci::Resources limits = step.resources;
   limits.devices.clear();
   TRY(launched_.cgroups.update(layout_, state.cgroup_path, limits, [this](const UnmetLimit& unmet) {
@@ -321,8 +322,8 @@ Result<void> Launcher::enter_scope(const plan::MakeCgroup& step, StartedScope st
   return {};
 }
 
-/// Continues without a cgroup, because the user's systemd has refused to make one. It was requested
-/// only for limits, which are unmet now.
+/// Continues without a cgroup, because the user's systemd has refused to make one. The scope was
+/// requested only for limits, which are unmet now.
 Result<void> Launcher::go_without(const plan::MakeCgroup& step, const Error& refusal) {
   launched_.state.cgroup_path.clear();
   for (const auto& name : TRY(asked_limits(step.resources))) {
@@ -346,9 +347,9 @@ Result<void> Launcher::join_cgroup() {
   return {};
 }
 
-/// The child reports the pid of its second process in the pid namespace that this was born in.
-/// Replaces it by its pid in ours; a process that has ended has none, and the next signal to it
-/// fails.
+/// The child reports the pid of its second process as a number in the pid namespace where that was
+/// born. Replaces it by the pid in our namespace. A process that has ended has no pid; the next
+/// signal to it fails.
 void name_by_our_number(sys::Process& process) {
   auto pid = sys::pid_of(process.pidfd());
   if (!pid.ok() || *pid == process.pid()) return;
@@ -388,7 +389,7 @@ Result<void> Launcher::record_process() {
   return launched_.entry->write(launched_.state);
 }
 
-// What the child needs only at its end is made while it mounts.
+// Makes what the child needs only in its last steps, while the child mounts.
 Result<void> Launcher::confine() {
   TRY(filter_devices());
   send_confined(child_.channel, TRY(write_filter(launched_.plan, prepared_)));
@@ -400,7 +401,7 @@ Result<void> Launcher::filter_devices() {
   if (cgroup != nullptr && devices_by_filter_) {
     size_t joined = launched_.cgroups.paths().size();
     TRY(restrict_devices(*cgroup));
-    // This kernel has no device filters: the v1 hierarchy was needed.
+    // This kernel has no device filters: the v1 hierarchy was joined instead.
     if (launched_.cgroups.paths().size() != joined) {
       TRY(launched_.cgroups.add(child_.process.pid(), CgroupSet::Unified::already_inside));
     }
@@ -427,7 +428,7 @@ Result<void> Launcher::revive(Reviver& reviver) {
   child_ = TRY(reviver.prepare(launched_, launched_.cgroups.unified_fd()));
   undo_.add([this] {
     child_.process = sys::Process();
-    // Without a pid namespace the others do not end with the first one.
+    // Without a pid namespace the other processes do not end with the first one.
     if (!launched_.cgroups.empty()) ignore(launched_.cgroups.kill_all());
   });
   TRY(join_cgroup());
@@ -488,7 +489,7 @@ Launched Launcher::finish() {
 plan::HostFacts host_facts(const oci::Spec& spec) {
   plan::HostFacts facts;
   const auto& process = spec.process;
-  // Probed only where it matters.
+  // Probed only if the config needs it.
   facts.apparmor = process && !process->apparmor_profile.empty() && sys::has_apparmor();
   bool labelled = !spec.linux_.mount_label.empty() || (process && !process->selinux_label.empty());
   facts.selinux = labelled && sys::has_selinux();
@@ -501,7 +502,7 @@ plan::HostFacts host_facts(const oci::Spec& spec) {
 
 Result<void> give_process(const ProcessTakers& takers, const sys::Process& process,
                           sys::Fd& console) {
-  // The name that accompanies a passed descriptor, as in runc.
+  // The string that is sent with the descriptor is the same as in runc.
   if (console && !takers.console_socket.empty()) {
     TRY(hand_over(takers.console_socket, console, "/dev/ptmx"));
     console.reset();
@@ -563,7 +564,7 @@ Result<void> dispose(const Store& store, const State& state, CgroupSet cgroups, 
                                             : stop_scope(state.systemd_unit, state.systemd_user);
   auto removed = cgroups.remove();
   remove_resctrl(state.resctrl_group);
-  // What could not be ended keeps its GPUs.
+  // Processes that could not be killed keep their GPUs.
   if (!state.gpu_lease.empty() && removed.ok()) {
     ignore(sys::remove_entry(sys::cwd(), state.gpu_lease));
   }

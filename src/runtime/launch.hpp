@@ -25,8 +25,8 @@ namespace berth::runtime {
 /// Whether the caller returns at once, or stays until the process ends.
 enum class Detach { no, yes };
 
-/// What makes the cgroup: this program, systemd, or nothing (the container stays in that of its
-/// caller).
+/// What makes the cgroup: this program, systemd, or nothing (the container stays in the cgroup of
+/// the caller).
 enum class CgroupManager { cgroupfs, systemd, disabled };
 
 /// Where the caller receives the pid and the descriptors of a new process; empty: nowhere.
@@ -35,7 +35,8 @@ struct ProcessTakers {
   std::string console_socket;
   std::string pidfd_socket;
 };
-/// Sends them there; `console`, the pseudo-TTY's master, is closed if it was sent.
+/// Sends the pid and the descriptors there; closes `console`, the pseudo-TTY's master, if it was
+/// sent.
 Result<void> give_process(const ProcessTakers& takers, const sys::Process& process,
                           sys::Fd& console);
 
@@ -59,15 +60,15 @@ struct LaunchRequest : ProcessTakers {
   /// A memfd that receives the rights of the container's processes (slurm::Rights and the seccomp
   /// program) and is sealed before the container runs: for processes that join by descriptors.
   std::optional<uint64_t> rights_fd;
-  /// Adds to the config of a bundle, before anything is decided, what its caller is granted; may be
-  /// empty. The paths are absolute.
+  /// Adds the caller's grants (such as GPUs) to the config of a bundle, before anything is decided;
+  /// may be empty. The paths are absolute.
   std::function<Result<void>(oci::Spec& spec, const std::string& bundle, const std::string& rootfs)>
       amend{};
-  /// Called when the first process is in its cgroups and has not begun: `state` names it. What it
-  /// adds to the state is kept.
+  /// Called when the first process, which `state` names, is in its cgroups and has not begun.
+  /// Changes that the callback makes to the state are kept.
   std::function<Result<void>(State& state)> placed{};
-  bool of_engine = false;  ///< as plan::Container has it
-  /// Called when all is decided and nothing is made; may be empty.
+  bool of_engine = false;  ///< as in plan::Container
+  /// Called when all is decided and nothing is made yet; may be empty.
   std::function<Result<void>()> decided{};
 };
 
@@ -84,12 +85,12 @@ Result<void> check_console(bool terminal, Detach detach, const std::string& sock
 
 /// A container with a process that runs its program, or waits for `start`.
 struct Launched {
-  std::unique_ptr<Entry> entry;  ///< keeps the lock of the state directory
+  std::unique_ptr<Entry> entry;  ///< holds the lock of the state directory
   State state;
   plan::Plan plan;
   CgroupSet cgroups;
   sys::Process process;
-  sys::Fd console;  ///< the terminal's master, empty without one
+  sys::Fd console;  ///< the terminal's master; empty without a terminal
 };
 
 /// Facts of this machine that the plan of `spec` depends on.
@@ -98,8 +99,8 @@ plan::HostFacts host_facts(const oci::Spec& spec);
 /// Reads the config of `bundle` and makes the plan; starts nothing.
 Result<plan::Plan> plan_bundle(const LaunchRequest& request);
 
-/// Makes the container, as far as the request asks. On failure nothing of it is left: no process,
-/// no cgroup, no directory.
+/// Makes the container, as far as the request asks. On failure nothing of the container is left: no
+/// process, no cgroup, no directory.
 /// Errors: those of oci::parse_spec, plan::make, CgroupSet::create and of the steps in the child.
 Result<Launched> launch(const Store& store, const LaunchRequest& request, Report& report, Log& log);
 
@@ -107,16 +108,17 @@ Result<Launched> launch(const Store& store, const LaunchRequest& request, Report
 class Reviver {
  public:
   virtual ~Reviver() = default;
-  /// Makes the process that restores and waits for revive(); `cgroup` as in make_child().
+  /// Makes the process that will restore the container and that waits for revive(); `cgroup` as in
+  /// make_child().
   virtual Result<Child> prepare(const Launched& launched, int cgroup) = 0;
-  /// Releases it, once it is in the container's cgroups, and waits for its end; returns the
-  /// container's first process.
+  /// Lets that process continue once it is in the container's cgroups, and waits for its end;
+  /// returns the container's first process.
   virtual Result<sys::Process> revive(Child& child, const Launched& launched) = 0;
-  /// After the hooks.
+  /// Called after the hooks.
   virtual Result<void> resume(const sys::Process& process, const Launched& launched) = 0;
 };
 
-/// launch() for a checkpointed container. Of the hooks it calls prestart and createRuntime, as runc
+/// launch() for a checkpointed container. Of the hooks it runs prestart and createRuntime, as runc
 /// does.
 Result<Launched> relaunch(const Store& store, const LaunchRequest& request, Reviver& reviver,
                           Report& report, Log& log);

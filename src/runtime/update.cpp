@@ -52,11 +52,12 @@ Result<Found> find_changeable(const Store& store, const std::string& id) {
   return found;
 }
 
-/// update() of a container that is found already.
+/// update() for a container that was found already.
 Result<void> apply_resources(Found& found, oci::Resources resources, Log& log) {
   const State& state = found.state;
   if (!resources.devices.empty()) {
-    // kubelet sends all rules that it knows with every change of the processors.
+    // With every change of the cpuset kubelet sends all rules that it knows, so the rules that we
+    // added have to be kept.
     const auto& kept = state.added_devices;
     resources.devices.insert(resources.devices.end(), kept.begin(), kept.end());
   }
@@ -65,14 +66,15 @@ Result<void> apply_resources(Found& found, oci::Resources resources, Log& log) {
   if (state.cgroup_path.empty()) {
     return make_error(Kind::unsupported, "find a cgroup on this machine");
   }
-  // Before making a directory that a `run` in the foreground does not know of.
+  // Done before we make a cgroup directory, of which a `run` in the foreground does not know.
   TRY(sys::write_file(found.entry.fd(), kUpdatedMark, ""));
   TRY(found.cgroups.update(layout, state.cgroup_path, resources, [&](const UnmetLimit& unmet) {
     return refuse_or_warn(unmet, Unmet::is_error, log);
   }));
   if (!state.systemd_unit.empty()) {
     TRY(update_scope(state.systemd_unit, state.systemd_user, resources));
-    // systemd rounds values, and writes old ones again. Unmet limits have been reported above.
+    // Done after systemd's update, because systemd rounds values and writes old ones again. Unmet
+    // limits have been reported above.
     TRY(found.cgroups.update(layout, state.cgroup_path, resources,
                              [](const UnmetLimit&) { return Result<void>(); }));
   }
@@ -93,14 +95,14 @@ dev_t number_of(const oci::Device& device) {
   return makedev(static_cast<unsigned>(device.major), static_cast<unsigned>(device.minor));
 }
 
-/// The container's own /dev. Nodes are made through handles of that file system only, whatever the
-/// container's processes put in the way; no step waits for an answer of theirs.
+/// The container's own /dev. Nodes are made only through handles of that file system, whatever the
+/// container's processes put in the way, and no step waits for those processes.
 class OwnDev {
  public:
   static Result<OwnDev> open(const State& state);
 
   Result<void> make(const oci::Device& device) const;
-  /// Leaves a node alone that is missing or has become another file.
+  /// Does nothing if the node is missing or has become another file.
   Result<void> remove(const oci::Device& device) const;
 
  private:
@@ -136,7 +138,8 @@ Result<OwnDev> OwnDev::open(const State& state) {
   const std::string process = std::to_string(state.pid);
   sys::Fd root = TRY(sys::open_at(sys::cwd(), "/proc/" + process + "/root", O_PATH | O_DIRECTORY));
   std::vector<sys::MountEntry> mounts = TRY(sys::mount_table(process));
-  // If the first process still lives, the table is its own.
+  // If the first process still lives, the table was read from that process and not from one with
+  // the same pid.
   TRY(first_process(state)).release();
   std::string type = TRY(type_of(root, mounts));
   if (type.empty() || type.starts_with("fuse")) return not_own();
@@ -203,8 +206,9 @@ Result<void> OwnDev::remove(const oci::Device& device) const {
 }
 
 /// Fails when a process of the container has one of `devices` open or mapped. Repeats until two
-/// rounds see the same processes: a process born meanwhile has its files from one of them. Freezing
-/// them is not an option: a runtime that is killed could not thaw them.
+/// rounds see the same processes, because a process that was born meanwhile has inherited its files
+/// from one of them. Freezing the processes is not an option: if the runtime is killed, nothing
+/// thaws them.
 Result<void> check_unused(const Found& found, const Devices& devices) {
   constexpr std::chrono::seconds kPatience{5};
   if (devices.empty()) return {};
@@ -243,7 +247,7 @@ std::vector<oci::DeviceRule> rules_of(const oci::Spec& spec) {
   return spec.linux_.resources ? spec.linux_.resources->devices : std::vector<oci::DeviceRule>();
 }
 
-/// `rules` without those that allow only one of `devices`.
+/// `rules` without the rules that allow exactly one of `devices`.
 std::vector<oci::DeviceRule> without(std::vector<oci::DeviceRule> rules, const Devices& devices) {
   std::erase_if(rules, [&](const oci::DeviceRule& rule) {
     return rule.allow && std::ranges::any_of(devices, [&](const oci::Device& one) {
@@ -253,8 +257,8 @@ std::vector<oci::DeviceRule> without(std::vector<oci::DeviceRule> rules, const D
   return rules;
 }
 
-/// AMD's driver lets a process that has closed a GPU's own node continue to compute through the
-/// common one.
+/// `removed` and the nodes that all GPUs have in common: AMD's driver lets a process that has
+/// closed the node of a GPU continue to compute through the common node.
 Devices with_common_nodes(Devices removed, const Devices& before) {
   bool of_drm = std::ranges::any_of(
       removed, [](const oci::Device& one) { return one.path.starts_with("/dev/dri/"); });
@@ -271,7 +275,7 @@ class Changing {
   Changing(Found& found, const OwnDev& dev, Log& log) : found_(found), dev_(dev), log_(log) {}
 
   Result<void> run(const oci::Spec& before, const DeviceChange& change, const oci::Spec& wanted);
-  /// Errors: what could not be restored.
+  /// Errors name what could not be restored.
   Result<void> undo(const oci::Spec& before, const DeviceChange& change);
 
  private:
@@ -284,7 +288,7 @@ class Changing {
   Log& log_;
 };
 
-// What is new can be opened last, when nothing else can fail.
+// Adds the new devices last, so that they can be opened only when nothing else can fail.
 Result<void> Changing::run(const oci::Spec& before, const DeviceChange& change,
                            const oci::Spec& wanted) {
   TRY(set_rules(without(rules_of(before), change.removed)));
@@ -329,7 +333,7 @@ Result<void> check_changeable(const oci::Spec& spec, const DeviceChange& change)
   return {};
 }
 
-/// Devices that a killed update may have left, besides those of the configuration.
+/// Devices that a killed update may have left in the container, besides those of the configuration.
 Result<Devices> left_devices(const std::string& bundle) {
   constexpr size_t kLongest = size_t{16} << 20;
   const std::string path = bundle + "/" + kNextConfig;
@@ -339,7 +343,8 @@ Result<Devices> left_devices(const std::string& bundle) {
   return std::move(spec.linux_.devices);
 }
 
-/// One update at a time, even if the caller of one was killed.
+/// Waits for the lock that allows one update at a time, even if the caller of another one was
+/// killed.
 Result<sys::Fd> take_turn(const Entry& entry) {
   constexpr std::chrono::seconds kPatience{20};
   constexpr std::chrono::milliseconds kPause{10};

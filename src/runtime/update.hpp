@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's; to change devices CAP_MKNOD, of the machine.
-// Hostile: the processes inside, which may fork, and what they have done to /dev meanwhile.
+// Runs as: berth-runtime. Capabilities: the caller's; changing devices needs CAP_MKNOD in the
+// initial user namespace. Hostile: the processes in the container, which may fork, and their
+// changes to /dev.
 #pragma once
 
 #include <string>
@@ -13,7 +14,7 @@
 
 namespace berth::runtime {
 
-/// Reads a resources object from `file`, from standard input when that is "-".
+/// Reads a resources object from `file`, or from standard input if `file` is "-".
 /// Errors: not_found, denied, corrupt (as oci::parse_resources).
 Result<oci::Resources> read_resources(const std::string& file);
 
@@ -34,18 +35,18 @@ struct DeviceChange {
 DeviceChange compare_devices(const std::vector<oci::Device>& before,
                              const std::vector<oci::Device>& after);  ///< Pure.
 
-/// In the bundle beside config.json: a second configuration. The container may have its devices
-/// too: an update to it was killed halfway.
+/// A second configuration in the bundle, next to config.json. If it exists, an update to it was
+/// killed halfway, and the container may also have its devices.
 inline constexpr const char* kNextConfig = "config.next.json";
 
 /// Gives a running container the devices of `wanted`: linux.devices, and the rules for them.
 /// Removes the devices that its bundle's configurations have and `wanted` has not. Removal only
-/// prevents a new open(), so it is refused while a thread inside has such a device open or mapped.
-/// Descriptors in flight on a socket, or held by an io_uring alone, are not seen. After an error
-/// all is as before, except after interrupted, which may also mean that something could not be
-/// restored. Errors: usage (it does not run), unsupported (a user namespace; its /dev is not a
-/// tmpfs of its own), busy (a device is in use, or that cannot be found out), and those of
-/// update().
+/// prevents a new open(), so it is refused while a thread in the container has such a device open
+/// or mapped. Descriptors that are in flight on a socket, or that only an io_uring holds, are not
+/// found. After an error all is as before; only `interrupted` may also mean that something could
+/// not be restored. Errors: usage (the container does not run), unsupported (a user namespace; a
+/// /dev that is not a tmpfs of the container), busy (a device is in use, or that cannot be found
+/// out), and those of update().
 Result<void> change_devices(const Store& store, const std::string& id, const oci::Spec& wanted,
                             Log& log);
 

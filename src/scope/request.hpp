@@ -25,17 +25,17 @@ struct Property {
   std::optional<uint64_t> number{};              ///< 't'; UINT64_MAX is "infinity"
   std::optional<bool> flag{};                    ///< 'b'
   std::optional<std::string> text{};             ///< 's'
-  std::optional<std::vector<uint8_t>> bits{};    ///< 'ay', the lowest eight first
+  std::optional<std::vector<uint8_t>> bits{};    ///< 'ay', the lowest eight bits first
   std::optional<std::vector<Device>> devices{};  ///< 'a(ss)'
 };
 
 struct Request {
   std::string verb{};               ///< "start", "attach", "update" or "stop"
   bool user = false;                ///< the caller's own manager instead of the machine's
-  std::string runtime_directory{};  ///< of the user: where the user's manager listens; empty: by
-                                    ///< libsystemd's default
+  std::string runtime_directory{};  ///< for `user`: the directory in which the user's manager
+                                    ///< listens; empty: the default of libsystemd
   std::string unit{};               ///< "berth-c1.scope"
-  int pid = 0;                      ///< start, attach: the process to move into it
+  int pid = 0;                      ///< start, attach: the process to move into the unit
   std::vector<Property> properties{};
 };
 

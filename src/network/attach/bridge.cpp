@@ -26,7 +26,7 @@ namespace berth::network {
 namespace {
 
 constexpr const char* kForwardingFile = "forwarding";  // interfaces that forward because of us
-constexpr const char* kNamedFile = "bridges";  // ids of networks with names that have a bridge
+constexpr const char* kNamedFile = "bridges";  // ids of the named networks that have a bridge
 constexpr const char* kItsSpace = "the container's network namespace";
 constexpr const char* kNoBridge = "--network none or host, or run berth as an ordinary user";
 
@@ -48,8 +48,8 @@ std::vector<std::string> forwarded_by_us(const Leases& leases) {
   return words_of_file(leases, kForwardingFile);
 }
 
-/// Answers arrive on the interfaces of the host's routes; those have to forward. Only they do, and
-/// the rules let nothing else through those that did not before.
+/// Answers arrive on the interfaces of the host's routes, so forwarding is enabled on these and no
+/// others. On an interface that did not forward before, the rules let nothing else through.
 Result<void> switch_forwarding_on(const Leases& leases, sys::NetLinks& links,
                                   const Bridge& bridge) {
   std::set<uint32_t> used;
@@ -59,7 +59,7 @@ Result<void> switch_forwarding_on(const Leases& leases, sys::NetLinks& links,
     if (!used.contains(link.index) || link.index == bridge.index) continue;
     std::string path = switch_path("ipv4", link.name, "forwarding");
     if (link.name == "lo" || !is_off(path)) continue;
-    // Listed before it is done, so that it is undone whatever happens.
+    // Listed before forwarding is enabled, so that it is disabled again whatever happens.
     if (std::ranges::find(ours, link.name) == ours.end()) ours.push_back(link.name);
     TRY(sys::replace_file(leases.fd(), kForwardingFile, join(ours, "\n"), 0600));
     TRY(set_switch(path, "1"));
@@ -69,7 +69,7 @@ Result<void> switch_forwarding_on(const Leases& leases, sys::NetLinks& links,
 
 void switch_forwarding_off(const Leases& leases) {
   for (const std::string& name : forwarded_by_us(leases)) {
-    ignore(set_switch(switch_path("ipv4", name, "forwarding"), "0"));  // it may be gone
+    ignore(set_switch(switch_path("ipv4", name, "forwarding"), "0"));  // the interface may be gone
   }
   ignore(sys::remove_entry(leases.fd(), kForwardingFile));
 }
@@ -85,8 +85,8 @@ std::vector<Subnet> taken_subnets(const std::vector<sys::Route>& routes, uint32_
   return taken;
 }
 
-/// The present bridge. One without its address, or with another than `wanted`, is removed: its
-/// maker was killed, or another network had its name.
+/// The present bridge. Removes a bridge without an address or with another address than `wanted`:
+/// the process that made it was killed, or another network had the same bridge name.
 Result<std::optional<Bridge>> find_bridge(sys::NetLinks& links, const Names& names,
                                           std::optional<Ipv4> wanted) {
   auto index = TRY(links.find(names.bridge));
@@ -114,7 +114,7 @@ Result<Bridge> choose_place(sys::NetLinks& links, const Names& names) {
                     kNoBridge);
 }
 
-/// For a named network: its own subnet, unless the host has got a route to it meanwhile.
+/// For a named network: the network's own subnet, unless the host now has a route that overlaps it.
 Result<Bridge> place_of(sys::NetLinks& links, const Attachment& wanted) {
   auto subnet = parse_subnet(wanted.subnet);
   auto gateway = parse_ipv4(wanted.gateway);
@@ -137,8 +137,9 @@ Result<void> make_bridge(sys::NetLinks& links, const Names& names, Bridge& bridg
   auto index = TRY(links.find(names.bridge));
   if (!index) return make_error(Kind::interrupted, "make bridge " + quote(names.bridge));
   bridge.index = *index;
-  // Before an address lets anything in. The host must ignore router advertisements of containers.
-  ignore(set_switch(switch_path("ipv6", names.bridge, "disable_ipv6"), "1"));  // no IPv6: fine
+  // Done before the bridge has an address through which packets come in. The host must ignore
+  // router advertisements of containers.
+  ignore(set_switch(switch_path("ipv6", names.bridge, "disable_ipv6"), "1"));  // no IPv6: no error
   TRY(set_switch(switch_path("ipv4", names.bridge, "forwarding"), "1"));
   TRY(links.raise(bridge.index));
   sys::LinkAddress address;
@@ -158,7 +159,7 @@ Result<Bridge> provide_bridge(const Leases& leases, sys::NetLinks& links, const 
     bridge = *found;
   } else if (is_named) {
     bridge = TRY(place_of(links, wanted));
-    // Listed before it is made, so that it is removed whatever happens.
+    // Listed before the bridge is made, so that it is removed whatever happens.
     auto listed = words_of_file(leases, kNamedFile);
     if (std::ranges::find(listed, wanted.network) == listed.end()) {
       listed.push_back(wanted.network);
@@ -182,7 +183,8 @@ Result<Bridge> open_bridge(const Leases& leases, sys::NetLinks& links, const Nam
   return error;
 }
 
-// ---- chains of others ---------------------------------------------------------------------------
+// ---- chains of other programs
+// ---------------------------------------------------------------------------
 
 /// Chains that see forwarded packets, with their rules; `dropping`: only those that drop by policy.
 Result<std::vector<ForwardChain>> list_others(const std::string& bridge, bool dropping) {
@@ -200,7 +202,7 @@ Result<void> pass_others(const std::string& bridge) {
   return rules.empty() ? Result<void>() : apply_rules(rules);
 }
 
-/// A rule that cannot be removed names a missing bridge, and has no effect.
+/// A rule that cannot be removed is harmless: it names a bridge that no longer exists.
 void leave_others(const std::string& bridge) {
   auto chains = list_others(bridge, false);
   if (!chains.ok()) return;
@@ -211,7 +213,7 @@ void leave_others(const std::string& bridge) {
 // ---- rules --------------------------------------------------------------------------------------
 
 /// The bridge may carry addresses of this host's loopback only while a port is published there: the
-/// rules keep containers from sending to them, but a reload of the firewall removes rules
+/// rules keep containers from sending to them, but a reload of the firewall removes our rules
 /// (CVE-2020-8558).
 Result<void> switch_loopback(const Names& names, const std::vector<Lease>& current) {
   bool wanted = std::ranges::any_of(current, [](const Lease& lease) {
@@ -223,7 +225,7 @@ Result<void> switch_loopback(const Names& names, const std::vector<Lease>& curre
   return set_switch(switch_path("ipv4", names.bridge, "route_localnet"), wanted ? "1" : "0");
 }
 
-/// All tables at once: each accepts packets for the bridges of the others.
+/// Replaces all tables at once, because each accepts packets for the bridges of the others.
 Result<void> set_packet_rules(const Leases& leases, const std::vector<Used>& networks) {
   std::string rules, bridge_rules;
   std::vector<std::string> forwarded = forwarded_by_us(leases);
@@ -232,7 +234,7 @@ Result<void> set_packet_rules(const Leases& leases, const std::vector<Used>& net
     rules += TRY(make_rules(inputs));
     bridge_rules += TRY(make_bridge_rules(inputs));
   }
-  // Together, because the kernel makes us wait once for each replacement.
+  // Both together, because the kernel makes us wait for each replacement.
   auto both = apply_rules(rules + bridge_rules);
   if (both.ok() || both.error().kind == Kind::denied) return both;
   // A kernel without bridge filters: the containers trust one another, as in docker.
@@ -241,7 +243,7 @@ Result<void> set_packet_rules(const Leases& leases, const std::vector<Used>& net
 
 Result<void> set_rules(const Leases& leases, const std::vector<Used>& networks) {
   TRY(set_packet_rules(leases, networks));
-  // Only after the rules are active.
+  // Done only after the rules are active.
   for (const Used& one : networks) TRY(switch_loopback(one.names, one.leases));
   return {};
 }
@@ -251,8 +253,8 @@ Result<void> remove_link(sys::NetLinks& links, const std::string& name) {
   return index ? links.remove(*index) : Result<void>();
 }
 
-/// Removes interfaces of containers that ended without us. They disappear with their namespaces,
-/// unless a process holds one open.
+/// Removes interfaces of containers that ended without a call of ours. Interfaces disappear with
+/// their namespace, unless a process holds it open.
 Result<void> remove_strays(sys::NetLinks& links, const Names& names,
                            const std::vector<Lease>& current) {
   for (const sys::LinkName& link : TRY(links.links())) {
@@ -315,11 +317,11 @@ Result<void> plug_in(sys::NetLinks& links, const sys::Fd& space, const Bridge& b
   auto inside = TRY(sys::NetLinks::open_in(space, kItsSpace));
   auto index = TRY(inside.find(endpoint.inside));
   if (!index) return make_error(Kind::interrupted, "find " + quote(endpoint.inside));
-  // Before it is up: otherwise it gets a link-local address through which neighbours circumvent all
-  // separation.
+  // Done before the interface is up: otherwise it gets a link-local address, through which
+  // containers could reach each other past all filters.
   const std::string no_ipv6 = switch_path("ipv6", endpoint.inside, "disable_ipv6");
   auto file = sys::open_in_net_space(space, kItsSpace, no_ipv6, O_WRONLY);
-  if (file.ok()) ignore(sys::write_all(*file, "1", no_ipv6));  // no IPv6 in this kernel: fine
+  if (file.ok()) ignore(sys::write_all(*file, "1", no_ipv6));  // no error if this kernel lacks IPv6
   sys::LinkAddress given;
   given.family = AF_INET;
   given.prefix_length = bridge.subnet.prefix_length;
@@ -329,7 +331,7 @@ Result<void> plug_in(sys::NetLinks& links, const sys::Fd& space, const Bridge& b
   return inside.raise(*index);
 }
 
-/// Through the endpoint with a way out, if there is one.
+/// Adds the default route, through the endpoint with a way out, if there is one.
 Result<void> add_way_out(const sys::Fd& space, const std::vector<Endpoint>& endpoints) {
   const Endpoint* out = way_out(endpoints);
   if (out == nullptr) return {};
@@ -340,7 +342,7 @@ Result<void> add_way_out(const sys::Fd& space, const std::vector<Endpoint>& endp
   return inside.add_default_route(*index, bytes_of(*gateway));
 }
 
-/// Restores everything of a container, after its bridges were lost.
+/// Restores all interfaces and routes of a container after its bridges were lost.
 Result<void> plug_in_again(sys::NetLinks& links, const sys::Fd& space,
                            const std::map<std::string, Bridge>& bridges, const Lease& lease) {
   auto inside = TRY(sys::NetLinks::open_in(space, kItsSpace));
@@ -351,8 +353,8 @@ Result<void> plug_in_again(sys::NetLinks& links, const sys::Fd& space,
   return add_way_out(space, lease.endpoints);
 }
 
-/// The host's nameservers that are reachable from elsewhere: systemd-resolved has the real ones in
-/// a file of its own.
+/// The host's nameservers that are reachable from elsewhere: systemd-resolved writes the real
+/// nameservers into a file of its own.
 Result<std::vector<std::string>> nameservers() {
   for (const char* path : {"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"}) {
     auto text = TRY(sys::read_file_if_exists(sys::cwd(), path, 65536));
@@ -401,7 +403,8 @@ std::string free_name(const std::vector<Endpoint>& endpoints) {
   }
 }
 
-/// Adds an endpoint of one network, not in any of `current`, to `lease`, and returns the bridge.
+/// Adds to `lease` an endpoint of one network, with an address that no lease of `current` has.
+/// Returns the bridge.
 Result<Bridge> join_network(const Leases& leases, sys::NetLinks& links,
                             const std::vector<Lease>& current, const Attachment& wanted,
                             Lease& lease) {
@@ -449,7 +452,7 @@ Result<void> tidy_bridge(Leases& leases, const std::vector<Lease>& current) {
     return {};
   }
   for (Used& one : networks) TRY(remove_strays(links, one.names, one.leases));
-  // The next attaching container makes a missing bridge again.
+  // A missing bridge is made again when the next container is attached.
   std::vector<Used> there;
   for (Used& one : networks) {
     if (TRY(links.find(one.names.bridge))) there.push_back(std::move(one));
@@ -471,7 +474,7 @@ Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd
   for (const Attachment& one : wanted) {
     bridges.push_back(TRY(join_network(leases, links, current, one, lease)));
   }
-  // In a holder's namespace both are settled before entering it.
+  // In a holder's namespace both are decided before we enter it.
   if (lease.outside.empty()) {
     lease.nameservers = TRY(nameservers());
     if (way_out(lease.endpoints) != nullptr) {
@@ -479,7 +482,7 @@ Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd
     }
   }
   show_endpoint(lease);
-  // The lease first: the next process can then find what belongs to it.
+  // The lease is written first, so that the next process can find what belongs to it.
   TRY(leases.write(lease));
   undo.add([&] { ignore(leases.remove(lease.id)); });
   std::vector<Lease> all = current;
@@ -554,7 +557,7 @@ Result<void> restore_bridges(Leases& leases, const std::vector<Placed>& containe
   Result<void> failed;
   for (const auto& [lease, space] : containers) {
     auto plugged = plug_in_again(links, space, bridges, lease);
-    if (!plugged.ok() && lives(lease.holder)) failed = std::move(plugged);  // else it has ended
+    if (!plugged.ok() && lives(lease.holder)) failed = std::move(plugged);  // else it ended
   }
   return failed;
 }
@@ -573,7 +576,7 @@ Result<void> disconnect_bridge(Leases& leases, const std::string& network, const
   TRY(leases.write(lease));
   std::vector<Lease> all = TRY(leases.sweep());
   TRY(tidy_bridge(leases, all));
-  // The previous interface has taken its route with it.
+  // The default route has disappeared with the removed interface.
   if (was_way_out) TRY(add_way_out(space, lease.endpoints));
   std::set<std::string> told = networks_of(lease);
   told.insert(network);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Root's networks: a bridge of this machine for each, an interface for each container in it, and
-// nftables rules. Everything it makes is in the bridges, two tables named after each, and the
-// sysctls that are listed in a file; the next call repairs what a kill left half done.
+// The networks of root: each has a bridge on this machine, an interface for each container, and
+// nftables rules. All changes are in the bridges, in two tables named after each bridge, and in the
+// sysctls that are listed in a file. If a call is killed, the next call repairs what it left half
+// done.
 #pragma once
 
 #include <vector>
@@ -13,21 +14,23 @@
 
 namespace berth::network {
 
-/// Adds to `space`, the container's network namespace, an interface "eth0" on a bridge with an
-/// address and a default route, another one for each further network, and publishes its ports.
-/// `lease` comes with id and holder, with `outside` also with ports and nameservers, and gets the
-/// rest. On failure nothing of it stays.
+/// Adds to `space`, the container's network namespace, an interface "eth0" on a bridge, with an
+/// address and a default route, and one more interface for each further network. Publishes the
+/// container's ports. The caller fills in the id and the holder of `lease`, and with `outside` also
+/// the ports and nameservers; this function fills in the rest. On failure it undoes everything.
 /// Errors: busy (a port), denied, unsupported (no subnet is free, the kernel has no bridges).
 Result<void> attach_bridge(Leases& leases, const Request& request, const sys::Fd& space,
                            Lease& lease);
 
-/// Connects the container of `lease`, which runs in `space`, to one more network, with `ports` if
-/// that is its first with a way out, and writes the lease. On failure nothing has changed.
+/// Connects the container of `lease`, which runs in `space`, to one more network, and writes the
+/// lease. Publishes `ports` if that network is the container's first with a way out. On failure
+/// nothing has changed.
 /// Errors: as attach_bridge(), usage (the address).
 Result<void> connect_bridge(Leases& leases, const Attachment& wanted, std::vector<Published> ports,
                             const sys::Fd& space, Lease& lease);
 /// Disconnects the container of `lease` from the network with the id `network`, or, for "", from
-/// the unnamed bridge. Its published ports move to its next network that is not internal, if any.
+/// the unnamed bridge. The published ports move to the container's next network that is not
+/// internal, if any.
 /// Errors: io, denied.
 Result<void> disconnect_bridge(Leases& leases, const std::string& network, const sys::Fd& space,
                                Lease& lease);

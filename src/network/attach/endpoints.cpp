@@ -51,7 +51,7 @@ void show_endpoint(Lease& lease) {
 std::vector<Published> inner_ports(const std::vector<Published>& ports) {
   std::vector<Published> inner = ports;
   for (Published& port : inner) {
-    // A port published at one address of the host is not for other networks.
+    // A port published at one address of the host is not reachable from other networks.
     if (port.host_address != "0.0.0.0") port.host_address = kFromOutside;
     port.host_port = port.inner_port;
   }

@@ -11,17 +11,18 @@
 /// What the leases contain about each network. Pure.
 namespace berth::network {
 
-/// Whether it is a valid id of a network: it becomes part of interface and table names.
+/// Whether `id` is a valid id of a network. Ids become part of interface and table names.
 bool is_id(const std::string& id);
 
 /// The bridge and tables of the network with this id, or, for "", of the unnamed bridge that
 /// belongs to the leases in `directory`.
 Names names_of(const std::string& directory, const std::string& network);
 
-/// Also for leases of older versions, which had one bridge; none for a user-mode network.
+/// The endpoints of `lease`, also of one from an older version, which had one bridge. A lease of a
+/// user-mode network has none.
 std::vector<Endpoint> endpoints_of(const Lease& lease);
 
-/// The endpoint with a way out and the published ports; null without one.
+/// The endpoint that has a way out and the published ports; null if there is none.
 const Endpoint* way_out(const std::vector<Endpoint>& endpoints);
 
 /// Updates the members of a lease that others read.
@@ -30,7 +31,7 @@ void show_endpoint(Lease& lease);
 /// Published ports as seen in the holder's namespace.
 std::vector<Published> inner_ports(const std::vector<Published>& ports);
 
-/// A network with containers, with its leases in the form of RuleInputs.
+/// A network that has containers, and its leases as in RuleInputs.
 struct Used {
   Names names;
   Subnet subnet;

@@ -21,10 +21,10 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{20};
 constexpr size_t kMaxOutput = size_t{64} << 10;
-constexpr size_t kMaxAnswer = size_t{16} << 20;  // all ports
+constexpr size_t kMaxAnswer = size_t{16} << 20;  // enough for all ports
 
 Error helper_error(const std::string& program, std::string_view said) {
-  // The last line has the reason; those before report progress.
+  // The last line has the reason; the lines before it report progress.
   auto lines = split(trim(said), '\n');
   std::string reason = escape_controls(trim(lines.back()));
   return make_error(
@@ -37,7 +37,7 @@ std::vector<std::string> pasta_words(const HelperCall& call, const std::string& 
                                      const std::string& pid_file) {
   std::vector<std::string> words = {
       "pasta", "--quiet", "--config-net",
-      // The host's loopback services stay private to it, and the container's to the container.
+      // Loopback services stay private to the host and to the container.
       "--no-map-gw", "--tcp-ns", "none", "--udp-ns", "none", "--ns-ifname", call.interface,
       "--address", text_of(call.subnet.base + kHelperInside), "--netmask",
       std::to_string(call.subnet.prefix_length), "--gateway",
@@ -54,7 +54,8 @@ std::vector<std::string> pasta_words(const HelperCall& call, const std::string& 
   }
   bool has_udp = false;
   bool has_tcp = false;
-  // One by one: for a range it takes the free ports and reports no error.
+  // The ports are passed one by one: of a range pasta would take the free ports and report no
+  // error.
   for (const Published& port : call.ports) {
     bool is_udp = port.protocol == "udp";
     (is_udp ? has_udp : has_tcp) = true;
@@ -69,14 +70,15 @@ std::vector<std::string> pasta_words(const HelperCall& call, const std::string& 
   return words;
 }
 
-/// A path of a network namespace, while this object exists: pasta closes inherited descriptors
-/// since 2024, and before it opens a namespace it drops the rights to examine the process in it.
+/// A path of a network namespace, while this object exists. A path is needed because pasta closes
+/// inherited descriptors (since 2024), and drops the right to open /proc/PID/ns of the container's
+/// process before it opens a namespace.
 class NamedSpace {
  public:
   static Result<NamedSpace> make(const Leases& leases, const std::string& name,
                                  const sys::Fd& space) {
     NamedSpace made(leases, name);
-    ignore(sys::detach(made.path()));  // of a call that was killed
+    ignore(sys::detach(made.path()));  // left by a call that was killed
     TRY(sys::write_file(leases.fd(), name, ""));
     TRY_CTX(sys::mount(sys::fd_path(space), made.path(), "", MS_BIND, ""),
             "cannot name the network namespace");
@@ -139,7 +141,7 @@ Result<std::string> await_ready(const sys::Fd& ready, const sys::Fd& said, sys::
       if (words.size() < kMaxOutput) words.append(part.data(), count);
       continue;
     }
-    // "1" when it is ready; nothing when it has ended.
+    // slirp4netns writes "1" when it is ready, and nothing if it ends before.
     if (entries[0].revents & POLLIN && TRY(sys::read_some(ready, part, "its word")) > 0) {
       return words;
     }
@@ -147,7 +149,7 @@ Result<std::string> await_ready(const sys::Fd& ready, const sys::Fd& said, sys::
   }
 }
 
-/// Of an interface; empty: none.
+/// The first address of an interface; empty: none.
 Result<std::string> first_address(sys::NetLinks& links, uint32_t index, sys::IpVersion version) {
   for (const sys::LinkAddress& one : TRY(links.addresses(index))) {
     auto address = from_bytes(one.local);
@@ -213,7 +215,7 @@ Result<std::string> ask_slirp(const std::string& socket_path, const std::string&
   TRY(sys::write_all(socket, call, "the socket of slirp4netns"));
   std::string answer;
   std::array<char, 4096> part{};
-  // It answers and closes; until then it may be busy with packets.
+  // slirp4netns answers and then closes the connection; until then it may be busy with packets.
   while (answer.size() < kMaxAnswer) {
     std::vector<pollfd> entries = {{socket.get(), POLLIN, 0}};
     if (TRY(sys::poll(entries, kPatience)) == 0) {
@@ -249,7 +251,8 @@ Result<sys::Process> start_slirp(const Leases& leases, const HelperCall& call,
   spawn.program = call.program;
   spawn.args = {"slirp4netns", "--configure", "--mtu=65520", "--disable-host-loopback",
                 "--enable-sandbox", "--enable-seccomp", "--cidr=" + call.subnet.text(),
-                // A socket's address has at most 107 bytes: relative to the working directory.
+                // The path is relative to the working directory, because a socket's address has at
+                // most 107 bytes.
                 "--api-socket=" + socket_name, "--ready-fd=" + std::to_string(ready.write.get()),
                 "--netns-type=path"};
   if (!call.mac.empty()) spawn.args.push_back("--macaddress=" + call.mac);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: root of the user's namespace. Capabilities used: CAP_SYS_ADMIN and CAP_NET_ADMIN there.
-// Hostile: nothing; records and sockets lie in a directory of the user's own.
+// Hostile: nothing; records and sockets are in a directory that belongs to the user.
 #include "network/attach/holder.hpp"
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@
 namespace berth::network {
 namespace {
 
-/// One entry of list_hostfwd. slirp4netns(1) "API SOCKET"
+/// One entry of the answer to list_hostfwd. slirp4netns(1) "API SOCKET"
 struct Forward {
   int64_t id = 0;
   std::string proto;
@@ -51,7 +51,7 @@ struct ForwardList {
 void fields(auto& v, ForwardList& l) {
   v.optional("entries", l.entries);
 }
-/// slirp4netns 1.2 answers with the bare list; according to its manual it is in "return".
+/// slirp4netns 1.2 answers with the bare list; according to the manual the list is in "return".
 struct ListAnswer {
   ForwardList wrapped;
   std::vector<Forward> entries;
@@ -82,8 +82,8 @@ bool is_same(const Forward& there, const Published& wanted) {
 }
 
 /// Makes slirp4netns, which listens at `socket_path`, forward the host's ports of `wanted` to their
-/// inner ports, where possible, and no others. Errors: the first one: busy (a port), io (it does
-/// not answer).
+/// inner ports, where possible, and no others. Errors: the first of busy (a port), io (slirp4netns
+/// does not answer).
 Result<void> forward_by_slirp(const std::string& socket_path,
                               const std::vector<Published>& wanted) {
   std::string answer = TRY(ask_slirp(socket_path, R"({"execute": "list_hostfwd"})"));
@@ -106,12 +106,12 @@ Result<void> forward_by_slirp(const std::string& socket_path,
   return all;
 }
 
-constexpr const char* kHolderName = "holder";  // of its helper's files
+constexpr const char* kHolderName = "holder";  // of the files of the holder's helper
 constexpr const char* kReady = "ready\n";
 constexpr size_t kMaxRecord = 65536;
 constexpr std::chrono::seconds kStartPatience{30};
 constexpr std::chrono::seconds kHelperPause{1};
-constexpr int kMostFailures = 60;  // one after another
+constexpr int kMostFailures = 60;  // in a row
 
 std::string space_path(const Holder& holder) {
   return "/proc/" + std::to_string(holder.process.pid) + "/fd/" + std::to_string(holder.space);
@@ -126,7 +126,7 @@ Result<ino_t> own_user_namespace() {
   return TRY(sys::stat_fd(own, "our own user namespace")).st_ino;
 }
 
-/// The user namespace of `process`, checked to be that process when it was opened.
+/// The user namespace of `process`; checks that it is still that process after opening.
 Result<sys::Fd> open_user_namespace(const ProcessName& process) {
   std::string path = "/proc/" + std::to_string(process.pid) + "/ns/user";
   sys::Fd space = TRY(sys::open_at(sys::cwd(), path, O_RDONLY));
@@ -178,7 +178,7 @@ Result<void> await_word(const sys::Fd& said) {
 Result<void> start_holder(const Leases& leases, const Request& request) {
   sys::Pipe said = TRY(sys::make_pipe());
   sys::Fd null = TRY(sys::open_at(sys::cwd(), "/dev/null", O_RDWR));
-  Request told;  // without what does not concern it
+  Request told;  // without the members that do not concern the holder
   told.mode = request.mode;
   told.program = request.program;
   told.outside = request.outside;
@@ -237,7 +237,7 @@ Result<void> start_outside(const Leases& leases, Held& held) {
   return {};
 }
 
-/// The record as it is, of any boot; none: it does not exist.
+/// The record, even one of an earlier boot; nothing if it does not exist.
 Result<std::optional<Holder>> read_record(const Leases& leases) {
   auto text = TRY(sys::read_file_if_exists(leases.fd(), kHolderFile, kMaxRecord));
   if (!text) return std::optional<Holder>();
@@ -251,7 +251,7 @@ void end_helper_of(const Holder& holder) {
   end_helper(helped);
 }
 
-/// pasta survives a killed holder.
+/// Ends the helper of a killed holder: pasta survives it.
 Result<void> end_helper_before(const Leases& leases) {
   auto before = read_record(leases);
   if (!before.ok() && before.error().kind != Kind::corrupt) return std::move(before).error();
@@ -287,8 +287,8 @@ Result<Held> start_holding(const Leases& leases, const Request& request) {
   return std::move(recorded).error();
 }
 
-/// The oldest other process in our user namespace or below it, except the helper: namespaces of
-/// others cannot be opened. Zombies do not count.
+/// The oldest process, other than this one and the helper, in our user namespace or one below it;
+/// we cannot open the namespaces of processes elsewhere. Zombies do not count.
 Result<sys::Fd> find_neighbour(const Held& held) {
   std::set<std::pair<uint64_t, int>> found;
   for (const std::string& name : TRY(sys::list_directory(sys::cwd(), "/proc"))) {
@@ -309,8 +309,8 @@ Result<sys::Fd> find_neighbour(const Held& held) {
   return sys::Fd();
 }
 
-/// A handle of a process that needs the holder: of a container with a lease, or any other process
-/// in its user namespace. Empty: there is none.
+/// A handle of a process that needs the holder: the process of a container with a lease, or any
+/// other process in the holder's user namespace. Empty: there is none.
 Result<sys::Fd> find_user(Leases& leases, const Held& held, const Request& request) {
   std::vector<Lease> current = TRY(leases.sweep());
   // Closes the ports of containers that were killed.
@@ -323,7 +323,7 @@ Result<sys::Fd> find_user(Leases& leases, const Held& held, const Request& reque
   return request.foreign_space ? sys::Fd() : find_neighbour(held);
 }
 
-/// Until `user` ends, with a helper whenever one is needed.
+/// Waits until `user` ends, and restarts slirp4netns, if that is the helper, whenever it has ended.
 Result<void> wait_for(const std::string& directory, Held& held, const sys::Fd& user) {
   while (true) {
     if (held.slirp || held.holder.outside != kSlirp) {
@@ -333,7 +333,8 @@ Result<void> wait_for(const std::string& directory, Held& held, const sys::Fd& u
       if (entries[0].revents != 0) return {};
       if (entries[1].revents == 0) continue;
     }
-    // It was killed. Publishes the ports again; with a pause, as it may fail repeatedly.
+    // The helper was killed. Starts it again and publishes the ports; after a pause, as it may fail
+    // repeatedly.
     held.slirp = sys::Process();
     if (TRY(sys::await_end(user, kHelperPause))) return {};
     Leases leases = TRY(Leases::open(directory));
@@ -344,7 +345,7 @@ Result<void> wait_for(const std::string& directory, Held& held, const sys::Fd& u
 
 void end_holding(const Leases& leases, Held& held) {
   auto recorded = read_record(leases);
-  // Otherwise they belong to another holder now.
+  // Otherwise the files belong to another holder now.
   if (!recorded.ok() || (*recorded && (*recorded)->process == held.holder.process)) {
     ignore(sys::remove_entry(leases.fd(), kHolderFile));
     ignore(sys::remove_entry(leases.fd(), slirp_socket(kHolderName)));
@@ -358,7 +359,7 @@ Result<bool> hold_once(const Leases& files, const std::string& directory, Held& 
                        const Request& request) {
   sys::Fd user;
   {
-    // No process joins us between the check and the end.
+    // The lock keeps processes from joining us between the check and our end.
     sys::Fd lock = TRY(sys::open_at(files.fd(), kHolderLock, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
     TRY(sys::wait_lock(lock, sys::LockMode::exclusive, kHolderLock));
     Leases leases = TRY(Leases::open(directory));
@@ -439,7 +440,7 @@ void choose_inner_ports(std::vector<Published>& ports, const std::vector<Lease>&
     for (const Published& port : lease.ports) taken.emplace(port.protocol, port.inner_port);
   }
   for (Published& port : ports) {
-    unsigned chosen = port.host_port;  // the same one is found on the gateway, too
+    unsigned chosen = port.host_port;  // the same on the gateway, if free
     while (!taken.emplace(port.protocol, chosen).second) chosen = chosen % 65535 + 1;
     port.inner_port = static_cast<uint16_t>(chosen);
   }
@@ -454,8 +455,8 @@ Result<void> hold(const std::string& directory, const Request& request) {
     return {};
   }
   {
-    // A caller that has disconnected must not make us leave pasta behind. Only here: pasta must not
-    // inherit the ignored signal.
+    // If the caller has disconnected, SIGPIPE must not end us, because pasta would stay behind.
+    // Ignored only from here on, because pasta must not inherit the ignored signal.
     sys::IgnoredSignal gone(SIGPIPE);
     ignore(sys::write_all(out, kReady, "the caller"));
   }

@@ -18,26 +18,27 @@ Result<std::optional<Holder>> find_holder(const Leases& leases);
 
 struct Provided {
   Holder holder;
-  bool is_new = false;  ///< its namespace has nothing of containers that run
+  bool is_new = false;  ///< it is new: its namespace lacks the interfaces of containers that
+                        ///< already run
 };
 /// The living holder, or a new one in our own user namespace, with the helper that `request` names.
 /// Errors: denied (it is in another user namespace), those of the helper.
 Result<Provided> provide_holder(const Leases& leases, const Request& request);
 
-/// Moves this process into the holder's network namespace, and if necessary into its user namespace
-/// before. There is no way back. Errors: not_found (it has ended), denied.
+/// Moves this process into the holder's network namespace, and before that, if necessary, into the
+/// holder's user namespace. There is no way back. Errors: not_found (the holder has ended), denied.
 Result<void> enter_space(const Holder& holder);
 
 /// Makes the helper publish the ports of `current`, where possible, and no others.
 /// Errors: the first one, of add_ports().
 Result<void> forward_ports(const Leases& leases, const Holder& holder,
                            const std::vector<Lease>& current);
-/// Makes it publish `ports` too.
+/// Makes the helper publish `ports` too.
 /// Errors: busy (a port), unsupported (pasta, which accepts no new ports while it runs), io.
 Result<void> add_ports(const Leases& leases, const Holder& holder,
                        const std::vector<Published>& ports);
 
-/// Chooses the ports in the holder's namespace to which the helper forwards those of `ports`.
+/// Chooses the ports in the holder's namespace to which the helper forwards `ports`.
 void choose_inner_ports(std::vector<Published>& ports, const std::vector<Lease>& current);
 
 /// The holder's main function: reports on standard output when it is ready, and returns when it is

@@ -14,7 +14,7 @@
 namespace berth::network {
 namespace {
 
-constexpr size_t kMaxLease = size_t{16} << 20;  // a range of all ports
+constexpr size_t kMaxLease = size_t{16} << 20;  // enough for a range of all ports
 constexpr const char* kLockFile = "lock";
 constexpr std::string_view kSuffix = ".json";
 
@@ -38,7 +38,7 @@ bool lives(const ProcessName& process) {
 void end_helper(const Lease& lease) {
   if (!lease.helper) return;
   auto handle = sys::open_pidfd(lease.helper->pid);
-  // Checked after the handle is ours: before, the pid could pass to another process.
+  // Checked after we have the handle: before that, another process could get the pid.
   if (!handle.ok() || !lives(*lease.helper)) return;
   sys::Process helper(lease.helper->pid, std::move(*handle));
   for (int signal : {SIGTERM, SIGKILL}) {
@@ -71,7 +71,7 @@ Result<std::vector<Lease>> Leases::sweep() {
   for (const std::string& name : TRY(sys::list_directory(directory_, "."))) {
     if (!name.ends_with(kSuffix)) continue;
     auto lease = find(name.substr(0, name.size() - kSuffix.size()));
-    // A truncated lease, of a killed writer, is void.
+    // A truncated lease, left by a killed writer, does not count.
     bool readable = lease.ok() && *lease;
     bool current = readable && (*lease)->boot_id == boot;
     if (current && lives((*lease)->holder)) {

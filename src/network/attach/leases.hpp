@@ -12,7 +12,7 @@ namespace berth::network {
 
 /// The present process `pid`. Errors: not_found.
 Result<ProcessName> name_process(int pid);
-/// Whether exactly that process lives, not another one with its pid.
+/// Whether exactly that process lives, not another one that got the same pid.
 bool lives(const ProcessName& process);
 
 /// The leases of one state directory, and the lock of a process that changes the network. The
@@ -22,7 +22,7 @@ class Leases {
   /// Makes the directory and waits for the lock, which the destructor releases.
   static Result<Leases> open(const std::string& directory);
 
-  /// Opens the directory without the lock: the caller has it already, or needs none.
+  /// Opens the directory without the lock: the caller has the lock already, or needs none.
   static Result<Leases> unlocked(const std::string& directory);
 
   const sys::Fd& fd() const { return directory_; }
@@ -40,7 +40,7 @@ class Leases {
   sys::Fd lock_;
 };
 
-/// Ends the helper of `lease`, if it has a living one, and waits for its end.
+/// Kills the helper of `lease`, if one runs, and waits until it has ended.
 void end_helper(const Lease& lease);
 
 }  // namespace berth::network

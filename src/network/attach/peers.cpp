@@ -14,10 +14,10 @@
 namespace berth::network {
 namespace {
 
-constexpr size_t kMaxHosts = size_t{4} << 20;  // bytes of a hosts file that are read
+constexpr size_t kMaxHosts = size_t{4} << 20;  // at most so many bytes of a hosts file are read
 
 Result<void> rewrite(const std::string& path, const std::string& lines) {
-  // Neither through a link nor to a pipe that waits for a writer.
+  // Does not follow a link and does not block on a FIFO.
   sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   struct stat info = TRY(sys::stat_fd(file, path));
   if (!S_ISREG(info.st_mode)) return make_error(Kind::usage, "rewrite " + path + ": no file");

@@ -12,8 +12,8 @@ namespace berth::network {
 /// The ids of the named networks that `lease` is in.
 std::set<std::string> networks_of(const Lease& lease);
 
-/// Rewrites, in place, the block of names (names.hpp) in the hosts files of those of `leases`
-/// that are in one of `networks`; in place, because the containers have the files mounted. The
+/// For each of `leases` that is in one of `networks`, rewrites the block of names (names.hpp) in
+/// the container's hosts file. It does so in place, because the container has the file mounted. The
 /// caller holds the lock of the leases. The container's root may have changed such a file: one that
 /// cannot be rewritten is left unchanged, and does not affect the others.
 void send_to_peers(const std::vector<Lease>& leases, const std::set<std::string>& networks);

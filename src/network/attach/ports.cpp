@@ -17,7 +17,7 @@ constexpr unsigned kFreePorts = 65536 - kFirstFree;
 constexpr const char* kAnyAddress = "0.0.0.0";
 constexpr const char* kAnyAddress6 = "::";
 
-/// Used ports, by protocol and port: at one address, or at all of them.
+/// Used ports, by protocol and port. A port is used at one address or at all addresses.
 class Taken {
  public:
   explicit Taken(const std::vector<Lease>& leases) {
@@ -28,7 +28,7 @@ class Taken {
   void add(const Published& port, const std::string& id) {
     ports_.emplace(port.protocol, port.host_port, port.host_address, id);
   }
-  /// The id of the container that uses it.
+  /// The id of the container that uses the port.
   const std::string* holder(const Published& wanted) const {
     auto at = ports_.lower_bound({wanted.protocol, wanted.host_port, "", ""});
     for (; at != ports_.end(); ++at) {
@@ -48,7 +48,7 @@ class Taken {
   std::set<std::tuple<std::string, unsigned, std::string, std::string>> ports_;
 };
 
-/// 4 bytes, or 16 of IPv6.
+/// 4 bytes, or 16 for IPv6.
 std::optional<std::string> address_bytes(const std::string& text) {
   if (auto address = parse_ipv4(text)) return bytes_of(*address);
   return parse_ipv6(text);
@@ -84,7 +84,8 @@ unsigned random_start() {
   return value;
 }
 
-/// Takes the first free one of `count` ports from `first` on, beginning at the `start`th.
+/// Takes the first free port of the range of `count` ports from `first` on; the search begins at
+/// the `start`th.
 Result<void> take_any(Published& port, unsigned first, unsigned count, unsigned start,
                       const Taken& taken) {
   std::optional<Error> last;

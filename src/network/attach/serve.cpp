@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-network, as root or as id 0 of a user namespace, for berth-runtime. Capabilities
 // used: CAP_NET_ADMIN here and in the container's network namespace, CAP_SYS_ADMIN to enter it.
-// Hostile: nothing of the container's runs yet at attach; names of containers never get into rules.
+// Hostile: nothing; at attach no process of the container runs yet, and names of containers never
+// become part of rules.
 #include "network/attach/serve.hpp"
 
 #include <fcntl.h>
@@ -30,7 +31,7 @@ namespace berth::network {
 namespace {
 
 constexpr size_t kMaxNames = size_t{64} << 10;
-constexpr const char* kUnrestored = "unrestored";  // there: networks of running containers are not
+constexpr const char* kUnrestored = "unrestored";  // exists while networks are to be restored
 
 Result<sys::Fd> open_space(int pid) {
   std::string path = "/proc/" + std::to_string(pid) + "/ns/net";
@@ -42,7 +43,7 @@ Result<sys::Fd> open_space(int pid) {
   return space;
 }
 
-/// In place, because the container may have them mounted.
+/// Writes the files in place, because the container may have them mounted.
 Result<void> write_names(const Request& request, const Lease& lease) {
   auto rewrite = [](const std::string& file, auto&& change) -> Result<void> {
     if (file.empty()) return {};
@@ -64,7 +65,7 @@ Result<std::vector<Lease>> others_than(Leases& leases, const std::string& id) {
   return all;
 }
 
-/// If the holder has ended, bridges and ports are gone.
+/// If the holder has ended, bridges and ports are gone already.
 Result<void> detach_inside(Leases& leases, const Lease& lease) {
   auto holder = TRY(find_holder(leases));
   std::vector<Lease> left = TRY(others_than(leases, lease.id));
@@ -88,12 +89,13 @@ Result<std::vector<Published>> open_ports(const Leases& leases, const Holder& ho
   return ports;
 }
 
-/// The part of an ordinary user's network that needs the host's namespace, before the bridges.
+/// Does the part of an ordinary user's network that needs the host's namespace, before the bridges
+/// are made.
 Result<void> prepare_inside(Leases& leases, const Holder& holder, const Request& request,
                             Lease& lease) {
   lease.outside = request.outside;
   std::vector<Lease> current = TRY(leases.sweep());
-  // Frees ports of killed containers. Ports that others cannot get are not an error here.
+  // Frees ports of killed containers. Ports that other containers cannot get are not an error here.
   ignore(forward_ports(leases, holder, current));
   lease.host = holder.host;
   auto subnet = parse_subnet(holder.subnet);
@@ -101,12 +103,13 @@ Result<void> prepare_inside(Leases& leases, const Holder& holder, const Request&
   bool leads_out =
       request.networks.empty() ||
       std::ranges::any_of(request.networks, [](const Attachment& one) { return !one.internal; });
-  // Before the bridges, because it may fail: an early connection finds no listener yet.
+  // Done before the bridges, because it may fail. A connection that arrives too early finds no
+  // listener.
   if (leads_out) lease.ports = TRY(open_ports(leases, holder, request.ports, current));
   return enter_space(holder);
 }
 
-/// Restores the network of those of `current` that lost their holder. If this is interrupted, the
+/// Restores the networks of those of `current` whose holder has ended. If this is interrupted, the
 /// next call continues.
 Result<void> restore(Leases& leases, const std::vector<Lease>& current) {
   std::vector<Placed> containers;
@@ -122,7 +125,7 @@ Result<void> restore(Leases& leases, const std::vector<Lease>& current) {
   return sys::remove_entry(leases.fd(), kUnrestored);
 }
 
-/// Whether running containers still lack what their old holder had.
+/// Whether running containers still lack the bridges and ports that their old holder had.
 Result<bool> must_restore(const Leases& leases, const Provided& provided) {
   return provided.is_new || TRY(sys::stat_entry(leases.fd(), kUnrestored)).has_value();
 }
@@ -152,7 +155,7 @@ Result<void> detach(Leases& leases, const std::string& id) {
   return lease->outside.empty() ? detach_bridge(leases, *lease) : detach_inside(leases, *lease);
 }
 
-/// A running container with its namespace.
+/// A running container and its network namespace.
 struct Live {
   Lease lease;
   sys::Fd space;
@@ -165,7 +168,7 @@ Result<Live> find_live(const Leases& leases, const std::string& id) {
                                            "network");
   }
   sys::Fd space = TRY(open_space(lease->holder.pid));
-  // Checked after the handle is ours: before, the pid could pass to another process.
+  // Checked after we have the handle: before that, another process could get the pid.
   if (lives(lease->holder)) return Live{std::move(*lease), std::move(space)};
   return make_error(Kind::not_found, "container " + quote(id.substr(0, 12)) + " has ended");
 }
@@ -173,14 +176,15 @@ Result<Live> find_live(const Leases& leases, const std::string& id) {
 /// Removes leftovers of a killed container with the same id.
 Result<void> forget(Leases& leases, const std::string& id) {
   auto lease = TRY(leases.find(id));
-  // Its interfaces and ports belong to no lease then, and the new container's attach removes them;
-  // its namespace is not entered yet, because more host facts are needed.
+  // Without its lease, the old container's interfaces and ports belong to no lease, and the attach
+  // of the new container removes them. We cannot remove them now: the holder's namespace is not
+  // entered yet, because more facts of the host are needed.
   if (lease && !lease->outside.empty()) return leases.remove(id);
   return detach(leases, id);
 }
 
 /// Finds the process that holds the network namespace with the bridges of a running container;
-/// nothing if they are in the host's own.
+/// nothing if the bridges are in the host's namespace.
 Result<std::optional<Holder>> holder_of(const Leases& leases, const Lease& lease) {
   std::optional<Holder> holder;
   if (lease.outside.empty()) return holder;
@@ -287,7 +291,7 @@ Result<void> disconnect(const std::string& directory, const std::string& id,
 }
 
 Result<void> detach(const std::string& directory, const std::string& id) {
-  // Most containers have none, and a user without networks has no directory.
+  // Most containers have no lease, and a user without networks has no directory.
   if (!TRY(sys::stat_entry(sys::cwd(), directory))) return {};
   Leases leases = TRY(Leases::open(directory));
   return detach(leases, id);

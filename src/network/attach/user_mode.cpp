@@ -50,7 +50,8 @@ Result<void> check_ipv6(const std::vector<Published>& ports, bool has_it) {
   return {};
 }
 
-/// Whether a kernel file about the network namespace of `pid` has a line with this word.
+/// Whether `file`, a table of the kernel about the network namespace of `pid`, has a line with
+/// `word`.
 Result<bool> has_line_with(int pid, const char* file, std::string_view word) {
   std::string path = "/proc/" + std::to_string(pid) + "/net/" + file;
   // A kernel without IPv6 has no such file.
@@ -76,7 +77,7 @@ Result<void> choose_nameservers(const HelperCall& call, bool has_four, Lease& le
   if (has_four && (any_four || !any_six)) return {};
   lease.nameservers = {text_of_ipv6(address_in(*call.prefix, kHelperNameserver))};
   if (any_six) return {};
-  // systemd-resolved is at 127.0.0.53, and has the real ones in a file of its own.
+  // systemd-resolved listens at 127.0.0.53, and writes the real nameservers into a file of its own.
   auto real = reachable_by_ipv6(TRY(of(kRealResolver)));
   if (!real.empty()) lease.nameservers = std::move(real);
   return {};
@@ -85,7 +86,8 @@ Result<void> choose_nameservers(const HelperCall& call, bool has_four, Lease& le
 /// Records the addresses that pasta gave the container; none for an IP version without a route to
 /// other machines.
 Result<void> note_addresses(const HelperCall& call, Lease& lease) {
-  // proc_pid_net(5): IPv4 routes with their interface, and IPv6 addresses in hexadecimal digits.
+  // proc_pid_net(5): `route` has the IPv4 routes with their interface, `if_inet6` the IPv6
+  // addresses in hexadecimal digits.
   std::string inside = address_in(*call.prefix, kHelperInside6);
   bool has_four = TRY(has_line_with(lease.holder.pid, "route", call.interface));
   bool has_six = TRY(has_line_with(lease.holder.pid, "if_inet6", to_hex(inside)));
@@ -103,8 +105,8 @@ Result<void> note_addresses(const HelperCall& call, Lease& lease) {
   return {};
 }
 
-/// Starts it without IPv6 if it fails with it: a pasta of 2025 does in a container with IPv6
-/// disabled (--sysctl net.ipv6.conf.all.disable_ipv6=1).
+/// Starts pasta with IPv6, or without if that fails, as with pasta from 2025 in a container in
+/// which IPv6 is disabled (--sysctl net.ipv6.conf.all.disable_ipv6=1).
 Result<ProcessName> start_with_or_without_ipv6(const Leases& leases, HelperCall& call,
                                                const sys::Fd& space) {
   auto started = start_pasta(leases, call, space);
@@ -168,7 +170,7 @@ Result<void> keep_until_end(const std::string& directory, const std::string& id)
   }
   Leases leases = TRY(Leases::open(directory));
   auto now = TRY(leases.find(id));
-  // A restarted container has a lease of the same name.
+  // A container that was restarted meanwhile has a new lease of the same name.
   if (!now || now->holder != lease->holder) return {};
   return detach_user_mode(leases, *now);
 }

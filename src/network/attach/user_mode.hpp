@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network of an ordinary user: pasta(1) or slirp4netns(1), a program per container that turns
-// its packets into connections of the host. Which of the two: engine/network/choose_helper.
+// The network of an ordinary user: pasta(1) or slirp4netns(1), one program per container turns the
+// container's packets into connections of the host.
 #pragma once
 
 #include "base/result.hpp"
@@ -10,8 +10,9 @@
 
 namespace berth::network {
 
-/// Starts the helper for `space`, with its published ports. `lease` comes with id, mode and holder,
-/// and gets the rest. On failure nothing of it stays.
+/// Starts the helper for `space`, which publishes the container's ports. The caller fills in the
+/// id, the mode and the holder of `lease`; this function fills in the rest. On failure it undoes
+/// everything.
 /// Errors: busy (a port), denied, io with the helper's own message.
 Result<void> attach_user_mode(Leases& leases, const Request& request, const sys::Fd& space,
                               Lease& lease);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime, as root or as id 0 of a user namespace. Capabilities held: all.
 // Hostile input: none at create; a container that may write to its cgroup can make others in it.
+// The layout comes from files of the kernel; the mount points in them were chosen by the processes
+// that mounted.
 #include "runtime/cgroup/cgroup.hpp"
 
 #include <fcntl.h>

@@ -24,21 +24,22 @@ inline constexpr std::string_view kCommonCgroup = "berth";
 
 /// The directories of one container, one per hierarchy that it uses.
 ///
-/// Which hierarchies: all of them where the container's cgroups are mounted inside it, as under
-/// runc and crun. Otherwise those that a limit needs, and always v2, because it places the process
-/// without a migration (CLONE_INTO_CGROUP), kills at once (cgroup.kill), freezes, and takes device
-/// rules as a BPF program. v1 devices only where v2 cannot enforce them; the v1 freezer on a
-/// machine without v2. docs/decisions/0081 has the costs.
+/// Which hierarchies: all of them if the container's cgroups are mounted inside the container, as
+/// under runc and crun. Otherwise those that a limit needs, and always v2, because it places the
+/// process without a migration (CLONE_INTO_CGROUP), kills at once (cgroup.kill), freezes, and takes
+/// device rules as a BPF program. The v1 devices hierarchy is used only where v2 cannot enforce the
+/// rules, the v1 freezer only on a machine without v2. docs/decisions/0081 has the costs.
 ///
 /// Paths: a cgroupsPath, absolute or relative, starts at the mount. Where the caller may not write
-/// there, a v2 directory is made beside the caller's own cgroup, or below it if only that was
-/// delegated (a service with Delegate=, a container): then the processes in it move into a child
-/// "berth-callers", because a cgroup with processes cannot have controlled children. Where a
-/// hierarchy has a `start`, paths begin only there. A directory "berth" between mount and container
-/// is made when missing and removed with its last child.
+/// there, a v2 directory is made next to the caller's own cgroup, or below that cgroup if only it
+/// was delegated (a service with Delegate=, a container). In the second case the processes in the
+/// caller's cgroup move into a child "berth-callers", because a cgroup with processes cannot have
+/// controlled children. Where a hierarchy has a `start`, paths begin only there. A directory
+/// "berth" between mount and container is made when missing and removed together with the last
+/// container in it.
 ///
 /// A directory that cannot be made for lack of permission is not an error: the limits that needed
-/// it are in unmet(). After every other failure no directory is left.
+/// it are in unmet(). After any other failure no directory is left.
 class CgroupSet {
  public:
   CgroupSet() = default;
@@ -49,23 +50,23 @@ class CgroupSet {
   /// Errors: usage (a path with ".." or NUL), corrupt (an invalid value, by its JSON path), exists
   /// (a directory that has processes), io (the kernel refuses a value; names its JSON path, the
   /// file and the value).
-  /// `without_cpu`: all hierarchies except cgroup v1's cpu, unless a limit needs that. Where the
-  /// kernel schedules real-time tasks by group, a new group has no real-time budget
+  /// `without_cpu`: all hierarchies except the v1 one of cpu, which is used only if a limit needs
+  /// it. Where the kernel schedules real-time tasks by group, a new group has no real-time budget
   /// (sched-rt-group.rst).
   enum class Which { needed, all, without_cpu };
   static Result<CgroupSet> create(const CgroupLayout& layout, const std::string& path,
                                   const oci::Resources& resources, Which which = Which::needed);
 
-  /// Restricts the processes inside to the devices that `rules` allow, and the default ones. On the
-  /// v2 directory this takes effect at once, also for processes inside; otherwise a v1 directory is
-  /// made at `path`, the one given to create(), and processes have to be added to it. Returns the
-  /// reason when the rules cannot be enforced here. Errors: as create().
+  /// Restricts the processes inside to the default devices and those that `rules` allow. On the v2
+  /// directory this takes effect at once, also for processes already inside. Otherwise a v1
+  /// directory is made at `path` (the path given to create()), and processes have to be added to
+  /// it. Returns the reason when the rules cannot be enforced here. Errors: as create().
   Result<std::optional<UnmetLimit>> restrict_devices(const CgroupLayout& layout,
                                                      const std::string& path,
                                                      const std::vector<oci::DeviceRule>& rules);
 
   /// Delegates the v2 directory to user `uid`: chowns it and the files that make cgroups in it and
-  /// move processes between them. Limits stay ours, and so does v1, which cannot be delegated.
+  /// move processes between them. Limits and the v1 directories stay ours: v1 cannot be delegated.
   /// Errors: denied (a user that is not mapped, or no CAP_CHOWN).
   /// Source: cgroup-v2.rst "Delegation", /sys/kernel/cgroup/delegate.
   Result<void> give_to(uint32_t uid) const;
@@ -73,12 +74,12 @@ class CgroupSet {
   /// The directories of a container that was created before; missing ones are left out.
   static Result<CgroupSet> open(const CgroupLayout& layout, const std::string& path);
 
-  /// The directories `path` below these: that of `controller` alone ("": all hierarchies that have
-  /// it); the other hierarchies unchanged. Errors: usage (".."), not_found (no such directory, or
-  /// controller).
+  /// A copy of this set in which the directory of `controller` is replaced by the directory `path`
+  /// below it ("": in all hierarchies that have such a directory). The other hierarchies are
+  /// unchanged. Errors: usage (".."), not_found (no such directory, or controller).
   Result<CgroupSet> below(std::string_view controller, const std::string& path) const;
 
-  /// Limits that could not be set; empty when all hold.
+  /// Limits that could not be set; empty when all were set.
   const std::vector<UnmetLimit>& unmet() const { return unmet_; }
 
   /// The v2 directory for CLONE_INTO_CGROUP, or -1 when there is none. Owned by this object.
@@ -91,8 +92,8 @@ class CgroupSet {
   bool is_v2(std::string_view controller) const;
 
   /// An open tasks file of each v1 directory. A single-threaded process that writes "0" to it moves
-  /// there at once; for every other move the kernel waits for an RCU grace period, until no process
-  /// of the machine forks or ends.
+  /// there at once; for every other move the kernel waits for an RCU grace period, and until no
+  /// process of the machine is forking or ending.
   /// Errors: denied (a directory that is not ours), not_found.  Source: cgroup_procs_write_start()
   Result<std::vector<sys::Fd>> open_tasks_files() const;
 
@@ -106,9 +107,9 @@ class CgroupSet {
 
   /// Applies `resources`, device rules included, to a container with processes; changes only the
   /// members that are present. Where a limit needs a hierarchy that the container is not in, it
-  /// makes a directory at `path`, the one given to create(), and moves all processes into it. Calls
-  /// `accept` for every unmet limit; its error fails the update. On failure the old values are
-  /// restored, except those that are set per device. Errors: as create(); busy
+  /// makes a directory at `path` (the path given to create()) and moves all processes into it.
+  /// Calls `accept` for every unmet limit; an error of `accept` fails the update. On failure the
+  /// old values are restored, except those that are set per device. Errors: as create(); busy
   /// (memory.checkBeforeUpdate, and more is in use), not_found (all processes have ended); those of
   /// `accept`.
   using Accept = std::function<Result<void>(const UnmetLimit&)>;
@@ -123,27 +124,28 @@ class CgroupSet {
   /// Whether freeze() has stopped them; false where there is no freezer.
   Result<bool> is_frozen() const;
 
-  /// Sends `signal` to all processes, in child cgroups too; with a freezer none escapes by forking.
+  /// Sends `signal` to all processes, in child cgroups too. If there is a freezer, no process
+  /// escapes by forking.
   /// Errors: io (the list cannot be read).
   Result<void> signal_all(int signal) const;
 
-  /// Thaws every frozen v1 cgroup, child cgroups that the container froze itself included: frozen
-  /// processes do not die, nor does the first process of their pid namespace.
+  /// Thaws every frozen v1 cgroup of the container, including child cgroups that the container
+  /// itself froze: frozen processes do not die, nor does the first process of their pid namespace.
   void thaw_below() const;
 
   /// Moves `pids` out of v1 freezers that others have frozen (a batch system, an administrator)
-  /// into the caller's cgroup: they have been sent SIGKILL, and a frozen process does not die.
-  /// Other processes of those freezers stay frozen.
+  /// into the caller's cgroup. The caller has sent SIGKILL to `pids`, and a frozen process does not
+  /// die. Other processes of those freezers stay frozen.
   static void leave_frozen(const std::vector<pid_t>& pids);
 
   /// Sends SIGKILL to all processes, in child cgroups too. They may still be dying at return.
   Result<void> kill_all() const;
 
-  /// All processes in it and below.
+  /// All processes in these directories and below.
   Result<std::vector<pid_t>> processes() const;
 
   /// Kills the processes that are still inside and removes the directories, children first, waiting
-  /// up to 2 s for dying processes. Missing directories are not an error. Tries all of them and
+  /// up to 2 s for dying processes. Missing directories are not an error. Tries all directories and
   /// returns the first error.
   Result<void> remove();
 
@@ -175,9 +177,10 @@ class CgroupSet {
 /// A container's cgroup directory on the host.
 struct CgroupView {
   std::string path;
-  std::string name;  ///< below the container's /sys/fs/cgroup; empty: it is the whole mount
-  /// Links to it, which distributions make beside a hierarchy of several controllers: "cpu" and
-  /// "cpuacct" beside "cpu,cpuacct".
+  std::string name;  ///< the name in the container's /sys/fs/cgroup; empty: this directory is
+                     ///< /sys/fs/cgroup itself
+  /// Symbolic links to it, which distributions make for a hierarchy of several controllers: "cpu"
+  /// and "cpuacct" for "cpu,cpuacct".
   std::vector<std::string> links{};
 };
 using CgroupViews = std::vector<CgroupView>;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime, as root or as id 0 of a user namespace. Capabilities held: all; BPF needs
-// CAP_BPF and CAP_NET_ADMIN or CAP_SYS_ADMIN outside. Hostile input: none; rules are the caller's.
+// CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN, in the initial user namespace. Hostile input: none;
+// the rules come from the caller.
 #include "runtime/cgroup/device_filter.hpp"
 
 #include <sys/syscall.h>
@@ -21,7 +22,7 @@ namespace {
 
 constexpr int kAnyAccess = BPF_DEVCG_ACC_MKNOD | BPF_DEVCG_ACC_READ | BPF_DEVCG_ACC_WRITE;
 
-/// A rule with parsed texts.
+/// A rule with parsed type and access.
 struct Rule {
   bool allow = false;
   int type = 0;  ///< BPF_DEVCG_DEV_*, 0 for both
@@ -102,7 +103,7 @@ bpf_insn arithmetic(uint8_t operation, Register on, int value) {
 bpf_insn copy(Register to, Register from) {
   return {BPF_ALU | BPF_X | BPF_MOV, to, from, 0, 0};
 }
-/// Its target is set by skip_to_end().
+/// skip_to_end() sets the target of the branch.
 bpf_insn branch(uint8_t comparison, Register on, int value) {
   return {static_cast<uint8_t>(BPF_JMP32 | BPF_K | comparison), on, 0, 0, value};
 }
@@ -112,7 +113,7 @@ void answer(Program& program, bool allowed) {
   program.push_back({BPF_JMP | BPF_EXIT, 0, 0, 0, 0});
 }
 
-/// Points the branches of the rule that starts at `first` behind it.
+/// Makes the branches of the rule that starts at `first` jump behind that rule.
 void skip_to_end(Program& program, size_t first) {
   for (size_t at = first; at < program.size(); ++at) {
     if (BPF_CLASS(program[at].code) != BPF_JMP32) continue;
@@ -121,8 +122,8 @@ void skip_to_end(Program& program, size_t first) {
 }
 
 /// `kWanted` holds the accesses that no later rule of the list has decided. An allowing rule
-/// removes its own from it and answers yes when none is left; a denying rule answers no when one of
-/// its own is among them.
+/// removes the accesses that it names from `kWanted` and answers yes when none is left. A denying
+/// rule answers no when `kWanted` has an access that it names.
 void append_rule(Program& program, const Rule& rule) {
   size_t first = program.size();
   if (rule.type != 0) program.push_back(branch(BPF_JNE, kType, rule.type));
@@ -143,16 +144,17 @@ void append_rule(Program& program, const Rule& rule) {
 // ---- lists that only allow ----------------------------------------------------------------------
 
 // Nearly every list is an allow list: nothing is allowed, then some devices are. The order of such
-// rules does not matter, so they are sorted, and the program compares nothing twice: the kernel's
-// verifier walks it once, but append_rule()'s many times (1 ms for 11 rules).
+// rules does not matter, so they are sorted, and the program compares nothing twice. The kernel's
+// verifier walks this program once, but the program of append_rule() many times (1 ms for 11
+// rules).
 
-/// The devices of one type that are allowed in every way.
+/// The devices of one type that are allowed with every access.
 struct AllowedDevices {
-  int access = 0;  ///< what is allowed with any device of this type
-  std::map<int, std::set<std::optional<int>>> minors;  ///< by major; no number is any minor
+  int access = 0;  ///< the accesses that are allowed with any device of this type
+  std::map<int, std::set<std::optional<int>>> minors;  ///< by major; absent: any minor
 };
 
-/// By BPF_DEVCG_DEV_*. Nothing for rules of another form.
+/// Keys are BPF_DEVCG_DEV_*. Absent if the rules have another form.
 using AllowList = std::map<int, AllowedDevices>;
 
 std::optional<AllowList> as_allow_list(std::span<const Rule> rules) {
@@ -216,7 +218,7 @@ class AllowListWriter {
     program_.push_back({BPF_JMP | BPF_JA, 0, 0, 0, 0});
     return program_.size() - 1;
   }
-  /// Points these jumps at the next instruction.
+  /// Makes these jumps lead to the next instruction.
   void land(const std::vector<size_t>& jumps) {
     for (size_t at : jumps) program_[at].off = static_cast<int16_t>(program_.size() - at - 1);
   }
@@ -228,7 +230,7 @@ class AllowListWriter {
 
 // ---- bpf(2) -------------------------------------------------------------------------------------
 
-/// Kernels from 6.17 on write members that our headers lack, whatever size we pass.
+/// Since 6.17 kernels write members that our headers lack, whatever size we pass.
 struct Attributes {
   bpf_attr known;
   std::array<char, 256> room;
@@ -283,7 +285,7 @@ Result<std::vector<sys::Fd>> attached_programs(const sys::Fd& cgroup) {
     long fd = bpf(BPF_PROG_GET_FD_BY_ID, by_id);
     if (fd >= 0) {
       programs.emplace_back(static_cast<int>(fd));
-    } else if (errno != ENOENT) {  // detached meanwhile
+    } else if (errno != ENOENT) {  // ENOENT: it was detached meanwhile
       return refused(errno, "open a device filter");
     }
   }
@@ -331,7 +333,7 @@ std::vector<oci::DeviceRule> with_default_devices(const std::vector<oci::DeviceR
 
 Result<std::vector<bpf_insn>> compile_device_filter(std::span<const oci::DeviceRule> written) {
   auto all = TRY(parse_rules(written));
-  // What comes before a rule for everything is of no account.
+  // Rules before the last rule for all devices have no effect.
   auto last =
       std::find_if(all.rbegin(), all.rend(), [](const Rule& r) { return r.is_everything(); });
   bool denies = last == all.rend() || !last->allow;
@@ -348,8 +350,8 @@ Result<std::vector<bpf_insn>> compile_device_filter(std::span<const oci::DeviceR
     AllowListWriter(program).write(*list);
     return program;
   }
-  // Backwards, because the last rule wins. The kernel refuses unreachable code, so nothing may
-  // follow a rule that always answers.
+  // Backwards, because the last rule that matches decides. The kernel refuses unreachable code, so
+  // nothing may follow a rule that always answers.
   for (auto rule = all.rbegin(); rule != last; ++rule) append_rule(program, *rule);
   answer(program, !denies);
   return program;
@@ -370,7 +372,7 @@ Result<std::vector<std::pair<std::string, std::string>>> device_lines(
     if ((rule.access & BPF_DEVCG_ACC_READ) != 0) rest += "r";
     if ((rule.access & BPF_DEVCG_ACC_WRITE) != 0) rest += "w";
     if ((rule.access & BPF_DEVCG_ACC_MKNOD) != 0) rest += "m";
-    // In these files "a" means everything, ignoring the rest.
+    // In these files "a" means all devices, and the kernel ignores the rest of the line.
     if (rule.type != BPF_DEVCG_DEV_BLOCK) lines.emplace_back(file, "c" + rest);
     if (rule.type != BPF_DEVCG_DEV_CHAR) lines.emplace_back(file, "b" + rest);
   }
@@ -379,14 +381,15 @@ Result<std::vector<std::pair<std::string, std::string>>> device_lines(
 
 Result<void> attach_device_filter(const sys::Fd& cgroup, std::span<const bpf_insn> program) {
   auto loaded = TRY(load_program(program));
-  // Another process may change the list between our two calls; one that does so twenty times will
-  // not stop.
+  // Another process may change the list between our two calls; if that happens twenty times, it
+  // will not stop.
   for (int attempt = 0; attempt < 20; ++attempt) {
     auto old = TRY(attached_programs(cgroup));
     bool done = TRY(attach(cgroup, loaded, old.size() == 1 ? old.data() : nullptr));
     if (!done) continue;
     if (old.size() == 1) return {};
-    // All attached programs must agree, so ours is in force before the old ones go.
+    // All attached programs must allow an access, so ours is in force before the old ones are
+    // detached.
     for (const auto& program_fd : old) TRY(detach(cgroup, program_fd));
     return {};
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime, as root or as id 0 of a user namespace. Capabilities held: all.
-// Hostile input: a container that may write to its cgroup chooses the names of its children.
+// Hostile input: a container that may write to its cgroup chooses the names of the child cgroups.
 #include "runtime/cgroup/files.hpp"
 
 #include <dirent.h>
@@ -34,7 +34,7 @@ namespace {
 
 Result<void> append_own_processes(const sys::Fd& directory, std::vector<pid_t>& pids) {
   auto text = sys::read_file_if_exists(directory, "cgroup.procs");
-  // The processes of a threaded cgroup are only listed at the root of its domain. cgroup-v2.rst
+  // The processes of a threaded cgroup are only listed in its domain cgroup. cgroup-v2.rst
   if (!text.ok() && text.error().sys_errno == EOPNOTSUPP) text = std::string();
   // The cgroup may be removed while we read.
   if (!text.ok() && text.error().sys_errno == ENODEV) text = std::string();
@@ -63,7 +63,7 @@ std::vector<std::string> child_cgroups(const sys::Fd& directory) {
 
 Result<void> visit_cgroups(const sys::Fd& directory,
                            const std::function<Result<void>(const sys::Fd&)>& visit) {
-  std::vector<std::vector<std::string>> left;  // per level, the last first
+  std::vector<std::vector<std::string>> left;  // children to visit, per level, reversed
   auto enter = [&](const sys::Fd& here) -> Result<void> {
     TRY(visit(here));
     left.push_back(child_cgroups(here));

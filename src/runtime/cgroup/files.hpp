@@ -12,7 +12,7 @@
 
 namespace berth::runtime {
 
-/// A file of a cgroup takes a value in one write, or refuses it.
+/// Writes a value into a file of a cgroup in one write(2), which the kernel accepts or refuses.
 /// Errors: not_found (no such file), denied, io (the value; names it and the file).
 Result<void> write_cgroup_file(const sys::Fd& directory, const std::string& name,
                                const std::string& value);
@@ -20,11 +20,12 @@ Result<void> write_cgroup_file(const sys::Fd& directory, const std::string& name
 /// Whether this errno means missing permission: EACCES, EPERM, EROFS.
 bool is_permission(int code);
 
-/// Names of the cgroups in the cgroup `directory`; none when it cannot be read.
+/// The names of the child cgroups of the cgroup `directory`; empty if it cannot be read.
 std::vector<std::string> child_cgroups(const sys::Fd& directory);
 
-/// Calls `visit` with `directory` and every cgroup below it, at any depth: a container may make
-/// more levels than we have descriptors or stack frames. Stops at the first error.
+/// Calls `visit` with `directory` and every cgroup below it, at any depth. Holds one descriptor and
+/// does not recurse, because a container may nest more levels than we have descriptors or stack
+/// frames. Stops at the first error.
 Result<void> visit_cgroups(const sys::Fd& directory,
                            const std::function<Result<void>(const sys::Fd&)>& visit);
 

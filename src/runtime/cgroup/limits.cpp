@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime. Capabilities held: those of the caller; none is used. Hostile input:
-// none; texts that become file names are still checked.
+// none; strings that become file names are still checked.
 #include "runtime/cgroup/limits.hpp"
 
 #include <cmath>
@@ -20,7 +20,7 @@ std::string at(const std::string& list, size_t index) {
   return list + "[" + std::to_string(index) + "]";
 }
 
-// ---- what is wrong ------------------------------------------------------------------------------
+// ---- checks -------------------------------------------------------------------------------------
 
 Result<void> check_part_of_name(const std::string& text, const std::string& place) {
   bool plain = !text.empty() && text.find_first_of("/\n") == std::string::npos && text[0] != '.' &&
@@ -28,7 +28,7 @@ Result<void> check_part_of_name(const std::string& text, const std::string& plac
   return plain ? Result<void>() : invalid(place, quote(text) + " cannot name a file");
 }
 
-/// A blank would end the name in a line of several words.
+/// In a line of several words a blank would end the name.
 Result<void> check_word(const std::string& text, const std::string& place) {
   bool plain = !text.empty() && text.find_first_of(std::string_view(" \t\n\0", 4)) == text.npos;
   return plain ? Result<void>() : invalid(place, "expected a name, got " + quote(text));
@@ -93,7 +93,7 @@ Result<void> check_block_io(const oci::BlockIo& block_io) {
   return check_rates(block_io.throttle_write_iops, "throttleWriteIOPSDevice");
 }
 
-// ---- what is written ----------------------------------------------------------------------------
+// ---- writes -------------------------------------------------------------------------------------
 
 std::string number_or_max(int64_t value) {
   return value < 0 ? "max" : std::to_string(value);
@@ -127,15 +127,16 @@ class Writes {
   std::vector<CgroupWrite> list_;
 };
 
-/// Zero undoes what an update has allowed; without the file (Linux < 5.14) there is no burst
-/// anyway.
+/// Zero removes a burst that an update has allowed. Without the file (Linux < 5.14) there is no
+/// burst anyway.
 void add_burst(Writes& writes, std::string file, const std::optional<uint64_t>& burst) {
   if (!burst) return;
   writes.add("cpu.burst", "cpu", std::move(file), *burst);
   if (*burst == 0) writes.last().absent = CgroupWrite::Absent::ignore;
 }
 
-/// Reserved pages are limited separately since Linux 5.7; before that only their use is.
+/// Since Linux 5.7 reservations of pages have a limit of their own; before that only the use of
+/// pages is limited.
 void add_hugepages(Writes& writes, const oci::Resources& resources, const std::string& reserved,
                    const std::string& used) {
   for (const auto& limit : resources.hugepage_limits) {
@@ -146,7 +147,7 @@ void add_hugepages(Writes& writes, const oci::Resources& resources, const std::s
   }
 }
 
-/// The same file in v1 and v2.
+/// The file is the same in v1 and v2.
 void add_rdma(Writes& writes, const oci::Resources& resources) {
   for (const auto& [device, limit] : resources.rdma) {
     std::string line = device;
@@ -189,7 +190,7 @@ void add_cpu_v1(Writes& writes, const oci::Cpu& cpu) {
   if (cpu.idle) writes.add("cpu.idle", "cpu", "cpu.idle", *cpu.idle);
 }
 
-/// The files of the proportional controller have another name under the scheduler BFQ.
+/// With the scheduler BFQ, the files for proportional weights have another name.
 void add_weight_v1(Writes& writes, const std::string& limit, const std::string& file,
                    const std::string& bfq, const std::string& value) {
   writes.add(limit, "blkio", file, value);
@@ -246,7 +247,7 @@ Result<void> add_memory_v2(Writes& writes, const oci::Memory& memory) {
     // Without a memory limit there is nothing to subtract.
     int64_t alone = swap > 0 && limit > 0 ? swap - limit : swap;
     writes.add("memory.swap", "memory", "memory.swap.max", number_or_max(alone));
-    // A kernel without swap has no such file, and both values hold there.
+    // A kernel without swap has no such file; there both "no swap" and "unlimited" hold anyway.
     if (alone <= 0) writes.last().absent = Absent::ignore;
   } else if (limit == -1) {
     writes.add("memory.limit", "memory", "memory.swap.max", std::string("max"));
@@ -278,7 +279,7 @@ uint64_t io_weight_of(uint64_t weight) {
   return 1 + (weight - 10) * 9999 / 990;
 }
 
-/// The scheduler BFQ takes the weight unchanged; io.weight has a range of 1 to 10000.
+/// The scheduler BFQ takes the weight as it is; for io.weight it is converted to 1 to 10000.
 void add_weight_v2(Writes& writes, const std::string& limit, const std::string& device,
                    uint32_t weight) {
   writes.add(limit, "io", "io.bfq.weight", device + std::to_string(weight));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime, as root or as id 0 of a user namespace. Capabilities held: all.
-// Hostile input: none at create; a container that may write to its cgroup can make others in it.
+// Hostile input: none at create; a container that may write to its cgroup can make child cgroups.
 #include "runtime/cgroup/maker.hpp"
 
 #include <fcntl.h>
@@ -27,13 +27,13 @@ bool has_controller(const CgroupHierarchy& hierarchy, std::string_view controlle
   return std::ranges::find(names, controller) != names.end();
 }
 
-/// Our own cgroup's directory.
+/// The directory of our own cgroup.
 std::string own_directory(const CgroupHierarchy& hierarchy) {
   return hierarchy.own == "/" ? hierarchy.mount : hierarchy.mount + hierarchy.own;
 }
 
-/// The possible parents of a container's directory: the mount, our own cgroup's parent, and our own
-/// cgroup.
+/// The possible parents of a container's directory: the mount, the parent of our own cgroup, and
+/// our own cgroup.
 std::vector<std::string> bases(const CgroupHierarchy& hierarchy) {
   if (!hierarchy.start.empty()) return {hierarchy.mount + hierarchy.start};
   std::vector<std::string> found{hierarchy.mount};
@@ -45,7 +45,7 @@ std::vector<std::string> bases(const CgroupHierarchy& hierarchy) {
   return found;
 }
 
-/// Writes the lines to the two files; both stay open, because there are a dozen lines.
+/// Writes the lines to the two files. Keeps both files open, because there are a dozen lines.
 Result<void> write_device_lines(const sys::Fd& directory,
                                 const std::vector<std::pair<std::string, std::string>>& lines) {
   sys::Fd allow = TRY(sys::open_at(directory, "devices.allow", O_WRONLY));
@@ -60,7 +60,7 @@ Result<void> write_device_lines(const sys::Fd& directory,
   return {};
 }
 
-// In v1 a new cpuset has no processors and takes no process until it has some.
+// In v1 a new cpuset has no processors, and accepts no process until it has some.
 Result<void> inherit_cpuset(const sys::Fd& parent, const sys::Fd& directory) {
   for (const std::string name : {"cpuset.cpus", "cpuset.mems"}) {
     auto own = TRY(sys::read_file(directory, name));
@@ -72,7 +72,7 @@ Result<void> inherit_cpuset(const sys::Fd& parent, const sys::Fd& directory) {
 }
 
 /// Whether a directory cannot be made because of the machine: no permission, or a hidden mount. A
-/// missing parent does not count: it was removed with its last child.
+/// missing parent does not count: it was removed together with the last container in it.
 bool is_out_of_reach(const Error& error, size_t depth) {
   return is_permission(error.sys_errno) || (error.sys_errno == ENOENT && depth == 0);
 }
@@ -82,7 +82,8 @@ bool restricts(const std::vector<oci::DeviceRule>& rules) {
   return std::ranges::any_of(rules, [](const auto& rule) { return !rule.allow; });
 }
 
-/// Whether processes of the cgroup `directory` would be frozen, by its own freezer or by one above.
+/// Whether processes of the cgroup `directory` would be frozen, by its own freezer or by that of a
+/// cgroup above.
 Result<bool> is_frozen_cgroup(const sys::Fd& directory, const CgroupHierarchy& hierarchy) {
   bool is_v2 = hierarchy.version == Version::v2;
   if (!is_v2 && !has_controller(hierarchy, "freezer")) return false;
@@ -121,7 +122,7 @@ void enable_controllers(const sys::Fd& directory, const std::set<std::string>& c
     all += name;
   }
   if (all.empty() || write_cgroup_file(directory, "cgroup.subtree_control", all).ok()) return;
-  // One controller that the kernel refuses makes it refuse the whole line.
+  // One by one: if the kernel refuses one controller of a line, it refuses the whole line.
   for (const auto& name : controllers) {
     ignore(write_cgroup_file(directory, "cgroup.subtree_control", "+" + name));
   }
@@ -202,7 +203,7 @@ void CgroupMaker::lacks(const CgroupShare& share, const std::string& reason) {
 }
 
 /// Whether `resources` has a member for a controller of `hierarchy`, even an empty one: Docker
-/// writes them all, and reads usage from the files of each controller.
+/// writes all members, and reads usage from the files of each controller.
 bool is_named(const CgroupHierarchy& hierarchy, const oci::Resources& resources) {
   std::set<std::string_view> named;
   if (resources.memory) named.insert("memory");
@@ -219,7 +220,7 @@ bool CgroupMaker::is_needed(const CgroupShare& share, const oci::Resources& reso
   return layout_.unified() == nullptr && share.hierarchy == layout_.find("freezer");
 }
 
-/// False when it existed already.
+/// False when the directory existed already.
 Result<bool> CgroupMaker::make_one(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) == 0) {
     undo_.add([path] { ::rmdir(path.c_str()); });
@@ -230,7 +231,7 @@ Result<bool> CgroupMaker::make_one(const std::string& path) {
   return sys_error(saved, "make cgroup " + quote(path));
 }
 
-/// False when the caller may not make it there.
+/// False when the caller may not make the directory there.
 Result<bool> CgroupMaker::make_directory(const CgroupHierarchy& hierarchy, const std::string& base,
                                          const std::set<std::string>& controllers) {
   bool is_v2 = hierarchy.version == Version::v2;
@@ -262,7 +263,7 @@ Result<bool> CgroupMaker::make_directory(const CgroupHierarchy& hierarchy, const
     if (!inside.empty()) {
       return make_error(Kind::exists, "make cgroup " + quote(path) + ": it has processes");
     }
-    // A process would be frozen from its birth on, and we would wait for it.
+    // If so, the container's process would be frozen from the start, and we would wait for it.
     bool may_be_frozen = !is_new || parts.size() > 1;
     if (may_be_frozen && TRY(is_frozen_cgroup(directory, hierarchy))) {
       return make_error(Kind::busy, "make cgroup " + quote(path) + ": it is frozen");
@@ -273,7 +274,7 @@ Result<bool> CgroupMaker::make_directory(const CgroupHierarchy& hierarchy, const
 }
 
 Result<void> CgroupMaker::make_share(const CgroupShare& share) {
-  std::set<std::string> controllers;  // to enable, which v1 does not know
+  std::set<std::string> controllers;  // controllers to enable; v1 has no such step
   for (const auto& write : share.writes) {
     if (share.hierarchy->version == Version::v2 && !write.controller.empty()) {
       controllers.insert(write.controller);
@@ -291,14 +292,14 @@ Result<void> CgroupMaker::make_share(const CgroupShare& share) {
   return made_.apply(made_.directories_.back(), share.writes);
 }
 
-/// By a BPF program on the v2 directory in which the process is born.
+/// Enforces the rules by a BPF program on the v2 directory in which the process starts.
 Result<void> CgroupMaker::filter_devices(const std::vector<oci::DeviceRule>& rules) {
   const auto* v2 = made_.find_unified();
   if (v2 == nullptr) return make_error(Kind::unsupported, "find a cgroup for the rules");
   return attach_device_filter(v2->fd, TRY(compile_device_filter(rules)));
 }
 
-/// Through the v1 files: the process has to migrate into their directory.
+/// Enforces the rules through the v1 files, so the process has to migrate into their directory.
 Result<void> CgroupMaker::list_devices(const std::vector<oci::DeviceRule>& rules) {
   const auto* hierarchy = layout_.find("devices");
   if (hierarchy == nullptr || hierarchy->version != Version::v1) {
@@ -346,7 +347,8 @@ Result<void> CgroupMaker::make(const oci::Resources& resources, CgroupSet::Which
 Result<CgroupSet> CgroupSet::create(const CgroupLayout& layout, const std::string& path,
                                     const oci::Resources& resources, Which which) {
   std::string name = TRY(parse_cgroup_path(path));
-  // The common parent may be removed, with its last other container, between two of our calls.
+  // Between two of our calls the common parent may be removed, together with the last other
+  // container.
   for (int attempt = 0;; ++attempt) {
     CgroupSet made;
     auto result = CgroupMaker(layout, name, made).make(resources, which);
@@ -393,7 +395,7 @@ Result<CgroupSet> CgroupSet::below(std::string_view controller, const std::strin
     std::string place = meant ? directory.path + "/" + name : directory.path;
     auto fd = sys::open_at(sys::cwd(), place, O_RDONLY | O_DIRECTORY);
     if (!fd.ok() && meant && fd.error().kind == Kind::not_found && controller.empty()) {
-      missing = std::move(fd);  // some other hierarchy may have it
+      missing = std::move(fd);  // another hierarchy may have it
       place = directory.path;
       fd = sys::open_at(sys::cwd(), place, O_RDONLY | O_DIRECTORY);
     } else {

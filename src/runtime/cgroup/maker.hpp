@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inside of CgroupSet; for its own sources.
+// Internals of CgroupSet, for the sources that implement it.
 #pragma once
 
 #include <set>
@@ -13,7 +13,7 @@
 
 namespace berth::runtime {
 
-/// What is to be written into one hierarchy.
+/// The values to be written into one hierarchy.
 struct CgroupShare {
   const CgroupHierarchy* hierarchy = nullptr;
   std::vector<CgroupWrite> writes{};
@@ -22,19 +22,19 @@ struct CgroupShare {
 /// "berth/c1" for "/berth/c1". Errors: usage ("..", NUL, nothing).
 Result<std::string> parse_cgroup_path(const std::string& path);
 
-/// Distributes what `resources`, checked, asks for to the hierarchies that have the controllers;
-/// appends what no hierarchy has to `unmet`. Errors: as v2_writes().
+/// Distributes the limits of `resources` (already checked) to the hierarchies that have the
+/// controllers. Appends those that no hierarchy has to `unmet`. Errors: as v2_writes().
 Result<std::vector<CgroupShare>> deal(const CgroupLayout& layout, const oci::Resources& resources,
                                       std::vector<UnmetLimit>& unmet);
 
 /// If `directory`, at `path`, is our own cgroup, moves its processes into a child, because their
 /// presence forbids controllers for other children (cgroup-v2.rst "No Internal Process
-/// Constraint"). The root of the hierarchy has no such rule, and no cgroup.type. Processes that
-/// cannot be moved stay.
+/// Constraint"). The root of the hierarchy has neither this rule nor a file cgroup.type. Processes
+/// that cannot be moved stay.
 void make_room(const sys::Fd& directory, const CgroupHierarchy& hierarchy, const std::string& path);
 
-/// Enables `controllers` for the children of `directory`. No error for one that cannot be enabled:
-/// its files are missing then.
+/// Enables `controllers` for the children of `directory`. A controller that cannot be enabled is no
+/// error; its files are missing then.
 void enable_controllers(const sys::Fd& directory, const std::set<std::string>& controllers);
 
 /// Makes or changes the directories one by one, and undoes all of it unless commit() is called.

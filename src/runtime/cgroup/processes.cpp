@@ -41,7 +41,7 @@ void pause_for(std::chrono::microseconds time) {
   nanosleep(&request, nullptr);
 }
 
-/// How long removing may take: a limit per cgroup, and one for all of them.
+/// How long removing may take: one limit per cgroup, and one for all together.
 class Patience {
  public:
   void has_progress() { step_ = std::min(Clock::now() + kRemovePatience, end_); }
@@ -52,7 +52,8 @@ class Patience {
   Clock::time_point step_ = Clock::now() + kRemovePatience;
 };
 
-/// Removes the children of `directory`; returns the name of one that stays.
+/// Removes the children of `directory`; returns the name of a child that could not be removed, if
+/// any.
 std::optional<std::string> remove_children(const sys::Fd& directory, Patience& patience) {
   std::optional<std::string> stays;
   for (auto& name : child_cgroups(directory)) {
@@ -65,8 +66,9 @@ std::optional<std::string> remove_children(const sys::Fd& directory, Patience& p
   return stays;
 }
 
-/// Removes all cgroups below `here`. The container made them: there may be more levels than a path
-/// or a process can hold. Calls `end` whenever a process is found inside.
+/// Removes all cgroups below `here`. The container made them, so there may be more levels than fit
+/// into a path or than a process can have descriptors for. Calls `end` whenever a process is found
+/// inside.
 void remove_below(sys::Fd here, Patience& patience, const std::function<void()>& end) {
   auto wait = std::chrono::microseconds(50);
   for (size_t depth = 0; !patience.is_over();) {
@@ -83,7 +85,7 @@ void remove_below(sys::Fd here, Patience& patience, const std::function<void()>&
   }
 }
 
-/// rmdir(2) of a cgroup, children first; the kernel says EBUSY until the last process is reaped.
+/// rmdir(2) of a cgroup, children first. It fails with EBUSY until the last process is reaped.
 Result<void> remove_directory(const std::string& path, const std::function<void()>& end) {
   Patience patience;
   for (auto wait = std::chrono::microseconds(50);; wait = longer(wait)) {
@@ -107,10 +109,10 @@ void remove_common_parent(const std::string& path) {
 /// The files of a freezer, which differ between v1 and v2.
 struct Freezer {
   const sys::Fd* directory;
-  std::string wish;  ///< takes freeze or thaw
+  std::string wish;  ///< the file to write `freeze` or `thaw` into
   std::string freeze;
   std::string thaw;
-  std::string report;  ///< holds the present state
+  std::string report;  ///< the file with the present state
   std::string frozen;
   std::string thawed;
 };
@@ -126,7 +128,7 @@ Result<void> set_and_wait(const Freezer& freezer, const std::string& value,
                           const std::string& expected) {
   auto deadline = Clock::now() + kFreezePatience;
   for (auto wait = std::chrono::microseconds(50);; wait = longer(wait)) {
-    // Written again in each round: v1 gives up on processes that fork meanwhile.
+    // Written again in each round, because v1 misses processes that fork meanwhile.
     TRY(write_cgroup_file(*freezer.directory, freezer.wish, value));
     auto text = TRY(sys::read_file(*freezer.directory, freezer.report));
     if (text.find(expected) != std::string::npos) return {};
@@ -148,13 +150,13 @@ Result<void> CgroupSet::give_to(uint32_t uid) const {
   const auto* directory = find_unified();
   if (directory == nullptr) return {};
   auto listed = TRY(sys::read_file_if_exists(sys::cwd(), "/sys/kernel/cgroup/delegate", 4096));
-  // COMPAT(4.15): the list that those kernels have.
+  // COMPAT(4.15): the list for kernels that do not provide it.
   std::string names = listed.value_or("cgroup.procs cgroup.threads cgroup.subtree_control");
   TRY(sys::change_owner(directory->fd, uid, sys::kSameGroup, directory->path));
   for (std::string_view name : split_blank(names)) {
     std::string file(name);
     auto held = sys::hold_entry(directory->fd, file);
-    // Some belong to missing controllers.
+    // Some files belong to controllers that are not enabled.
     if (!held.ok() && held.error().kind == Kind::not_found) continue;
     sys::Fd entry = TRY(std::move(held));
     TRY(sys::change_owner(entry, uid, sys::kSameGroup, file));
@@ -170,7 +172,7 @@ Result<std::vector<pid_t>> CgroupSet::processes() const {
   for (const auto& directory : directories_) {
     std::vector<pid_t> pids;
     TRY(append_processes(directory.fd, pids));
-    // Zero stands for processes of other pid namespaces, possibly several.
+    // Zero stands for any process of other pid namespaces, so it may occur several times.
     std::erase_if(pids, [&](pid_t pid) { return !seen.insert(pid).second; });
     all.insert(all.end(), pids.begin(), pids.end());
   }
@@ -190,7 +192,7 @@ Result<void> CgroupSet::freeze(Freeze state) const {
   }
   auto frozen = set_and_wait(freezer, freezer.freeze, freezer.frozen);
   if (frozen.ok()) return {};
-  // Half frozen is the worst state: no process of it could be ended.
+  // A half frozen cgroup is the worst state, because its frozen processes cannot be killed.
   ignore(write_cgroup_file(directory->fd, freezer.wish, freezer.thaw));
   return std::move(frozen).error().with_context("cannot stop " + quote(directory->path));
 }
@@ -208,13 +210,14 @@ Result<bool> CgroupSet::is_frozen() const {
 }
 
 Result<void> CgroupSet::signal_all(int signal) const {
-  // The freeze keeps processes from forking while we signal them; what was frozen stays frozen.
+  // The freeze keeps processes from forking while we signal them; a container that was frozen
+  // before stays frozen.
   bool thaw = !TRY(is_frozen()) && find_freezer() != nullptr && freeze(Freeze::freeze).ok();
   auto pids = processes();
   if (pids.ok()) {
     for (pid_t pid : *pids) {
-      // Zero is a process of another pid namespace; for kill(2) it would mean our own process
-      // group.
+      // Zero stands for a process of another pid namespace; kill(2) would take it for our own
+      // process group.
       if (pid > 0) ignore(sys::send_signal(pid, signal));  // it may have ended
     }
   }
@@ -279,7 +282,7 @@ Result<void> CgroupSet::kill_all() const {
   thaw_below();
   if (find_freezer() == nullptr) return {};
   auto thawed = freeze(Freeze::thaw);
-  // The last process has gone, and systemd has taken the directory away.
+  // The last process has ended, and systemd has removed the directory.
   bool gone = !thawed.ok() &&
               (thawed.error().kind == Kind::not_found || thawed.error().sys_errno == ENODEV);
   return gone ? Result<void>() : thawed;
@@ -287,7 +290,8 @@ Result<void> CgroupSet::kill_all() const {
 
 Result<void> CgroupSet::remove() {
   std::optional<Error> first;
-  // A container ends with its pid namespace; without one, processes may have outlived the first.
+  // All processes of a container end with its pid namespace. Without one, others may have outlived
+  // the first process.
   bool killed = false;
   auto end = [&] {
     if (!std::exchange(killed, true)) ignore(kill_all());  // rmdir reports processes that survive

@@ -45,7 +45,7 @@ std::optional<uint64_t> parse_limit(std::string_view value) {
 
 /// "0-3,5" as bits, the lowest eight first.
 std::optional<std::vector<uint8_t>> parse_set(std::string_view list) {
-  constexpr uint64_t kMost = 8192;  // CONFIG_NR_CPUS and more
+  constexpr uint64_t kMost = 8192;  // as large as CONFIG_NR_CPUS, or larger
   std::vector<uint8_t> bits;
   for (std::string_view range : split(list, ',')) {
     auto ends = split(trim(range), '-');
@@ -60,19 +60,19 @@ std::optional<std::vector<uint8_t>> parse_set(std::string_view list) {
   return bits;
 }
 
-/// "50000 100000" of cpu.max.
+/// `value` is that of cpu.max: "50000 100000".
 void add_quota(std::vector<Property>& properties, std::string_view value) {
   constexpr uint64_t kUsualPeriod = 100'000;
   constexpr uint64_t kPercent = kMicrosecond / 100;
   auto words = split_blank(value);
-  if (words.empty()) return;  // the kernel refuses it
+  if (words.empty()) return;  // the kernel will refuse such a value
   auto quota = parse_limit(words[0]);
   auto period = words.size() > 1 ? parse_u64(words[1]) : kUsualPeriod;
   if (!quota || !period || *period == 0) return;
   uint64_t per_second = UINT64_MAX;
   if (*quota < UINT64_MAX / kMicrosecond) {
     per_second = *quota * kMicrosecond / *period;
-    // systemd rounds down to whole percents, possibly to zero.
+    // Rounded up to whole percents here, because systemd rounds down, possibly to zero.
     per_second = (per_second + kPercent - 1) / kPercent * kPercent;
   }
   properties.push_back(number("CPUQuotaPerSecUSec", per_second));
@@ -104,7 +104,7 @@ void add_property(std::vector<Property>& properties, CgroupWrite write) {
   if (value) properties.push_back(number(known->second, *value));
 }
 
-/// "c 136:* rwm" → "char-136"; nothing for a minor number of any major.
+/// "c 136:* rwm" → "char-136"; nothing for a minor number with any major number.
 std::optional<std::string> node_of(std::string_view line) {
   auto words = split_blank(line);
   auto numbers = split(words.at(1), ':');
@@ -116,7 +116,7 @@ std::optional<std::string> node_of(std::string_view line) {
   return "/dev/" + kind + "/" + std::string(words[1]);
 }
 
-/// False when the rules cannot be declared; then systemd is set to enforce none.
+/// False when the rules cannot be declared; then the properties make systemd enforce no rules.
 Result<bool> add_devices(std::vector<Property>& properties,
                          const std::vector<oci::DeviceRule>& rules,
                          const std::vector<plan::HostNode>& nodes) {
@@ -147,7 +147,7 @@ Result<scope::Answer> ask(scope::Request request) {
   return answer;
 }
 
-/// The user's id outside of our user namespace, where the user's manager runs.
+/// The uid of the user outside of our user namespace: the user's manager runs there.
 std::optional<uint32_t> outer_uid() {
   uint32_t uid = sys::effective_uid();
   if (sys::in_initial_user_namespace()) return uid;
@@ -218,7 +218,7 @@ void add_names(std::vector<scope::Device>& list, const std::vector<plan::HostNod
 }
 
 Result<StartedScope> start_scope(const plan::MakeCgroup& wanted, pid_t pid, const std::string& id) {
-  constexpr uint64_t kGrace = 10 * kMicrosecond;  // before systemd kills it when the machine stops
+  constexpr uint64_t kGrace = 10 * kMicrosecond;  // at shutdown, before SIGKILL
   scope::Request request{
       .verb = "start", .user = wanted.scope->user, .unit = wanted.scope->unit, .pid = pid};
   request.properties = {
@@ -226,7 +226,7 @@ Result<StartedScope> start_scope(const plan::MakeCgroup& wanted, pid_t pid, cons
       text("Slice", wanted.scope->slice),
       flag("Delegate", true),
       flag("DefaultDependencies", false),
-      // A killed container must not leave a failed unit that occupies its name.
+      // A killed container must not leave a failed unit, which would occupy the name.
       text("CollectMode", "inactive-or-failed"),
       flag("CPUAccounting", true),
       flag("MemoryAccounting", true),
@@ -235,7 +235,7 @@ Result<StartedScope> start_scope(const plan::MakeCgroup& wanted, pid_t pid, cons
       number("TimeoutStopUSec", kGrace),
   };
   StartedScope started;
-  // A user's manager may not load a filter, and does not report that.
+  // A user's manager may not load a device filter, and does not report that it failed.
   if (!wanted.scope->user) {
     started.declares_devices =
         TRY(add_devices(request.properties, wanted.resources.devices, wanted.nodes));
@@ -255,7 +255,8 @@ Result<void> attach_to_scope(const std::string& unit, bool user, pid_t pid) {
 Result<void> update_scope(const std::string& unit, bool user, const oci::Resources& resources) {
   scope::Request request{.verb = "update", .user = user, .unit = unit};
   oci::Resources told = resources;
-  // Without a memory limit, swap is relative to a limit that systemd knows and we do not.
+  // Without a new memory limit, the swap value is relative to a limit that systemd knows and we do
+  // not.
   if (told.memory && told.memory->limit.value_or(0) == 0) told.memory->swap.reset();
   request.properties = TRY(scope_limits(told));
   if (!resources.devices.empty() && !user) {

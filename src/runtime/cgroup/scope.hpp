@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; berth-scope is our own
-// program and systemd the machine's.
+// program, and systemd belongs to the machine.
 #pragma once
 
 #include <sys/types.h>
@@ -21,19 +21,20 @@ namespace berth::runtime {
 /// v2_writes(). Source: systemd.resource-control(5).
 Result<std::vector<scope::Property>> scope_limits(const oci::Resources& resources);
 
-/// `rules` as a list of allowed devices, the only form that systemd takes; nothing when they are no
-/// such list (the last rule for everything allows it, or a rule after it denies). Pure.
+/// `rules` as a list of allowed devices, the only form that systemd takes. Nothing if the rules
+/// cannot be written as such a list: the last rule for all devices allows them, or a later rule
+/// denies some. Pure.
 /// Errors: corrupt (as compile_device_filter()).
 Result<std::optional<std::vector<scope::Device>>> scope_devices(
     const std::vector<oci::DeviceRule>& rules);
 
-/// Adds the host's own paths for those devices in `list` that `nodes` has one for: below version
-/// 240 systemd looks for /dev/char/195:0 as a file, which does not exist for NVIDIA's devices. A
-/// path counts if it is that very device, not a link to it.
+/// For each device in `list` that `nodes` has a path of the host for, adds that path: before
+/// version 240 systemd looks for the file /dev/char/195:0, which does not exist for NVIDIA's
+/// devices. A path counts only if it is the device itself, not a link to it.
 void add_names(std::vector<scope::Device>& list, const std::vector<plan::HostNode>& nodes);
 
-/// The directory of the user's own manager, "/run/user/1000", by XDG_RUNTIME_DIR or the user's
-/// number; nothing if no manager listens there. Source: systemd's user-runtime-dir@.service.
+/// The directory of the user's own manager, "/run/user/1000", from XDG_RUNTIME_DIR or from the uid;
+/// nothing if no manager listens there. Source: systemd's user-runtime-dir@.service.
 std::optional<std::string> user_manager();
 
 /// A scope that systemd has made.
@@ -42,20 +43,21 @@ struct StartedScope {
   bool declares_devices = false;  ///< systemd enforces the device rules, now and after a reload
 };
 
-/// Makes systemd create the scope of `wanted` around the process `pid` and move it there, in all
+/// Makes systemd create the scope of `wanted` and move the process `pid` into it, in all
 /// hierarchies.
 /// Errors: not_found (no berth-scope), exists (the unit), denied, interrupted (the process ended,
 /// systemd does not answer), those of the functions above. Nothing is left after an error.
 Result<StartedScope> start_scope(const plan::MakeCgroup& wanted, pid_t pid, const std::string& id);
 
-/// Makes systemd move a process into the scope, even from a cgroup where the caller may not: a
-/// user's manager asks the machine's.
+/// Makes systemd move a process into the scope, even from a cgroup out of which the caller may not
+/// move it: a user's manager asks the machine's manager.
 Result<void> attach_to_scope(const std::string& unit, bool user, pid_t pid);
 
-/// Tells systemd about new limits, so that a reload does not bring back the old ones.
+/// Tells systemd about new limits, so that a reload of systemd does not restore the old ones.
 Result<void> update_scope(const std::string& unit, bool user, const oci::Resources& resources);
 
-/// Kills what is left in the scope and waits until systemd has removed it; a missing scope is fine.
+/// Kills the processes that are left in the scope and waits until systemd has removed it; a missing
+/// scope is fine.
 Result<void> stop_scope(const std::string& unit, bool user);
 
 }  // namespace berth::runtime

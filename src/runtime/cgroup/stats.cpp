@@ -16,20 +16,20 @@ using Counters = std::vector<std::pair<std::string, uint64_t>>;
 
 constexpr uint64_t kNanosecond = 1'000'000'000;
 
-/// One directory of the container, empty if it has none.
+/// The container's directory in one hierarchy; empty if it has none there.
 class Source {
  public:
   explicit Source(const sys::Fd* directory) : directory_(directory) {}
 
   explicit operator bool() const { return directory_ != nullptr; }
 
-  /// Empty where there is no such file.
+  /// Empty if there is no such file.
   std::string text(const std::string& file) const {
     if (directory_ == nullptr) return {};
     auto read = sys::read_file_if_exists(*directory_, file);
     return read.ok() && *read ? std::move(**read) : std::string();
   }
-  /// "max" is the greatest number, as runc has it.
+  /// "max" gives the greatest number, as in runc.
   std::optional<uint64_t> number(const std::string& file) const {
     std::string value = text(file);
     if (trim(value) == "max") return UINT64_MAX;
@@ -100,7 +100,7 @@ json::Object cpu_usage_v1(const Source& cpuacct) {
   put(usage, "percpu_kernel", std::move(kernel));
   put(usage, "percpu_user", std::move(user));
   auto ticks = cpuacct.counters("cpuacct.stat");
-  constexpr uint64_t kTick = kNanosecond / 100;  // USER_HZ, a constant of the interface
+  constexpr uint64_t kTick = kNanosecond / 100;  // 1/USER_HZ, which is a constant of the ABI
   usage.emplace_back("kernel", find(ticks, "system").value_or(0) * kTick);
   usage.emplace_back("user", find(ticks, "user").value_or(0) * kTick);
   return usage;
@@ -208,7 +208,8 @@ json::Object memory_of(const CgroupSet& cgroups) {
   return object;
 }
 
-// ---- the others ---------------------------------------------------------------------------------
+// ---- other controllers
+// ---------------------------------------------------------------------------------
 
 json::Object pids_of(const CgroupSet& cgroups) {
   Source pids(cgroups.directory("pids"));
@@ -222,7 +223,7 @@ json::Object pids_of(const CgroupSet& cgroups) {
 json::Object blkio_v1(const Source& blkio) {
   struct Table {
     const char* member;
-    std::vector<const char*> files;  ///< the first that has entries counts
+    std::vector<const char*> files;  ///< the first one that has entries is used
   };
   const Table tables[] = {
       {"ioServiceBytesRecursive",
@@ -284,7 +285,7 @@ json::Object hugetlb_of(const CgroupSet& cgroups) {
   return object;
 }
 
-/// "8:0" → {"major": 8, "minor": 0}; nothing for others.
+/// "8:0" → {"major": 8, "minor": 0}; nothing for other strings.
 std::optional<json::Object> read_device(std::string_view text) {
   size_t colon = text.find(':');
   if (colon == std::string_view::npos) return std::nullopt;
@@ -336,7 +337,7 @@ json::Array read_blkio(std::string_view text) {
     if (words.size() != 2 && words.size() != 3) continue;
     auto entry = read_device(words[0]);
     auto value = parse_u64(words.back());
-    if (!entry || !value) continue;  // "Total 12" sums all devices up
+    if (!entry || !value) continue;  // "Total 12" is the sum of all devices
     if (words.size() == 3) entry->emplace_back("op", std::string(words[1]));
     entry->emplace_back("value", *value);
     entries.emplace_back(std::move(*entry));

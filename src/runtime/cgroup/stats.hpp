@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; the kernel's texts.
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; the files come from the
+// kernel.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,12 @@ namespace berth::runtime {
 /// processor time. Source: opencontainers/runc types/events.go; cgroup-v1/*.rst, cgroup-v2.rst.
 json::Object stats_of(const CgroupSet& cgroups);
 
-/// How many of its processes the OOM killer has killed; nothing if its memory is not counted, as
-/// without a limit on cgroup v1.
+/// How many processes of a container the OOM killer has killed. Nothing if no cgroup counts the
+/// container's memory, as on cgroup v1 without a memory limit.
 /// Source: cgroup-v2.rst "memory.events"; cgroup-v1/memory.rst "OOM Control".
 std::optional<uint64_t> oom_kills(const CgroupSet& cgroups);
 
-// The readers of the kernel's tables; pure. Malformed lines are skipped.
+// Parsers for the kernel's tables; pure. They skip malformed lines.
 
 /// "key value" lines: memory.stat, cpu.stat.
 std::vector<std::pair<std::string, uint64_t>> read_counters(std::string_view text);
@@ -32,8 +33,8 @@ std::vector<std::pair<std::string, uint64_t>> read_counters(std::string_view tex
 /// "8:0 Read 4096" and "8:0 12" lines of blkio files, as entries {major, minor, op, value}.
 json::Array read_blkio(std::string_view text);
 
-/// "8:0 rbytes=1 wbytes=2 rios=3 …" lines of io.stat: the entries of `read` and `write`, two of
-/// its keys, as operations Read and Write.
+/// "8:0 rbytes=1 wbytes=2 rios=3 …" lines of io.stat: the values of the two keys `read` and
+/// `write`, as entries with the operations Read and Write.
 json::Array read_io_stat(std::string_view text, std::string_view read, std::string_view write);
 
 /// "some avg10=0.00 avg60=0.00 avg300=0.00 total=0" lines of the *.pressure files.

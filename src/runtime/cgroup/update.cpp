@@ -18,7 +18,7 @@ namespace {
 
 using Version = CgroupHierarchy::Version;
 
-/// The controllers that a v2 hierarchy has to enable for `writes`.
+/// The controllers that a v2 hierarchy has to enable for the writes of `share`.
 std::set<std::string> controllers_of(const CgroupShare& share) {
   std::set<std::string> controllers;
   if (share.hierarchy->version == Version::v1) return controllers;
@@ -43,7 +43,7 @@ std::optional<int64_t> number_in(const sys::Fd& directory, const std::string& fi
   return value ? parse_i64(split_blank(*value).front()) : std::nullopt;
 }
 
-/// Why `write` finds no file, or none that we may write, in `directory`.
+/// Why `directory` has no file for `write`, or none that we may write.
 std::string why_no_file(const std::string& directory, const CgroupWrite& write) {
   size_t manager = directory.find("/user@");
   if (manager == std::string::npos) return "no '" + directory + "/" + write.file + "'";
@@ -68,7 +68,7 @@ std::optional<std::string> place_of(pid_t pid, const CgroupHierarchy& hierarchy)
 
 // A missing or unwritable file is an unmet limit; a value that the kernel refuses is an error.
 // Values that depend on one another (memory and memory with swap, runtime and period) are retried
-// after the others. All are tried: runtime-spec config-linux.md "Unified".
+// after the other writes. All writes are tried: runtime-spec config-linux.md "Unified".
 Result<void> CgroupSet::apply(const Directory& directory, const std::vector<CgroupWrite>& writes) {
   auto write_one = [&](const CgroupWrite& write) {
     auto written = write_cgroup_file(directory.fd, write.file, write.value);
@@ -116,7 +116,7 @@ const CgroupSet::Directory* CgroupSet::find(const CgroupHierarchy& hierarchy) co
 
 Result<void> CgroupMaker::update(const oci::Resources& resources, const CgroupSet::Accept& accept) {
   TRY(check_resources(resources));
-  // What is wrong with the rules is said before anything has changed.
+  // Errors in the rules are reported before anything has changed.
   if (!resources.devices.empty()) TRY(compile_device_filter(resources.devices));
   auto whole = TRY(complete(resources));
   TRY(check_use(whole));
@@ -129,7 +129,7 @@ Result<void> CgroupMaker::update(const oci::Resources& resources, const CgroupSe
   for (const auto& unmet : made_.unmet_) TRY(accept(unmet));
   if (!resources.devices.empty()) {
     auto rules = resources.devices;
-    // Writes to the v1 files add to the present list.
+    // Writes to the v1 files add to the present list, so it is cleared first.
     rules.insert(rules.begin(), {false, "a", {}, {}, "rwm"});
     auto unmet = TRY(restrict_devices(rules));
     if (unmet) {
@@ -137,7 +137,7 @@ Result<void> CgroupMaker::update(const oci::Resources& resources, const CgroupSe
       TRY(accept(made_.unmet_.back()));
     }
   }
-  // Even if no directory is new: a limit holds only for processes that are inside.
+  // Done even if no directory is new: a limit holds only for processes that are inside.
   if (!made_.directories_.empty()) TRY(populate(before));
   undo_.commit();
   return {};
@@ -167,7 +167,7 @@ void CgroupMaker::remember(const CgroupSet::Directory& directory,
     auto value = plain_value(directory.fd, write.file);
     if (value) old.push_back({write.limit, write.controller, write.file, *value});
   }
-  std::string path = directory.path;  // the list of directories may grow, and move
+  std::string path = directory.path;  // a copy: the list of directories may be reallocated
   undo_.add([old, path, this] {
     for (const auto& entry : made_.directories_) {
       if (entry.path == path) ignore(made_.apply(entry, old));
@@ -183,17 +183,17 @@ Result<void> CgroupMaker::extend_to(const CgroupShare& share) {
   return make_share(share);
 }
 
-/// Moves all processes of the container into every directory that lacks them: one made just now,
-/// and one that an update left empty that was killed before this point. What they fork meanwhile is
-/// born beside them: the lists are read until they have nothing new. `before`: how many directories
-/// there were before this update.
+/// Moves all processes of the container into every directory that lacks them: one that was just
+/// made, or one that a killed update left empty. Processes may fork before they are moved, and
+/// their children are then in the old directories, so the lists are read until they have nothing
+/// new. `before` is the number of directories before this update.
 Result<void> CgroupMaker::populate(size_t before) {
   std::set<std::pair<const CgroupSet::Directory*, pid_t>> seen;
   for (bool more = true; more;) {
     more = false;
     std::vector<pid_t> all = TRY(made_.processes());
     if (all.empty() && made_.directories_.size() == before) return {};
-    // The process that removes the container now does not know of the new directory.
+    // The container is being removed, by a process that does not know of the new directory.
     if (all.empty()) return make_error(Kind::not_found, "container not running: it has no process");
     for (const auto& directory : made_.directories_) {
       std::vector<pid_t> inside;
@@ -216,7 +216,7 @@ Result<void> CgroupMaker::move_in(pid_t pid, const CgroupSet::Directory& directo
   }
   std::string number = std::to_string(pid);
   auto moved = write_cgroup_file(directory.fd, "cgroup.procs", number);
-  if (!moved.ok() && moved.error().sys_errno == ESRCH) return {};  // it has ended
+  if (!moved.ok() && moved.error().sys_errno == ESRCH) return {};  // the process has ended
   TRY_CTX(std::move(moved), "cannot move process " + number + " into " + quote(directory.path));
   if (!from) return {};
   undo_.add([from = *from, number] {
@@ -244,7 +244,8 @@ Result<void> CgroupMaker::check_use(const oci::Resources& resources) const {
   return {};
 }
 
-/// Two members of the spec are one value in v2: the half that is missing is read from the cgroup.
+/// Some pairs of members of the spec are one value in v2. If one member of a pair is missing, it is
+/// read from the cgroup.
 Result<oci::Resources> CgroupMaker::complete(oci::Resources resources) const {
   const auto* memory = made_.find("memory");
   bool is_relative = resources.memory && resources.memory->swap.value_or(0) > 0 &&

@@ -20,7 +20,7 @@
 namespace berth::runtime {
 namespace {
 
-// Memory is written at the speed of a disk, or of the network to a page server.
+// Writing the memory takes as long as a disk, or the network to a page server, needs.
 constexpr std::chrono::hours kLongestDump{24};
 constexpr int kStandardStreams = 3;
 
@@ -37,11 +37,11 @@ std::string field_of(std::string_view text, std::string_view name) {
   return {};
 }
 
-/// "pipe:[123]" of a descriptor, and its open mode. An empty name: it is closed.
+/// What a descriptor refers to ("pipe:[123]"), and its access mode. An empty name: it is closed.
 struct Descriptor {
   std::string name;
   uint64_t access = 0;  ///< O_RDONLY, O_WRONLY or O_RDWR
-  std::string mount;    ///< its number
+  std::string mount;    ///< the mount id
 };
 Descriptor look_at(pid_t pid, const std::string& number) {
   std::string base = "/proc/" + std::to_string(pid);
@@ -59,7 +59,7 @@ Descriptor look_at(pid_t pid, const std::string& number) {
 bool ends_outside(const Descriptor& pipe, const std::vector<pid_t>& processes) {
   for (pid_t pid : processes) {
     auto numbers = sys::list_directory(sys::cwd(), "/proc/" + std::to_string(pid) + "/fd");
-    if (!numbers.ok()) continue;  // it has ended
+    if (!numbers.ok()) continue;  // the process has ended
     for (const auto& number : *numbers) {
       Descriptor other = look_at(pid, number);
       if (other.name == pipe.name && other.access != pipe.access) return false;
@@ -93,7 +93,7 @@ class Dump {
   plan::Plan plan_;
   CriuDirectories directories_;
   std::vector<std::string> words_;
-  std::vector<sys::MountEntry> mounts_;  ///< the container's
+  std::vector<sys::MountEntry> mounts_;  ///< the mounts of the container
 };
 
 Result<void> Dump::add_pages() {
@@ -131,7 +131,7 @@ Result<void> Dump::add_pages() {
 Result<void> Dump::add_namespaces() {
   const auto* spawn = plan::find<plan::Spawn>(plan_);
   bool has_network = std::ranges::find(spawn->created, "network") != spawn->created.end();
-  // The creator of the network restores interfaces and routes, as in runc.
+  // Interfaces and routes are restored by the program that created the network, as with runc.
   if (has_network) append_checkpoint(words_, {"--empty-ns", "net"});
   for (const auto& space : TRY(outside_namespaces(plan_))) {
     if (space.key.empty()) continue;
@@ -145,7 +145,7 @@ Result<void> Dump::add_namespaces() {
 
 Result<std::string> Dump::key_of(const sys::Fd& root, const sys::MountEntry& mount) const {
   auto place = sys::open_in_root(root, mount.point, O_PATH | O_NOFOLLOW);
-  // If another mount covers it, its old name will do.
+  // If another mount covers it, the path in the mount table is used.
   if (!place.ok()) return mount.point;
   bool covered = TRY(sys::is_device(*place, "c", 1, 3, mount.point));
   return covered ? std::string(kNullKey) : mount.point;
@@ -169,8 +169,8 @@ Result<void> Dump::add_mounts() {
                          json::write(keys), 0600);
 }
 
-// What restore connects again with its own standard streams: pipes that lead out of the container,
-// and files that the container cannot see.
+// Adds the descriptors that restore replaces by its own standard streams: pipes that lead out of
+// the container, and files that the container cannot see.
 Result<void> Dump::add_streams() {
   std::vector<pid_t> processes = TRY(processes_of(found_));
   std::vector<std::string> names;
@@ -216,7 +216,7 @@ Result<void> Dump::prepare() {
     append_checkpoint(words_,
                       {"--freeze-cgroup", TRY(sys::read_link(sys::cwd(), sys::fd_path(*freezer)))});
   }
-  // libnftables is part of criu, iptables is a separate package.
+  // criu links libnftables, while iptables is a separate package.
   if (!has_iptables()) append_checkpoint(words_, {"--network-lock", "nftables"});
   TRY(add_pages());
   TRY(add_namespaces());

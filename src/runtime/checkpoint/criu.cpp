@@ -26,7 +26,7 @@ std::optional<std::string> error_of(std::string_view line) {
   if (mark == std::string_view::npos) return std::nullopt;
   size_t end = line.find("): ", mark);
   line = trim(end == std::string_view::npos ? line.substr(mark) : line.substr(end + 3));
-  // What it says of every program and every dump that failed says nothing about why.
+  // These two messages follow every failed program and every failed dump, and give no reason.
   if (line.starts_with("exited, status=") || line.ends_with("FAILED.")) return std::nullopt;
   return std::string(line);
 }
@@ -47,7 +47,7 @@ Result<void> check(const std::string& program) {
   options.working_directory = "/";
   auto output = TRY(sys::run_command(std::move(options), "", kCheckTime));
   if (output.status.shell_code() == 0) return {};
-  // The first is the cause, the others are its consequences.
+  // The first error is the cause, the others are consequences.
   auto errors = errors_of(output.out + output.err);
   std::string reason = errors.empty() ? std::string(trim(output.err)) : errors.front();
   return make_error(
@@ -81,7 +81,7 @@ bool has_iptables() {
 }
 
 Result<std::string> find_criu() {
-  // Not through PATH: it runs with all rights of its caller.
+  // Not looked up in PATH, because criu runs with all rights of the caller.
   constexpr std::array<const char*, 4> kPlaces = {"/usr/local/sbin/criu", "/usr/sbin/criu",
                                                   "/usr/bin/criu", "/sbin/criu"};
   for (const char* place : kPlaces) {
@@ -187,7 +187,7 @@ std::vector<sys::MountEntry> outside_mounts(const std::vector<sys::MountEntry>& 
                                             const std::vector<std::string>& bound) {
   std::set<std::string_view> devices;
   for (const auto& mount : host) devices.insert(mount.device);
-  // The last one at "/" is what the container has there.
+  // The last mount at "/" is the one that the container sees.
   auto root = std::find_if(container.rbegin(), container.rend(),
                            [](const auto& line) { return line.point == "/"; });
   std::vector<sys::MountEntry> outside;

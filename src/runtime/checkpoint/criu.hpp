@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's, and criu needs nearly all. Hostile: what criu
-// writes about a container's processes; it is shown and never read. An image that is restored is
-// trusted: it says which user, capabilities and filters the processes have.
+// Runs as: berth-runtime. Capabilities: the caller's, and criu needs nearly all. Hostile: the
+// messages of criu about a container's processes; they are shown and never interpreted. A
+// checkpoint image that is restored is trusted: it determines the user, capabilities and filters of
+// the processes.
 #pragma once
 
 #include <optional>
@@ -32,7 +33,7 @@ struct CriuOptions {
   std::string manage_cgroups_mode = "soft";
 };
 
-/// The criu of this machine, if its own check says that it can work here.
+/// The path of this machine's criu, if `criu check` says that it can work here.
 /// Errors: unsupported (no criu, or the first reason that its check prints).
 Result<std::string> find_criu();
 
@@ -48,7 +49,8 @@ struct CriuDirectories {
   std::string work;
 };
 enum class MakeImages { no, yes };
-/// Makes missing directories; that of the images only if `make` says so. Errors: not_found, denied.
+/// Opens the directories and makes missing ones; the directory of the images only if `make` says
+/// so. Errors: not_found, denied.
 Result<CriuDirectories> open_criu_directories(const CriuOptions& options, MakeImages make);
 
 /// "criu VERB" with the arguments that both verbs share: directories, log and flags.
@@ -63,26 +65,28 @@ Error criu_error(const CriuDirectories& directories, const std::string& verb,
 /// A namespace that is not part of the container's images, because the container joined it by path.
 struct OutsideNamespace {
   std::string type;  ///< "net"
-  std::string key;   ///< "extRootNetNS", as runc has it
+  std::string key;   ///< "extRootNetNS", as in runc
   std::string path;
 };
 /// Errors: unsupported (a type that criu cannot leave out).
 Result<std::vector<OutsideNamespace>> outside_namespaces(const plan::Plan& plan);
 
-/// Errors: unsupported (a terminal, a root file system that is put together from layers, no mount
+/// Errors: unsupported (a terminal, a root file system that is an overlay of layers, no mount
 /// namespace of its own).
 Result<void> check_restorable(const plan::Plan& plan);
 
-// Beside criu's files in the directory of the images. The first one is runc's and crun's too.
+// Our files in the directory of the images, next to those of criu. runc and crun write the first
+// one too.
 inline constexpr const char* kDescriptorsFile = "descriptors.json";
 inline constexpr const char* kOutsideMountsFile = "outside-mounts.json";
-/// Stands for every file that is covered by the null device, as in runc's images.
+/// The key of all files that are masked by the null device, as in runc's images.
 inline constexpr const char* kNullKey = "/dev/null";
 
-/// The container's mounts that show something from outside of it: file systems that are mounted on
-/// the host too, and everything at or below `bound`, the places that its config binds something to.
-/// Not counted: file systems that the container's root shows already, and the kernel's own, of
-/// which there may be only one instance, unless they follow the host's. Pure.
+/// The container's mounts that show files from outside of the container: file systems that are
+/// mounted on the host too, and every mount at or below `bound`, the targets of the bind mounts in
+/// the config. Not counted are file systems that the container's root shows already, and pseudo
+/// file systems of the kernel, which may have only one instance; these do count if they are slaves
+/// of a mount of the host. Pure.
 std::vector<sys::MountEntry> outside_mounts(const std::vector<sys::MountEntry>& container,
                                             const std::vector<sys::MountEntry>& host,
                                             const std::vector<std::string>& bound);

@@ -39,7 +39,7 @@ void append_restore(std::vector<std::string>& words, std::vector<std::string> mo
                std::make_move_iterator(more.end()));
 }
 
-/// What checkpoint wrote beside the images; images of other runtimes lack it.
+/// Reads a file that checkpoint wrote next to the images; images of other runtimes lack it.
 Result<std::vector<std::string>> read_list(const std::string& directory, const char* name) {
   auto text =
       TRY(sys::read_file_if_exists(sys::cwd(), directory + "/" + name, kMaxRestoreDocument));
@@ -55,8 +55,8 @@ bool is_tmpfs_at_or_above(const plan::Plan& plan, const std::string& path) {
   });
 }
 
-/// The root file system in the form that criu needs, in a mount namespace that ends with criu: a
-/// mount of its own, with all mount points.
+/// The root file system in the form that criu needs, in a mount namespace that ends with criu: it
+/// is a mount of its own and has all mount points.
 class Root {
  public:
   static Result<Root> make(const std::string& rootfs, const plan::Plan& plan,
@@ -75,12 +75,12 @@ class Root {
 
   const std::string& path() const { return path_; }
 
-  /// The host's file for the container's path `key`, on which the config mounts nothing: below the
-  /// source of the mount around it, or in the root. A process that can write there may have put a
-  /// link in its place; the link cannot lead elsewhere.
+  /// The host's file for the container's path `key`, at which the config mounts nothing. It is
+  /// below the source of the mount that contains it, or in the root. A process that can write there
+  /// may have replaced it by a link, but the link cannot lead out of that source or root.
   Result<sys::Fd> find(const std::string& key) const {
     const std::pair<const std::string, std::string>* nearest = nullptr;
-    for (const auto& entry : sources_) {  // sorted: a longer one comes later
+    for (const auto& entry : sources_) {  // sorted, so a longer path comes later
       if (is_below(key, entry.first)) nearest = &entry;
     }
     const std::string& around = nearest == nullptr ? path_ : nearest->second;
@@ -91,7 +91,8 @@ class Root {
   const std::map<std::string, std::string>& sources() const { return sources_; }
 
  private:
-  // If they follow the host's mounts they are binds of the directories named in the images.
+  // Cgroup mounts that are slaves of the host's mounts are bind mounts of the directories that the
+  // images name.
   Result<void> add_cgroups(const plan::Plan& plan, const CgroupStarts& starts,
                            const std::string& cgroup) {
     const auto* mount = plan::find<plan::MountCgroups>(plan);
@@ -112,7 +113,7 @@ class Root {
       return add(node->source, node->path, plan);
     }
     const auto* mount = std::get_if<plan::MountFilesystem>(&step);
-    // What lies in a tmpfs comes back with it.
+    // The content of a tmpfs is restored together with the tmpfs.
     if (mount == nullptr || is_tmpfs_at_or_above(plan, mount->target)) return {};
     TRY(open_target(fd_, mount->target, TargetType::directory));
     return {};
@@ -137,15 +138,15 @@ class Root {
 
   std::string path_;
   sys::Fd fd_;
-  std::map<std::string, std::string> sources_;  ///< by the place in the container
+  std::map<std::string, std::string> sources_;  ///< by the path in the container
 };
 
-/// Mounts for criu, which finds them by path, in a directory that no other process can change. They
-/// end with criu's mount namespace.
+/// Mounts for criu, which finds them by path. They are in a directory that no other process can
+/// change, and end with criu's mount namespace.
 class Views {
  public:
-  /// Hides the content of `directory`, which others cannot rename; by its path, since the handle
-  /// may be of another mount namespace.
+  /// Hides the content of `directory`, which other processes cannot rename. Uses its path, since
+  /// the handle may belong to another mount namespace.
   static Result<Views> make(const sys::Fd& directory) {
     Views views;
     views.path_ = TRY(sys::read_link(sys::cwd(), sys::fd_path(directory)));
@@ -154,7 +155,7 @@ class Views {
     return views;
   }
 
-  /// The path that shows `shown` with everything mounted in it.
+  /// Makes a mount of `shown`, with everything mounted in it, and returns its path.
   Result<std::string> add(const sys::Fd& shown) {
     std::string name = std::to_string(count_++);
     struct stat info = TRY(sys::stat_fd(shown, name));
@@ -174,12 +175,12 @@ class Views {
   size_t count_ = 0;
 };
 
-/// criu and its arguments: those that need the root's mounts are made in the child.
+/// criu and its arguments. The arguments that need the mounts of the root are made in the child.
 class CriuRestore final : public Reviver {
  public:
   CriuRestore(const RestoreRequest& request, Detach detach) : request_(request), detach_(detach) {}
 
-  /// Before anything is made.
+  /// Reads the images; called before anything is made.
   Result<void> read();
 
   Result<Child> prepare(const Launched& launched, int cgroup) override;
@@ -201,7 +202,7 @@ class CriuRestore final : public Reviver {
   std::vector<std::string> descriptors_;
   std::vector<std::string> mounts_;
   std::vector<std::string> words_;
-  std::vector<sys::Fd> spaces_;  ///< of namespaces, which criu inherits
+  std::vector<sys::Fd> spaces_;  ///< handles of namespaces, which criu inherits
 };
 
 Result<void> CriuRestore::read() {
@@ -222,7 +223,8 @@ Result<void> CriuRestore::read() {
   }
   words_ = criu_command(program, "restore", directories_, request_.criu);
   append_restore(words_, {"--restore-detached", "--evasive-devices"});
-  // As our child, so that we can wait for its end; otherwise its new parent does.
+  // Makes the container's process our child, so that we can wait for its end. A detached process
+  // gets another parent, which waits for it.
   if (detach_ == Detach::no) words_.emplace_back("--restore-sibling");
   if (!request_.lsm_profile.empty())
     append_restore(words_, {"--lsm-profile", request_.lsm_profile});
@@ -233,18 +235,20 @@ Result<void> CriuRestore::read() {
     const auto* hooks = std::get_if<plan::RunHooks>(&step);
     bool early =
         hooks != nullptr && (hooks->stage == "prestart" || hooks->stage == "createRuntime");
-    // What the hooks set up for the processes exists before the processes continue.
+    // The processes stay stopped until the hooks have run, because they may need what the hooks set
+    // up.
     if (early && !hooks->hooks.empty()) leave_stopped_ = true;
   }
   if (leave_stopped_) words_.emplace_back("--leave-stopped");
   return {};
 }
 
-// The container's processes belong into criu's own cgroup: criu was moved there for that.
+// Puts the container's processes into the cgroup of criu itself, which was moved to the container's
+// cgroup for that.
 Result<void> CriuRestore::add_cgroups() {
   std::string own = TRY(sys::read_file(sys::cwd(), "/proc/self/cgroup", 65536));
   for (std::string_view line : split(trim(own), '\n')) {
-    // "9:cpu,cpuacct:/a", and "0::/a" for v2, which covers all that are not named.
+    // "9:cpu,cpuacct:/a", and "0::/a" for v2, which has all controllers that are not named.
     size_t first = line.find(':');
     size_t second = first == std::string_view::npos ? first : line.find(':', first + 1);
     if (second == std::string_view::npos) continue;
@@ -276,7 +280,7 @@ Result<void> CriuRestore::add_namespaces(const plan::Plan& plan) {
   return {};
 }
 
-/// `own`: a directory of this container's.
+/// `own`: a directory that belongs to this container.
 Result<void> CriuRestore::add_mounts(const Root& root, const sys::Fd& own) {
   auto add = [this](const std::string& key, const std::string& source) {
     append_restore(words_, {"--external", "mnt[" + key + "]:" + source});
@@ -332,7 +336,7 @@ Result<Child> CriuRestore::prepare(const Launched& launched, int cgroup) {
   if (child.pid == 0) {
     ours.reset();
     Channel channel(std::move(theirs));
-    // If that fails, no process is left to report to.
+    // Nothing can be done if sending fails: the parent has ended.
     ignore(channel.send(to_report(become_criu(channel, launched), Stage::engine)));
     ::_exit(1);
   }
@@ -389,10 +393,10 @@ Result<void> CriuRestore::resume(const sys::Process& process, const Launched& la
 Result<int> restore(const Store& store, RestoreRequest request, Detach detach, Report& report,
                     Log& log) {
   request.launch.detach = detach;
-  request.launch.await_start = true;  // no poststart: it was started before its checkpoint
+  request.launch.await_start = true;  // no poststart hooks: they have run before
   CriuRestore criu(request, detach);
   TRY(criu.read());
-  // From before the clone on, so that no signal is lost.
+  // Signals are caught before the clone, so that none is lost.
   sys::Fd signals = detach == Detach::no ? TRY(catch_signals()) : sys::Fd();
   Launched launched = TRY(relaunch(store, request.launch, criu, report, log));
   if (detach == Detach::yes) {

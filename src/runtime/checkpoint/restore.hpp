@@ -17,13 +17,13 @@ namespace berth::runtime {
 struct RestoreRequest {
   LaunchRequest launch;
   CriuOptions criu;
-  std::string lsm_profile;        ///< "apparmor:NAME", in place of the one in the images
-  std::string lsm_mount_context;  ///< in place of the one in the images
+  std::string lsm_profile;        ///< "apparmor:NAME", in place of the profile in the images
+  std::string lsm_mount_context;  ///< in place of the context in the images
 };
 
-/// Makes a container from the images of a checkpoint; its config, root file system and limits are
-/// those of the bundle. In the foreground it stays until the end, removes the container and returns
-/// its exit status; detached it returns 0. On failure nothing of it is left.
+/// Makes a container from the images of a checkpoint; the config, root file system and limits are
+/// those of the bundle. In the foreground this call waits until the container ends, removes it and
+/// returns its exit status; detached it returns 0. On failure nothing of the container is left.
 /// Errors: unsupported (find_criu(), check_restorable()), io (criu's own reasons), exists.
 Result<int> restore(const Store& store, RestoreRequest request, Detach detach, Report& report,
                     Log& log);

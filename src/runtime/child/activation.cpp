@@ -10,7 +10,7 @@
 namespace berth::runtime {
 namespace {
 
-constexpr uint64_t kMost = 65536;  // no service manager passes on more
+constexpr uint64_t kMost = 65536;  // no service manager passes more
 
 std::optional<std::string> variable_value(const std::vector<std::string>& environment,
                                           const std::string& name) {

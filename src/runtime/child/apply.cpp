@@ -44,7 +44,7 @@ Result<void> await_cgroup(Inside& inside) {
   ChildReport joined = TRY(inside.channel.expect(Message::cgroup_joined));
   inside.host_pid = static_cast<pid_t>(joined.number);
   const auto& layout = inside.prepared.scope_layout;
-  std::string place = joined.text;  // empty: systemd has refused to make one
+  std::string place = joined.text;  // empty: systemd has refused to make a scope
   if (layout && place.empty()) inside.cgroups = cgroup_views(*layout, CgroupSet());
   if (layout && !place.empty()) {
     inside.cgroups = cgroup_views(*layout, TRY(CgroupSet::open(*layout, place)));
@@ -74,13 +74,13 @@ Result<void> enter_shared_root(Inside& inside, const plan::EnterSharedRoot& step
 }
 
 Result<void> enter_root_for_good(Inside& inside, const plan::EnterRoot& step) {
-  // While /proc is the host's.
+  // Done while /proc is that of the host.
   sys::exchange_null_streams(sys::find_null_device(inside.root));
   TRY(enter_root(inside, step));
   return close_host_descriptors(inside);
 }
 
-/// A path may lead to the caller's own namespace, with the machine's settings.
+/// A path may lead to the caller's own namespace, where a setting would apply to the machine.
 Result<void> check_not_shared(const Inside& inside, const std::string& space,
                               const std::string& member) {
   if (!inside.shared.contains(space)) return {};
@@ -92,7 +92,7 @@ Result<void> set_sysctl(Inside& inside, const plan::SetSysctl& step) {
   TRY(check_not_shared(inside, step.space, "linux.sysctl: " + quote(step.key)));
   std::string path = "/proc/sys/" + step.key;
   std::replace(path.begin() + 10, path.end(), '.', '/');
-  // Through the host's procfs: the file belongs to the namespaces of the process that opens it.
+  // Opened in the host's procfs. The file belongs to the namespaces of the process that opens it.
   sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
   return sys::write_all(file, step.value, path);
 }
@@ -112,7 +112,7 @@ Result<void> set_oom_score(const plan::SetOomScore& step) {
   return sys::write_all(file, std::to_string(step.score), "/proc/self/oom_score_adj");
 }
 
-/// For a hook that runs inside: the environment of the container's program.
+/// For a hook that runs inside the container: the environment of the container's program.
 Result<HookPlace> place_inside(const plan::Plan& plan, Inside& inside) {
   HookPlace place;
   if (const auto* program = plan::find<plan::Execute>(plan)) place.env = program->env;
@@ -135,8 +135,8 @@ Result<void> call_hooks(const plan::Plan& plan, Inside& inside, const plan::RunH
     return run_hooks(step.stage, step.hooks, public_state(state, "created"),
                      TRY(place_inside(plan, inside)));
   }
-  // The working directory is the root: such hooks name its files without a leading slash, as under
-  // runc.
+  // The working directory is the root: such hooks name files in the root without a leading slash,
+  // as under runc.
   std::string directory = inside.root ? sys::fd_path(inside.root) : state.bundle;
   return run_hooks(step.stage, step.hooks, public_state(state, "creating"), {directory, true});
 }
@@ -152,7 +152,7 @@ Result<void> load_filter(Inside& inside) {
 Result<void> make_keyring() {
   auto made = sys::make_session_keyring();
   if (made.ok()) return made;
-  // If we may not use keys at all, the container may not either.
+  // If we may not use keyrings at all, the container may not either.
   bool none = made.error().sys_errno == ENOSYS || made.error().sys_errno == EPERM;
   if (none) return {};
   Error error = std::move(made).error();
@@ -172,10 +172,10 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
       Overload{
           // Done by the parent.
           [&](const plan::MakeCgroup&) { return Result<void>(); },
-          // Joining needs rights over the namespace, which the kernel checks.
+          // The kernel checks the rights over a joined namespace.
           [&](const plan::Spawn& s) { return enter_namespaces(plan, inside, s); },
-          // The kernel checks the rights over each namespace; what comes next is bounded by the
-          // container's config.
+          // The kernel checks the rights over each namespace. The steps that follow are limited by
+          // the container's config.
           [&](const plan::JoinContainer& s) { return join_container(plan, inside, s); },
           // The namespace is new and belongs to the container.
           [&](const plan::EnterTimeNamespace& s) { return enter_time_namespace(inside, s); },
@@ -207,13 +207,13 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           },
           // The layers are opened with the caller's rights.
           [&](const plan::MountOverlayRoot& s) { return mount_overlay_root(inside, s); },
-          // The same, read-only.
+          // As for MountOverlayRoot; the mount is read-only.
           [&](const plan::MountLayers& s) { return mount_layers(inside, s); },
           // A view of a directory that is accessible to the caller.
           [&](const plan::BindRoot& s) { return bind_root(inside, s); },
           // The kernel decides which types this user namespace may mount.
           [&](const plan::MountFilesystem& s) { return mount_file_system(inside, s); },
-          // A view of a file that is accessible to the caller; restrictions of its mount stay.
+          // A view of a file that is accessible to the caller; the restrictions of the mount stay.
           [&](const plan::MountBind& s) { return mount_bind(inside, s); },
           // The kernel checks the rights over the mount and its file system.
           [&](const plan::ChangeMount& s) { return change_mount(inside, s); },
@@ -237,7 +237,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::MaskPaths& s) { return mask_paths(inside, s); },
           // Only removes.
           [&](const plan::MakeReadonly& s) { return make_readonly(inside, s); },
-          // The parent's own, with the caller's rights; what follows may name the interfaces.
+          // Done by the parent, with the caller's rights; later steps may name the interfaces.
           [&](const plan::MoveInterfaces&) { return Result<void>(); },
           // The network namespace is new and belongs to the container.
           [&](const plan::RaiseLoopback&) { return sys::raise_loopback(); },
@@ -251,7 +251,7 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::SetOomScore& s) { return set_oom_score(s); },
           // Hooks are the caller's programs with the caller's rights.
           [&](const plan::RunHooks& s) { return call_hooks(plan, inside, s); },
-          // Nothing of the host stays within reach.
+          // Nothing of the host can be reached afterwards.
           [&](const plan::EnterRoot& s) { return enter_root_for_good(inside, s); },
           // A directory that is accessible to the caller; nothing is mounted.
           [&](const plan::EnterSharedRoot& s) { return enter_shared_root(inside, s); },
@@ -284,10 +284,10 @@ Result<void> apply_step(const plan::Plan& plan, Inside& inside, const plan::Step
           [&](const plan::FindHome& s) { return find_home(inside, s); },
           // Waits for a process that can reach the state directory.
           [&](const plan::AwaitStart&) { return await_start(inside); },
-          // Both wait for berth-runtime alone.
+          // Both steps wait only for berth-runtime.
           [&](const plan::AwaitCgroup&) { return await_cgroup(inside); },
           [&](const plan::AwaitConfinement&) { return await_confinement(inside); },
-          // What the caller wants to run, with no more rights than the steps above have left.
+          // Executes the caller's program, with no more rights than the steps above have left.
           [&](const plan::Execute& s) { return Result<void>(execute(inside, s)); },
       },
       step);
@@ -320,11 +320,12 @@ void apply(const plan::Plan& plan, const Prepared& prepared, Channel channel,
   sys::reset_signals();
   ignore(sys::die_with_parent(SIGKILL));  // cannot fail for a valid signal
   sys::set_umask(0);
-  // A new process leads no group, so it cannot fail. One that will make another process needs no
-  // session: it would cost a scheduling group in the kernel.
+  // setsid cannot fail, because a new process leads no process group. A process that will fork
+  // again needs no session, which would cost a scheduling group in the kernel.
   bool forks_again = prepared.joined && prepared.joined->forks_again();
   if (!forks_again) ignore(sys::new_session());
-  // What the caller has left open is not the container's; what we open ourselves is CLOEXEC.
+  // Descriptors that the caller has left open must not reach the container; those that we open
+  // ourselves are CLOEXEC.
   auto closed = sys::close_on_exec_from(3 + static_cast<unsigned>(prepared.preserve_fds));
   if (!closed.ok()) fail(inside, closed.error(), Stage::engine);
   for (const auto& step : plan.steps) {

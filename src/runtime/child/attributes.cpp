@@ -14,8 +14,8 @@
 namespace berth::runtime {
 namespace {
 
-// Runtimes once wrote labels into a file that the container had mounted over these
-// (CVE-2019-16884).
+// Checks that the file is in procfs: runtimes once wrote labels into a file that the container had
+// mounted over it (CVE-2019-16884).
 Result<sys::Fd> open_of_procfs(const std::string& path) {
   sys::Fd file = TRY(sys::open_at(sys::cwd(), path, O_WRONLY));
   if (TRY(sys::file_system_type(file, path)) != PROC_SUPER_MAGIC) {
@@ -32,11 +32,11 @@ Result<void> write_label(const std::string& path, const std::string& text) {
 Result<void> set_apparmor(const std::string& profile) {
   std::string text = "exec " + profile;
   auto written = write_label("/proc/self/attr/apparmor/exec", text);
-  // COMPAT(5.8): delete when that is our baseline. Before it all security modules share this file.
+  // COMPAT(5.8): delete when that is our baseline. Before 5.8 all security modules share this file.
   if (!written.ok() && written.error().kind == Kind::not_found) {
     written = write_label("/proc/self/attr/exec", text);
   }
-  // The file exists: ENOENT is about the profile.
+  // The file exists, so ENOENT means that the profile does not.
   if (!written.ok() && written.error().kind == Kind::not_found) {
     return make_error(Kind::not_found, "AppArmor profile " + quote(profile) + " is not loaded");
   }
@@ -59,7 +59,7 @@ Result<void> enter_time_namespace(Inside& inside, const plan::EnterTimeNamespace
     TRY_CTX(sys::write_all(file, text, path), "cannot shift the clocks");
   }
   inside.time_offsets.reset();
-  // So far it is only for children, and its clocks can still be set.
+  // So far the new namespace applies only to children, and its clocks can still be set.
   std::string own = "/proc/self/ns/time_for_children";
   sys::Fd space = TRY(sys::open_at(sys::cwd(), own, O_RDONLY));
   return sys::setns(space, CLONE_NEWTIME, own);
@@ -110,8 +110,8 @@ Result<void> prefer_place(const plan::PreferPlace& step) {
   if (!step.processors.empty()) ignore(sys::set_affinity(step.processors));
   auto policy = sys::memory_policy();
   if (step.memory_nodes.empty() || !policy.ok() || *policy != MPOL_DEFAULT) return {};
-  // MPOL_PREFERRED_MANY needs Linux 5.15. Before it the default, local allocation, is better than
-  // one preferred node, which would be far for the processes of the others.
+  // MPOL_PREFERRED_MANY needs Linux 5.15. On older kernels the default, local allocation, is better
+  // than one preferred node, which would be far away for processes on other nodes.
   int mode = step.memory_nodes.size() == 1 ? MPOL_PREFERRED : MPOL_PREFERRED_MANY;
   ignore(sys::set_memory_policy(mode, step.memory_nodes));
   return {};

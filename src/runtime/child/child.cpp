@@ -40,7 +40,8 @@ struct Born {
 Result<Born> bear(uint64_t flags, int cgroup) {
   auto cloned = sys::clone3(flags, cgroup);
   bool in_cgroup = cloned.ok() && cgroup >= 0;
-  // A kernel before 5.7, or a cgroup in which we may not start processes: move it afterwards.
+  // The kernel is older than 5.7, or we may not start processes in that cgroup: the process is
+  // moved afterwards.
   if (!cloned.ok() && cgroup >= 0) cloned = sys::clone3(flags, -1);
   if (!cloned.ok()) return std::move(cloned).error();
   return Born{std::move(*cloned), in_cgroup};
@@ -92,7 +93,8 @@ Result<Child> make_child_in(const plan::Plan& plan, Prepared& prepared, const pl
       apply(plan, prepared, Channel(std::move(theirs)),
             tasks_files.ok() ? std::move(*tasks_files) : std::vector<sys::Fd>());
     }
-    // It is our child, with a number in our pid namespace, which we are still in.
+    // The born process is a child of our parent, and its pid is one in the pid namespace that we
+    // are still in.
     auto sent = born.ok() ? sender.send(Message::born, born->in_cgroup ? kInCgroup : "",
                                         born->process.pid, born->process.pidfd)
                           : sender.send(to_report(born.error(), Stage::engine));
@@ -133,7 +135,7 @@ Result<void> await_second_fork(Child& child) {
     auto incoming = TRY(child.channel.receive());
     if (!incoming) return make_error(Kind::interrupted, "join the container: it has ended");
     if (incoming->report.message == Message::born) {
-      // It has reported and ends; it is reaped later.
+      // The first process has reported and ends; it is reaped later.
       child.first_born = std::move(child.process);
       child.process =
           sys::Process(static_cast<pid_t>(incoming->report.number), std::move(incoming->passed));
@@ -190,7 +192,7 @@ Result<FilterSize> write_filter(const plan::Plan& plan, const Prepared& prepared
 }
 
 void send_confined(const Channel& channel, FilterSize filter) {
-  // It may have failed already; its report says why.
+  // The child may have failed already; its report says why.
   ignore(channel.send(Message::confined, {}, filter.instructions));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing; the child is ours until it
-// executes the container's program, and the agent behind listenerPath is the caller's.
+// executes the container's program, and the agent at listenerPath belongs to the caller.
 #pragma once
 
 #include <cstdint>
@@ -18,31 +18,32 @@
 #include "runtime/state/state.hpp"
 #include "sys/process/process.hpp"
 
-/// What the parent of a process that carries out a plan does for it.
+/// The work of the parent of a process that carries out a plan.
 namespace berth::runtime {
 
 struct Child {
   sys::Process process;
   Channel channel{sys::Fd()};
-  bool in_cgroup = false;     ///< CLONE_INTO_CGROUP put it into the v2 directory
-  bool moves_itself = false;  ///< into the v1 cgroups, before all else
-  sys::Process first_born{};  ///< the cloned process, if `process` is another one that it made
-  /// What `process` said before we knew of it.
+  bool in_cgroup = false;     ///< CLONE_INTO_CGROUP put the process into the v2 directory
+  bool moves_itself = false;  ///< the process moves itself into the v1 cgroups, before all else
+  sys::Process first_born{};  ///< the process that we cloned, if that one cloned `process`
+  /// Messages of `process` that arrived before we knew of it.
   std::deque<Channel::Incoming> early{};
 
   /// The next message, or nothing when the other end is closed. Errors: as Channel::receive().
   Result<std::optional<Channel::Incoming>> receive();
 };
 
-/// Makes the process, which goes through the steps from Spawn or JoinContainer on. `namespaces` are
-/// CLONE_NEW*. CLONE_INTO_CGROUP into the v2 directory of `cgroups`, and the child's own move into
-/// those of v1, are best effort: add_to_cgroups() does the rest.
+/// Makes the process that executes the steps from Spawn or JoinContainer on. `namespaces` are
+/// CLONE_NEW*. The process starts in the v2 directory of `cgroups` (CLONE_INTO_CGROUP) and moves
+/// itself into the v1 directories, both if possible; add_to_cgroups() does the rest.
 Result<Child> make_child(const plan::Plan& plan, const Prepared& prepared, uint64_t namespaces,
                          const CgroupSet& cgroups);
 
-/// The same for a `spawn` with a birth place (is_born_into_others()): a helper process enters it,
-/// makes the child as our child, and ends. So this process stays in its own namespaces, and hooks
-/// run outside of the container's pid namespace.
+/// The same for a `spawn` whose process has to be born into existing namespaces
+/// (is_born_into_others()): a helper process enters them, makes the child as a child of ours, and
+/// ends. So this process stays in its own namespaces, and hooks run outside of the container's pid
+/// namespace.
 /// Errors: not_found, denied (a namespace), interrupted.
 Result<Child> make_child_in(const plan::Plan& plan, Prepared& prepared, const plan::Spawn& spawn,
                             uint64_t namespaces, const CgroupSet& cgroups);
@@ -51,8 +52,8 @@ Result<Child> make_child_in(const plan::Plan& plan, Prepared& prepared, const pl
 Result<void> add_to_cgroups(const Child& child, const CgroupSet& cgroups);
 
 /// A child that joins a namespace which affects only its children makes another process in its
-/// place; waits for the news of that. The new process may be faster than the news: what it says
-/// meanwhile is kept for receive(). Errors: interrupted (both have ended; receive() has the
+/// place; waits for the message about that. Messages of the new process may arrive before that
+/// message: they are kept for receive(). Errors: interrupted (both have ended; receive() has the
 /// reason).
 Result<void> await_second_fork(Child& child);
 
@@ -67,8 +68,8 @@ Result<FilterSize> write_filter(const plan::Plan& plan, const Prepared& prepared
 /// Tells the child that its cgroups and its filter are ready.
 void send_confined(const Channel& channel, FilterSize filter);
 
-/// Calls `place`, then `attend`. When the child ended before it was placed, its own report is the
-/// error: that `place` does not find it is only a consequence.
+/// Calls `place`, then `attend`. If the child ended before it was placed, its own report is the
+/// error, because the error of `place`, which did not find the process, is only a consequence.
 Result<void> place_and_attend(const Child& child, const std::function<Result<void>()>& place,
                               const std::function<Result<void>()>& attend);
 

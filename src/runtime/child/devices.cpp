@@ -26,8 +26,8 @@ mode_t type_bits(const std::string& type) {
 
 Result<void> make(Inside& inside, const plan::MakeNode& step) {
   Parents::Place parent = TRY(inside.parents.open(inside.root, inside.own_dev, step.path));
-  // In a volume, host processes outside the device cgroup could use a new node; one that exists
-  // there is accepted.
+  // In a volume, host processes outside the device cgroup could use a new node, so none is made
+  // there; an existing node is accepted.
   auto made = parent.is_own
                   ? sys::make_node(parent.directory, parent.name, type_bits(step.type) | step.mode,
                                    step.major, step.minor)
@@ -47,7 +47,7 @@ Result<void> make(Inside& inside, const plan::MakeNode& step) {
   return sys::change_owner(node, step.uid, step.gid, step.path);
 }
 
-// A target for a bind under its own name: a link in the image is not followed.
+// Opens the target of a bind, at exactly this path: a link in the image is not followed.
 Result<sys::Fd> open_place(Inside& inside, const std::string& path) {
   Parents::Place parent = TRY(inside.parents.open(inside.root, inside.own_dev, path));
   auto made =
@@ -62,7 +62,8 @@ Result<sys::Fd> open_place(Inside& inside, const std::string& path) {
   return place;
 }
 
-// The parent's view, if the container's user namespace keeps us from the node's directory.
+// The view that the parent has made, if the container's user namespace keeps us from reaching the
+// node's directory.
 const sys::Fd* take_held(Inside& inside) {
   const auto& held = inside.prepared.held_sources;
   const sys::Fd* node = held ? &held->nodes[inside.nodes_taken++] : nullptr;
@@ -74,14 +75,15 @@ Result<void> bind(Inside& inside, const plan::BindNode& step) {
   auto opened = sys::open_at(sys::cwd(), step.source, O_PATH);
   bool is_denied = !opened.ok() && opened.error().kind == Kind::denied && held != nullptr;
   sys::Fd source = TRY(is_denied ? sys::duplicate(*held) : std::move(opened));
-  // The path is the host's, but its device may have changed since the grant was decided.
+  // The path is one of the host, but the device there may have changed since the grant was decided.
   if (!TRY(sys::is_device(source, step.type, step.major, step.minor, step.source))) {
     return make_error(Kind::denied,
                       quote(step.source) + " is not " + number(step.type, step.major, step.minor));
   }
   sys::Fd place = TRY(open_place(inside, step.path));
   plan::MountAttributes harmless;
-  // Read-only: the device is read and written as before, its mode, owner and times stay the host's.
+  // Read-only: the device can be read and written as before, but mode, owner and times of the
+  // host's inode cannot be changed.
   harmless.set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
   NewMount view;
   if (is_denied) {
@@ -94,8 +96,8 @@ Result<void> bind(Inside& inside, const plan::BindNode& step) {
 }
 
 Result<sys::Fd> open_console(Inside& inside, const plan::MakeConsole& step) {
-  // Opening a device may have effects, and the container's device rules may not be active yet:
-  // checked first, then opened.
+  // Opening a device may have effects, and the container's device rules may not be active yet. So
+  // it is checked first, then opened.
   sys::Fd found = TRY(sys::open_in_root(inside.root, "/dev/pts/ptmx", O_PATH));
   if (!TRY(sys::is_device(found, "c", 5, 2, "/dev/pts/ptmx"))) {
     return make_error(Kind::denied, "'/dev/pts/ptmx' is not the terminal multiplexer");
@@ -123,7 +125,7 @@ Result<void> console(Inside& inside, const plan::MakeConsole& step) {
 
 Result<void> replace(Inside& inside, const plan::ReplaceLink& step) {
   Parents::Place parent = TRY(inside.parents.open(inside.root, inside.own_dev, step.path));
-  // The author of the configuration's annotations may not be the author of its mounts.
+  // The annotations of the config may have another author than the mounts.
   if (!parent.is_own) return lies_in_another_mount(step.path);
   const auto& [directory, name, is_own] = parent;
   auto made = sys::make_symlink(step.text, directory, name);
@@ -136,7 +138,7 @@ Result<void> replace(Inside& inside, const plan::ReplaceLink& step) {
     auto text = sys::read_link(directory, name);
     if (text.ok() && *text == step.text) return {};
   }
-  // Atomic, unlike ln(1) -sf: a process that shares the root sees the old link or the new one.
+  // Atomic, unlike ln(1) -sf: another process in the same root sees the old link or the new one.
   std::string other = ".link-" + sys::random_hex(16);
   TRY(sys::make_symlink(step.text, directory, other));
   auto renamed = sys::rename(directory, other, directory, name);
@@ -160,12 +162,12 @@ Result<void> make_link(Inside& inside, const plan::MakeLink& step) {
   std::string context = "cannot make link " + quote(step.path);
   Parents::Place parent =
       TRY_CTX(inside.parents.open(inside.root, inside.own_dev, step.path), context);
-  if (!parent.is_own) return {};  // /dev is the machine's
+  if (!parent.is_own) return {};  // /dev is that of the machine
   auto made = sys::make_symlink(step.text, parent.directory, parent.name);
   if (!made.ok() && made.error().kind != Kind::exists) {
     return std::move(made).error().with_context(context);
   }
-  return {};  // whatever the image has there stays
+  return {};  // an entry of the image stays
 }
 
 Result<void> replace_link(Inside& inside, const plan::ReplaceLink& step) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: the container's first process, before it enters its root. Capabilities: all of its user
-// namespace. Hostile: what the image has at the paths of the devices.
+// namespace. Hostile: the entries of the image at the paths of the devices.
 #pragma once
 
 #include "base/result.hpp"
@@ -14,8 +14,8 @@ Result<void> bind_node(Inside& inside, const plan::BindNode& step);
 Result<void> make_link(Inside& inside, const plan::MakeLink& step);
 Result<void> replace_link(Inside& inside, const plan::ReplaceLink& step);
 
-/// Opens a terminal of the container's own devpts, binds it at /dev/console and passes its master
-/// to the parent.
+/// Opens a terminal of the container's own devpts, binds it at /dev/console and passes the
+/// terminal's master to the parent.
 Result<void> make_console(Inside& inside, const plan::MakeConsole& step);
 
 }  // namespace berth::runtime

@@ -63,7 +63,7 @@ Result<void> apply_map(const sys::Fd& mount, const std::string& what, const plan
 /// A path below the root of another process, in another mount namespace.
 struct Elsewhere {
   std::string process;  ///< "/proc/7"
-  std::string path;     ///< "/dev/shm", in its root
+  std::string path;     ///< "/dev/shm", below the root of that process
 };
 std::optional<Elsewhere> elsewhere(const std::string& source) {
   constexpr std::string_view kProc = "/proc/", kRoot = "/root";
@@ -82,8 +82,8 @@ Result<sys::Fd> take_view(const Elsewhere& place, const sys::Fd& space, bool rec
   return std::move(TRY(make_view(source, recursive, place.path)).detached);
 }
 
-// The kernel allows a view of a mount only to processes in its mount namespace: a child enters it,
-// follows no link out of that root, and passes back what it found.
+// The kernel allows a view of a mount only to processes in its mount namespace: a child enters that
+// namespace, opens the path without following links out of that root, and passes the view back.
 Result<sys::Fd> view_of_other(const Elsewhere& place, bool recursive) {
   sys::Fd space = TRY(sys::open_at(sys::cwd(), place.process + "/ns/mnt", O_RDONLY));
   auto [ours, theirs] = TRY(sys::socket_pair());
@@ -117,13 +117,14 @@ Result<sys::Fd> make(const plan::MountBind& step) {
   }
   if (step.id_map) TRY(apply_map(mount, step.source, *step.id_map));
   if (step.peer) return mount;
-  // As everything that the container's mount namespace has of the host.
+  // A slave, like all mounts of the host in the container's mount namespace.
   TRY(sys::mount_setattr(mount, 0, 0, propagation_flag(plan::Propagation::slave),
                          sys::Recursive::yes, step.source));
   return mount;
 }
 
-/// Whether a device of the host holds the file system: other sources are mere names.
+/// Whether the file system is on a device of the host; sources of other file systems are mere
+/// names.
 bool is_on_device(const std::string& source) {
   auto found = sys::open_at(sys::cwd(), source, O_PATH);
   if (!found.ok()) return false;
@@ -148,7 +149,8 @@ bool is_early(const plan::MountBind& step) {
 }
 
 bool is_early(const plan::MountFilesystem& step) {
-  // These show the namespaces of the process that mounts them: the parent's are the host's.
+  // These file systems show the namespaces of the process that mounts them, so a mount by the
+  // parent would show those of the host.
   bool shows_maker = step.type == "proc" || step.type == "sysfs" || step.type == "mqueue";
   return step.id_map.has_value() || (step.source.starts_with("/") && !shows_maker);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime, before the clone. Capabilities: the caller's, which the container's own
-// user namespace lacks over the host's file systems. Hostile: the
-// root of another container; other sources and maps come from
-// the config, and what is made here is attached by the container's first process.
+// Runs as: berth-runtime, before the clone. Capabilities: the caller's, which apply to the host's
+// file systems, unlike those in the container's user namespace. Hostile: the root of another
+// container. Other sources and maps come from the config. The container's first process attaches
+// the mounts that are made here.
 #pragma once
 
 #include <optional>
@@ -17,40 +17,43 @@
 
 namespace berth::runtime {
 
-/// Whether a mount needs the caller's rights (an id map; a device that the container's rules may
-/// not let it open) or the caller's place in the tree of mounts (a bind that stays a peer of the
-/// host's, or one of another container's mount: "/proc/PID/root/…").
+/// Whether the caller has to make a mount, because it needs the caller's rights (an id map; a
+/// device that the container's rules may forbid to open) or the caller's place in the mount tree (a
+/// bind that stays a peer of the host's mount, or a bind of another container's mount:
+/// "/proc/PID/root/…").
 bool is_early(const plan::MountBind& step);
 bool is_early(const plan::MountFilesystem& step);
 
 /// Makes the early mounts of `plan`, detached, in the order of the plan. On a kernel without
-/// detached mounts the handle is empty if the container's process can make the mount as well.
+/// detached mounts, the handle of a mount that the container's process can make itself is empty.
 /// Errors: unsupported (a file system or a kernel without id mapping), denied (no CAP_SYS_ADMIN
 /// over the file system), those of the mount itself; each names the mount.
 Result<std::vector<sys::Fd>> make_early_mounts(const plan::Plan& plan);
 
-/// Views of the sources of `plan` that the container's process otherwise opens itself: its user
-/// namespace may not let it pass a directory that the caller may pass.
+/// Detached views of those sources of `plan` that the container's process would otherwise open
+/// itself: in its user namespace it may lack search permission for a directory that the caller may
+/// pass.
 HeldSources hold_sources(const plan::Plan& plan);
 
-/// The mount of each layer, highest first. Nothing for a directory: the kernel requires that to be
-/// in the mount namespace of the overlay.
+/// The mount of each layer, highest first. Nothing for a directory: the kernel requires directories
+/// to be in the mount namespace of the overlay.
 using LayerImages = std::vector<std::optional<sys::Fd>>;
 
-/// Mounts those lower layers of the root overlay that are images: that needs the caller's rights,
-/// and maybe a loop device that the container's rules do not let it open.
+/// Mounts those lower layers of the root overlay that are images. This needs the caller's rights,
+/// and maybe a loop device that the container's device rules forbid.
 /// Errors: those of sys::mount_image().
 Result<LayerImages> mount_layer_images(const plan::Plan& plan);
-/// The same for each image that is mounted as data, in the order of the plan.  Errors: the same.
+/// The same for each image that is mounted as data, in the order of the plan. Errors: as above.
 Result<std::vector<LayerImages>> mount_data_images(const plan::Plan& plan);
 
-/// The whole root, detached, if this user cannot mount a kernel overlay and fuse-overlayfs serves
-/// it: the server runs where it sees the layers, with the caller's rights over them. `images`: of
-/// mount_layer_images(). Empty if the plan does not ask for it.
+/// The whole root, detached, for a user that cannot mount a kernel overlay, so that fuse-overlayfs
+/// serves it. The server runs in the caller's namespaces, where it sees the layers and has the
+/// caller's rights over them. `images` are those of mount_layer_images(). Empty if the plan does
+/// not ask for fuse-overlayfs.
 /// Errors: those of sys::mount_fuse_overlay().
 Result<sys::Fd> mount_served_root(const plan::Plan& plan, const LayerImages& images);
 
-/// The layers of `paths` by handle: from `images` where mounted, otherwise the directories.
+/// The layers of `paths` by handle: the mount in `images` if there is one, otherwise the directory.
 /// Errors: not_found.
 Result<std::vector<sys::Layer>> open_lower(const LayerImages& images,
                                            const std::vector<std::string>& paths);

@@ -14,7 +14,7 @@ Result<void> refuse_directory(int number, const char* stream) {
   sys::Fd fd(number);
   auto info = sys::stat_fd(fd, stream);
   fd.release();
-  if (!info.ok() || !S_ISDIR(info->st_mode)) return {};  // a closed one is harmless
+  if (!info.ok() || !S_ISDIR(info->st_mode)) return {};  // a closed descriptor is harmless
   return make_error(Kind::usage, std::string(stream) + " is a directory of the host");
 }
 

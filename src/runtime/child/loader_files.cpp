@@ -27,7 +27,7 @@ namespace {
 
 constexpr size_t kMostRootNames = 4096;
 
-// Checked before it is opened, and again after: opening a device may have effects.
+// The file type is checked before and after opening, because opening a device may have effects.
 std::optional<sys::Fd> open_own_regular(const std::string& path) {
   auto place = sys::open_at(sys::cwd(), path, O_PATH | O_NOFOLLOW);
   if (!place.ok()) return {};
@@ -43,7 +43,7 @@ std::optional<sys::Fd> open_own_regular(const std::string& path) {
 /// The root of the calling process, for scan/. Opens only regular files.
 class OwnRoot : public scan::Tree {
  public:
-  /// Links do not count: NVIDIA's packages are recognised by a regular file.
+  /// Does not find links: NVIDIA's packages are recognised by a regular file.
   Result<std::optional<File>> find_file(const std::string& path) const override;
   Result<std::vector<std::string>> list(const std::string& path) const override;
   Result<std::string> read(const File& file, uint64_t offset, size_t length) const override;
@@ -84,8 +84,8 @@ Result<StateFile> make_file(const sys::Fd& entry, const std::string& name) {
   file.writable = TRY(sys::open_at(entry, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
   TRY(sys::change_mode(file.writable, 0644, name));  // our umask may say 077
   file.path = TRY(sys::read_link(sys::cwd(), sys::fd_path(file.writable)));
-  // The child's user namespace may not let it reach our state directory. Without a view (an
-  // ordinary user, or an old kernel) the child owns the directory.
+  // In its user namespace the child may not be able to reach our state directory. Where no view can
+  // be made (for an ordinary user, or on an old kernel), the child owns the directory.
   auto view = make_view(file.writable, false, name);
   if (view.ok()) file.mount = std::move(view->detached);
   return file;
@@ -97,8 +97,8 @@ bool is_of_root(const sys::Fd& root, const sys::Fd& place, const std::string& pa
   return ours.ok() && its.ok() && *ours == *its;
 }
 
-// In a volume only a file under this very name counts: a link could name any file of the volume,
-// and we can reach files that the volume's owner has closed to others.
+// In a volume only a file at exactly this path counts: a link could lead to any file of the volume,
+// and we can read files that the volume's owner has closed to other users.
 Result<void> check_of_image(const sys::Fd& root, const sys::Fd& place, const std::string& path) {
   if (is_of_root(root, place, path)) return {};
   size_t slash = path.rfind('/');
@@ -111,8 +111,8 @@ Result<void> check_of_image(const sys::Fd& root, const sys::Fd& place, const std
   return make_error(Kind::denied, "a symbolic link leads " + quote(path) + " to another mount");
 }
 
-// We may read more than the container's user: a file that is not world-readable is not for its
-// loader either.
+// We may read more than the container's user may. The loader of that user cannot read a file that
+// is not world-readable, so we ignore such a file.
 sys::Fd open_for_all(const sys::Fd& root, const std::string& path, int64_t max_bytes) {
   auto place = sys::open_in_root(root, path, O_PATH);
   if (!place.ok() || !refuse_kernel_target(*place, path).ok()) return {};
@@ -143,7 +143,7 @@ Result<void> cover(Inside& inside, const StateFile& file, const std::string& pat
   return {};
 }
 
-// The image's bytes, as far as they can be read. It is the container's own file: a change or an
+// The image's bytes, as far as they can be read. The file belongs to the container: a change or an
 // error harms only the container.
 std::string content(const sys::Fd& file, int64_t max_bytes) {
   constexpr const char* kName = "the image's loader file";
@@ -158,7 +158,7 @@ std::string musl_path(const std::vector<scan::LoaderEntry>& entries, std::string
   auto native = scan::loader_flags(scan::ElfClass::elf64, kMachine);
   std::vector<std::string> directories;
   for (const auto& entry : entries) {
-    if (entry.flags != native) continue;  // musl would stop at a library of another class
+    if (entry.flags != native) continue;  // musl would stop at a library of another ELF class
     std::string directory = entry.path.substr(0, entry.path.rfind('/'));
     if (std::ranges::find(directories, directory) == directories.end()) {
       directories.push_back(std::move(directory));
@@ -167,7 +167,7 @@ std::string musl_path(const std::vector<scan::LoaderEntry>& entries, std::string
   return join(directories, "\n") + "\n" + (image.empty() ? std::string(kMuslDefault) : image);
 }
 
-// If the package is unusable in any way, the driver's own libraries remain.
+// If the package cannot be used, the libraries of the driver remain.
 void add_compat(const oci::CompatRequest& request, std::vector<scan::LoaderEntry>& entries) {
   auto look = scan::find_compat(OwnRoot(), request.container_root, kMachine);
   if (!look.ok() || !look->package) return;
@@ -189,8 +189,8 @@ Result<void> note_made(const Inside& inside, const std::string& path) {
   return sys::write_all(inside.prepared.loader_made, path + "\n", path);
 }
 
-// The links serve linkers, and loaders that have lost their cache: the image's own files win, and a
-// root that cannot be changed does without.
+// Makes the links that linkers need, and loaders without a cache. Files of the image are not
+// replaced, and a root that cannot be changed gets no links.
 Result<void> make_links(const Inside& inside) {
   for (const scan::LibraryLink& link : inside.prepared.loader_links) {
     size_t slash = link.path.rfind('/');
@@ -203,7 +203,7 @@ Result<void> make_links(const Inside& inside) {
   return {};
 }
 
-/// A new file in the place of the image's cache, with the same bytes until it is filled, so that a
+/// Replaces the image's cache by a new file, which has the same bytes until it is filled, so that a
 /// failed start loses nothing. Nothing if the root has a link, a device, a mount or an unreadable
 /// file there, or is not writable.
 Result<sys::Fd> put_cache(const Inside& inside, const sys::Fd& image) {
@@ -228,7 +228,7 @@ Result<sys::Fd> put_cache(const Inside& inside, const sys::Fd& image) {
   return file;
 }
 
-// An image without any configuration gets one that leads to ours.
+// An image without /etc/ld.so.conf gets one that includes ours.
 Result<void> make_main_configuration(const Inside& inside) {
   auto etc = sys::open_in_root(inside.root, "/etc", O_PATH | O_DIRECTORY);
   if (!etc.ok() || !is_of_root(inside.root, *etc, "/etc")) return {};
@@ -240,14 +240,14 @@ Result<void> make_main_configuration(const Inside& inside) {
   return sys::write_all(*made, scan::kMainConfigurationText, scan::kMainConfiguration);
 }
 
-// A file with its own name, which no package replaces, tells ldconfig the directories.
+// Lists the directories for ldconfig in a file of our own, which no package replaces.
 Result<void> cover_configuration(Inside& inside) {
   const StateFile& file = inside.prepared.loader_configuration;
   TRY(make_main_configuration(inside));
   bool is_new = !sys::open_in_root(inside.root, scan::kLoaderConfiguration, O_PATH).ok();
   auto covered = cover(inside, file, scan::kLoaderConfiguration);
-  // A user's volume is there, and ldconfig uses that; or the directory is missing, and ldconfig
-  // skips it.
+  // Either a user's volume is there, and ldconfig uses that, or the directory is missing, and
+  // ldconfig skips it.
   bool has_no_place = !covered.ok() && (covered.error().kind == Kind::denied ||
                                         covered.error().sys_errno == ENOTDIR);
   if (has_no_place) return {};
@@ -314,15 +314,16 @@ Result<void> fill_loader_files(Inside& inside, const plan::FillLoaderFiles& step
   std::string image = content(loader.image_cache, kMaxCache);
   sys::IgnoredSignal limit(SIGXFSZ);
   std::string merged = scan::merged_loader_cache(image, added);
-  // First save what is needed to undo it.
+  // First saves what is needed to undo the change.
   if (loader.original) {
-    // What an earlier start has left, after a crash of the machine, is not the image's.
+    // Entries that an earlier start left, because the machine crashed, do not belong to the image.
     std::string original = scan::loader_cache_without(image, added);
     TRY_CTX(sys::write_all(loader.original, original, kCachePath), context);
     TRY_CTX(sys::write_all(loader.kept, merged, kCachePath), context);
   }
   if (loader.cache_in_root) {
-    // Before the first byte is changed: neither a limit nor a full disk can interrupt the writing.
+    // Reserved before the first byte is changed, so that neither a limit nor a full disk can
+    // interrupt the writing.
     TRY_CTX(sys::reserve(loader.cache, merged.size(), kCachePath), context);
   }
   TRY_CTX(sys::write_all(loader.cache, merged, kCachePath), context);

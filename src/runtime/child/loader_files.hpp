@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime (make), the container's first process before it enters its root (bind),
-// the same with the container's identity, capabilities and limits (fill). Hostile: every name below
-// the root, and the bytes of the image's loader files, which fill alone reads.
+// the same process with the container's identity, capabilities and limits (fill). Hostile: every
+// name below the root, and the bytes of the image's loader files, which only fill reads.
 #pragma once
 
 #include <string>
@@ -16,14 +16,14 @@ namespace berth::runtime {
 /// Errors: io.
 Result<void> make_loader_files(const plan::Plan& plan, const sys::Fd& entry, Prepared& prepared);
 
-/// Puts the container's cache, with the image's bytes, into its root; where that has no place for
-/// it, and where the step says so, mounts a file of the state over the image's. Errors: denied (a
-/// link into the kernel's file systems or to another mount where a file would have to be made),
-/// exists and usage (no file), io.
+/// Puts the container's cache, a copy of the image's cache, into its root. If the root has no place
+/// for it, or if the step says so, mounts a file of the state directory over the image's cache.
+/// Errors: denied (a link into the kernel's file systems or to another mount where a file would
+/// have to be made), exists and usage (something else than a file), io.
 Result<void> place_loader_files(Inside& inside, const plan::PlaceLoaderFiles& step);
 
-/// Writes the placed files and closes all handles. The image's cache is used if it is whole and of
-/// a sane size, else ignored; likewise a compat package. Errors: io (the limit for file sizes).
+/// Writes the placed files and closes all handles. The image's cache and a compat package are used
+/// if they are whole and of a sane size, else ignored. Errors: io (RLIMIT_FSIZE).
 Result<void> fill_loader_files(Inside& inside, const plan::FillLoaderFiles& step);
 
 }  // namespace berth::runtime

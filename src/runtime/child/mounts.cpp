@@ -35,7 +35,7 @@ std::string cannot_mount_on(const std::string& what, const std::string& target) 
 }  // namespace
 
 Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path) {
-  if (path.starts_with("/proc/")) return {};  // plan::make() let through only what may be covered
+  if (path.starts_with("/proc/")) return {};  // plan::make() has checked these paths
   long type = TRY(sys::file_system_type(target, path));
   if (path.starts_with("/sys/") && type != PROC_SUPER_MAGIC) return {};
   constexpr long kKernels[] = {PROC_SUPER_MAGIC,    SYSFS_MAGIC,   CGROUP_SUPER_MAGIC,
@@ -47,7 +47,8 @@ Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path
 
 namespace {
 
-// Without a handle of the result, which is not needed: a container has a dozen of these.
+// Returns no handle of the mount, because none is needed and a container has a dozen of these
+// mounts.
 Result<void> bind_over(const sys::Fd& source, const sys::Fd& target, const std::string& path) {
   NewMount view = TRY(make_view(source, false, path));
   if (view.detached) {
@@ -64,8 +65,9 @@ Result<void> mask_file(Inside& inside, const sys::Fd& target, const std::string&
   if (!TRY(sys::is_device(host, "c", 1, 3, "/dev/null"))) {
     return make_error(Kind::denied, "'/dev/null' of the host is not the null device");
   }
-  // Root in the container owns that inode: a read-only mount still allows reads and writes of the
-  // device, but its mode, owner and times stay the host's. The others are views of this mount.
+  // Root in the container owns the host's inode. A read-only mount still allows reads and writes of
+  // the device, but keeps mode, owner and times of the inode unchanged. The mounts that mask files
+  // are views of this mount.
   plan::MountAttributes attributes;
   attributes.set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
   NewMount view = TRY(make_view(host, false, path));
@@ -75,7 +77,8 @@ Result<void> mask_file(Inside& inside, const sys::Fd& target, const std::string&
 
 Result<void> mask_directory(Inside& inside, const sys::Fd& target, const std::string& path) {
   if (inside.empty_tree) return bind_over(inside.empty_tree, target, path);
-  // One for all: each separate tmpfs costs a superblock at start and at the end.
+  // One tmpfs for all directories, because each tmpfs costs a superblock at the start and at the
+  // end.
   NewMount empty =
       TRY(make_file_system("tmpfs", "tmpfs", {"size=4k", "nr_inodes=2", "mode=755"}, kHarmless));
   plan::MountAttributes harmless;
@@ -88,9 +91,9 @@ void remember_view(Inside& inside, const std::string& path, sys::Fd mount) {
   if (path == "/proc" || path == "/sys") inside.kernel_views.emplace_back(path, std::move(mount));
 }
 
-// Below /proc and /sys through the handle of the mount there: a process that can write to the image
-// may have replaced the directory since; a missing path is not restricted (CVE-2019-19921,
-// CVE-2023-28642).
+// Opens paths below /proc and /sys through the handle of the mount there, because a process that
+// can write to the image may have replaced the directory since (CVE-2019-19921, CVE-2023-28642). A
+// missing path is not restricted.
 Result<sys::Fd> open_restricted(const Inside& inside, const std::string& path) {
   const auto& views = inside.kernel_views;
   for (auto view = views.rbegin(); view != views.rend(); ++view) {
@@ -118,7 +121,8 @@ plan::MountAttributes read_only() {
   return attributes;
 }
 
-// Those that the parent has made, in the order of the plan; empty: it could not hold it.
+// The next of the mounts that the parent has made, in the order of the plan; empty: the parent
+// could not make it detached.
 Result<sys::Fd> take_early_mount(Inside& inside) {
   const sys::Fd& made = inside.prepared.early_mounts[inside.early_taken++];
   return made ? sys::duplicate(made) : Result<sys::Fd>(sys::Fd());
@@ -146,8 +150,8 @@ bool says(const std::vector<std::string>& data, std::string_view key) {
                              [&](const std::string& option) { return option.starts_with(key); });
 }
 
-// A tmpfs gets the mode of the directory that it hides unless its options name one, as under runc:
-// the kernel's default, world-writable, is for /tmp.
+// A tmpfs gets the mode of the directory that it hides unless the options have a mode, as under
+// runc: the kernel's default, world-writable, suits only /tmp.
 void keep_mode(const sys::Fd& root, const std::string& target, std::vector<std::string>& data) {
   if (says(data, "mode=")) return;
   auto there = sys::open_in_root(root, target, O_PATH | O_DIRECTORY);
@@ -164,8 +168,8 @@ Result<void> copy_up(const sys::Fd& from, const sys::Fd& to, const plan::MountFi
   return {};
 }
 
-// By the name, as long as the container's user namespace may pass all directories on the way: such
-// a view keeps what the host has locked.
+// Opened by path here; the view of the parent is used only if this user namespace may not search a
+// directory of the path. A view made here keeps the flags that the host has locked.
 Result<NewMount> make_view_of_link(const std::string& path, bool recursive) {
   sys::Fd source = TRY(sys::open_at(sys::cwd(), path, O_PATH | O_NOFOLLOW));
   return make_view(source, recursive, path);
@@ -187,7 +191,7 @@ Result<NewMount> view_of_source(Inside& inside, const plan::MountBind& step) {
   return view;
 }
 
-// A missing target is made with the type of the source.
+// Makes a missing target with the type of the source.
 Result<sys::Fd> open_bind_target(const sys::Fd& root, const NewMount& view,
                                  const plan::MountBind& step) {
   auto found = sys::open_in_root(root, step.target, O_PATH | (step.links.target ? O_NOFOLLOW : 0));
@@ -200,7 +204,7 @@ Result<sys::Fd> open_bind_target(const sys::Fd& root, const NewMount& view,
                      S_ISDIR(info.st_mode) ? TargetType::directory : TargetType::file);
 }
 
-/// Copies the link that the source is. An existing one is accepted.
+/// Copies the source, which is a symbolic link. An existing link is accepted.
 Result<void> copy_link(const Inside& inside, const plan::MountBind& step, const std::string& text) {
   Parents parents;
   Parents::Place parent = TRY(parents.open(inside.root, inside.own_dev, step.target));
@@ -269,7 +273,7 @@ Result<void> bind_root(Inside& inside, const plan::BindRoot& step) {
   auto opened = sys::open_at(sys::cwd(), step.path, O_PATH | O_DIRECTORY);
   const auto& held = inside.prepared.held_sources;
   if (!opened.ok() && opened.error().kind == Kind::denied && held && held->root) {
-    // Any directory will do: it is left at once.
+    // Any directory will do, because the process leaves it at once.
     sys::Fd place = TRY_CTX(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY), context);
     NewMount view;
     view.detached = TRY_CTX(sys::duplicate(held->root), context);
@@ -304,7 +308,7 @@ Result<void> mount_file_system(Inside& inside, const plan::MountFilesystem& step
     filled = TRY(sys::mount_id(mount.detached, step.target));
   }
   sys::Fd attached = TRY_CTX(attach(std::move(mount), target, attributes, step.target), context);
-  // An old kernel has mounted it directly on the target.
+  // An old kernel has mounted the file system directly on the target.
   if (step.copy_up && TRY(sys::mount_id(attached, step.target)) != filled) {
     TRY_CTX(copy_up(target, attached, step), context);
   }
@@ -374,8 +378,8 @@ Result<void> mount_cgroups(Inside& inside, const plan::MountCgroups& step) {
     return make_error(Kind::unsupported, "the container is in no cgroup of version 2")
         .with_context(context);
   }
-  // Only the container's own directories appear; without any (no permission for cgroups) an empty
-  // directory covers the machine's.
+  // Only the container's own directories appear. If there are none (no permission for cgroups), an
+  // empty directory covers those of the machine.
   plan::MountAttributes harmless;
   harmless.set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
   NewMount tmpfs =
@@ -420,19 +424,19 @@ Result<void> make_readonly(Inside& inside, const plan::MakeReadonly& step) {
 
 namespace {
 
-// Without pivot_root(2) the host's mounts stay behind the container's root. A procfs or sysfs among
-// them, without masks, would let a user namespace inside mount another one, as unrestricted (the
-// kernel's mount_too_revealing()): with /proc/sysrq-trigger and the machine's settings.
+// Without pivot_root(2) the host's mounts stay behind the container's root. If a procfs or sysfs
+// without masks were among them, a user namespace in the container could mount another one without
+// masks (the kernel's mount_too_revealing()), with /proc/sysrq-trigger and the machine's settings.
 Result<void> close_kernel_views(const sys::Fd& root) {
   std::string own = TRY(sys::read_link(sys::cwd(), sys::fd_path(root)));
   auto mounts = TRY(sys::mount_table());
-  std::ranges::reverse(mounts);  // mounts on top of others come later in the table
+  std::ranges::reverse(mounts);  // a mount on top of another one comes later in the table
   for (const sys::MountEntry& mount : mounts) {
     if (mount.type != "proc" && mount.type != "sysfs") continue;
     const std::string& point = mount.point;
     if (own == "/" || point == own || point.starts_with(own + "/")) continue;
     if (sys::detach(point).ok()) continue;
-    // Locked in another user namespace. Covering it hides it as well as unmounting.
+    // The mount is locked in another user namespace. Covering hides it as well as unmounting.
     constexpr unsigned long kEmpty = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
     TRY(sys::mount("tmpfs", point, "tmpfs", kEmpty, "size=4k"));
   }
@@ -448,7 +452,7 @@ Result<void> move_root(Inside& inside) {
 
 Result<void> enter_root(Inside& inside, const plan::EnterRoot& step) {
   if (!step.directory.empty()) {
-    // If it cannot be made, entering it reports why.
+    // If the directory cannot be made, entering it reports why.
     ignore(open_target(inside.root, step.directory, TargetType::directory, MakeIn::mount_of_root));
   }
   if (step.readonly) TRY(set_attributes(inside.root, read_only(), "/"));

@@ -9,7 +9,7 @@
 namespace berth::runtime {
 
 /// Refuses a target in procfs, sysfs or a cgroup file system: a link in the image may lead there,
-/// where the mounted file would stand in for one that privileged processes trust. Errors: denied.
+/// and the mounted file would replace a file that privileged processes trust. Errors: denied.
 Result<void> refuse_kernel_target(const sys::Fd& target, const std::string& path);
 
 // One function per step of plan/plan.hpp. Errors name the target: "cannot mount 'proc' at '/proc'".

@@ -18,7 +18,7 @@ bool creates(const plan::Spawn& spawn, std::string_view type) {
   return std::ranges::find(spawn.created, type) != spawn.created.end();
 }
 
-/// "net" for "network": its file in /proc/PID/ns.
+/// The name of the namespace's file in /proc/PID/ns: "net" for "network".
 std::string namespace_file(const std::string& type) {
   return type == "mount" ? "mnt" : type == "network" ? "net" : type;
 }
@@ -76,9 +76,8 @@ enum class Joins { parent, parent_if_permitted, child };
 
 Joins who_joins(const plan::Spawn& spawn, const oci::Namespace& space) {
   if (space.type == "mount" || space.type == "user") return Joins::child;
-  // The child may join namespaces owned by the user namespace that it joins, and no others; its
-  // caller may be permitted to join all. It is born once more, so that a pid namespace takes
-  // effect.
+  // The child may join only namespaces that belong to the user namespace that it joins; the caller
+  // may be permitted to join all. The child forks once more, so that a pid namespace takes effect.
   if (joins_user_namespace(spawn)) return Joins::parent_if_permitted;
   return space.type == "pid" || creates(spawn, "user") ? Joins::parent : Joins::child;
 }

@@ -22,8 +22,8 @@
 namespace berth::runtime {
 namespace {
 
-// Through a handle from the root: a cwd of "/proc/self/fd/7" could otherwise lead to a directory of
-// the host that some descriptor still refers to (CVE-2024-21626).
+// Opens the directory from the handle of the root: otherwise a cwd of "/proc/self/fd/7" could lead
+// to a directory of the host to which a descriptor still refers (CVE-2024-21626).
 Result<void> enter(const plan::EnterDirectory& step, MakeIn where) {
   sys::Fd root = TRY(sys::open_at(sys::cwd(), "/", O_PATH | O_DIRECTORY));
   bool makes = step.missing == plan::Missing::made;
@@ -37,7 +37,7 @@ Result<void> enter(const plan::EnterDirectory& step, MakeIn where) {
   return sys::change_directory(found, step.path);
 }
 
-// A pipe belongs to the container alone, and so does a regular file opened for writing.
+// Pipes, and regular files opened for writing, belong to the container alone.
 bool is_for_container(const Inside& inside, const sys::Fd& stream) {
   constexpr const char* kName = "standard stream";
   if (inside.terminal) return true;
@@ -48,14 +48,15 @@ bool is_for_container(const Inside& inside, const sys::Fd& stream) {
   return info.ok() && S_ISREG(info->st_mode) && mode.ok() && *mode != O_RDONLY;
 }
 
-// So that a program may open its own /dev/stdout, as under runc and crun. Files that it reads,
-// terminals and other devices of the host keep their owner.
+// Gives the standard streams to the user, so that a program may open its own /dev/stdout, as under
+// runc and crun. Files that the program reads, terminals and other devices of the host keep their
+// owner.
 void own_standard_streams(const Inside& inside, uid_t uid, gid_t gid) {
   for (int number = 0; number <= 2; ++number) {
     sys::Fd stream(number);
     // If chown is refused, the owner stays.
     if (is_for_container(inside, stream)) {
-      // A terminal keeps the group of all terminals.
+      // A terminal keeps its group (tty).
       gid_t group = inside.terminal ? sys::kSameGroup : gid;
       ignore(sys::change_owner(stream, uid, group, "standard stream"));
     }
@@ -66,8 +67,9 @@ void own_standard_streams(const Inside& inside, uid_t uid, gid_t gid) {
 }  // namespace
 
 Result<void> enter_directory(Inside& inside, const plan::EnterDirectory& step) {
-  if (step.path == "/") return {};  // entering the root ends there
-  // We must not make directories in a volume: the container's user does, or is refused.
+  if (step.path == "/") return {};  // already there, since entering the root
+  // We must not make directories in a volume: set_identity() tries that later as the container's
+  // user.
   auto entered = enter(step, MakeIn::mount_of_root);
   if (!entered.ok() && entered.error().kind == Kind::denied) {
     inside.directory_denied = true;
@@ -83,8 +85,8 @@ Result<void> set_identity(Inside& inside, const plan::SetIdentity& step,
   TRY(sys::keep_capabilities());
   TRY(step.keep_groups ? sys::set_ids(step.uid, step.gid)
                        : sys::set_identity(step.uid, step.gid, step.groups));
-  // The change of identity cleared it, and the parent may have died meanwhile: the channel shows
-  // that.
+  // The change of identity cleared the setting, and the parent may have died meanwhile, which the
+  // channel shows.
   bool tied = inside.prepared.die_with_parent || inside.prepared.start_socket;
   TRY(sys::die_with_parent(tied ? SIGKILL : 0));
   if (sys::peer_is_gone(inside.channel.fd())) {
@@ -97,7 +99,7 @@ Result<void> set_identity(Inside& inside, const plan::SetIdentity& step,
 }
 
 Result<void> set_capabilities(const plan::SetCapabilities& step) {
-  // Only capabilities of this process can be passed on; runtime-spec config.md
+  // Only capabilities that this process has can be passed on; runtime-spec config.md
   // "process.capabilities": a capability that cannot be granted should not be an error.
   sys::CapabilitySets own = TRY(sys::capabilities());
   sys::CapabilitySets sets;

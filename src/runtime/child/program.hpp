@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: the container's first process, inside its root. Capabilities: those of the config from
-// set_capabilities() on. Hostile: all files; the config's args, env and cwd come from an image too.
+// set_capabilities() on. Hostile: all files; also args, env and cwd of the config, which may come
+// from an image.
 #pragma once
 
 #include "base/result.hpp"
@@ -10,8 +11,8 @@ namespace berth::runtime {
 
 // One function per step of plan/plan.hpp.
 
-/// Opens the working directory inside the root, made when missing, and enters it. If only the
-/// container's user may, set_identity() tries again.
+/// Opens the working directory inside the root, makes it when missing, and enters it. If only the
+/// container's user may enter it, set_identity() tries again.
 Result<void> enter_directory(Inside& inside, const plan::EnterDirectory& step);
 Result<void> set_identity(Inside& inside, const plan::SetIdentity& step,
                           const plan::EnterDirectory& directory);
@@ -25,7 +26,7 @@ Result<void> find_program(Inside& inside, const plan::FindProgram& step);
 /// Keeps the home of the user in `inside`: from /etc/passwd, else "/", or "/root" for root.
 Result<void> find_home(Inside& inside, const plan::FindHome& step);
 
-/// Tells the parent that it is ready and waits for `start`.
+/// Tells the parent that the process is ready and waits for `start`.
 Result<void> await_start(Inside& inside);
 
 /// Executes the container's program; returns only on failure.

@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMaxOption = 255;  // of fsconfig(2)
 
-// May stay if they are locked: the mount is then more confined than requested.
+// These flags may stay if they are locked: the mount is then more confined than requested.
 constexpr uint64_t kRestrictions =
     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NODIRATIME;
 
@@ -52,8 +52,8 @@ std::set<uint64_t> mount_ids(const std::vector<sys::MountEntry>& table) {
   return ids;
 }
 
-// The mount on `place` that is in the mount table and not in `before`. The host may have propagated
-// others to us meanwhile.
+// The mount on `place` that is in the mount table and not in `before`. Other new mounts may have
+// propagated from the host meanwhile.
 Result<sys::Fd> find_new_mount(const std::set<uint64_t>& before, const sys::Fd& place,
                                const std::string& name) {
   uint64_t parent = TRY(sys::mount_id(place, name));
@@ -66,8 +66,8 @@ Result<sys::Fd> find_new_mount(const std::set<uint64_t>& before, const sys::Fd& 
   return make_error(Kind::busy, "find the mount at " + quote(name));
 }
 
-// COMPAT(5.2): delete when that is our baseline. Mounts directly on the target, which is named by
-// its handle; the new mount is found in the mount table, not by a path of the image.
+// COMPAT(5.2): delete when that is our baseline. Mounts directly on the target, by the path of its
+// handle. Finds the new mount in the mount table, not by a path of the image.
 Result<sys::Fd> mount_in_place(NewMount mount, const sys::Fd& target, uint64_t attributes,
                                const std::string& name) {
   std::set<uint64_t> before = mount_ids(TRY(sys::mount_table()));
@@ -98,7 +98,7 @@ Result<void> remount_below(const sys::Fd& mount, uint64_t set, uint64_t clear,
                            const std::string& name) {
   std::set<uint64_t> above{TRY(sys::mount_id(mount, name))};
   std::vector<sys::MountEntry> table = TRY(sys::mount_table());
-  // In the table a mount follows its parent.
+  // In the mount table a mount comes after its parent.
   for (const auto& entry : table) {
     if (!above.contains(entry.parent)) continue;
     above.insert(entry.id);
@@ -109,7 +109,7 @@ Result<void> remount_below(const sys::Fd& mount, uint64_t set, uint64_t clear,
 }
 
 // COMPAT(5.12): delete when that is our baseline. The mount is attached already; its descriptor
-// still names it.
+// still refers to it.
 Result<void> remount(const sys::Fd& mount, const plan::MountAttributes& attributes,
                      const std::string& name) {
   uint64_t set = attributes.set | attributes.recursive_set;
@@ -124,8 +124,8 @@ Result<void> remount(const sys::Fd& mount, const plan::MountAttributes& attribut
                     propagation_flag(attributes.propagation->type) | recursive, "");
 }
 
-// A namespace cannot clear what the kernel locked because the mount came from a more privileged
-// one. runc keeps such restrictions too.
+// A namespace cannot clear flags that the kernel has locked because the mount comes from a more
+// privileged namespace. runc keeps such restrictions too.
 Result<void> change(const sys::Fd& mount, uint64_t set, uint64_t clear, sys::Recursive recursive,
                     const std::string& name) {
   if (set == 0 && clear == 0) return {};
@@ -148,7 +148,7 @@ Result<void> set_by_handle(const sys::Fd& mount, const plan::MountAttributes& at
                             name);
 }
 
-// Empty where the kernel has no detached mounts.
+// Empty if the kernel has no detached mounts.
 Result<sys::Fd> clone_tree(const sys::Fd& from, const std::string& path, bool recursive) {
   unsigned view = OPEN_TREE_CLONE | (path.empty() ? AT_EMPTY_PATH : 0U);
   auto tree = sys::open_tree(from, path, view | (recursive ? AT_RECURSIVE : 0U));
@@ -224,7 +224,7 @@ Result<NewMount> make_file_system(const std::string& type, const std::string& so
   mount.type = type;
   mount.source = source;
   mount.data = data;
-  // Only mount(2) takes a long option (the layers of an overlay).
+  // Only mount(2) accepts a long option (the layers of an overlay).
   if (!std::ranges::all_of(data, fits_fsconfig)) return mount;
   auto made = make_detached(type, source, data, attributes);
   if (made.ok()) {
@@ -259,7 +259,7 @@ Result<sys::Fd> attach(NewMount mount, const sys::Fd& target,
                        const plan::MountAttributes& attributes, const std::string& name) {
   if (mount.detached) {
     plan::MountAttributes later = attributes;
-    if (!mount.type.empty()) later.set = later.clear = 0;  // fsmount was given them
+    if (!mount.type.empty()) later.set = later.clear = 0;  // fsmount() has set them already
     auto set = set_by_handle(mount.detached, later, name);
     if (!set.ok() && !is_missing(set.error())) return std::move(set).error();
     auto moved = sys::move_mount_to_fd(mount.detached, target, name);

@@ -48,7 +48,8 @@ Result<sys::Fd> make_in_root(const sys::Fd& root, const std::string& path, Targe
           TRY(make_missing(walk.directory(), *name, last ? type : TargetType::directory));
       walk.enter(std::move(made));
     } else if (S_ISLNK(entry->st_mode)) {
-      // The text of a magic link names a place outside; here it would be taken for a path.
+      // The target string of a magic link describes a place outside of the root; here it would be
+      // taken for a path.
       auto file_system = TRY(sys::file_system_type(walk.directory(), path));
       if (file_system == PROC_SUPER_MAGIC) {
         return make_error(Kind::denied, "open " + quote(path) + ": nothing can be created there");
@@ -74,7 +75,7 @@ Result<sys::Fd> make_last(const sys::Fd& root, const std::string& path, TargetTy
   sys::Fd parent =
       TRY(sys::open_in_root(root, slash == 0 ? "/" : path.substr(0, slash), O_PATH | O_DIRECTORY));
   if (where == MakeIn::mount_of_root) TRY(check_same_mount(parent, root, path));
-  // Fails at a dangling link: then its target is made.
+  // Fails if the name is a dangling link; make_in_root() then makes the target of the link.
   return make_missing(parent, name, type);
 }
 

@@ -13,29 +13,29 @@ namespace berth::runtime {
 enum class TargetType { directory, file };
 enum class MakeIn { any_mount, mount_of_root };
 
-/// Opens `path` of the container as a mount point, made (with its parents) when missing. Links are
-/// followed inside `root` only, a dangling one to its target.
-/// Errors: not_found never; denied (also: it would have to be made in a mount that must not be
-/// changed), io (a read-only file system), exists (a race with another process).
+/// Opens `path` of the container as a mount point; makes it and its parents when missing. Follows
+/// links inside `root` only; for a dangling link it makes the target of the link. Errors: never
+/// not_found; denied (also if it would have to be made in a mount that must not be changed), io (a
+/// read-only file system), exists (a race with another process).
 Result<sys::Fd> open_target(const sys::Fd& root, const std::string& path, TargetType type,
                             MakeIn where = MakeIn::any_mount);
 
-/// The same for a mount point that must be a real directory under its own name.
-/// Errors: also denied (a symbolic link, or no directory).
+/// The same for a mount point that must be a directory, not a link to one.
+/// Errors: also denied (a symbolic link, or something else than a directory).
 Result<sys::Fd> open_exact_target(const sys::Fd& root, const std::string& path);
 
-/// The directories in which nodes and links are made. Remembers the last one: eleven of them are in
-/// /dev, and nothing is mounted in between.
+/// The directories in which nodes and links are made. Keeps the last directory open: eleven of the
+/// nodes and links are in /dev, and nothing is mounted in between.
 class Parents {
  public:
   struct Place {
-    const sys::Fd& directory;  ///< until the next call
+    const sys::Fd& directory;  ///< valid until the next call
     std::string name;
-    /// Not a volume: its content is not the container's.
+    /// False: the directory is in a volume, whose content does not belong to the container.
     bool is_own = false;
   };
-  /// The directory of `path`, made when missing, except in a volume. The container's own are the
-  /// mount of `root` and `own_dev`, the mount at /dev if there is one.
+  /// The parent directory of `path`; makes it when missing, except in a volume. The mounts that are
+  /// not volumes are the mount of `root` and `own_dev`, the mount at /dev if there is one.
   /// Errors: usage (a path that ends in ".." or is the root), denied (missing in a volume).
   Result<Place> open(const sys::Fd& root, const sys::Fd& own_dev, const std::string& path);
 

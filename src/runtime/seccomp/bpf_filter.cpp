@@ -13,7 +13,7 @@ namespace berth::runtime {
 namespace {
 
 constexpr size_t kLongestJump = 255;
-// A RET further away than this is not reused: reaching it may take a jump of its own.
+// A RET further away than this is not reused, because reaching it may need an extra jump.
 constexpr size_t kNearGive = 200;
 
 uint32_t low_half(uint64_t value) {
@@ -36,8 +36,8 @@ uint8_t FilterBuilder::distance(Label target) const {
   return static_cast<uint8_t>(between);
 }
 
-/// Returns `target`, or a jump to it that a conditional jump can reach after some more
-/// instructions.
+/// Returns `target`, or a jump to `target`, so that a conditional jump can reach it even after
+/// `instructions_before_use` more instructions.
 FilterBuilder::Label FilterBuilder::near(Label target, size_t instructions_before_use) {
   size_t between = reversed_.size() - target - 1;
   if (between + instructions_before_use <= kLongestJump) return target;
@@ -61,7 +61,7 @@ FilterBuilder::Label FilterBuilder::load(uint32_t offset, Label next) {
 }
 
 FilterBuilder::Label FilterBuilder::jump(uint16_t code, uint32_t value, Label yes, Label no) {
-  yes = near(yes, 1);  // one more: the way to `no` may need a jump, too
+  yes = near(yes, 1);  // 1, because the way to `no` may need a jump, too
   no = near(no, 0);
   return write(static_cast<uint16_t>(BPF_JMP | BPF_K | code), value, distance(yes), distance(no));
 }
@@ -75,7 +75,7 @@ FilterBuilder::Label FilterBuilder::test(const Condition& condition, Label yes, 
   uint32_t low = low_half(condition.value);
   uint32_t high = high_half(condition.value);
 
-  // `ordered` decides by the low half when the high halves are equal, else by the high half.
+  // `ordered` compares the low halves when the high halves are equal, else the high halves.
   auto ordered = [&](uint16_t low_code, Label above, Label below) {
     Label low_part = load(low_at, jump(low_code, low, above, below));
     Label not_above = jump(BPF_JEQ, high, low_part, below);

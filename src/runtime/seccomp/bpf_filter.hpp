@@ -35,10 +35,11 @@ struct Condition {
 /// instructions of a conditional jump goes through an unconditional one.
 class FilterBuilder {
  public:
-  /// An instruction that is already written and can be jumped to.
+  /// An instruction that is already written, as the target of a jump.
   using Label = size_t;
 
-  /// Ends the program with `action` (SECCOMP_RET_*); reuses such an end if one is near.
+  /// Ends the program with `action` (SECCOMP_RET_*); reuses an existing return of this action if
+  /// one is near.
   Label give(uint32_t action);
 
   /// Loads the 32-bit word at `offset` of seccomp_data, then goes to `next`.

@@ -4,8 +4,8 @@
 // load_seccomp(), in that process (plan::LoadSeccomp in runtime/child/apply.cpp).
 //
 // Runs as: berth-runtime, as root or as id 0 of a user namespace (the compiler), and the
-// container's first process (load_seccomp). Capabilities held: all, at load those of the container.
-// Hostile input: none that was not parsed before; the profile is the caller's.
+// container's first process (load_seccomp). Capabilities held: all; at load those of the container.
+// Hostile input: none that was not parsed before; the profile comes from the caller.
 #include "runtime/seccomp/seccomp.hpp"
 
 #include <errno.h>
@@ -29,15 +29,15 @@ namespace berth::runtime {
 namespace {
 
 constexpr uint32_t kX32Bit = 0x40000000;
-// The calls that only ARM kernels have (__ARM_NR_*) are here, far above all others.
+// The calls that only ARM kernels have (__ARM_NR_*) begin here, far above all others.
 constexpr uint32_t kArmPrivate = 0x0f0000;
 constexpr uint32_t kArmPrivateEnd = 0x0f0800;
 
 // The newest call in Debian 12's libseccomp (2.5.4): futex_requeue.
 constexpr uint32_t kNewestOfLibseccomp = 456;
 
-// Calls that libseccomp may not know yet; it is asked first. From 424 on numbers are the same on
-// all architectures.
+// Calls that libseccomp may not know yet; libseccomp is asked first. Numbers from 424 on are the
+// same on all architectures.
 struct NewCall {
   std::string_view name;
   uint32_t number;
@@ -54,7 +54,7 @@ constexpr NewCall kNewCalls[] = {
 
 struct Architecture {
   std::string_view name;
-  uint32_t token;  ///< libseccomp's
+  uint32_t token;  ///< SCMP_ARCH_* of libseccomp
   uint32_t audit;  ///< the value of seccomp_data.arch
 };
 constexpr Architecture kArchitectures[] = {
@@ -135,7 +135,7 @@ std::optional<uint32_t> parse_action(const std::string& text, std::optional<uint
   return known | std::min<uint32_t>(errno_ret.value_or(EPERM), SECCOMP_RET_DATA);
 }
 
-/// One entry of `syscalls`, with parsed texts.
+/// One entry of `syscalls`, with parsed members.
 struct SeccompRule {
   const std::vector<std::string>* names;
   std::vector<Condition> conditions;
@@ -158,7 +158,8 @@ Result<std::vector<Condition>> parse_conditions(const oci::SeccompSyscall& entry
 }
 
 /// If an entry names one argument twice, each condition is a rule of its own, as under runc and
-/// crun: profiles list allowed or forbidden values that way. Otherwise all have to hold.
+/// crun, because profiles list allowed or forbidden values that way. Otherwise all conditions have
+/// to hold.
 bool are_alternatives(const std::vector<Condition>& conditions) {
   std::array<bool, 6> seen{};
   return std::ranges::any_of(conditions, [&](const Condition& condition) {
@@ -173,7 +174,8 @@ Result<std::vector<SeccompRule>> parse_rules(const oci::Seccomp& profile) {
     const auto& entry = profile.syscalls[i];
     auto action = parse_action(entry.action, entry.errno_ret);
     if (!action) return unknown(entry_path(i) + ".action", "action", entry.action);
-    // The runtime passes the listener on with the filter already active; it would wait for itself.
+    // The runtime calls write(2) to pass the listener on when the filter is already active, so it
+    // would wait for itself.
     bool has_write = std::ranges::find(entry.names, "write") != entry.names.end();
     if (*action == SECCOMP_RET_USER_NOTIF && has_write) {
       return make_error(Kind::unsupported, "linux.seccomp." + entry_path(i) +
@@ -220,8 +222,9 @@ std::optional<uint32_t> new_call(const Architecture& arch, std::string_view name
 }
 
 // i386 has one entry for all socket calls and one for all System V ipc calls, older than the direct
-// ones (linux/net.h SYS_SOCKET …, linux/ipc.h SEMOP …); a rule must hold for both ways. libseccomp
-// names them by negative numbers of its own there, which do not lead to the direct call.
+// ones (linux/net.h SYS_SOCKET …, linux/ipc.h SEMOP …); a rule must hold for both ways. For these
+// calls libseccomp gives negative numbers of its own, from which the number of the direct call
+// cannot be derived.
 constexpr uint32_t kSocketcall = 102;
 constexpr uint32_t kIpc = 117;
 struct Multiplexed {
@@ -271,7 +274,7 @@ Condition selects(const Multiplexed& call) {
   return {0, Comparison::equal, call.selector, 0};
 }
 
-/// What happens to a call: an action, or the one that its rules lead to.
+/// What happens to a call: the action of the first rule that applies, else `action`.
 struct Decision {
   uint32_t action = 0;
   size_t first = 0;  ///< the rules to try before `action`: a range of Section::uses
@@ -279,7 +282,7 @@ struct Decision {
   bool operator==(const Decision&) const = default;
 };
 
-/// From call number `start` on, up to the start of the next one.
+/// The decision for call numbers from `start` on, up to the start of the next interval.
 struct Interval {
   uint32_t start = 0;
   Decision decision;
@@ -288,7 +291,7 @@ struct Interval {
 /// A rule that applies to one call number.
 struct Use {
   uint32_t number = 0;
-  uint32_t order = 0;  ///< place of the rule in the profile
+  uint32_t order = 0;  ///< position of the rule in the profile
   const Multiplexed* through = nullptr;
 };
 
@@ -311,7 +314,7 @@ class Compiler {
 
   std::vector<SeccompRule> rules_;
   uint32_t default_action_;
-  std::vector<Use> uses_;  ///< of the current section, sorted
+  std::vector<Use> uses_;  ///< those of the current section, sorted
   FilterBuilder builder_;
 };
 
@@ -320,8 +323,9 @@ const Multiplexed* find_multiplexed(const std::string& name) {
   return found != std::end(kMultiplexed) && found->name == name ? found : nullptr;
 }
 
-/// A rule with conditions on a call's arguments cannot see them through socketcall or ipc, where
-/// they are in memory. Such a rule then allows nothing, and forbids always.
+/// A rule with conditions on arguments cannot check them for a call through socketcall or ipc,
+/// where they are in memory. There an allowing rule never applies, and a forbidding rule always
+/// does.
 void Compiler::collect_multiplexed(const Multiplexed& call, uint32_t order) {
   if (call.direct != 0) uses_.push_back({call.direct, order, nullptr});
   uint32_t action = rules_[order].action;
@@ -369,12 +373,13 @@ std::vector<Interval> Compiler::background(uint32_t audit, bool has_plain, bool 
     parts.push_back({kX32Bit, has_x32 ? usual : foreign});
     if (has_x32) parts.push_back({newest_x32 + 1, too_new});
   }
-  // -1 is what a tracer writes to skip a call.
+  // A tracer sets the number to -1 to skip a call.
   parts.push_back({UINT32_MAX, usual});
   return parts;
 }
 
-/// The rules uses_[first, end) of one number, up to the first without conditions.
+/// The decision by the rules uses_[first, end) of one number, up to the first rule without
+/// conditions.
 Decision Compiler::decide(size_t first, size_t end) const {
   Decision decision{default_action_, first, 0};
   for (size_t i = first; i < end; ++i) {
@@ -519,7 +524,7 @@ Result<unsigned> seccomp_flags(const oci::Seccomp& profile) {
 
 Result<sys::Fd> load_seccomp(std::span<const sock_filter> program, unsigned flags) {
   sock_fprog described{static_cast<unsigned short>(program.size()),
-                       const_cast<sock_filter*>(program.data())};  // the kernel only reads
+                       const_cast<sock_filter*>(program.data())};  // the kernel only reads it
   long result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &described);
   if (result < 0) {
     int saved = errno;
@@ -545,7 +550,8 @@ SeccompWords seccomp_words() {
   for (std::string_view name : kOtherArchitectures) words.architectures.emplace_back(name);
   for (const auto& [name, flag] : kFlags) {
     words.known_flags.emplace_back(name);
-    // The kernel checks the flags first, and then finds no program.
+    // The kernel checks the flags first. If it knows the flag, it fails then because there is no
+    // program.
     long answer = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flag, nullptr);
     if (answer != 0 && errno == EFAULT) words.supported_flags.emplace_back(name);
   }

@@ -22,7 +22,7 @@ Result<Bundle> read_bundle(const std::string& path, const std::string& config) {
   Bundle bundle;
   bundle.path =
       path.starts_with("/") ? path : TRY(sys::read_link(sys::cwd(), sys::fd_path(directory)));
-  // Without blocking on a FIFO.
+  // O_NONBLOCK: does not block on a FIFO.
   sys::Fd file = TRY(sys::open_at(directory, config, O_RDONLY | O_NONBLOCK));
   struct stat info = TRY(sys::stat_fd(file, config));
   if (!S_ISREG(info.st_mode)) {

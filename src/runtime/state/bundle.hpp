@@ -18,12 +18,13 @@ struct Bundle {
 
 inline constexpr const char* kConfigFile = "config.json";
 
-/// `config` is the file of the configuration, in the bundle unless it is absolute. Errors:
+/// `config` is the path of the configuration file, relative to the bundle unless absolute. Errors:
 /// not_found, corrupt, unsupported (those of oci::parse_spec; a file over 16 MiB).
 Result<Bundle> read_bundle(const std::string& path, const std::string& config);
 
 enum class SpecKind { root, rootless };
-/// Writes a config.json to start from. Errors: exists (it is not replaced), not_found.
+/// Writes a template of a config.json. Errors: exists (an existing file is not replaced),
+/// not_found.
 Result<void> write_default_spec(const std::string& directory, SpecKind kind);
 
 }  // namespace berth::runtime

@@ -17,7 +17,8 @@ Result<std::string> mount_namespace(pid_t pid) {
   return sys::read_link(sys::cwd(), "/proc/" + std::to_string(pid) + "/ns/mnt");
 }
 
-/// The last word of a line of /proc/PID/status; empty when there is none, or no process.
+/// The last word of line `name` of /proc/PID/status; empty if there is no such line or no such
+/// process.
 /// Source: proc_pid_status(5).
 std::string status_word(pid_t pid, std::string_view name) {
   auto text = sys::read_file(sys::cwd(), "/proc/" + std::to_string(pid) + "/status", 65536);
@@ -28,7 +29,7 @@ std::string status_word(pid_t pid, std::string_view name) {
   return "";
 }
 
-/// The processes in the pid namespace of `first`; only that one if we are in it too.
+/// The processes in the pid namespace of `first`; only `first` if that is our own pid namespace.
 Result<std::vector<pid_t>> pid_namespace_members(pid_t first) {
   auto theirs = pid_namespace(std::to_string(first));
   std::string ours = TRY(pid_namespace("self"));
@@ -99,7 +100,7 @@ bool outlives_first_process(const Found& found) {
     auto left = found.cgroups.processes();
     return left.ok() && !left->empty();
   }
-  // Its pid in each of its pid namespaces, the innermost last.
+  // The pid of the first process in each of its pid namespaces, the innermost last.
   std::string number = status_word(found.state.pid, "NSpid:");
   return !number.empty() && number != "1";
 }
@@ -108,12 +109,12 @@ Result<bool> shares_pid_namespace(const Found& found) {
   if (outlives_first_process(found)) return true;
   auto space = pid_namespace(std::to_string(found.state.pid));
   auto mounts = mount_namespace(found.state.pid);
-  if (!space.ok() || !mounts.ok()) return false;  // it has ended
+  if (!space.ok() || !mounts.ok()) return false;  // the process has ended
   for (pid_t pid : TRY(pid_namespace_members(found.state.pid))) {
     auto parents = pid_namespace(status_word(pid, "PPid:"));
     if (pid == found.state.pid || (parents.ok() && *parents == *space)) continue;
-    // Its parent is outside: it came by 'exec', which joins all namespaces, or belongs to another
-    // container.
+    // Its parent is outside of the namespace: the process came by 'exec', which joins all
+    // namespaces, or belongs to another container.
     auto theirs = mount_namespace(pid);
     if (theirs.ok() && *theirs != *mounts) return true;
   }

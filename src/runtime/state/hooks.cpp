@@ -13,7 +13,8 @@
 namespace berth::runtime {
 namespace {
 
-// A hook without a timeout may take long, but not for ever: no error would say why.
+// A hook without a timeout may take long, but not for ever, because then no error would say why the
+// container does not start.
 constexpr std::chrono::seconds kLongestHook{600};
 constexpr size_t kMaxOutput = size_t{64} << 10;
 
@@ -29,8 +30,8 @@ Result<void> run_hook(const std::string& stage, const oci::Hook& hook, const std
   sys::SpawnOptions options;
   options.program = hook.path;
   options.args = hook.args.empty() ? std::vector<std::string>{hook.path} : hook.args;
-  // On the host, never the container's environment, which an image writes: through LD_PRELOAD the
-  // image would control the hook (CVE-2025-23266).
+  // A hook on the host never gets the container's environment, which comes from an image: through
+  // LD_PRELOAD the image would control the hook (CVE-2025-23266).
   options.env = hook.env;
   if (!hook.env && !place.inherits) options.env = place.env;
   bool entered =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs as: berth-runtime, or the container's first process for createContainer and startContainer.
-// Capabilities: the caller's. Hostile: for startContainer the program itself, which is the
-// container's; it gets no descriptor and no variable that the config does not name.
+// Capabilities: the caller's. Hostile: the program of a startContainer hook, which is a file of the
+// container; it gets no descriptors, and no variables except those that the config names.
 #pragma once
 
 #include <string>
@@ -14,14 +14,15 @@
 
 namespace berth::runtime {
 
-/// The surroundings of a hook, besides its own `env`.
+/// The environment in which a hook runs, besides its own `env`.
 struct HookPlace {
-  std::string directory = "/";  ///< its working directory, or "/" where it cannot be entered
+  std::string directory = "/";  ///< its working directory, or "/" if that cannot be entered
   /// A hook without `env` inherits the environment of this process. The caller of berth-runtime
-  /// sets that; no image can.
+  /// sets that environment; no image can.
   bool inherits = false;
-  std::vector<std::string> env{};  ///< its environment without both: inside, the container's
-  // Files to which its output is appended, made with mode 0600; empty: none.
+  std::vector<std::string> env{};  ///< its environment if it has no `env` and `inherits` is false;
+                                   ///< for a hook inside the container, the container's
+  // Files to which the output of the hook is appended; made with mode 0600; empty: none.
   std::string output_file{};
   std::string error_file{};
 };
@@ -32,7 +33,8 @@ struct HookPlace {
 HookPlace place_on_host(const State& state);
 
 /// Runs `hooks` one by one, each with the state on its standard input. Stops at the first failure.
-/// Errors: denied (it ended with another status than 0), interrupted (its timeout), not_found.
+/// Errors: denied (a hook ended with another status than 0), interrupted (the hook's timeout),
+/// not_found.
 /// Source: runtime-spec config.md "POSIX-platform Hooks", runtime.md "Lifecycle".
 Result<void> run_hooks(const std::string& stage, const std::vector<oci::Hook>& hooks,
                        const std::string& state, const HookPlace& place);

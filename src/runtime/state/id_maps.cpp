@@ -31,8 +31,8 @@ Result<void> write_existing(const std::string& path, const std::string& text) {
   return sys::write_all(file, text, path);
 }
 
-/// Whether the creator of the namespace may write this map without privileges: its own id and no
-/// other.
+/// Whether the creator of the namespace may write this map without privileges: the map has only the
+/// creator's own id.
 bool is_id_alone(const std::vector<oci::IdMapping>& map, uint32_t id) {
   return map.size() == 1 && map[0].host_id == id && map[0].size == 1;
 }
@@ -59,7 +59,8 @@ Result<void> write_id_maps(pid_t pid, const std::vector<oci::IdMapping>& uids,
   std::string base = "/proc/" + std::to_string(pid);
   auto groups = write_existing(base + "/gid_map", map_text(gids));
   if (!groups.ok() && groups.error().kind == Kind::denied) {
-    // Without CAP_SETGID outside, only after giving up setgroups(2). user_namespaces(7)
+    // Without CAP_SETGID in the parent namespace, a gid map can be written only after disabling
+    // setgroups(2). user_namespaces(7)
     TRY(write_existing(base + "/setgroups", "deny"));
     groups = write_existing(base + "/gid_map", map_text(gids));
   }
@@ -74,7 +75,7 @@ Result<sys::Fd> make_user_namespace(const std::vector<oci::IdMapping>& uids,
   if (holder.pid == 0) {
     ours.reset();
     char word = 0;
-    ignore(sys::receive_message(theirs, &word, 1));  // until the other end goes, however it goes
+    ignore(sys::receive_message(theirs, &word, 1));  // returns when the other end closes
     ::_exit(0);
   }
   sys::Process process(holder.pid, std::move(holder.pidfd));

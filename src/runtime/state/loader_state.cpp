@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kMaxLines = size_t{4} << 20;
 
-/// A directory of the root itself; nothing if it is missing or a mount point.
+/// Opens a directory of the root itself; nothing if it is missing or in another mount.
 std::optional<sys::Fd> own_directory(const sys::Fd& root, const std::string& path) {
   auto directory = sys::open_in_root(root, path, O_PATH | O_DIRECTORY);
   if (!directory.ok()) return std::nullopt;
@@ -48,7 +48,8 @@ bool is_shared(const Store& store, const State& state) {
   return false;
 }
 
-/// Removes what is still as it was made: a link to its library, a file with just these bytes.
+/// Removes entries that are still as they were made: a link to the same library, a file with
+/// exactly these bytes.
 void remove_made(const sys::Fd& root, const std::string& path,
                  const std::vector<scan::LibraryLink>& links) {
   size_t slash = path.rfind('/');
@@ -66,11 +67,11 @@ void remove_made(const sys::Fd& root, const std::string& path,
   std::string_view bytes = is_main ? scan::kMainConfigurationText : std::string_view();
   auto file = sys::find_regular(*directory, name);
   if (!file.ok() || !*file) return;
-  auto text = sys::read_all(**file, path, bytes.size());  // an error: there is more
+  auto text = sys::read_all(**file, path, bytes.size());  // an error: the file has more bytes
   if (text.ok() && *text == bytes) ignore(sys::remove_entry(*directory, name));
 }
 
-/// Takes the cache out of the root again. `was_there`: the root had one before.
+/// Removes the cache from the root again. `was_there`: the root had a cache before.
 Result<void> take_back_cache(const sys::Fd& root, const sys::Fd& entry, bool was_there,
                              const std::vector<scan::LoaderEntry>& added) {
   auto directory = own_directory(root, "/etc");
@@ -80,13 +81,13 @@ Result<void> take_back_cache(const sys::Fd& root, const sys::Fd& entry, bool was
   std::string now = TRY(sys::read_all(*file, kCachePath, static_cast<size_t>(kMaxCache)));
   std::string kept = TRY(sys::read_file(entry, kKeptCache, static_cast<size_t>(2 * kMaxCache)));
   std::string original = TRY(sys::read_file(entry, kOriginalCache, static_cast<size_t>(kMaxCache)));
-  // Also an empty one: the start failed before it was filled.
+  // The cache may also be empty, if the start failed before it was filled.
   if (now == kept || now.empty()) {
     if (!was_there) return sys::remove_entry(*directory, "ld.so.cache");
     if (now == kept) TRY(replace_cache(*directory, original));
     return {};
   }
-  // The container's own ldconfig has written it.
+  // ldconfig in the container has written this cache.
   auto without =
       TRY(sys::rewrite_confined(now, static_cast<size_t>(kMaxCache),
                                 [&](std::string_view bytes) -> std::optional<std::string> {
@@ -106,7 +107,8 @@ Result<sys::Fd> replace_cache(const sys::Fd& etc, std::string_view bytes) {
   std::string other = ".ld.so.cache-" + sys::random_hex(8);
   auto file = TRY(sys::open_at(etc, other, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0644));
   auto replaced = [&]() -> Result<void> {
-    // At the end we are root of the machine, while the container may have had another root.
+    // When the container is removed we may be root of the machine, while its root may have been
+    // another user.
     if (old && S_ISREG(old->st_mode)) {
       ignore(sys::change_owner(file, old->st_uid, old->st_gid, name));  // an id without a mapping
     }
@@ -148,7 +150,7 @@ Result<void> remove_loader_files(const Store& store, const State& state) {
     if (("\n" + names).find("\n" + line + "\n") == std::string::npos) continue;
     return take_back_cache(*root, entry.fd(), was_there, added);
   }
-  return {};  // it was bound, and is gone
+  return {};  // the root was a bind mount, which no longer exists
 }
 
 }  // namespace berth::runtime

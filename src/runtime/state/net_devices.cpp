@@ -12,7 +12,7 @@
 namespace berth::runtime {
 namespace {
 
-/// Both ends of a move.
+/// The namespaces between which interfaces are moved.
 struct Spaces {
   sys::Fd own;
   sys::Fd containers;
@@ -23,7 +23,7 @@ struct Spaces {
 Result<Spaces> open_spaces(const plan::Spawn& spawn, pid_t pid) {
   std::string path = "/proc/" + std::to_string(pid) + "/ns/net";
   for (const auto& space : spawn.joined) {
-    if (space.type == "network") path = space.path;  // the process may not be there yet
+    if (space.type == "network") path = space.path;  // the process may not have joined it yet
   }
   sys::Fd own = TRY(sys::open_at(sys::cwd(), "/proc/self/ns/net", O_RDONLY));
   sys::Fd containers = TRY(sys::open_at(sys::cwd(), path, O_RDONLY));
@@ -44,7 +44,8 @@ Error cannot_move(Error error, const plan::MovedInterface& one) {
                                        " into the container");
 }
 
-// What can be known before is looked at for all of them before the first is moved.
+// Makes all checks that are possible in advance. Called for all interfaces before the first one is
+// moved.
 Result<void> look(Spaces& spaces, const plan::MovedInterface& one) {
   if (!TRY(spaces.here.find(one.from))) return make_error(Kind::not_found, "no such interface");
   bool pattern = one.to.find('%') != std::string::npos;
@@ -70,13 +71,14 @@ Result<void> move_one(Spaces& spaces, const plan::MovedInterface& one) {
   auto index = TRY(spaces.here.find(one.from));
   if (!index) return make_error(Kind::not_found, "no such interface");
   auto addresses = TRY(spaces.here.addresses(*index));
-  // Under an unused name: its own may be taken there, and its index may change.
+  // Moved under an unused name, because the old name may be taken there. Found again by name,
+  // because the index may change.
   std::string passing = "b" + sys::random_hex(6);
   TRY(spaces.here.move(*index, spaces.containers, passing));
   auto moved = TRY(spaces.there.find(passing));
   if (!moved) return make_error(Kind::busy, "find it after its move");
   auto settled = set_up(spaces.there, *moved, one.to, addresses);
-  // The first error counts, whatever happens when moving it back.
+  // The first error is reported, whatever happens when the interface is moved back.
   if (!settled.ok()) ignore(give_back(spaces, *moved, one, addresses));
   return settled;
 }

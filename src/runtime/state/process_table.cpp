@@ -11,7 +11,7 @@
 namespace berth::runtime {
 namespace {
 
-// Not through PATH: the environment must not choose what is executed.
+// Not looked up in PATH: the environment must not decide which program is executed.
 constexpr const char* kPrograms[] = {"/bin/ps", "/usr/bin/ps"};
 constexpr std::chrono::seconds kTablePatience{60};
 
@@ -21,7 +21,7 @@ std::string list_text(const std::vector<pid_t>& processes) {
   return text;
 }
 
-/// At least `processes`, as ps shows them.
+/// The output of ps, with at least `processes`.
 Result<std::string> list_all(const std::vector<pid_t>& processes,
                              const std::vector<std::string>& words) {
   sys::SpawnOptions options;
@@ -36,8 +36,8 @@ Result<std::string> list_all(const std::vector<pid_t>& processes,
     options.env.emplace();
     return sys::run_command(options, "", kTablePatience);
   };
-  // Without a selection such as -e, ps shows the processes of its own terminal. It refuses some
-  // selections beside -q; then the user's is used.
+  // Without a selection such as -e, ps shows the processes of its own terminal. ps refuses some
+  // selections together with -q; then only the user's selection is used.
   if (!words.empty() && !processes.empty()) {
     sys::CommandOutput printed = TRY(print({"-q", list_text(processes)}));
     if (printed.status.shell_code() == 0) return std::move(printed.out);

@@ -12,12 +12,13 @@
 
 namespace berth::runtime {
 
-/// The heading of `table`, and its lines with one of `processes` in the column PID. Pure.
+/// The heading of `table`, and the lines in which the column PID has one of `processes`. Pure.
 /// Errors: usage (no such column).
 Result<std::string> rows_of(const std::string& table, const std::vector<pid_t>& processes);
 
-/// The output of the host's ps about `processes`, called with `words`, "-ef" when there are none.
-/// Errors: not_found (no ps), usage (ps refuses the words, or its output has no column PID).
+/// The output of the host's ps about `processes`; ps is called with the arguments `words`, or with
+/// "-ef" if there are none. Errors: not_found (no ps), usage (ps refuses the arguments, or its
+/// output has no column PID).
 Result<std::string> process_table(const std::vector<pid_t>& processes,
                                   const std::vector<std::string>& words);
 

@@ -17,19 +17,21 @@ namespace berth::runtime {
 enum class Message : uint32_t {
   // to the child
   ids_mapped,     ///< the maps of its user namespace are written
-  cgroup_joined,  ///< it is in its cgroups (in `text`, if systemd did it); `number`: its pid
-  confined,       ///< its device rules hold; `number` instructions of seccomp are in the buffer
-  hooks_done,     ///< the hooks it asked for have succeeded
+  cgroup_joined,  ///< the child is in its cgroups (`text`: their path, if systemd made them);
+                  ///< `number`: its pid
+  confined,       ///< the device rules are in force; `number` instructions of seccomp are in the
+                  ///< buffer
+  hooks_done,     ///< the hooks that the child asked for have succeeded
   // to the parent
   hooks_due,  ///< run the hooks of stage `text`
   console,    ///< the terminal's master comes along
-  born,       ///< exec's process is another than the cloned one; its pidfd comes along
+  born,       ///< the process of exec is not the cloned one but another; its pidfd comes along
   listener,   ///< the seccomp listener is descriptor `number`; an empty message acknowledges it
-  ready,      ///< everything is done but the program; waits for `start`
+  ready,      ///< everything is done except executing the program; waits for `start`
   failed,     ///< the report says why
 };
 
-/// Which exit code a failure gets: the engine's or the command's.
+/// Whether a failure gets an exit code of the engine or of the command.
 enum class Stage : uint32_t { engine, command };
 inline constexpr int kEngineFailed = 125;
 
@@ -44,9 +46,9 @@ struct ChildReport {
   char hint[128] = {};
 };
 
-/// Converts an error into a report: contexts and text joined, truncated to fit.
+/// Converts an error into a report: joins the contexts and the message, and truncates the result.
 ChildReport to_report(const Error& error, Stage stage);
-/// Converts back; the contexts are part of the text now.
+/// Converts a report back into an error; the contexts are part of the message then.
 Error to_error(const ChildReport& report);
 
 /// One end of the connection.

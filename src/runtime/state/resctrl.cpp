@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kMount = "/sys/fs/resctrl";
 
-// Adds the kernel's own reason for the failure of the last write.
+// Adds the kernel's reason for the failure of the last write.
 Error explain(Error error) {
   auto status = sys::read_file(sys::cwd(), std::string(kMount) + "/info/last_cmd_status", 4096);
   if (status.ok() && !trim(*status).empty() && trim(*status) != "ok") {
@@ -27,7 +27,7 @@ Result<void> write_line(const std::string& path, const std::string& line) {
   return written.ok() ? std::move(written) : Result<void>(explain(std::move(written).error()));
 }
 
-/// False when it existed before.
+/// False when the group existed before.
 Result<bool> make_group(const std::string& directory) {
   auto made = sys::make_new_directory(sys::cwd(), directory, 0755);
   if (!made.ok() && made.error().kind == Kind::exists) return false;

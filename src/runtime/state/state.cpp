@@ -45,7 +45,7 @@ namespace {
 
 constexpr const char* kFile = "state.json";
 constexpr size_t kPage = 4096;
-constexpr size_t kMaxState = size_t{32} << 20;  // holds the annotations of any config.json
+constexpr size_t kMaxState = size_t{32} << 20;  // enough for the annotations of any config.json
 constexpr size_t kMaxId = 1024;
 
 // Field 3 of /proc/PID/stat, '?' for a process that has ended.
@@ -101,12 +101,13 @@ std::string public_state(const State& state, std::string_view status) {
   return json::dump(public_state_value(state, status), 2);
 }
 
-// In place, because replacing the file costs two more inodes at every start, which are milliseconds
-// on some disks. The lock keeps readers from seeing half of it, and a signal does not cut a write
-// within a page. The file never shrinks: blanks after the document cover the old rest.
+// Writes in place, because replacing the file changes two more inodes at every start, which takes
+// milliseconds on some disks. The lock keeps readers from seeing a part of the document, and a
+// signal does not interrupt a write within a page. The file never shrinks: blanks after the
+// document overwrite the rest of an older one.
 Result<void> Entry::write(const State& state) const {
   std::string text = json::write(state);
-  // A kill may cut a write of more than a page.
+  // A kill may interrupt a write of more than a page.
   if (text.size() > kPage) return sys::replace_file(fd_, kFile, text, 0600);
   sys::Fd file = TRY(sys::open_at(fd_, kFile, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600));
   TRY(sys::wait_lock(file, sys::LockMode::exclusive, kFile));
@@ -126,7 +127,7 @@ Result<State> Entry::read() const {
 
 Status Entry::status(const State& state) const {
   if (state.pid == 0) {
-    // Its creator holds the lock as long as it lives.
+    // The creator of the container holds the lock as long as it lives.
     auto free = sys::try_lock(fd_, sys::LockMode::shared, id_);
     return free.ok() && *free ? Status::stopped : Status::creating;
   }
@@ -186,15 +187,16 @@ Result<std::vector<std::string>> Store::list() const {
 
 Result<void> Store::remove(const std::string& id) const {
   TRY(check_id(id));
-  // Most have one file; the loop over an unknown tree is for containers that were never started,
-  // and for leftovers of a crash.
+  // Most directories have one file. The removal of a whole tree is for containers that were never
+  // started, and for directories that a crash left.
   TRY(sys::remove_entry(fd_, id + "/" + kFile));
   if (sys::remove_directory(fd_, id).ok()) return {};
   constexpr int kMostMarks = 20;
   for (int attempt = 0;; ++attempt) {
     auto removed = sys::remove_tree(fd_, id);
     bool has_grown = !removed.ok() && removed.error().sys_errno == ENOTEMPTY;
-    // By updates that have just looked the container up: each writes one kUpdatedMark.
+    // New files come from updates that have just looked the container up: each writes one
+    // kUpdatedMark.
     if (!has_grown || attempt == kMostMarks) return removed;
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing below --root, which only the
-// caller can write (0700, and its owner is checked).
+// Runs as: berth-runtime. Capabilities: the caller's. Hostile: nothing below --root, where only the
+// caller can write (mode 0700, and the owner is checked).
 #pragma once
 
 #include <sys/types.h>
@@ -24,25 +24,28 @@ struct State {
   std::string oci_version{oci::kRuntimeSpecVersion};
   std::string id{};
   pid_t pid = 0;            ///< 0 before the process exists
-  uint64_t start_time = 0;  ///< field 22 of /proc/PID/stat: with the boot id it names one process
+  uint64_t start_time = 0;  ///< field 22 of /proc/PID/stat; identifies the process together with
+                            ///< the boot id
   std::string boot_id{};
   std::string bundle{};
-  std::string config{kConfigFile};  ///< as read_bundle() takes it
+  std::string config{kConfigFile};  ///< as in read_bundle()
   std::string rootfs{};
   std::string cgroup_path{};  ///< plan::MakeCgroup::path, empty without cgroups
-  /// Where cgroup_path begins in the hierarchies in which that is not the root, by mount point.
+  /// The directories at which cgroup_path begins, by mount point, for hierarchies in which that is
+  /// not the root.
   std::map<std::string, std::string> cgroup_starts{};
   std::string systemd_unit{};   ///< the scope that systemd made, empty without one
-  bool systemd_user = false;    ///< it belongs to the user's manager
+  bool systemd_user = false;    ///< the scope belongs to the user's manager
   std::string resctrl_group{};  ///< a directory to remove with the container, or empty
   std::string created{};        ///< RFC 3339
   uint32_t owner = 0;
   std::map<std::string, std::string> annotations{};
   oci::Hooks hooks{};         ///< "config changes after create have no effect"
   std::string gpu_lease{};    ///< absolute: a file to remove with the container, or empty
-  bool of_engine = false;     ///< as plan::Container has it
-  bool loader_files = false;  ///< some in its root are removed with the container: loader_state.hpp
-  // What LaunchRequest::amend has added without the caller's knowledge.
+  bool of_engine = false;     ///< as in plan::Container
+  bool loader_files = false;  ///< loader files in the root are removed with the container
+                              ///< (loader_state.hpp)
+  // Device rules and groups that LaunchRequest::amend has added without the caller's knowledge.
   std::vector<oci::DeviceRule> added_devices{};
   std::vector<uint32_t> added_gids{};
 };
@@ -52,7 +55,7 @@ std::string_view status_name(Status status);
 
 /// The state as the spec shows it to hooks and to `state` (runtime-spec runtime.md "State").
 json::Value public_state_value(const State& state, std::string_view status);
-/// The same as text.
+/// The same as a string.
 std::string public_state(const State& state, std::string_view status);
 
 /// The directory of one container.
@@ -63,8 +66,8 @@ class Entry {
 
   Result<void> write(const State& state) const;
   Result<State> read() const;
-  /// Determined by the process and by the socket of `start`; `stopped` if the creator has died.
-  /// Never `paused`, which only the cgroup shows: find().
+  /// Determined from the process and from the socket of `start`; `stopped` if the creator has died.
+  /// Never `paused`, which only the cgroup shows: see find().
   Status status(const State& state) const;
 
  private:
@@ -85,7 +88,7 @@ class Store {
   /// Errors: usage (a bad id), not_found ("container 'x' does not exist").
   Result<Entry> get(const std::string& id) const;
   Result<std::vector<std::string>> list() const;
-  /// A missing one is fine.
+  /// No error if it is missing.
   Result<void> remove(const std::string& id) const;
 
  private:
@@ -94,7 +97,8 @@ class Store {
 };
 
 inline constexpr const char* kStartSocket = "start";
-/// Exists when an update may have put the container into more cgroups than it was made with.
+/// A file that exists if an update may have put the container into more cgroups than it was made
+/// with.
 inline constexpr const char* kUpdatedMark = "updated";
 
 }  // namespace berth::runtime

@@ -16,7 +16,7 @@
 namespace berth::sys {
 namespace {
 
-constexpr uint64_t kMost = uint64_t{16} << 20;  // at once: btrfs does no more
+constexpr uint64_t kMost = uint64_t{16} << 20;  // per call: btrfs does no more
 constexpr uint32_t kExtents = 64;
 
 struct SharedExtent {
@@ -26,9 +26,9 @@ struct SharedExtent {
   bool operator==(const SharedExtent&) const = default;
 };
 
-/// The first extents; none if unknown.
+/// The first extents of the file; empty if unknown.
 std::vector<SharedExtent> extents_of(const Fd& fd) {
-  // Fiemap's layout: a head, then the extents.
+  // The layout of struct fiemap: a head, then the extents.
   std::vector<uint64_t> memory(
       (sizeof(struct fiemap) + kExtents * sizeof(struct fiemap_extent)) / sizeof(uint64_t) + 1);
   auto* map = reinterpret_cast<struct fiemap*>(memory.data());
@@ -96,7 +96,7 @@ Result<std::vector<Stretch>> data_stretches(const Fd& fd, uint64_t size, const s
   for (uint64_t at = 0; at < size;) {
     off_t data = ::lseek(fd.get(), static_cast<off_t>(at), SEEK_DATA);
     int saved = errno;
-    if (data < 0 && saved == ENXIO) break;  // the rest is one hole
+    if (data < 0 && saved == ENXIO) break;  // ENXIO: the rest is one hole
     if (data < 0 && saved == EINVAL) {
       stretches = {{0, size}};
       break;

@@ -17,7 +17,7 @@ void Fd::reset() {
 }
 
 const Fd& cwd() {
-  // Never closed: the value is negative, so Fd::reset() leaves it alone.
+  // Never closed, because Fd::reset() ignores negative values.
   static const Fd handle(AT_FDCWD);
   return handle;
 }

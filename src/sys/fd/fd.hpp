@@ -31,17 +31,17 @@ class Fd {
   int fd_ = -1;
 };
 
-/// A directory handle for the working directory (AT_FDCWD) in the *at calls below.
+/// A handle of the working directory (AT_FDCWD), for the *at() calls.
 const Fd& cwd();
 
-/// Closes a written file and reports errors that only close() reports (a full quota, NFS). close(2)
+/// Closes a written file and returns errors that only close() reports (a full quota, NFS). close(2)
 Result<void> close_checked(Fd fd, const std::string& name);
 
 /// Errors: io. dup3(2), F_DUPFD_CLOEXEC
 Result<Fd> duplicate(const Fd& fd);
 
-/// Whether descriptor `number` was open when this program began: all that we open closes on exec.
-/// fcntl(2) F_GETFD
+/// Whether descriptor `number` was open when this program began. All descriptors that we open have
+/// FD_CLOEXEC, which an inherited one lacks. fcntl(2) F_GETFD
 bool is_inherited(int number);
 
 /// Clears FD_CLOEXEC, so that a program started next inherits it. fcntl(2)
@@ -53,8 +53,8 @@ struct Pipe {
 };
 /// Both ends close on exec. pipe2(2)
 Result<Pipe> make_pipe();
-/// Requests room for `bytes` in a pipe; if the user's pipes have too many pages already, the size
-/// stays. pipe(7) F_SETPIPE_SZ
+/// Requests room for `bytes` in a pipe. The size stays as it is if the user has too many pages in
+/// pipes already. pipe(7) F_SETPIPE_SZ
 void widen_pipe(const Pipe& pipe, unsigned bytes);
 
 }  // namespace berth::sys

@@ -9,15 +9,16 @@
 
 namespace berth::sys {
 
-/// A counter that others add to; a read returns its 8 bytes and resets it. Reads do not block.
-/// eventfd(2)
+/// A counter that other processes or the kernel add to. A read returns the counter (8 bytes) and
+/// resets it. Reads do not block. eventfd(2)
 Result<Fd> make_event_counter();
 
-/// Becomes readable whenever the file `path` is modified. Reads do not block.
+/// A descriptor that becomes readable whenever the file `path` is modified. Reads do not block.
 /// Errors: not_found, denied.  inotify(7) IN_MODIFY
 Result<Fd> watch_file(const std::string& path);
 
-/// Becomes readable whenever a file in the directory `path` is modified, created or removed.
+/// A descriptor that becomes readable whenever a file in the directory `path` is modified, created
+/// or removed.
 /// Errors: not_found, denied, io (no more watches for this user).
 /// inotify(7) IN_MODIFY IN_CREATE IN_MOVED_TO IN_DELETE
 Result<Fd> watch_directory(const std::string& path);

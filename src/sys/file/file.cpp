@@ -96,7 +96,7 @@ Result<void> replace_file(const Fd& dir, const std::string& path, std::string_vi
   std::string temporary = path + ".tmp-" + random_hex(6);
   auto publish = [&]() -> Result<void> {
     auto opened = open_at(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
-    // The caller did not choose the temporary name.
+    // The error does not name the temporary file, which the caller did not choose.
     if (!opened.ok()) return sys_error(opened.error().sys_errno, "create " + quote(path));
     Fd fd = *std::move(opened);
     TRY(write_all(fd, bytes, path));
@@ -108,7 +108,7 @@ Result<void> replace_file(const Fd& dir, const std::string& path, std::string_vi
   };
   auto published = publish();
   if (!published.ok()) {
-    ignore(remove_entry(dir, temporary));  // the first error is the one to report
+    ignore(remove_entry(dir, temporary));  // the first error is reported
     return published;
   }
   if (sync == Sync::yes) {
@@ -247,7 +247,7 @@ Result<void> wait_lock(const Fd& fd, LockMode mode, const std::string& name) {
 }
 
 void unlock(const Fd& fd) {
-  ::flock(fd.get(), LOCK_UN);  // it cannot fail on an open file
+  ::flock(fd.get(), LOCK_UN);  // cannot fail for an open file
 }
 
 Result<void> seal(const Fd& fd, const std::string& what) {
@@ -280,7 +280,7 @@ Result<std::string> read_words(const Fd& words) {
 std::string random_hex(size_t count) {
   std::string bytes(count, '\0');
   ssize_t got = retry([&] { return ::getrandom(bytes.data(), bytes.size(), 0); });
-  BERTH_ASSERT(got == static_cast<ssize_t>(count));  // up to 256 bytes never come short
+  BERTH_ASSERT(got == static_cast<ssize_t>(count));  // up to 256 bytes come at once
   return to_hex(bytes);
 }
 

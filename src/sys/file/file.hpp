@@ -18,29 +18,30 @@ namespace berth::sys {
 
 /// openat(2) with O_CLOEXEC. `flags` without O_CREAT needs no mode.
 Result<Fd> open_at(const Fd& dir, const std::string& path, int flags, mode_t mode = 0);
-/// Absence is a value; every other failure an error.
+/// Returns nothing if the file does not exist; every other failure is an error.
 Result<std::optional<Fd>> open_if_exists(const Fd& dir, const std::string& path, int flags);
 
-/// At most `max_bytes`; a longer file is an error (corrupt), so that it cannot be endless. Works
-/// for procfs and sysfs files, which do not report their size.
+/// Reads a file of at most `max_bytes`. A longer file is an error (corrupt), so that an endless one
+/// is no danger. Works for procfs and sysfs files, which do not report their size.
 Result<std::string> read_file(const Fd& dir, const std::string& path,
                               size_t max_bytes = size_t{16} << 20);
 Result<std::optional<std::string>> read_file_if_exists(const Fd& dir, const std::string& path,
                                                        size_t max_bytes = size_t{16} << 20);
-/// The rest of an open file; `name` is for errors.
+/// Reads the rest of an open file; `name` is for errors.
 Result<std::string> read_all(const Fd& fd, const std::string& name,
                              size_t max_bytes = size_t{16} << 20);
 
 /// Writes everything or fails. write(2)
 Result<void> write_all(const Fd& fd, std::string_view bytes, const std::string& name);
 
-/// Creates or truncates. For files without readers yet.
+/// Creates or truncates the file. For files that have no readers yet.
 Result<void> write_file(const Fd& dir, const std::string& path, std::string_view bytes,
                         mode_t mode = 0644);
 
 enum class Sync { no, yes };
-/// A reader sees the old file or the new one, never half: temporary name beside it, then rename.
-/// With Sync::yes it also survives a power cut (fsync of file and directory).
+/// Writes a temporary file in the same directory, then renames it, so that a reader sees the old
+/// file or the new one, never a part. With Sync::yes the new file also survives a power cut (fsync
+/// of file and directory).
 Result<void> replace_file(const Fd& dir, const std::string& path, std::string_view bytes,
                           mode_t mode = 0644, Sync sync = Sync::no);
 
@@ -55,7 +56,7 @@ Result<void> remove_entry(const Fd& dir, const std::string& path);
 Result<void> remove_directory(const Fd& dir, const std::string& path);
 Result<void> rename(const Fd& from_dir, const std::string& from, const Fd& to_dir,
                     const std::string& to);
-/// Fails with Kind::exists instead of replacing. renameat2(2) RENAME_NOREPLACE
+/// Fails with Kind::exists instead of replacing a file. renameat2(2) RENAME_NOREPLACE
 Result<void> rename_new(const Fd& from_dir, const std::string& from, const Fd& to_dir,
                         const std::string& to);
 Result<void> make_symlink(const std::string& target, const Fd& dir, const std::string& path);
@@ -73,25 +74,25 @@ Result<int> access_mode(const Fd& fd, const std::string& name);
 
 enum class LockMode { shared, exclusive };
 /// flock(2) on an open file. `try_lock` returns false when another holds it; `wait_lock` waits. The
-/// kernel releases the lock with the last descriptor of the open file, so with the death of its
-/// owner.
+/// kernel releases the lock when the last descriptor of the open file is closed, so also when the
+/// owner dies.
 Result<bool> try_lock(const Fd& fd, LockMode mode, const std::string& name);
 Result<void> wait_lock(const Fd& fd, LockMode mode, const std::string& name);
-/// Releases it, even if another process has a copy of `fd`.
+/// Releases the lock, even if another process has a copy of `fd`.
 void unlock(const Fd& fd);
 
 /// Seals the memory file `fd`: no process can change it any more. It must have been made with
-/// MFD_ALLOW_SEALING.  Errors: denied, usage (no such file). fcntl(2) F_ADD_SEALS
+/// MFD_ALLOW_SEALING. Errors: denied, usage (not a memory file). fcntl(2) F_ADD_SEALS
 Result<void> seal(const Fd& fd, const std::string& what);
 
 /// A memory file with the given bytes, positioned at its start. memfd_create(2)
 Result<Fd> memory_file(const std::string& name, std::string_view bytes);
 
-/// A memory file for the last output of a program (as its standard error): it takes the first
-/// kMostWords bytes, and no more memory. `name` is only for /proc.
+/// A memory file for the last output of a program (such as its standard error). It accepts only the
+/// first kMostWords bytes, so that it cannot use more memory. `name` is only for /proc.
 inline constexpr size_t kMostWords = 4096;
 Result<Fd> words_file(const std::string& name);
-/// Its content, trimmed.
+/// The content of such a file, trimmed.
 Result<std::string> read_words(const Fd& words);
 
 /// `count` random bytes from the kernel as hex. getrandom(2)
@@ -99,13 +100,13 @@ std::string random_hex(size_t count);
 
 /// Resolves `path` inside `root` as chroot would: "..", absolute links and links to links stay in.
 /// `flags` as openat (usually O_PATH); magic links are refused.
-/// Errors: not_found, denied, unsupported never (a component walk stands in for openat2 on
-/// Linux < 5.6).  openat2(2) RESOLVE_IN_ROOT
+/// Errors: not_found, denied; never unsupported (on Linux < 5.6, without openat2, it walks the
+/// components). openat2(2) RESOLVE_IN_ROOT
 Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags, mode_t mode = 0);
 
 /// "/proc/self/fd/N": a path of an open file, for calls that only take paths.
 std::string fd_path(const Fd& fd);
-/// "/proc/PID/fd/N": the same for other processes of this user, while this one lives.
+/// "/proc/PID/fd/N": the same for other processes of this user, while this process lives.
 std::string shared_fd_path(const Fd& fd);
 
 /// Exchanges the names of two files atomically. renameat2(2) RENAME_EXCHANGE Errors: unsupported
@@ -116,14 +117,14 @@ Result<void> rename_exchange(const Fd& from_dir, const std::string& from, const 
 /// mknodat(2); `mode` with S_IFCHR, S_IFBLK or S_IFIFO. Errors: exists, denied.
 Result<void> make_node(const Fd& dir, const std::string& name, mode_t mode, unsigned major,
                        unsigned minor);
-/// mkdirat(2). Errors: exists (anything of that name, even a dangling link).
+/// mkdirat(2). Errors: exists (anything with that name, even a dangling link).
 Result<void> make_new_directory(const Fd& dir, const std::string& name, mode_t mode);
 
 /// True when `fd` is the device `type` ("c", "b") `major`:`minor`.
 Result<bool> is_device(const Fd& fd, const std::string& type, unsigned major, unsigned minor,
                        const std::string& name);
 
-// Reads and writes at an offset, without moving the file's position.
+// Reads and writes at an offset, which do not move the file's position.
 
 /// At most `size` bytes into `buffer`; 0 at the end of the file. pread(2)
 Result<size_t> read_at(const Fd& fd, uint64_t offset, char* buffer, size_t size,

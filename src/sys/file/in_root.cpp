@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resolution of a path inside a root directory: openat2(2), and a component walk with the same
-// results where the kernel or a seccomp filter refuses it.
+// Resolution of a path inside a root directory: by openat2(2), or, where the kernel or a seccomp
+// filter refuses that, by a walk over the components with the same results.
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
@@ -15,7 +15,7 @@
 namespace berth::sys {
 namespace {
 
-constexpr int kMaxRestarts = 64;  // EAGAIN: a rename raced with "..", try again
+constexpr int kMaxRestarts = 64;  // how often to retry after EAGAIN: a rename raced with ".."
 
 int openat2_in_root(const Fd& root, const std::string& path, int flags, mode_t mode) {
   open_how how{};
@@ -55,7 +55,8 @@ Result<Fd> open_in_root(const Fd& root, const std::string& path, int flags, mode
   if (fd >= 0) return Fd(fd);
   int saved = errno;
   if (saved == ENOSYS || (saved == EPERM && (flags & O_CREAT) == 0)) {
-    // EPERM also comes from seccomp filters without openat2; the walk finds the true reason.
+    // EPERM may also come from a seccomp filter that refuses openat2. The walk finds the true
+    // reason.
     return walk_in_root(root, path, flags, mode);
   }
   return sys_error(saved, ((flags & O_CREAT) ? "create " : "open ") + quote(path));

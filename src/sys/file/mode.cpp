@@ -28,7 +28,8 @@ Result<void> set_both(const Fd& fd, timespec accessed, timespec modified, const 
   if (::futimens(fd.get(), times) == 0) return {};
   if (errno == EBADF) {  // O_PATH
     if (::utimensat(fd.get(), "", times, AT_EMPTY_PATH) == 0) return {};
-    // COMPAT(5.8): older kernels lack the flag; /proc's link works for a link itself as well.
+    // COMPAT(5.8): older kernels lack the flag; the path in /proc works as well, also for a link
+    // itself.
     if (errno == EINVAL && ::utimensat(AT_FDCWD, fd_path(fd).c_str(), times, 0) == 0) return {};
   }
   return errno_now().error("set the time of " + quote(name));
@@ -52,13 +53,13 @@ Result<Fd> hold_made(const Fd& dir, const std::string& name, mode_t type, dev_t 
 
 Result<void> change_mode(const Fd& fd, mode_t mode, const std::string& name) {
   if (::fchmod(fd.get(), mode) == 0) return {};
-  // COMPAT(6.6): fchmodat2(2) takes an O_PATH handle; older kernels need its path in /proc.
+  // COMPAT(6.6): fchmodat2(2) takes an O_PATH handle; older kernels need the path in /proc.
   if (errno == EBADF && ::fchmodat(AT_FDCWD, fd_path(fd).c_str(), mode, 0) == 0) return {};
   return errno_now().error("change the mode of " + quote(name));
 }
 
 Result<void> change_owner(const Fd& fd, uid_t uid, gid_t gid, const std::string& name) {
-  if (::fchownat(fd.get(), "", uid, gid, AT_EMPTY_PATH) == 0) return {};  // O_PATH too
+  if (::fchownat(fd.get(), "", uid, gid, AT_EMPTY_PATH) == 0) return {};  // O_PATH, too
   return owner_error(errno_now(), name, uid, gid);
 }
 

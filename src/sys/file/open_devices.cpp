@@ -62,8 +62,8 @@ Result<std::optional<QuietStat>> stat_quietly(const Fd& dir, const std::string& 
   return look(dir, name, name.empty() ? AT_EMPTY_PATH : AT_SYMLINK_NOFOLLOW);
 }
 
-// Each thread may have its own file table; the memory is shared, but the first thread may have
-// ended before the others, and shows none then.
+// Examines each thread, because each may have its own file table. The threads share the memory, but
+// an ended thread shows no mappings, and the first one may have ended before the others.
 Result<Found> find_open_device(pid_t pid, const std::vector<dev_t>& devices) {
   const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
   std::optional<Fd> directory;

@@ -28,8 +28,8 @@ constexpr char kZeros[PieceWriter::kAlignment] = {};
 // ---- writing a piece
 // -----------------------------------------------------------------------------
 
-/// A file by handles of its own: a thread that still writes when the owner has given up and closed
-/// its handle writes into this file and no other.
+/// A file, by handles of our own. The thread may still write when the owner has given up and closed
+/// its handle; it then writes into this file and not into another one with the same number.
 class PieceWriter::Target {
  public:
   Target(Fd file, std::string name) : file_(std::move(file)), name_(std::move(name)) {}
@@ -40,7 +40,7 @@ class PieceWriter::Target {
 
  private:
   Fd file_;
-  Fd direct_;  ///< an open file of its own, for O_DIRECT belongs to that
+  Fd direct_;  ///< a separate open file, because O_DIRECT is a flag of the open file
   bool cannot_ = false;
   std::string name_;
 };
@@ -130,7 +130,7 @@ Result<void> PieceWriter::write(uint64_t offset, std::string_view bytes) {
 Result<void> PieceWriter::fill_gap(uint64_t offset) {
   std::string_view zeros(kZeros, offset - end());
   if (zeros.empty() || size_ > 0 || start_ % kAlignment == 0) return append(zeros);
-  // Pieces that begin here would stay unaligned; those that begin with the next bytes may be
+  // Pieces that begin here would stay unaligned, while pieces that begin with the next bytes may be
   // aligned.
   if (observer_) observer_(start_, zeros);
   TRY(write_at(*file_, start_, zeros, name_));
@@ -179,7 +179,7 @@ Result<void> PieceWriter::hand_over() {
     return written;
   };
   if (behind_->work.begin(write)) {
-    static_cast<void>(bytes_.release());  // the work's now
+    static_cast<void>(bytes_.release());  // belongs to the work now
     bytes_ = behind_->spare();
   } else {
     TRY(target->write(start_, bytes));

@@ -14,7 +14,7 @@
 
 namespace berth::sys {
 
-/// Writes files front to back in pieces, gathering contiguous bytes.
+/// Writes files from front to back in pieces; gathers contiguous bytes.
 class PieceWriter {
  public:
   static constexpr size_t kPiece = size_t{2} << 20;
@@ -24,23 +24,23 @@ class PieceWriter {
   enum class Cache {
     through,
     /// A thread writes whole pieces past the page cache (O_DIRECT, open(2)), which saves a copy by
-    /// the processor. Pieces that the disk cannot keep up with, and those on file systems without
-    /// support, go through the cache, as everything else does.
+    /// the processor. Pieces for which the disk is too slow, pieces on file systems without
+    /// support, and all other bytes go through the cache.
     past,
   };
-  /// Memory: at most four pieces past the cache, else one.
+  /// Memory: at most four pieces with Cache::past, else one.
   explicit PieceWriter(Cache cache = Cache::through);
   PieceWriter(PieceWriter&&) noexcept;
   PieceWriter& operator=(PieceWriter&&) noexcept;
   ~PieceWriter();
 
   /// Directs the following writes to `file`, a regular file without O_APPEND that has to stay open
-  /// until flush(), or as long as this object is used. `name` is for errors.
+  /// until flush(), or until this object is no longer used. `name` is for errors.
   void begin(const Fd& file, std::string name);
   /// Fills a gap of less than kAlignment bytes with zeros, leaves a larger one as a hole.
   /// Errors: io, also of earlier writes.
   Result<void> write(uint64_t offset, std::string_view bytes);
-  /// Waits until all is in the file.  Errors: io.
+  /// Waits until all bytes are in the file. Errors: io.
   Result<void> flush();
   /// Reports all bytes and their offsets to `observe`, in the order of writing.
   void observe(std::function<void(uint64_t offset, std::string_view bytes)> observer) {
@@ -70,7 +70,7 @@ class PieceWriter {
   std::string name_;
   Bytes bytes_;  ///< kPiece bytes, from `start_` on
   uint64_t start_ = 0;
-  size_t size_ = 0;  ///< of the unwritten part
+  size_t size_ = 0;  ///< the size of the unwritten part
   std::shared_ptr<Target> target_;
   std::unique_ptr<Behind> behind_;
   std::function<void(uint64_t, std::string_view)> observer_;

@@ -25,7 +25,7 @@ Result<std::optional<Fd>> open_found(Result<Fd> held, const std::string& name) {
 Result<std::optional<Fd>> open_regular(const Fd& held, const std::string& name) {
   struct stat info = TRY(stat_fd(held, name));
   if (!S_ISREG(info.st_mode)) return std::optional<Fd>();
-  // O_NONBLOCK: do not wait for a lease that its owner breaks late (fcntl(2) F_SETLEASE).
+  // O_NONBLOCK: does not wait for a process that holds a lease on the file (fcntl(2) F_SETLEASE).
   auto file = open_at(cwd(), fd_path(held), O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!file.ok()) return sys_error(file.error().sys_errno, "open " + quote(name));
   return std::optional<Fd>(std::move(*file));

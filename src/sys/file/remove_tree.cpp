@@ -18,9 +18,9 @@
 namespace berth::sys {
 namespace {
 
-/// A tree to be removed. Its depth was chosen by its maker, possibly a container: subtrees deeper
-/// than kMostDepth are moved up to the top first, so that neither our stack nor our descriptors
-/// limit what can be removed.
+/// A tree to be removed. It may be of any depth, because a container may have made it. Subtrees
+/// deeper than kMostDepth are moved up to the top first, so that neither our stack nor our
+/// descriptors limit the depth.
 class Removal {
  public:
   Result<void> remove(const Fd& dir, const std::string& name, const std::string& shown, int depth);
@@ -77,7 +77,7 @@ Result<void> Removal::remove_children(const Fd& dir, const std::string& shown, i
 
 Result<void> Removal::move_up(const Fd& dir, const std::string& name, const Fd& opened,
                               const std::string& shown) {
-  ::fchmod(opened.get(), 0700);  // its ".." is written
+  ::fchmod(opened.get(), 0700);  // moving it up changes its ".."
   while (true) {
     std::string above = ".moved-up-" + std::to_string(moved_++);
     if (::renameat2(dir.get(), name.c_str(), top_->get(), above.c_str(), RENAME_NOREPLACE) == 0) {

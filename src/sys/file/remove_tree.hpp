@@ -9,8 +9,8 @@
 /// Removes directories with their content.
 namespace berth::sys {
 
-/// rm -rf without following any link and without crossing into a mount; an absent tree is fine.
-/// Directories without write permission are made writable first (image layers have some).
+/// As rm -rf, but does not follow links and does not cross into a mount; no error if the tree is
+/// absent. Directories without write permission are made writable first (image layers have some).
 Result<void> remove_tree(const Fd& dir, const std::string& path);
 
 /// Owns a directory with a random name below `dir`; removes the tree unless released.

@@ -12,7 +12,7 @@
 namespace berth::sys {
 namespace {
 
-constexpr int kMaxLinks = 40;  // as the kernel: MAXSYMLINKS
+constexpr int kMaxLinks = 40;  // as in the kernel: MAXSYMLINKS
 
 }  // namespace
 

@@ -12,19 +12,20 @@
 namespace berth::sys {
 
 /// Resolves a path below a root directory, component by component, as chroot would: ".." stops at
-/// the root, an absolute link starts there again. Every step uses a handle of a directory inside,
-/// so that neither ".." nor a process that renames directories meanwhile leads out.
+/// the root, an absolute link starts at the root again. Every step uses a handle of a directory
+/// inside the root, so that neither ".." nor a process that renames directories meanwhile leads out
+/// of it.
 class RootWalk {
  public:
   static Result<RootWalk> begin(const Fd& root, std::string_view path);
 
   /// The next component, never "." or ".."; nothing when the path has ended.
   std::optional<std::string> next();
-  /// True when nothing follows the component that next() gave.
+  /// True when no component follows the one that next() gave.
   bool is_last() const { return pending_.empty(); }
   /// The directory of that component; at the end, the one that the path leads to.
   const Fd& directory() const& { return parents_.back(); }
-  /// Its depth below the root.
+  /// The depth of that directory below the root.
   size_t depth() const { return parents_.size() - 1; }
   Fd directory() && { return std::move(parents_.back()); }
 
@@ -38,7 +39,7 @@ class RootWalk {
 
   std::string path_;                  // for errors
   std::vector<Fd> parents_;           // from the root down
-  std::vector<std::string> pending_;  // the next one last
+  std::vector<std::string> pending_;  // in reverse order: the next component is the last element
   int links_ = 0;
 };
 

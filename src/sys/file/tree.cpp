@@ -89,7 +89,7 @@ MappedFile::~MappedFile() {
 Result<mode_t> current_umask() {
   std::string status = TRY(read_file(cwd(), "/proc/self/status"));
   size_t field = status.find("\nUmask:\t");
-  mode_t mask = 077;  // a needless correction costs a call, not a wrong mode
+  mode_t mask = 077;  // if unknown: may cost a needless chmod, but gives no wrong mode
   if (field != std::string::npos) {
     const char* digits = status.data() + field + 8;
     std::from_chars(digits, status.data() + status.size(), mask, 8);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// More calls for unpacking archives, besides file.hpp and mode.hpp: links and attributes
-// by handle.
+// Calls for unpacking archives, in addition to file.hpp and mode.hpp: links and attributes by
+// handle.
 #pragma once
 
 #include <sys/types.h>
@@ -15,16 +15,16 @@
 
 namespace berth::sys {
 
-/// The attribute `key` of an open file (not O_PATH), at most 64 KiB; nothing when it has none or
-/// the file system has no such attributes. fgetxattr(2)
+/// The attribute `key` of an open file (not O_PATH), at most 64 KiB; nothing when the file does not
+/// have the attribute or the file system has no such attributes. fgetxattr(2)
 Result<std::optional<std::string>> read_attribute(const Fd& fd, const std::string& key);
 
 /// The names of the attributes of an open file (not O_PATH), at most 64 KiB; none where the file
 /// system has no such attributes. flistxattr(2)
 Result<std::vector<std::string>> list_attributes(const Fd& fd);
 
-/// A missing one is fine, and a file system without attributes.  Errors: denied, io.
-/// fremovexattr(2)
+/// Removes an attribute; no error if it is missing or if the file system has no attributes. Errors:
+/// denied, io. fremovexattr(2)
 Result<void> remove_attribute(const Fd& fd, const std::string& key);
 
 /// linkat(2) without following a link. Errors: exists, not_found.
@@ -34,7 +34,7 @@ Result<void> make_hard_link(const Fd& from_dir, const std::string& from, const F
 /// fsetxattr(2). Errors: denied, unsupported (the file system has no such attributes).
 Result<void> write_attribute(const Fd& fd, const std::string& key, std::string_view value);
 
-/// A regular file, read-only in memory; empty for an empty file. mmap(2)
+/// A regular file, mapped read-only into memory; empty for an empty file. mmap(2)
 class MappedFile {
  public:
   static Result<MappedFile> map(const Fd& fd, const std::string& name);

@@ -22,7 +22,7 @@ Result<std::string> kernel_release() {
 
 std::chrono::nanoseconds since_boot() {
   timespec now{};
-  ::clock_gettime(CLOCK_BOOTTIME, &now);  // it cannot fail
+  ::clock_gettime(CLOCK_BOOTTIME, &now);  // cannot fail
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 

@@ -42,7 +42,7 @@ bool has_landlock() {
 }
 
 bool has_io_uring() {
-  // Without parameters an available io_uring fails with EFAULT.
+  // Without parameters the call fails with EFAULT if io_uring is available.
   return ::syscall(SYS_io_uring_setup, 1, nullptr) < 0 && errno == EFAULT;
 }
 

@@ -4,7 +4,7 @@
 
 namespace berth::sys {
 
-/// Whether cgroups, of any version, are mounted at their usual place. statfs(2)
+/// Whether cgroups, v1 or v2, are mounted at /sys/fs/cgroup. statfs(2)
 bool has_cgroups();
 
 /// Whether AppArmor, SELinux and resctrl are available and enabled. apparmor(7), selinux(8), kernel

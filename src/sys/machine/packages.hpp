@@ -6,7 +6,8 @@
 
 namespace berth::sys {
 
-/// install_command() for this machine, by /etc/os-release or /usr/lib/os-release. os-release(5)
+/// The install_command() of this machine's distribution, according to /etc/os-release or
+/// /usr/lib/os-release. os-release(5)
 std::string how_to_install(std::string_view package);
 
 }  // namespace berth::sys

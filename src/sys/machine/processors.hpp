@@ -5,7 +5,7 @@
 
 namespace berth::sys {
 
-/// How many processors the machine has online. sysconf(3)
+/// The number of processors that are online. sysconf(3)
 size_t online_processors();
 
 }  // namespace berth::sys

@@ -31,8 +31,8 @@ FileTime file_time(const timespec& time) {
   return {time.tv_sec, static_cast<uint32_t>(time.tv_nsec)};
 }
 
-// Attributes that cannot be set are skipped: a tmpfs may have no user attributes, a user no right
-// to trusted ones.
+// Attributes that cannot be set are skipped: a tmpfs may not support user attributes, and a user
+// may not set trusted ones.
 void copy_attributes(const Fd& from, const Fd& to) {
   if (::flistxattr(from.get(), nullptr, 0) <= 0) return;
   std::vector<char> names(kMaxAttributes);
@@ -42,7 +42,8 @@ void copy_attributes(const Fd& from, const Fd& to) {
     const char* name = names.data() + at;
     at += static_cast<ssize_t>(std::string_view(name).size()) + 1;
     value.resize(kMaxAttributes);
-    // The layout of a file system is not a property of the file.
+    // Attributes about the layout in the file system are not copied: they are no property of the
+    // file.
     std::string_view key(name);
     if (key.starts_with("trusted.overlay.") || key.starts_with("user.overlay.") ||
         key.starts_with("user.fuseoverlayfs.")) {
@@ -54,7 +55,8 @@ void copy_attributes(const Fd& from, const Fd& to) {
   }
 }
 
-// The mode comes after the owner, as a change of owner clears the set-id bits, and the times last.
+// The mode is set after the owner, because a change of owner clears the set-id bits. The times are
+// set last.
 Result<void> copy_metadata(const Fd& from, const Fd& to, const struct stat& info,
                            const std::string& name) {
   ignore(change_owner(to, info.st_uid, info.st_gid, name));
@@ -79,7 +81,7 @@ Result<void> copy_data(const Fd& from, const Fd& to, off_t size, const std::stri
     for (at = begin; at < end;) {
       size_t piece = std::min<off_t>(end - at, kChunk);
       ssize_t count = ::sendfile(to.get(), from.get(), &at, piece);
-      if (count == 0) return {};  // it became shorter
+      if (count == 0) return {};  // the file became shorter
       if (count < 0 && errno != EINTR) return failed();
     }
   }
@@ -88,7 +90,8 @@ Result<void> copy_data(const Fd& from, const Fd& to, off_t size, const std::stri
 
 Result<void> copy_file(const Fd& from_dir, const Fd& to_dir, const std::string& entry,
                        const std::string& name) {
-  // The entry may be another file by now, and opening a device may have effects.
+  // Opened as O_PATH first: the entry may be another file by now, and opening a device may have
+  // effects.
   Fd found = TRY(open_at(from_dir, entry, O_PATH | O_NOFOLLOW));
   struct stat info = TRY(stat_fd(found, name));
   auto readable = TRY(open_regular(found, name));
@@ -103,7 +106,7 @@ Result<void> copy_file(const Fd& from_dir, const Fd& to_dir, const std::string& 
 
 Result<void> copy_special(const Fd& to_dir, const std::string& entry, const struct stat& info,
                           const std::string& name) {
-  // Made with mode 0: no process can open it before its owner and mode are set.
+  // Made with mode 0, so that no other user can open the file before its owner and mode are set.
   if (::mknodat(to_dir.get(), entry.c_str(), info.st_mode & S_IFMT, info.st_rdev) != 0) {
     if (errno == EPERM) return {};
     return errno_now().error("copy " + quote(name));

@@ -35,7 +35,7 @@ Result<Fd> open_device() {
   auto device = open_at(cwd(), "/dev/fuse", O_RDWR);
   if (device.ok()) return device;
   Error error = std::move(device).error();
-  // udev makes it accessible to everybody.
+  // udev makes /dev/fuse accessible to all users.
   error.hint = error.kind == Kind::denied ? "as root: chmod 666 /dev/fuse" : "modprobe fuse";
   return error;
 }
@@ -47,7 +47,8 @@ Result<Fd> mount_device(const Fd& device, bool writable) {
   TRY(fsconfig_string(context, "rootmode", "40000"));
   TRY(fsconfig_string(context, "user_id", std::to_string(effective_uid())));
   TRY(fsconfig_string(context, "group_id", std::to_string(effective_gid())));
-  // For every process of this user namespace, as any mount; the kernel checks modes and owners.
+  // Lets all processes of this user namespace use the mount, like any other mount; the kernel
+  // checks modes and owners.
   TRY(fsconfig_flag(context, "allow_other"));
   TRY(fsconfig_flag(context, "default_permissions"));
   if (!writable) TRY(fsconfig_flag(context, "ro"));
@@ -88,17 +89,17 @@ Result<Fd> make_mount(const Fd& device, bool writable) {
   return mount_through_child(device, writable);
 }
 
-// Its input is untrusted: it keeps only the rights that reading takes.
+// The input of the server is untrusted, so it keeps only the rights that it needs.
 Result<void> drop_rights(uint64_t kept) {
   TRY(forbid_new_privileges());
-  ignore(limit_bounding_set(kept));  // an ordinary user outside of a user namespace has none
+  ignore(limit_bounding_set(kept));  // not permitted to ordinary users
   return set_capabilities({kept, kept, 0});
 }
 
 Result<void> start_orphan(const SpawnOptions& options, uint64_t kept) {
-  // A mount namespace lives as long as a process in it. Mounts of the caller there on top of the
-  // server's files would keep the server alive, and the server the namespace: in its own it has
-  // none.
+  // A mount namespace lives as long as a process in it. If the server stayed in the caller's mount
+  // namespace, mounts of its file system there would keep the server alive, and the server would
+  // keep the namespace alive. In a namespace of its own there are no such mounts.
   TRY(leave_mount_namespace());
   TRY(drop_rights(kept));
   Process started = TRY(spawn(options));
@@ -106,7 +107,8 @@ Result<void> start_orphan(const SpawnOptions& options, uint64_t kept) {
   return {};
 }
 
-// By a child that ends at once, so that the server becomes no child of a process that goes on.
+// A child that ends at once starts the server, so that the server is not a child of a process that
+// continues.
 Result<void> start_server(const SpawnOptions& options, uint64_t kept, const Fd& words) {
   Cloned child = TRY(clone3(0, -1));
   if (child.pid == 0) {
@@ -120,7 +122,8 @@ Result<void> start_server(const SpawnOptions& options, uint64_t kept, const Fd& 
   return make_error(Kind::io, TRY(read_words(words)));
 }
 
-// The first request waits for the server's initial message, or fails when the server has ended.
+// Makes the first request, which waits for the server's initial message, or fails when the server
+// has ended.
 Result<void> await_server(const Fd& mount, const std::string& program, const Fd& words) {
   auto answer = stat_fd(mount, "its root");
   if (answer.ok()) return {};
@@ -129,12 +132,12 @@ Result<void> await_server(const Fd& mount, const std::string& program, const Fd&
   return make_error(Kind::corrupt, program + ": " + why);
 }
 
-/// `image`: -1 for none.
+/// `image`: -1 if there is none.
 Result<Fd> mount_served(const FuseServer& server, int image) {
   std::string program = TRY(find_program(server));
   Fd device = TRY(open_device());
   Fd mount = TRY(make_mount(device, server.writable));
-  // A file: a pipe would have to be read as long as the server lives.
+  // A file and not a pipe, which would have to be read as long as the server lives.
   Fd words = TRY(words_file("words of " + program.substr(program.rfind('/') + 1)));
   Fd null = TRY(open_at(cwd(), "/dev/null", O_RDWR | O_NOCTTY));
   SpawnOptions options;
@@ -151,7 +154,7 @@ Result<Fd> mount_served(const FuseServer& server, int image) {
   options.env = std::vector<std::string>{"PATH=/usr/bin:/bin"};
   options.in = options.out = &null;
   options.err = &words;
-  options.working_directory = "/";  // keeps no mount busy
+  options.working_directory = "/";  // so that the server keeps no mount busy
   options.die_with_parent = false;
   options.new_session = true;
   TRY(start_server(options, server.capabilities, words));

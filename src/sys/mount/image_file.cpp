@@ -27,14 +27,14 @@ using namespace std::string_view_literals;
 constexpr std::string_view kMagic = "SIF_MAGIC\0"sv;
 constexpr size_t kMagicAt = 32;
 constexpr size_t kDescriptor = 585;  // packed, as Go's encoding/binary writes the struct
-// Apptainer makes 48; the table is read at once.
+// Apptainer makes 48. The whole table is read into memory.
 constexpr uint64_t kMostDescriptors = 1024;
 
-enum Field : size_t {  // of the header
+enum Field : size_t {  // offsets in the header
   kTotal = 88,
   kTableAt = 96,
 };
-enum Member : size_t {  // of a descriptor
+enum Member : size_t {  // offsets in a descriptor
   kType = 0,
   kUsed = 4,
   kOffset = 17,
@@ -45,7 +45,7 @@ enum Member : size_t {  // of a descriptor
 constexpr uint64_t kPartition = 0x4004;
 constexpr uint64_t kSquashfs = 1, kEncrypted = 5;
 constexpr uint64_t kPrimarySystem = 2;
-constexpr uint64_t kSifSquashfsHead = 96;  // its superblock
+constexpr uint64_t kSifSquashfsHead = 96;  // the size of its superblock
 
 Error damaged(const char* why) {
   return make_error(Kind::corrupt, std::string("the SIF is damaged: ") + why);
@@ -81,7 +81,7 @@ constexpr size_t kSquashfsHead = 96;
 constexpr std::string_view kErofsMagic = "\xe2\xe1\xf5\xe0";
 constexpr size_t kErofsAt = 1024;
 
-// The reader of the image would fail too, with a less helpful message.
+// Without this check the reader of the image would fail, with a less helpful message.
 Result<void> check_squashfs(std::string_view head, uint64_t size) {
   if (head.size() < kSquashfsHead || !head.starts_with(kSquashfsMagic)) {
     return make_error(Kind::corrupt, "the SIF is damaged: its root is not a squashfs");

@@ -25,9 +25,9 @@ namespace {
 
 constexpr int kMaxLoopTries = 64;  // another process may take the free device
 
-/// Attaches a part of the file `image` to a read-only loop device, which is removed with its last
-/// handle or mount. An extent of size 0 is the rest of the file; the size of the device is a
-/// multiple of 512.
+/// Attaches a part of the file `image` to a read-only loop device, which the kernel removes when
+/// the last handle is closed and the last mount has ended. An extent of size 0 means the rest of
+/// the file. The size of the device is a multiple of 512.
 /// Errors: not_found (no loop devices here), denied, busy (none is free), io.  loop(4)
 Result<Fd> make_loop(const Fd& image, const Extent& part, uint32_t block_size) {
   Fd control = TRY(open_at(cwd(), "/dev/loop-control", O_RDWR));
@@ -49,11 +49,11 @@ Result<Fd> make_loop(const Fd& image, const Extent& part, uint32_t block_size) {
 }
 
 constexpr uint32_t kSector =
-    512;  // so that sizes that are not a multiple of more are visible whole
+    512;  // so that sizes that are only a multiple of 512 are visible completely
 
 FuseServer squashfuse(const Extent& part) {
   FuseServer server;
-  // The multi-threaded one if it is installed.
+  // The multi-threaded program is preferred, if it is installed.
   server.programs = {"/usr/bin/squashfuse_ll", "/usr/local/bin/squashfuse_ll",
                      "/usr/bin/squashfuse", "/usr/local/bin/squashfuse"};
   server.package = "squashfuse";
@@ -64,7 +64,7 @@ FuseServer squashfuse(const Extent& part) {
 Result<Fd> mount_from(const Fd& source, const std::string& type) {
   Fd context = TRY(fsopen(type));
   TRY(fsconfig_string(context, "source", fd_path(source)));
-  TRY(fsconfig_flag(context, "ro"));  // else a read-only device is refused
+  TRY(fsconfig_flag(context, "ro"));  // without this the kernel refuses a read-only device
   TRY(fsconfig_create(context));
   return fsmount(context, MOUNT_ATTR_RDONLY);
 }
@@ -74,7 +74,7 @@ Result<Fd> mount_by_loop(const Fd& image, const Extent& part) {
   return mount_from(device, "squashfs");
 }
 
-// No such file system in this kernel, no loop device in this machine.
+// Whether this kernel lacks the file system, or this machine lacks loop devices.
 bool is_missing(const Error& error) {
   return error.sys_errno == ENODEV || error.sys_errno == ENOENT || error.sys_errno == ENXIO;
 }
@@ -84,10 +84,10 @@ bool is_root_of_machine() {
   return effective_uid() == 0 && in_initial_user_namespace();
 }
 
-/// Mounts the squashfs in a part of the file `image`, read-only and detached. Root of the machine:
-/// by the kernel, which parses it, so `image` must be root's and not writable for others; through
-/// FUSE if the kernel lacks squashfs or loop devices. Other users: through FUSE, by Debian's
-/// squashfuse.
+/// Mounts the squashfs in a part of the file `image`, read-only and detached. For root of the
+/// machine the kernel mounts and parses it, so `image` must belong to root and other users may not
+/// have write permission; if the kernel lacks squashfs or loop devices, FUSE is used. For other
+/// users FUSE is used, by Debian's squashfuse.
 /// Errors: denied, not_found (no squashfuse), corrupt, io; those of mount_fuse().
 Result<Fd> mount_squashfs(const Fd& image, const Extent& part, const std::string& path) {
   if (!is_root_of_machine()) return mount_fuse(squashfuse(part), image);
@@ -109,10 +109,11 @@ bool lacks_file_backing(const Error& error) {
   return error.sys_errno == ENOTBLK || error.sys_errno == EINVAL;
 }
 
-/// Mounts the EROFS image `image`, open for reading, read-only and detached: the file itself
-/// (Linux 6.12), else a loop device that ends with the mount. Only for images that Berth has
-/// written: the kernel parses them. Errors: unsupported (not on this kernel), denied (only root of
-/// the initial user namespace may), corrupt (no EROFS image), io.  erofs(5); loop(4)
+/// Mounts the EROFS image `image`, open for reading, read-only and detached: directly from the file
+/// (since Linux 6.12), else through a loop device, which is removed when the mount ends. Only for
+/// images that Berth has written: the kernel parses them. Errors: unsupported (not on this kernel),
+/// denied (the caller is not root of the initial user namespace), corrupt (not an EROFS image), io.
+/// erofs(5); loop(4)
 Result<Fd> mount_erofs(const Fd& image) {
   auto mounted = mount_from(image, "erofs");
   if (mounted.ok() || !lacks_file_backing(mounted.error())) return mounted;
@@ -140,7 +141,7 @@ Result<Fd> mount_through_fuse(const Fd& image) {
 }
 
 Result<Fd> mount_any_way(const Fd& image, const std::string& path) {
-  // Its bytes only reach a program without rights.
+  // Only a program without rights parses the image, so the owner of the file does not matter.
   if (!is_root_of_machine()) return mount_through_fuse(image);
   TRY(check_trusted(image, path));
   auto mounted = mount_erofs(image);
@@ -153,7 +154,7 @@ Result<Fd> mount_file(const Fd& file, const std::string& path) {
   if (part && part->format == ImageFormat::squashfs) {
     return mount_squashfs(file, part->extent, path);
   }
-  // A file of no known format is a damaged layer of ours.
+  // A file of unknown format is treated as EROFS: it is a damaged layer of ours.
   auto mounted = mount_any_way(file, path);
   return mounted.ok() ? std::move(mounted) : explain(std::move(mounted).error());
 }
@@ -177,7 +178,7 @@ Result<ErofsWay> check_erofs() {
 Result<std::optional<Fd>> mount_image(const std::string& path) {
   auto entry = TRY(stat_entry(cwd(), path));
   if (entry && S_ISDIR(entry->st_mode)) return std::optional<Fd>();
-  // The open must not block on a device or a pipe in its place.
+  // The open must not block if a device or a FIFO is in the place of the file.
   Fd file = TRY(open_at(cwd(), path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   auto mounted = mount_file(file, path);
   if (mounted.ok()) return std::optional<Fd>(std::move(*mounted));

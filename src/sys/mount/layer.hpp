@@ -14,25 +14,27 @@ namespace berth::sys {
 
 /// One lower layer by handle.
 struct Layer {
-  Fd root;  ///< of an image only for *at() calls, not for reading
-  /// The root of a detached mount, which no mount table shows, and which ends with the handle.
+  Fd root;  ///< the root of an image, if it is one, is only for *at() calls, not for reading
+  /// `root` is the root of a detached mount, which no mount table shows and which ends when the
+  /// handle is closed.
   bool detached = false;
 };
 
 enum class ErofsWay {
   kernel,  ///< for root of the machine
-  fuse,    ///< for all others, or if the kernel has no EROFS: berth-erofs
+  fuse,    ///< for all other users, and for root if the kernel has no EROFS: berth-erofs
 };
 /// How this process can mount EROFS images.
 /// Errors: not_found (no berth-erofs, no /dev/fuse), denied.
 Result<ErofsWay> check_erofs();
 
-/// Mounts the image in a file, detached: EROFS by the first method that root's kernel has, or
-/// through FUSE, with "user.overlay." marks; a squashfs, also of a SIF, as mount_squashfs().
-/// Nothing if `path` is a directory. A file that the kernel parses must belong to root or the
-/// effective user, and no other user may write it; links are not followed. For a process without
-/// threads. Errors: those of mount_fuse() and identify_image(); unsupported (not on this kernel);
-/// corrupt; not_found; denied.
+/// Mounts the image in the file `path`, detached. EROFS is mounted by the kernel for root, by the
+/// first method that the kernel has; otherwise through FUSE, with overlay marks as "user.overlay."
+/// attributes. A squashfs, also one in a SIF, is mounted by mount_squashfs(). Nothing if `path` is
+/// a directory. A file that the kernel parses must belong to root or the effective user, and no
+/// other user may have write permission; links are not followed. For a process without threads.
+/// Errors: those of mount_fuse() and identify_image(); unsupported (not on this kernel); corrupt;
+/// not_found; denied.
 Result<std::optional<Fd>> mount_image(const std::string& path);
 
 /// Opens a directory, or mounts the image in a file.  Errors: those of mount_image().

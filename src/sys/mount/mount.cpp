@@ -20,7 +20,8 @@
 namespace berth::sys {
 namespace {
 
-// glibc 2.36 has these, older ones and <linux/mount.h> clash with <sys/mount.h>: call by number.
+// glibc has these calls only since 2.36, and <linux/mount.h> clashes with <sys/mount.h>. So they
+// are called by number.
 constexpr unsigned kFsconfigSetFlag = 0;
 constexpr unsigned kFsconfigSetString = 1;
 constexpr unsigned kFsconfigCreate = 6;
@@ -168,7 +169,7 @@ Result<uint64_t> mount_id(const Fd& place, const std::string& name) {
     return errno_now().error("examine " + quote(name));
   }
   if ((status.stx_mask & STATX_MNT_ID) != 0) return status.stx_mnt_id;
-  // COMPAT(5.8): delete when that is our baseline. The same number as a line of text.
+  // COMPAT(5.8): delete when that is our baseline. The file has the same number in a line of text.
   std::string path = "/proc/self/fdinfo/" + std::to_string(place.get());
   std::string text = TRY(read_file(cwd(), path, 4096));
   constexpr std::string_view kName = "mnt_id:";

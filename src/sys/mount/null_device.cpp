@@ -21,7 +21,7 @@ namespace {
 
 constexpr unsigned kNull = 3;
 
-/// A memory device of our own: a node in a private tmpfs.
+/// Opens a memory device of our own: a new node in a private tmpfs.
 Result<Fd> open_own(unsigned minor, int flags) {
   Fd context = TRY(fsopen("tmpfs"));
   TRY(fsconfig_create(context));
@@ -73,12 +73,13 @@ void exchange(int number, const Fd& own) {
 }
 
 /// Opens the null device for each closed standard stream, as Go's runtime does for docker and
-/// podman: otherwise the next opened file would be one, and output for the user would go into it.
+/// podman: otherwise the next opened file would become a standard stream, and output for the user
+/// would go into it.
 /// Errors: io (no /dev/null). open(2)
 Result<void> open_standard_streams() {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number) {
     if (::fcntl(number, F_GETFD) >= 0) continue;
-    // The lowest free number, left open for the programs that we start.
+    // Gets the lowest free number. Stays open, without O_CLOEXEC, for the programs that we start.
     int opened = ::open("/dev/null", O_RDWR | O_NOCTTY);
     if (opened < 0) return errno_now().error("open '/dev/null' as a standard stream");
   }

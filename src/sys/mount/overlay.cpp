@@ -28,7 +28,7 @@ using Lower = std::vector<const Layer*>;
 /// (FILESYSTEM_MAX_STACK_DEPTH).
 constexpr size_t kMostAtOnce = 400;
 
-/// Detached.
+/// Makes a detached overlay.
 Result<Fd> make_overlay(const Lower& lower, const OverlayTop& top) {
   Fd context = TRY(fsopen("overlay"));
   TRY(fsconfig_string(context, "source", top.source));
@@ -44,8 +44,8 @@ Result<Fd> make_overlay(const Lower& lower, const OverlayTop& top) {
   return fsmount(context, static_cast<unsigned>(top.attributes));
 }
 
-// COMPAT(6.5): delete when that is our baseline. One string for all layers, at most a page: their
-// paths are numbers in the directory of our descriptors.
+// COMPAT(6.5): delete when that is our baseline. One string for all layers, at most a page long, so
+// the layers are named by descriptor numbers, relative to /proc/self/fd.
 Result<void> mount_by_string(const Lower& lower, const OverlayTop& top, const Fd& target) {
   auto name = [](const Fd& fd) { return std::to_string(fd.get()); };
   std::string data = "lowerdir=";
@@ -63,10 +63,10 @@ Result<void> mount_by_string(const Lower& lower, const OverlayTop& top, const Fd
   return mounted;
 }
 
-/// The same by way of `place`, on top of what is mounted there.
+/// The same, but mounts the overlay at `place`, on top of the mounts there.
 Result<Fd> make_overlay_by_string(const Lower& lower, const OverlayTop& top, const Fd& place) {
   TRY(mount_by_string(lower, top, place));
-  // By its path: an older handle leads to what is below the new mount.
+  // Opened by path, because the older handle leads to the directory below the new mount.
   std::string path = TRY(read_link(cwd(), fd_path(place)));
   Fd mounted = TRY(open_at(cwd(), path, O_PATH | O_DIRECTORY));
   return open_tree(mounted, "", OPEN_TREE_CLONE | AT_EMPTY_PATH);
@@ -76,8 +76,8 @@ bool has_detached(const Lower& lower) {
   return std::ranges::any_of(lower, [](const Layer* layer) { return layer->detached; });
 }
 
-/// Mounts the layers at `place`, one on top of the other, until the overlay is made: it has mounts
-/// of its own then.
+/// Mounts the layers at `place`, one on top of the other, until the overlay is made, which then has
+/// private clones of the mounts.
 Result<Fd> make_over_attached(const Lower& lower, const OverlayTop& top, const Fd& place) {
   std::string first;
   Result<Fd> made = make_error(Kind::bug, "no layer was attached");
@@ -145,14 +145,15 @@ constexpr uint64_t bit(int capability) {
   return uint64_t{1} << capability;
 }
 
-// It changes the container's files on its behalf, so it keeps the capabilities for that: writing
-// other users' files, and changing owners. They do not suffice to mount another file system or to
-// affect a process.
+// The server changes files on behalf of the container, so it keeps the capabilities to write the
+// files of other users and to change owners. These do not suffice to mount another file system or
+// to affect a process.
 constexpr uint64_t kOverFiles = bit(CAP_CHOWN) | bit(CAP_DAC_OVERRIDE) | bit(CAP_DAC_READ_SEARCH) |
                                 bit(CAP_FOWNER) | bit(CAP_FSETID) | bit(CAP_MKNOD) |
                                 bit(CAP_SETFCAP);
 
-// The kernel shows "trusted.overlay.opaque", the mark in root's layers, only with this capability.
+// Only with CAP_SYS_ADMIN the kernel shows "trusted.overlay.opaque", the mark in layers that root
+// unpacked.
 uint64_t kept_rights() {
   bool root = effective_uid() == 0 && in_initial_user_namespace();
   return root ? kOverFiles | bit(CAP_SYS_ADMIN) : kOverFiles;
@@ -165,7 +166,8 @@ FuseServer fuse_overlayfs() {
   return server;
 }
 
-/// The server's option for a handle; keeps the handle.
+/// The path by which an option of the server names the handle `directory`; keeps the handle open in
+/// the server.
 std::string hand_over(const Fd& directory, FuseServer& server) {
   server.keep.push_back(directory.get());
   return fd_path(directory);
@@ -186,13 +188,14 @@ Result<Fd> mount_at_once(const Lower& lower, const OverlayTop& top, const std::s
   Fd place = TRY(open_at(cwd(), target, O_PATH | O_DIRECTORY));
   auto mounted = mount_made(make_overlay(lower, top), place);
   if (mounted.ok()) return mounted;
-  // An older kernel refuses "lowerdir+", at once or only when the file system is made, and detached
-  // mounts as layers (6.15). Linux 6.18 refuses with EPERM those that were mounted in a user
-  // namespace above this one. When the other ways fail too, the first error is the true one.
+  // Older kernels refuse "lowerdir+", at once or only when the file system is made. Before 6.15
+  // they refuse detached mounts as layers. Linux 6.18 refuses with EPERM detached mounts that were
+  // made in an outer user namespace. When the other ways fail too, the first error is the true one.
   bool old_kernel = mounted.error().sys_errno == EINVAL || mounted.error().sys_errno == ENOSYS;
   bool from_above = mounted.error().sys_errno == EPERM && has_detached(lower);
   if (!old_kernel && !from_above) return mounted;
-  // The failed attempt has marked it as used by a "volatile" overlay, which works only once.
+  // The failed attempt has marked the work directory as used by a "volatile" overlay, which works
+  // only once.
   if (top.work) ignore(remove_tree(top.work, "work"));
   if (has_detached(lower)) {
     auto again = mount_made(make_over_attached(lower, top, place), place);
@@ -203,7 +206,7 @@ Result<Fd> mount_at_once(const Lower& lower, const OverlayTop& top, const std::s
   return open_at(cwd(), path, O_PATH | O_DIRECTORY);
 }
 
-/// An overlay that hides nothing of its lower layers: with the attributes that all kernels have.
+/// The top of a read-only overlay, with only those attributes that all kernels have.
 OverlayTop read_only(const OverlayTop& top) {
   OverlayTop base;
   base.source = top.source;
@@ -221,7 +224,8 @@ Result<Fd> mount_overlay(const std::vector<Layer>& lower, const OverlayTop& top,
   Lower upper_part;
   for (const Layer& layer : lower) upper_part.push_back(&layer);
   if (upper_part.size() <= kMostAtOnce + 1) return mount_at_once(upper_part, top, target);
-  // The lowest layers become one: an overlay of their own; its whiteouts only hide its own content.
+  // The lowest layers become one layer, an overlay of their own. Their whiteouts hide only content
+  // of these layers.
   Lower lower_part(upper_part.begin() + kMostAtOnce, upper_part.end());
   upper_part.resize(kMostAtOnce);
   Fd mounted = TRY(mount_at_once(lower_part, read_only(top), target));

@@ -20,15 +20,16 @@
 namespace berth::sys {
 namespace {
 
-constexpr unsigned kMfdExec = 0x10;  // Linux 6.3
+constexpr unsigned kMfdExec = 0x10;  // since Linux 6.3
 constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
-/// The owner of a file can make it writable.
+/// Whether this process may write the file. The owner may, because the owner can make the file
+/// writable.
 bool may_write(const struct stat& status, const std::string& path) {
   return status.st_uid == ::geteuid() || ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0;
 }
 
-/// Whether the file at `path` cannot be written through it.
+/// Whether the file cannot be written through `path`.
 Result<bool> is_protected(const std::string& path) {
   struct statvfs mount {};
   if (::statvfs(path.c_str(), &mount) != 0) {
@@ -37,7 +38,7 @@ Result<bool> is_protected(const std::string& path) {
   if ((mount.f_flag & ST_RDONLY) != 0) return true;
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return errno_now().error("look at " + quote(path));
-  if (status.st_nlink == 0) return true;  // a private copy
+  if (status.st_nlink == 0) return true;  // it is a private copy already
   return !may_write(status, path);
 }
 
@@ -59,8 +60,8 @@ Result<void> fill_copy(const Fd& copy, const Fd& from, const std::string& path) 
   return {};
 }
 
-// COMPAT(3.17): delete when that is our baseline. An unnamed file, only for this execution: writing
-// to it harms no other process.
+// COMPAT(3.17): delete when that is our baseline. Copies into an unnamed file, which only this
+// execution uses, so that writing to it harms no other process.
 Result<Fd> nameless_copy(const Fd& from, const std::string& path) {
   Fd copy = TRY(open_at(cwd(), "/tmp", O_TMPFILE | O_WRONLY, 0500));
   TRY(fill_copy(copy, from, path));
@@ -78,7 +79,7 @@ Result<Fd> sealed_copy(const std::string& path) {
   if (made < 0) return failed(errno);
   Fd copy(made);
   TRY(fill_copy(copy, from, path));
-  // The kernel may hold pages for some time after the write, longer than it waits itself.
+  // The kernel may hold pages for some time after the write, longer than F_ADD_SEALS waits.
   constexpr int kTries = 50;
   for (int attempt = 1; ::fcntl(copy.get(), F_ADD_SEALS, kSeals) != 0; ++attempt) {
     if (errno != EBUSY || attempt == kTries) return failed(errno);

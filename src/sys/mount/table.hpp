@@ -20,7 +20,7 @@ struct MountEntry {
   std::string point;   ///< absolute, as seen from the process's root
   std::string type;
   std::string source;
-  bool follows = false;  ///< a slave: it receives mounts from its master
+  bool follows = false;  ///< the mount is a slave: it receives mounts from its master
 
   bool operator==(const MountEntry&) const = default;
 };
@@ -40,7 +40,7 @@ Result<std::vector<MountEntry>> mount_table(const std::string& process = "self")
 /// Errors: busy (another mount covers it, or it has moved).
 Result<Fd> open_mount(const MountEntry& entry);
 
-/// The present mount attributes (MOUNT_ATTR_*) of a path. fstatvfs(3)
+/// The present attributes (MOUNT_ATTR_*) of the mount of `place`. fstatvfs(3)
 Result<uint64_t> mount_attributes(const Fd& place, const std::string& name);
 
 }  // namespace berth::sys

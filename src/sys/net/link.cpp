@@ -49,7 +49,8 @@ std::optional<LinkAddress> read_address(std::string_view body, uint32_t index) {
       std::memcpy(&flags, value.data(), sizeof flags);
     }
   }
-  // IPv6 has the address itself where IPv4 has the other end of a line.
+  // IPv6 has the address itself in IFA_ADDRESS, where IPv4 has the other end of a point-to-point
+  // link.
   if (address.local.empty()) {
     address.local = given;
   } else if (given != address.local) {
@@ -97,7 +98,8 @@ Result<NetLinks> NetLinks::open_in(const Fd& space, const std::string& name) {
   return opened;
 }
 
-// One request and its answer: messages up to an error, an acknowledgement or the end of a list.
+// Sends one request and receives the answer: all messages up to an error, an acknowledgement or the
+// end of a list.
 Result<std::string> NetLinks::exchange(std::string message, const std::string& what) {
   auto length = static_cast<uint32_t>(message.size());
   uint32_t sequence = ++sequence_;
@@ -113,7 +115,7 @@ Result<std::string> NetLinks::exchange(std::string message, const std::string& w
                                reinterpret_cast<sockaddr*>(&sender), &size);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return errno_now().error(what);
-    // A process that administers the network namespace can send here too. netlink(7)
+    // Processes with CAP_NET_ADMIN in the network namespace can send to this socket too. netlink(7)
     if (sender.nl_pid != 0) continue;
     std::string_view got(buffer.data(), static_cast<size_t>(count));
     // Since Linux 6.9 the end of a list may arrive together with its last entries.

@@ -21,7 +21,7 @@ struct LinkAddress {
   uint8_t family = 0;
   uint8_t prefix_length = 0;
   std::string local;  ///< 4 or 16 bytes
-  std::string peer;   ///< empty: the same
+  std::string peer;   ///< empty: the same as `local`
   std::string broadcast;
   bool operator==(const LinkAddress&) const = default;
 };
@@ -32,10 +32,10 @@ std::vector<LinkAddress> parse_addresses(std::string_view messages, uint32_t ind
 
 /// A route as the kernel reports it.
 struct Route {
-  std::string destination;  ///< 4 bytes, or 16 of IPv6
+  std::string destination;  ///< 4 bytes, or 16 for IPv6
   uint8_t prefix_length = 0;
-  uint32_t index = 0;     ///< of the interface; 0: none
-  bool discards = false;  ///< it drops packets: blackhole, unreachable, prohibit, throw
+  uint32_t index = 0;     ///< index of the interface; 0: none
+  bool discards = false;  ///< the route drops packets: blackhole, unreachable, prohibit, throw
   bool operator==(const Route&) const = default;
 };
 
@@ -58,9 +58,10 @@ Result<Fd> open_in_net_space(const Fd& space, const std::string& name, const std
 
 class NetLinks {
  public:
-  /// For the namespace of this process. socket(2) AF_NETLINK
+  /// Works in the network namespace of this process. socket(2) AF_NETLINK
   static Result<NetLinks> open();
-  /// For the namespace `space`, which is entered for a moment; for processes without threads.
+  /// Works in the network namespace `space`, which is entered for a moment; for processes without
+  /// threads.
   /// Errors: denied (no CAP_SYS_ADMIN over it). setns(2)
   static Result<NetLinks> open_in(const Fd& space, const std::string& name);
 
@@ -68,8 +69,9 @@ class NetLinks {
   Result<std::optional<uint32_t>> find(const std::string& name);
   /// RTM_GETADDR
   Result<std::vector<LinkAddress>> addresses(uint32_t index);
-  /// Moves an interface, as `name`, to another namespace, where it is down and without addresses.
-  /// Errors: io with EINVAL (one that belongs to its namespace), exists. RTM_NEWLINK
+  /// Moves an interface to another namespace and renames it to `name`. It arrives there down and
+  /// without addresses. Errors: io with EINVAL (an interface that cannot leave its namespace),
+  /// exists. RTM_NEWLINK
   Result<void> move(uint32_t index, const Fd& space, const std::string& name);
   /// A pattern such as "eth%d" gets the first free number. Errors: exists. RTM_NEWLINK
   Result<void> rename(uint32_t index, const std::string& name);
@@ -86,15 +88,15 @@ class NetLinks {
   /// Errors: exists, denied. RTM_NEWLINK, veth(4)
   Result<void> make_pair(const std::string& name, const Fd& space, const std::string& peer_name,
                          std::string_view mac);
-  /// Adds it as a hairpin port, which also sends packets back to where they came from: with the
-  /// IPv4 firewall on bridges (bridge-nf-call-iptables) a container reaches its own published port
-  /// that way. RTM_NEWLINK IFLA_MASTER, IFLA_BRPORT_MODE
+  /// Adds the interface to the bridge as a hairpin port, which also sends packets back to the port
+  /// that they came from. With the IPv4 firewall on bridges (bridge-nf-call-iptables), a container
+  /// reaches its own published port that way. RTM_NEWLINK IFLA_MASTER, IFLA_BRPORT_MODE
   Result<void> join_bridge(uint32_t index, uint32_t bridge);
-  /// A missing one is fine. RTM_DELLINK
+  /// Removes an interface; no error if it is missing. RTM_DELLINK
   Result<void> remove(uint32_t index);
-  /// The IPv4 default route through `gateway`, 4 bytes. RTM_NEWROUTE
+  /// Adds the IPv4 default route through `gateway`, 4 bytes. RTM_NEWROUTE
   Result<void> add_default_route(uint32_t index, std::string_view gateway);
-  /// The routes of all tables; none for a version that this kernel lacks. RTM_GETROUTE
+  /// The routes of all tables; empty for a version of IP that this kernel lacks. RTM_GETROUTE
   Result<std::vector<Route>> routes(IpVersion version = IpVersion::v4);
   /// RTM_GETLINK
   Result<std::vector<LinkName>> links();

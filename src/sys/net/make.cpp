@@ -41,7 +41,7 @@ std::vector<Route> parse_routes(std::string_view messages) {
     if (head.nlmsg_type != RTM_NEWROUTE || body.size() < sizeof info) continue;
     std::memcpy(&info, body.data(), sizeof info);
     size_t size = address_size(info.rtm_family);
-    // Others lead to this machine itself.
+    // Routes of other types lead to this machine itself.
     bool leads_away = info.rtm_type == RTN_UNICAST || discards(info.rtm_type);
     if (size == 0 || !leads_away) continue;
     Route route{std::string(size, '\0'), info.rtm_dst_len, 0, discards(info.rtm_type)};
@@ -154,7 +154,7 @@ Result<std::vector<Route>> NetLinks::routes(IpVersion version) {
   wanted.rtm_family = version == IpVersion::v4 ? AF_INET : AF_INET6;
   std::string reply = TRY(exchange(begin(RTM_GETROUTE, NLM_F_DUMP, wanted), "list routes"));
   std::vector<Route> found = parse_routes(reply);
-  // A kernel without IPv6 answers with all its routes.
+  // A kernel without IPv6 answers with the routes of all families.
   std::erase_if(found, [&](const Route& route) {
     return route.destination.size() != address_size(wanted.rtm_family);
   });

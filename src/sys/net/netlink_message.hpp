@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of rtnetlink(7) messages; for the sources of NetLinks.
+// The parts of rtnetlink(7) messages, for the sources that implement NetLinks.
 #pragma once
 
 #include <linux/netlink.h>
@@ -19,7 +19,7 @@ std::string bytes_of(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
-// Parts of a message begin at multiples of four.
+// Pads the message: its parts begin at multiples of four.
 inline void pad(std::string& message) {
   message.resize(NLMSG_ALIGN(message.size()));
 }
@@ -51,7 +51,8 @@ inline ifinfomsg link_of(uint32_t index) {
   return info;
 }
 
-/// Iterates over parts of a message, each with its length in front; stops at an invalid length.
+/// Iterates over parts of a message, each of which begins with its length; stops at an invalid
+/// length.
 template <class Head>
 class Parts {
  public:
@@ -73,7 +74,7 @@ class Parts {
   std::string_view bytes_;
 };
 
-/// A name with its terminating zero.
+/// The bytes of a name, including its terminating zero.
 inline std::string_view word(const std::string& name) {
   return {name.c_str(), name.size() + 1};
 }

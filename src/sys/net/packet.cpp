@@ -47,7 +47,8 @@ Result<std::optional<Packet>> take_packet(const Fd& socket, std::span<char> buff
   message.msg_controllen = sizeof control;
   int flags = MSG_CMSG_CLOEXEC | MSG_DONTWAIT | (take == Take::peek ? MSG_PEEK : 0);
   ssize_t count;
-  // A peer that died with unread packets shows as a reset: its last packets come next.
+  // If the peer died with unread packets, the first call gives ECONNRESET. The last packets of the
+  // peer come with the next calls.
   do {
     count = ::recvmsg(socket.get(), &message, flags);
   } while (count < 0 && (errno == EINTR || errno == ECONNRESET));

@@ -26,7 +26,8 @@ Result<Fd> make_socket(SocketType type) {
   return socket;
 }
 
-// The address has at most 107 bytes; for a longer path the caller uses a handle of its directory.
+// The address has at most 107 bytes; for a longer path the caller uses a path through a handle of
+// the directory.
 Result<sockaddr_un> unix_address(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -96,8 +97,8 @@ Result<Received> receive_message(const Fd& socket, void* bytes, size_t size) {
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   ssize_t count;
-  // A peer that died with unread messages shows as a reset, reported once, before the data that the
-  // peer has sent: its last message comes with the next call, or the end.
+  // If the peer died with unread messages, the first call gives ECONNRESET, once. The next call
+  // gives the last message of the peer, or the end.
   do {
     count = ::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC);
   } while (count < 0 && (errno == EINTR || errno == ECONNRESET));
@@ -113,7 +114,7 @@ Result<Received> receive_message(const Fd& socket, void* bytes, size_t size) {
 }
 
 bool peer_is_gone(const Fd& socket) {
-  // Not by reading: data of the peer may still be unread.
+  // Polls instead of reading, because data of the peer may still be unread.
   pollfd entry{socket.get(), 0, 0};
   return ::poll(&entry, 1, 0) > 0 && (entry.revents & (POLLHUP | POLLERR)) != 0;
 }
@@ -121,7 +122,7 @@ bool peer_is_gone(const Fd& socket) {
 Result<Fd> listen_unix(const std::string& path, SocketType type) {
   Fd socket = TRY(make_socket(type));
   sockaddr_un address = TRY(unix_address(path));
-  // The file gets the mode of the socket, less the umask.
+  // The file of the socket gets the mode of the descriptor, less the umask.
   if (::fchmod(socket.get(), 0600) != 0) return errno_now().error("create socket " + quote(path));
   if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     return errno_now().error("create socket " + quote(path));

@@ -36,7 +36,7 @@ Result<void> send_all(const Fd& socket, std::string_view bytes, std::chrono::mil
 bool peer_is_gone(const Fd& socket);
 
 enum class SocketType { stream, messages };
-/// Makes a UNIX socket at `path`, at most 107 bytes, only for this user, and listens.
+/// Makes a UNIX socket at `path` (at most 107 bytes) that only this user can use, and listens.
 /// Errors: io (EADDRINUSE: the path exists), usage (a longer path).  bind(2), listen(2)
 Result<Fd> listen_unix(const std::string& path, SocketType type = SocketType::stream);
 /// Waits for the next connection. accept4(2)

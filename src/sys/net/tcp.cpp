@@ -108,7 +108,7 @@ Result<std::string> listening_address(const Fd& listener) {
   Place place = TRY(own_place(listener));
   std::string host = TRY(text_of(place));
   bool six = place.storage.ss_family == AF_INET6;
-  // Both address families have it at the same offset.
+  // The port has the same offset in both address families.
   uint16_t port = ntohs(reinterpret_cast<sockaddr_in*>(&place.storage)->sin_port);
   return (six ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }

@@ -25,9 +25,10 @@ Result<std::string> listening_address(const Fd& listener);
 /// This machine's address on the connection: "10.1.2.3", "fd00::1".  getsockname(2)
 Result<std::string> local_address(const Fd& socket);
 
-/// Reads a non-blocking stream up to its first newline, which is dropped, as are bytes that arrive
+/// Reads a non-blocking stream up to its first newline. Drops the newline and bytes that arrive
 /// together with it.
-/// Errors: interrupted (`patience` is over), corrupt (more than `most` bytes), io (it ended).
+/// Errors: interrupted (`patience` is over), corrupt (more than `most` bytes), io (the stream ended
+/// before a newline).
 Result<std::string> read_line(const Fd& stream, size_t most, std::chrono::milliseconds patience,
                               const std::string& name);
 

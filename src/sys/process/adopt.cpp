@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 constexpr const char* kMounts = "/ns/mnt";
 
-/// Of all threads: a child belongs to the thread that forked it.
+/// The children of all threads: a child belongs to the thread that forked it.
 std::vector<pid_t> children() {
   std::vector<pid_t> out;
   auto threads = list_directory(cwd(), "/proc/self/task");
@@ -59,7 +59,7 @@ void Orphans::end() const {
   for (int round = 0; round < 1000; ++round) {
     bool any = false;
     for (pid_t pid : children()) {
-      // It has ended: its children are ours now.
+      // The process had ended already; its children are ours now.
       if (::waitpid(pid, nullptr, WNOHANG) == pid) {
         any = true;
         continue;
@@ -67,8 +67,8 @@ void Orphans::end() const {
       auto mounts = read_link(cwd(), "/proc/" + std::to_string(pid) + kMounts);
       if (mounts.ok() && *mounts == own_) continue;
       any = true;
-      if (!mounts.ok()) continue;  // it ends
-      ::kill(pid, SIGKILL);        // ours until we have reaped it
+      if (!mounts.ok()) continue;  // the process is ending
+      ::kill(pid, SIGKILL);        // the pid cannot be reused until we have reaped it
       ::waitpid(pid, nullptr, WNOHANG);
     }
     quiet = any ? 0 : quiet + 1;

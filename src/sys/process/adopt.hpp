@@ -7,17 +7,17 @@
 
 namespace berth::sys {
 
-/// Makes orphans below this process its children. PR_SET_CHILD_SUBREAPER
+/// Makes this process the parent of the orphans among its descendants. PR_SET_CHILD_SUBREAPER
 Result<void> become_subreaper();
 
-/// Leftover processes of containers that share the pid namespace of this process.
+/// Processes that are left over from containers that share the pid namespace of this process.
 class Orphans {
  public:
-  /// This process is a subreaper from now on.
+  /// Makes this process a subreaper from now on.
   static Result<Orphans> adopt();
   /// Kills and reaps new children of this process that are in another mount namespace than this
   /// process was in at adopt(), until none is left or two seconds have passed.
-  /// /proc_pid_task_children(5)
+  /// proc_pid_task_children(5)
   void end() const;
 
  private:

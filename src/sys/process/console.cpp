@@ -21,7 +21,7 @@ constexpr size_t kLongestLine = 64 * 1024;
 constexpr char kCtrlC = 3;
 
 /// Turns echo off, and blocks the signals that would end the program while it is off: they arrive
-/// after the destructor has restored it.
+/// after the destructor has restored the echo.
 class EchoOff {
  public:
   explicit EchoOff(int fd) : fd_(fd) {
@@ -34,7 +34,7 @@ class EchoOff {
     termios silent = settings_;
     silent.c_lflag &= ~static_cast<tcflag_t>(ECHO | ISIG);
     silent.c_lflag |= ECHONL;
-    silent.c_cc[VEOL] = kCtrlC;  // ends the line, else it would wait for a newline
+    silent.c_cc[VEOL] = kCtrlC;  // so that Ctrl-C ends the read
     tcsetattr(fd_, TCSAFLUSH, &silent);
   }
   EchoOff(EchoOff&&) = delete;
@@ -61,7 +61,7 @@ Result<std::string> read_line(const Fd& terminal) {
     if (count < 0) return sys_error(saved, "read '/dev/tty'");
     if (count == 0) return make_error(Kind::interrupted, "read '/dev/tty': end of input");
     if (byte == kCtrlC) {
-      ignore(write_all(terminal, "\n", "/dev/tty"));  // or the error stands behind the prompt
+      ignore(write_all(terminal, "\n", "/dev/tty"));  // ends the line of the prompt
       return make_error(Kind::interrupted, "read '/dev/tty': Ctrl-C");
     }
     if (byte == '\n') return line;
@@ -74,7 +74,7 @@ Result<std::string> read_line(const Fd& terminal) {
 
 Result<std::string> ask(std::string_view prompt, Echo echo) {
   Fd terminal = TRY(open_at(cwd(), "/dev/tty", O_RDWR | O_NOCTTY));
-  // Before the prompt: input typed on seeing it must not be echoed.
+  // Done before the prompt is shown, because input that is typed after it must not be echoed.
   std::optional<EchoOff> silence;
   if (echo == Echo::off) silence.emplace(terminal.get());
   TRY(write_all(terminal, prompt, "/dev/tty"));
@@ -101,7 +101,7 @@ Result<std::string> working_directory() {
   const char* found = ::getcwd(path.data(), path.size());
   int saved = errno;
   if (found == nullptr) return sys_error(saved, "find the working directory");
-  // "(unreachable)/…" in a mount namespace that it is not in.
+  // The kernel returns "(unreachable)/…" if the directory is not in this mount namespace.
   if (*found != '/') return make_error(Kind::not_found, "find the working directory");
   return std::string(found);
 }

@@ -36,8 +36,8 @@ ExitStatus from_wait_status(int status) {
   return ExitStatus{WEXITSTATUS(status), 0};
 }
 
-/// Everything that the child needs, made before the clone: the child shares our memory and must
-/// neither allocate nor lock.
+/// Everything that the child needs, made before the clone, because the child shares our memory and
+/// must neither allocate nor lock.
 struct ChildPlan {
   const char* program;
   char* const* argv;
@@ -52,7 +52,7 @@ struct ChildPlan {
   int failure;  // errno of the step that failed
 };
 
-// Replaces 0–2. A source that is itself one of 0–2 is first moved out of the way.
+// Replaces descriptors 0–2. First duplicates sources that are themselves one of 0–2.
 bool redirect(std::array<int, 3>& standard) {
   for (int& source : standard) {
     if (source >= 0 && source <= 2) {
@@ -68,7 +68,7 @@ bool redirect(std::array<int, 3>& standard) {
   return true;
 }
 
-// Sets close on exec for every descriptor from 3 on except those to keep.
+// Sets FD_CLOEXEC on every descriptor from 3 on, except those to keep.
 void close_others(const ChildPlan& plan) {
   ::syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */);
   for (size_t i = 0; i < plan.keep_count; ++i) ::fcntl(plan.keep[i], F_SETFD, 0);
@@ -107,7 +107,8 @@ struct ProcessStat {
 Result<ProcessStat> read_process_stat(pid_t pid) {
   std::string path = "/proc/" + std::to_string(pid) + "/stat";
   std::string text = TRY(read_record(path));
-  // The second field is the name in parentheses and may hold blanks and parentheses itself.
+  // The second field is the name in parentheses, and the name itself may have blanks and
+  // parentheses.
   size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return make_error(Kind::corrupt, "read " + quote(path));
   auto words = split_blank(std::string_view(text).substr(name_end + 1));
@@ -117,8 +118,8 @@ Result<ProcessStat> read_process_stat(pid_t pid) {
   return ProcessStat{words[0][0], *ticks};
 }
 
-// include/uapi/linux/pidfd.h of Linux 6.15; the first version of the structure, which grows at its
-// end.
+// include/uapi/linux/pidfd.h of Linux 6.15; the first version of the structure, to whose end later
+// versions append members.
 struct PidfdInfo {
   uint64_t mask;
   uint64_t cgroup_id;
@@ -143,7 +144,7 @@ Process& Process::operator=(Process&& other) noexcept {
 
 Process::~Process() {
   if (pid_ <= 0) return;
-  ignore(signal(SIGKILL));  // it may have ended by itself
+  ignore(signal(SIGKILL));  // the process may have ended by itself
   ignore(wait());
 }
 
@@ -223,7 +224,7 @@ Result<Process> spawn(const SpawnOptions& options) {
 
   Process process(pid, Fd(pidfd));
   if (plan.failure != 0) {
-    ignore(process.wait());  // it has reported its reason already
+    ignore(process.wait());  // the child has reported the reason already
     return sys_error(plan.failure, "start " + quote(options.program));
   }
   return process;
@@ -306,7 +307,8 @@ Result<CommandOutput> run_command(SpawnOptions options, std::string_view input,
 Result<Fd> open_pidfd(pid_t pid) {
   int fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0U));
   if (fd < 0 && errno == ENOSYS) {
-    // COMPAT(5.3): delete when that is our baseline. The directory identifies one process, too.
+    // COMPAT(5.3): delete when that is our baseline. A handle of the directory also identifies one
+    // process.
     return open_at(cwd(), "/proc/" + std::to_string(pid), O_RDONLY | O_DIRECTORY);
   }
   if (fd < 0) return errno_now().error("open process " + std::to_string(pid));
@@ -333,7 +335,7 @@ Result<Fd> take_descriptor(const Fd& pidfd, int number) {
 Result<bool> await_end(const Fd& process, std::chrono::milliseconds deadline) {
   auto end = std::chrono::steady_clock::now() + deadline;
   while (true) {
-    // COMPAT(5.3): delete when that is our baseline. A directory of procfs cannot be waited for.
+    // COMPAT(5.3): delete when that is our baseline. poll(2) cannot wait for a directory of procfs.
     auto status = read_file(process, "stat", 4096);
     bool directory = status.ok() || status.error().sys_errno != ENOTDIR;
     if (directory && (!status.ok() || status->find(") Z") != std::string::npos)) return true;
@@ -351,7 +353,7 @@ Result<bool> await_end(const Fd& process, std::chrono::milliseconds deadline) {
 Result<std::string> program_directory() {
   const char* chosen = ::getauxval(AT_SECURE) == 0 ? std::getenv("BERTH_LIBEXEC_DIR") : nullptr;
   if (chosen != nullptr && chosen[0] == '/') return std::string(chosen);
-  // Once: after entering another mount namespace the file may have no path any more.
+  // Read only once: after entering another mount namespace the file may have no path any more.
   static const Result<std::string> found = read_link(cwd(), "/proc/self/exe");
   std::string program = TRY(Result<std::string>(found));
   return program.substr(0, program.rfind('/'));
@@ -388,7 +390,8 @@ std::optional<ExitStatus> look_at_exit(pid_t pid) {
 }
 
 void reap_others(pid_t kept, pid_t also) {
-  // A kept process hides those behind it until it is reaped: they wait.
+  // waitid(2) returns an ended kept process until it is reaped, so the processes behind it have to
+  // wait.
   while (true) {
     siginfo_t info{};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0) return;

@@ -36,7 +36,7 @@ class Process {
 
   /// Waits for the end and reaps it. waitpid(2)
   Result<ExitStatus> wait();
-  /// Nothing when the deadline passes first; the process continues then.
+  /// The same until the deadline. Nothing when that passes first; the process continues then.
   Result<std::optional<ExitStatus>> wait_for(std::chrono::milliseconds deadline);
   /// Errors: not_found (it has ended). pidfd_send_signal(2)
   Result<void> signal(int number) const;
@@ -57,18 +57,18 @@ inline std::vector<char*> arguments(const std::vector<std::string>& strings) {
   return list;
 }
 
-/// What a child starts with. Descriptors 0–2 are inherited unless given; all others are closed on
-/// exec except those in `keep`, which the caller has made inheritable.
+/// The program and the environment of a child. Descriptors 0–2 are inherited unless given here. All
+/// others are closed on exec, except those in `keep`, which the caller has made inheritable.
 struct SpawnOptions {
   std::string program;                          ///< absolute path; no PATH search
   std::vector<std::string> args;                ///< argv, argv[0] included
-  std::optional<std::vector<std::string>> env;  ///< nothing: our own environment
+  std::optional<std::vector<std::string>> env;  ///< absent: our own environment
   const Fd* in = nullptr;
   const Fd* out = nullptr;
   const Fd* err = nullptr;
   std::vector<int> keep;          ///< descriptors that stay open under their number
-  int third = -1;                 ///< duplicated to number 3 in the child; `keep` has to name 3 too
-  std::string working_directory;  ///< empty: ours
+  int third = -1;                 ///< becomes descriptor 3 in the child; `keep` has to list 3 too
+  std::string working_directory;  ///< empty: our own
   /// When this process dies, the kernel sends SIGKILL to the program (PR_SET_PDEATHSIG).
   bool die_with_parent = true;
   bool new_session = false;  ///< setsid
@@ -89,7 +89,7 @@ Result<CommandOutput> run_command(SpawnOptions options, std::string_view input,
                                   std::chrono::milliseconds deadline,
                                   size_t max_bytes = size_t{16} << 20);
 
-/// A handle of a process, which need not be a child: for Process and await_end().
+/// A handle of a process, which need not be our child. For Process and await_end().
 /// Errors: not_found. pidfd_open(2)
 Result<Fd> open_pidfd(pid_t pid);
 /// The pid, in our pid namespace, of the process of `pidfd`. Errors: not_found (it has ended).
@@ -106,8 +106,8 @@ Result<Fd> take_descriptor(const Fd& pidfd, int number);
 /// unless the program runs with raised privileges (AT_SECURE).
 Result<std::string> program_directory();
 
-/// Field 22 of /proc/PID/stat: start time in clock ticks since boot. Together with the pid it
-/// identifies one process for the life of a boot. Errors: not_found.
+/// Field 22 of /proc/PID/stat: the start time in clock ticks since boot. Together with the pid it
+/// identifies one process until the next boot. Errors: not_found.
 Result<uint64_t> process_start_time(pid_t pid);
 
 /// Whether the process with this pid and start time runs; a zombie does not.
@@ -116,20 +116,20 @@ bool runs(pid_t pid, uint64_t start_time);
 /// /proc/sys/kernel/random/boot_id without its newline.
 Result<std::string> boot_id();
 
-// The exit status of processes that we cannot reap, or not yet.
+// The exit status of processes that we cannot reap, or do not want to reap yet.
 
 /// Converts a status of wait4(2).
 ExitStatus exit_status(int wait_status);
 
-/// How our child `pid` ended, without reaping it: if we are killed now, nothing is lost. Nothing
-/// when it still runs or is not a child of ours.  waitid(2) WNOWAIT
+/// How our child `pid` ended, without reaping it, so that the status is not lost if we are killed
+/// now. Nothing when the process still runs or is not a child of ours. waitid(2) WNOWAIT
 std::optional<ExitStatus> look_at_exit(pid_t pid);
 
 /// Reaps all ended children except `kept` and `also`: a subreaper gets the orphans of containers
 /// that share its pid namespace.
 void reap_others(pid_t kept, pid_t also = -1);
 
-/// How the process of `pidfd`, not necessarily our child, ended, even if it was reaped after the
+/// How the process of `pidfd` ended. It need not be our child, and may have been reaped after the
 /// handle was opened. Nothing if the kernel does not report it (Linux < 6.15). pidfd_open(2),
 /// PIDFD_GET_INFO
 std::optional<ExitStatus> exit_of(const Fd& pidfd);

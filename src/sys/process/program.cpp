@@ -33,7 +33,7 @@ Result<void> close_range(unsigned first, unsigned last, OnRange what) {
   // COMPAT(5.11): delete when that is our baseline.
   long limit = ::sysconf(_SC_OPEN_MAX);
   auto end = limit > 0 && limit < kFallbackLimit ? static_cast<unsigned>(limit) : kFallbackLimit;
-  for (unsigned fd = first; fd < end && fd <= last; ++fd) {  // most numbers are not open
+  for (unsigned fd = first; fd < end && fd <= last; ++fd) {  // most are not open
     if (what == OnRange::close) {
       ::close(static_cast<int>(fd));
     } else {
@@ -48,9 +48,9 @@ Result<void> close_range(unsigned first, unsigned last, OnRange what) {
 Result<void> check_executable(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return errno_now().error("execute " + quote(path));
-  // The error of execve(2), which engines turn into an exit status.
+  // EACCES, as from execve(2): engines turn that errno into an exit status.
   if (S_ISDIR(info.st_mode)) return sys_error(EACCES, "execute directory " + quote(path));
-  // With the ids of execve(2): access(2) uses those of the real user.
+  // AT_EACCESS, because execve(2) uses the effective ids, and access(2) the real ones.
   if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0) {
     return errno_now().error("execute " + quote(path));
   }
@@ -97,8 +97,9 @@ Result<void> send_signal(int pid, int number) {
 void reset_signals() {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
-  // exec resets handlers by itself; only ignored signals stay, and these are the ones that shells,
-  // nohup, Python and Go programs leave ignored. All 64 would cost 64 system calls a start.
+  // exec resets handlers by itself; only ignored signals stay ignored. Listed are those that
+  // shells, nohup, Python and Go programs leave ignored, because resetting all 64 would take 64
+  // system calls at each start.
   for (int number :
        {SIGPIPE, SIGHUP, SIGINT, SIGQUIT, SIGTTIN, SIGTTOU, SIGTSTP, SIGXFSZ, SIGCHLD}) {
     ::sigaction(number, &standard, nullptr);
@@ -130,7 +131,7 @@ std::string loader_complaint(const std::string& program) {
   auto ended = run_command(std::move(options), "", kStartPatience);
   if (!ended.ok() || ended->status.code == 0) return "";
   std::string line = escape_controls(split(trim(ended->err), '\n').front());
-  // ld.so's two messages: a library is missing, or lacks a symbol version.
+  // The two messages of ld.so: a library is missing, or a library lacks a symbol version.
   bool told = line.find(": error while loading shared libraries: ") != std::string::npos ||
               line.find("' not found (required by ") != std::string::npos;
   return told ? line : "";

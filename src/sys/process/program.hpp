@@ -17,11 +17,11 @@ Result<void> check_executable(const std::string& path);
 Error execute(const std::string& path, const std::vector<std::string>& args,
               const std::vector<std::string>& env);
 
-/// Makes every descriptor from `first` on close on exec. close_range(2)
+/// Sets FD_CLOEXEC on every descriptor from `first` on. close_range(2)
 Result<void> close_on_exec_from(unsigned first);
 
-/// Closes every descriptor from `first` on except those in `kept`. Owners of closed ones must not
-/// be destroyed afterwards: for a process that ends by exec or _exit.
+/// Closes every descriptor from `first` on except those in `kept`. Owners of the closed descriptors
+/// must not be destroyed afterwards, so this is for a process that ends by exec or _exit.
 Result<void> close_all_from(unsigned first, std::vector<int> kept);
 
 /// The name that ps shows for this process; at most 15 bytes. prctl(2) PR_SET_NAME
@@ -33,14 +33,14 @@ int own_pid();
 /// Errors: not_found, denied.  kill(2)
 Result<void> send_signal(int pid, int number);
 
-/// Sets the default actions of signals and unblocks all.
+/// Sets the default actions of all signals and unblocks them.
 void reset_signals();
 /// Lets SIGHUP, SIGINT, SIGQUIT and SIGTERM end this process until it executes another program,
 /// even as the first process of a pid namespace, for which the kernel ignores default actions.
 void end_on_signals();
 
-/// The path of Berth's program `name` in `directory`. Errors: not_found if this installation lacks
-/// it, as after a build with CMake's switch `part` OFF.
+/// The path of Berth's program `name` in `directory`. Errors: not_found (this installation lacks
+/// it, for example because it was built with the CMake option `part` OFF).
 Result<std::string> own_program(const std::string& directory, std::string_view name,
                                 std::string_view part);
 

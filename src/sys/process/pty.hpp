@@ -16,12 +16,12 @@ struct WindowSize {
   uint16_t columns = 0;
 };
 
-/// Unlocks the terminal of `master` (an open ptmx) and opens its other end. TIOCGPTPEER
+/// Unlocks the pseudo-TTY of `master` (an open ptmx) and opens its other end. TIOCGPTPEER
 Result<Fd> open_terminal(const Fd& master);
 /// Makes `terminal` the standard input, output and error, and the controlling terminal of this
-/// process, which has to lead a session without one. TIOCSCTTY, dup2(2)
+/// process, which has to lead a session without a controlling terminal. TIOCSCTTY, dup2(2)
 Result<void> become_terminal(const Fd& terminal);
-/// setsid(2); leading a session already is fine.
+/// setsid(2); no error if this process leads a session already.
 Result<void> new_session();
 
 bool is_terminal(int fd);

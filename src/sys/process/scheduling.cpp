@@ -60,7 +60,7 @@ Result<void> set_io_priority(int io_class, int level) {
 
 Result<void> set_memory_policy(int mode, const std::vector<unsigned>& nodes) {
   Mask mask = mask_of(nodes);
-  // The kernel reads one bit less than the given number.
+  // One more, because the kernel reads one bit less than the given number.
   unsigned long bits = nodes.empty() ? 0 : mask.size() * kWordBits + 1;
   const unsigned long* given = nodes.empty() ? nullptr : mask.data();
   if (::syscall(SYS_set_mempolicy, mode, given, bits) == 0) return {};

@@ -20,8 +20,8 @@ struct Scheduling {
   uint64_t deadline = 0;
   uint64_t period = 0;
 };
-/// Errors: denied, usage (the kernel refuses the combination), busy (no such time is left).
-/// sched_setattr(2)
+/// Errors: denied, usage (the kernel refuses the combination), busy (not enough processor time is
+/// left for the deadline). sched_setattr(2)
 Result<void> set_scheduling(const Scheduling& scheduling);
 
 /// `io_class` is IOPRIO_CLASS_*, `level` 0 to 7. Errors: denied, usage.  ioprio_set(2)

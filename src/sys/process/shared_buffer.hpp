@@ -8,8 +8,8 @@
 
 namespace berth::sys {
 
-/// Memory that a process shares with the children it clones afterwards: each sees the others'
-/// writes. Initially zero.
+/// Memory that a process shares with the children that it clones afterwards: all of them see each
+/// other's writes. Initially zero.
 class SharedBuffer {
  public:
   SharedBuffer() = default;

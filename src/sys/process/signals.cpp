@@ -20,7 +20,7 @@
 namespace berth::sys {
 namespace {
 
-constexpr std::chrono::milliseconds kGrace{1000};  ///< of SignalOnHangup
+constexpr std::chrono::milliseconds kGrace{1000};  ///< the delay of SignalOnHangup
 
 }  // namespace
 
@@ -117,13 +117,14 @@ SignalOnHangup::SignalOnHangup(int fd, int number) {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
-  // The thread must not be chosen for the delivery of a signal.
+  // The kernel must not choose this thread to deliver a signal to.
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   auto thread = start_thread([fd, number, wanted = wanted_] {
     pollfd entry{fd, POLLRDHUP, 0};
     while (::poll(&entry, 1, -1) < 0 && errno == EINTR) {
     }
-    // A process that ends by itself meanwhile is not disturbed.
+    // Waits in steps, and stops when the object is destroyed, so that a process that ends by itself
+    // gets no signal.
     constexpr int kSteps = 50;
     for (int i = 0; i < kSteps && *wanted; ++i) std::this_thread::sleep_for(kGrace / kSteps);
     if (*wanted) ::kill(::getpid(), number);

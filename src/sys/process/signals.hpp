@@ -17,7 +17,8 @@ namespace berth::sys {
 
 struct ReceivedSignal {
   int number = 0;
-  /// The kernel sent it (a key of the terminal, a fault), so the whole foreground group got it.
+  /// The kernel sent the signal (a key of the terminal, a fault), so the whole foreground process
+  /// group got it.
   bool from_kernel = false;
   pid_t sender = 0;
 };
@@ -42,12 +43,12 @@ class SignalMask {
 Result<std::optional<ReceivedSignal>> read_signal(const Fd& fd);
 
 /// The signals that can be forwarded to a container: all that can be caught, including real-time
-/// signals, except those of faults and of job control, CHLD, PIPE, URG and WINCH.
+/// signals, except the signals of faults and of job control, and CHLD, PIPE, URG and WINCH.
 std::vector<int> forwardable_signals();
 
-/// Sends signal `number` to this process if the object still exists a second after the other end of
-/// the socket `fd` was shut down for sending; a thread waits for that until the process ends.
-/// Without a thread nothing happens.
+/// Sends signal `number` to this process if this object still exists a second after the other end
+/// of the socket `fd` was shut down for sending. A thread waits for that until the process ends. If
+/// the system grants no thread, nothing happens.
 class SignalOnHangup {
  public:
   SignalOnHangup(int fd, int number);
@@ -70,7 +71,7 @@ class IgnoredSignal {
   struct sigaction before_;
 };
 
-/// "TERM", "SIGTERM", "15", "rtmin+3" → number; nothing for others.
+/// "TERM", "SIGTERM", "15", "rtmin+3" → number; nothing for other strings.
 std::optional<int> signal_number(std::string_view text);
 
 }  // namespace berth::sys

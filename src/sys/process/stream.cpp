@@ -54,7 +54,8 @@ Result<void> copy_rest(const Fd& from, const Fd& to, const std::string& name) {
     if (count == 0) return {};
     int saved = errno;
     if (count > 0 || saved == EINTR) continue;
-    // Between file systems, or on one without support: copies the rest by read and write.
+    // The files are on two file systems, or on one without support. The rest is copied by read and
+    // write.
     if (saved == EXDEV || saved == EINVAL || saved == EOPNOTSUPP) break;
     return sys_error(saved, "write " + quote(name));
   }

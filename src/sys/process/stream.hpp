@@ -19,12 +19,12 @@ Result<size_t> read_some(const Fd& fd, std::span<char> buffer, const std::string
 /// Errors: busy (a non-blocking descriptor takes nothing now), io. write(2)
 Result<size_t> write_some(const Fd& fd, std::string_view bytes, const std::string& name);
 
-/// Writes `first` and then `second`, both completely or fails; with one call if possible.
-/// writev(2)
+/// Writes all of `first` and then all of `second`, or fails; with one call if possible. writev(2)
 Result<void> write_both(const Fd& fd, std::string_view first, std::string_view second,
                         const std::string& name);
 
-/// Copies the rest of the file `from`, inside the file system where it can. copy_file_range(2)
+/// Copies the rest of the file `from`; the file system does the copying if it can.
+/// copy_file_range(2)
 Result<void> copy_rest(const Fd& from, const Fd& to, const std::string& name);
 
 /// Makes reads and writes of `fd` non-blocking. fcntl(2) F_SETFL

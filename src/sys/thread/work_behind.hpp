@@ -13,7 +13,7 @@
 namespace berth::sys {
 
 /// A thread that executes pieces of work in order while its owner continues. The destructor waits
-/// for the begun work.
+/// for work that has begun.
 class WorkBehind {
  public:
   using Work = std::function<Result<void>()>;
@@ -22,7 +22,8 @@ class WorkBehind {
   explicit WorkBehind(size_t depth);
   ~WorkBehind();
 
-  /// False if that many are pending, or the system grants no thread; then nothing is begun.
+  /// False if `depth` pieces are pending or the system grants no thread; then the work is not
+  /// begun.
   bool begin(Work work);
   /// Waits until no work is pending.  Errors: the first error of the work, once.
   Result<void> wait();
@@ -33,7 +34,7 @@ class WorkBehind {
   const size_t depth_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Work> works_;  ///< the first is running
+  std::deque<Work> works_;  ///< the first one is running
   bool ending_ = false;
   Result<void> outcome_;
   std::optional<std::jthread> thread_;

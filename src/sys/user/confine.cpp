@@ -42,8 +42,9 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr uint32_t kArchitecture = 0;
 #endif
 
-// write goes to descriptors that are open already; the filter refuses mmap and mprotect that would
-// make memory executable. sigaltstack is harmless, and a sanitizer calls it before it exits.
+// write(2) is harmless, because it can use only descriptors that are open already. The filter
+// refuses mmap and mprotect that would make memory executable. sigaltstack is harmless, and
+// sanitizers call it before they exit.
 constexpr uint32_t kAllowed[] = {SYS_read,   SYS_write,        SYS_brk,        SYS_munmap,
                                  SYS_mremap, SYS_madvise,      SYS_exit_group, SYS_exit,
                                  SYS_futex,  SYS_rt_sigreturn, SYS_sigaltstack};
@@ -67,8 +68,8 @@ std::vector<sock_filter> make_filter() {
     allow();
   }
   for (uint32_t number : kOfMemory) {
-    code.push_back({kEqual, 0, 4, number});  // else over the four below
-    // The low half of the third argument: the protection.
+    code.push_back({kEqual, 0, 4, number});  // else skips the next four
+    // Loads the low half of the third argument, the protection.
     code.push_back({kLoad, 0, 0, offsetof(seccomp_data, args) + 2 * sizeof(uint64_t)});
     code.push_back({kAnyBit, 0, 1, kExecutable});
     kill();
@@ -94,7 +95,7 @@ Result<void> confine(const std::vector<int>& keep) {
   std::vector<int> kept = keep;
   kept.push_back(2);
   TRY(close_all_from(0, std::move(kept)));
-#ifndef BERTH_ADDRESS_SANITIZER  // its shadow memory exceeds any limit
+#ifndef BERTH_ADDRESS_SANITIZER  // the shadow memory of AddressSanitizer exceeds any limit
   TRY(set_rlimit(RLIMIT_AS, uint64_t{512} << 20, uint64_t{512} << 20, "memory"));
 #endif
   TRY(set_rlimit(RLIMIT_CPU, 5, 5, "processor time"));
@@ -118,7 +119,7 @@ Result<std::optional<std::string>> rewrite_confined(
     ::_exit(made && write_all(out, *made, "").ok() ? 0 : 1);
   }
   Process process(child.pid, std::move(child.pidfd));
-  auto status = TRY(process.wait_for(kPatience));  // killed with its owner where it is late
+  auto status = TRY(process.wait_for(kPatience));  // ~Process() kills a late child
   if (!status || status->shell_code() != 0) return std::optional<std::string>();
   Fd file = TRY(open_at(cwd(), fd_path(out), O_RDONLY));
   return std::optional(TRY(read_all(file, "what was rewritten", max_size)));

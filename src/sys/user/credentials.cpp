@@ -25,7 +25,8 @@ Result<void> set_groups(const std::vector<uint32_t>& groups) {
   if (::setgroups(list.size(), list.data()) == 0) return {};
   int saved = errno;
   if (saved == EPERM && groups.empty()) {
-    // In a user namespace with a single id setgroups is off for good; no groups were requested.
+    // In a user namespace with a single id setgroups is disabled for ever. That is fine if no
+    // groups were requested.
     auto rule = read_file_if_exists(cwd(), "/proc/self/setgroups", 64);
     if (!rule.ok() || !*rule || trim(**rule) == "deny") return {};
   }
@@ -58,7 +59,8 @@ Result<void> set_ids(uid_t uid, gid_t gid) {
       return make_error(Kind::usage, what + ": not mapped in this user namespace");
     return sys_error(saved, what);
   };
-  // Raw calls: glibc's would synchronise with threads that do not exist.
+  // Raw system calls, because the wrappers of glibc would synchronise with threads that do not
+  // exist.
   if (::syscall(SYS_setresgid, gid, gid, gid) != 0) return refused(errno, group);
   if (::syscall(SYS_setresuid, uid, uid, uid) != 0) return refused(errno, user);
   std::array<uid_t, 3> uids;
@@ -91,7 +93,7 @@ Result<void> limit_bounding_set(uint64_t set) {
     if (set >> number & 1) continue;
     if (::prctl(PR_CAPBSET_DROP, number, 0, 0, 0) == 0) continue;
     int saved = errno;
-    if (saved == EINVAL) return {};  // the first number that this kernel does not have
+    if (saved == EINVAL) return {};  // the first capability number that this kernel does not have
     return sys_error(saved, "drop capability " + std::to_string(number));
   }
   return {};
@@ -177,7 +179,7 @@ void allow_many_files() {
   struct rlimit limit {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);  // a failure shows when a file is opened
+  ::setrlimit(RLIMIT_NOFILE, &limit);  // a failure becomes visible when a file is opened
 }
 
 Result<void> make_session_keyring() {

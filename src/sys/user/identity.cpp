@@ -18,7 +18,7 @@ constexpr ino_t kInitialUserNamespace = 0xEFFFFFFD;
 /// "0 0 4294967295": every id maps to itself.
 bool maps_all_ids() {
   auto text = read_file(cwd(), "/proc/self/uid_map", 4096);
-  if (!text.ok()) return true;  // a kernel without user namespaces
+  if (!text.ok()) return true;  // the kernel has no user namespaces
   auto words = split_blank(*text);
   return words.size() == 3 && words[0] == "0" && words[1] == "0" && words[2] == "4294967295";
 }

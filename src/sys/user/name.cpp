@@ -9,7 +9,7 @@
 namespace berth::sys {
 namespace {
 
-constexpr size_t kMaxPasswd = size_t{4} << 20;  // and group
+constexpr size_t kMaxPasswd = size_t{4} << 20;  // also for /etc/group
 constexpr std::chrono::seconds kDeadline{10};
 
 enum Column : size_t { kName = 0, kId = 2, kHome = 5 };
@@ -24,8 +24,8 @@ std::string group_name_in(std::string_view text, const std::string& group) {
   return {};
 }
 
-/// Asks the whole name service (LDAP, SSSD). getent(1) belongs to the C library; a static program
-/// cannot load the service's modules itself.
+/// Asks the whole name service (LDAP, SSSD). getent(1) is part of the C library. A static program
+/// cannot load the modules of the name service itself.
 Result<std::string> ask_getent(const char* database, const std::vector<std::string>& ids) {
   constexpr int kSomethingMissing = 2;
   SpawnOptions options;

@@ -25,15 +25,15 @@ Result<Cloned> clone3(uint64_t flags, int cgroup) {
   struct clone_args arguments {};
   arguments.flags = flags | CLONE_PIDFD;
   arguments.pidfd = reinterpret_cast<uint64_t>(&pidfd);
-  arguments.exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD;  // with a parent's parent: as ours
+  arguments.exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD;  // CLONE_PARENT: as our own
   if (cgroup >= 0) {
     arguments.flags |= CLONE_INTO_CGROUP;
     arguments.cgroup = static_cast<uint64_t>(cgroup);
   }
   long pid = ::syscall(SYS_clone3, &arguments, sizeof arguments);
   if (pid < 0 && errno == ENOSYS && cgroup < 0) {
-    // COMPAT(5.3), and seccomp profiles that refuse clone3 because they cannot inspect its
-    // arguments.
+    // COMPAT(5.3). Also needed under seccomp profiles that refuse clone3 because they cannot
+    // inspect its arguments.
     pid = ::syscall(SYS_clone, arguments.flags | arguments.exit_signal, nullptr, &pidfd, nullptr,
                     nullptr);
   }
@@ -58,7 +58,8 @@ Result<void> pivot_root(const Fd& root) {
     if (saved == EINVAL) return make_error(Kind::unsupported, "change the root file system");
     return sys_error(saved, "change the root file system");
   }
-  // The old root is now on top of the new one at "."; detaching it removes all access to the host.
+  // The old root is now mounted on top of the new one at ".". Detaching it removes all access to
+  // the host.
   if (::umount2(".", MNT_DETACH) != 0) return errno_now().error("let go of the old root");
   if (::chdir("/") != 0) return errno_now().error("enter '/'");
   return {};

@@ -17,10 +17,10 @@ struct Cloned {
   Fd pidfd;       ///< in the parent
 };
 
-/// Makes a child that continues here with a copy of our memory; for processes without threads.
-/// `flags` are CLONE_NEW*, and CLONE_PARENT for a sibling instead of a child; `cgroup` is a cgroup
-/// v2 directory to start in, or -1. Errors: unsupported (Linux < 5.7 for a cgroup), busy, denied,
-/// io.  clone3(2), else clone(2)
+/// Makes a child that continues at this call with a copy of our memory; for processes without
+/// threads. `flags` are CLONE_NEW*, and CLONE_PARENT for a sibling instead of a child; `cgroup` is
+/// a cgroup v2 directory to start in, or -1. Errors: unsupported (Linux < 5.7 for a cgroup), busy,
+/// denied, io. clone3(2), else clone(2)
 Result<Cloned> clone3(uint64_t flags, int cgroup);
 
 /// setns(2); `name` is for errors.
@@ -32,7 +32,8 @@ Result<void> unshare(int flags, const std::string& what);
 /// Errors: unsupported (the machine runs from its initramfs, which cannot be detached).
 /// pivot_root(2)
 Result<void> pivot_root(const Fd& root);
-/// The alternative if pivot_root() fails: moves the mount over "/" and enters it. chroot(2)
+/// The alternative if pivot_root() fails: moves the mount of `root` over "/" and enters it.
+/// chroot(2)
 Result<void> move_root(const Fd& root);
 
 /// Makes `root` the root and the working directory of this process only. chroot(2)

@@ -11,8 +11,8 @@
 namespace berth::sys {
 namespace {
 
-// The kernel shows this id for an owner without an id in this user namespace: the machine's root
-// looks like that there, and no user of this namespace can take the file over.
+// The kernel shows this id for an owner that has no id in this user namespace. The machine's root
+// is shown so, and no user of this namespace can become the owner of such a file.
 constexpr uid_t kOverflowUid = 65534;
 
 bool is_ours(uid_t owner) {
@@ -20,14 +20,14 @@ bool is_ours(uid_t owner) {
   return owner == kOverflowUid && !in_initial_user_namespace();
 }
 
-// A user's own group, writable with a umask of 002, counts as the user.
+// The user's own group, which may write with a umask of 002, counts as the user.
 bool others_write(const struct stat& info) {
   bool own_group = effective_uid() != 0 && info.st_gid == effective_gid();
   return (info.st_mode & S_IWOTH) != 0 || ((info.st_mode & S_IWGRP) != 0 && !own_group);
 }
 
-// A new owner or mode does not affect processes that have the file open for writing. For a
-// directory that is not a danger: each entry is checked again.
+// After a change of owner or mode, processes that have the file open for writing can still write to
+// it. For a directory that is no danger, because each entry is checked again.
 std::string how_to_own(const struct stat& info, const std::string& command,
                        const std::string& path) {
   if (S_ISDIR(info.st_mode)) return command + " " + path;
@@ -47,7 +47,8 @@ Result<void> check_owner(const struct stat& info, const std::string& what,
   return {};
 }
 
-// By its own id: the overflow id stands for all unmapped users, not only for the machine's root.
+// Whether the owner is shown by its own id: the overflow id stands for all unmapped users, not only
+// for the machine's root.
 bool is_known(const struct stat& info) {
   return info.st_uid == 0 || info.st_uid == effective_uid();
 }
@@ -67,8 +68,9 @@ Result<void> check_directory(const struct stat& info, const std::string& path) {
   return check_owner(info, "use directory " + quote(path), path);
 }
 
-// Write access to one of them suffices to replace our file. True if the content of the last one may
-// be any user's: below a directory like /tmp, until an owner is known.
+// Checks the parent directories, because write access to one of them suffices to replace our file.
+// True if any user may have made the entries of the last directory: it is /tmp or another sticky
+// directory, or is below one without an owner known by id in between.
 Result<bool> check_parents(const std::string& path) {
   bool anybodys = false;
   for (size_t slash = path.find('/'); slash != std::string::npos;
@@ -97,7 +99,7 @@ Result<std::string> read_checked(const Fd& file, const std::string& path, size_t
 Result<std::optional<std::string>> read_trusted_file_if_exists(const Fd& dir,
                                                                const std::string& name,
                                                                size_t max_bytes) {
-  // O_NONBLOCK: a FIFO would block until it has a writer.
+  // O_NONBLOCK, because opening a FIFO would block until it has a writer.
   auto file = TRY(open_if_exists(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   if (!file) return std::optional<std::string>();
   return std::optional<std::string>(TRY(read_checked(*file, name, max_bytes)));

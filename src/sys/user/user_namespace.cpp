@@ -32,7 +32,7 @@ bool overlap(const IdRange& a, const IdRange& b) {
          uint64_t{b.outside} < uint64_t{a.outside} + a.count;
 }
 
-/// Id 0 inside for `own`, then `ranges` from 1 on.
+/// Maps `own` to id 0 inside, and `ranges` to the ids from 1 on.
 std::vector<IdRange> stack_ranges(uint32_t own, const std::vector<IdRange>& ranges) {
   std::vector<IdRange> stacked{{0, own, 1}};
   uint64_t inside = 1;
@@ -55,11 +55,11 @@ Result<std::vector<IdRange>> read_ranges(const std::string& file, const std::str
 
 // ---- entering -----------------------------------------------------------------------------------
 
-// The child shares our memory and only exists: it holds the namespace while the helpers, which need
-// privileges outside of the namespace, write its maps.
+// The child shares our memory and only waits. It keeps the namespace alive while the helpers, which
+// need privileges outside of the namespace, write the maps.
 int hold_namespace(void* parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // A parent that was killed before that call sends no signal any more.
+  // If the parent was killed before prctl(), no signal comes, so the loop checks the parent.
   while (::getppid() == *static_cast<pid_t*>(parent)) ::pause();
   ::_exit(0);
 }
@@ -69,7 +69,7 @@ std::string sysctl(const std::string& path) {
   return text.ok() && text->has_value() ? std::string(trim(**text)) : std::string();
 }
 
-/// The reason why the kernel refuses, as far as its sysctls show it.
+/// The reason why the kernel refuses, as far as sysctls show it.
 Error refused(int saved_errno) {
   auto error = sys_error(saved_errno, "make a user namespace");
   error.kind = Kind::unsupported;
@@ -94,13 +94,13 @@ Error refused(int saved_errno) {
 
 Result<Process> make_namespace() {
   static std::array<char, 16384> stack;
-  // A signal handler of ours must not run in the child, on our memory.
+  // A signal handler of ours must not run in the child, which shares our memory.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
   int pidfd = -1;
-  static pid_t self;  // the child reads it when this function may have returned
+  static pid_t self;  // static, because the child may read it after this function has returned
   self = ::getpid();
   int pid = ::clone(hold_namespace, stack.data() + stack.size(),
                     CLONE_VM | CLONE_NEWUSER | CLONE_PIDFD | SIGCHLD, &self, &pidfd);
@@ -127,7 +127,7 @@ Result<std::vector<IdRange>> read_id_map(const std::string& path) {
   return ranges;
 }
 
-/// The parent of a user namespace below our own.  ioctl_ns(2)
+/// The parent of user namespace `space`, which is below our own. ioctl_ns(2)
 Result<Fd> parent_namespace(const Fd& space) {
   int fd = ::ioctl(space.get(), NS_GET_PARENT);
   if (fd < 0) return errno_now().error("find out whose user namespace it is");
@@ -141,13 +141,14 @@ Result<void> write_proc(pid_t pid, const std::string& file, const std::string& t
 }
 
 Result<void> map_single_id(pid_t pid, const IdMapping& mapping) {
-  // With setgroups a process could drop a group to which a file denies access (CVE-2014-8989).
+  // With setgroups a process could drop a group to which the mode of a file denies access
+  // (CVE-2014-8989).
   TRY(write_proc(pid, "setgroups", "deny"));
   TRY(write_proc(pid, "gid_map", "0 " + std::to_string(mapping.gid) + " 1"));
   return write_proc(pid, "uid_map", "0 " + std::to_string(mapping.uid) + " 1");
 }
 
-/// newuidmap or newgidmap at work.
+/// A running newuidmap or newgidmap.
 struct Helper {
   std::string name;
   Process process;
@@ -167,7 +168,7 @@ Result<Helper> start_helper(const std::string& name, pid_t pid,
   options.env = std::vector<std::string>{"PATH=/usr/bin:/bin", "LC_ALL=C"};
   options.out = &errors.write;
   options.err = &errors.write;
-  // Never through PATH: this program decides our ids.
+  // Never looked up in PATH, because this program decides our ids.
   options.program = "/usr/bin/" + name;
   auto started = spawn(options);
   if (!started.ok() && started.error().kind == Kind::not_found) {
@@ -177,7 +178,8 @@ Result<Helper> start_helper(const std::string& name, pid_t pid,
   return Helper{name, std::move(process), std::move(errors.read)};
 }
 
-/// The first line of a helper that failed (newgidmap may add a paragraph), or nothing.
+/// The first line that a failed helper has printed (newgidmap may add a paragraph); empty if the
+/// helper has succeeded.
 Result<std::string> refusal(Helper& helper) {
   auto status = TRY(helper.process.wait());
   if (status.shell_code() == 0) return std::string();
@@ -192,7 +194,8 @@ std::string advice(const Error& error, const IdMapping& mapping) {
   return "check the lines of '" + mapping.user + "' in /etc/subuid and /etc/subgid";
 }
 
-/// The holder of a namespace with all its ids, or nothing if the helpers fail.
+/// Makes a namespace with all ids of `mapping`, and returns the child that holds it; nothing if the
+/// helpers fail.
 Result<std::optional<Process>> make_mapped(const IdMapping& mapping, Log& log) {
   if (!mapping.full()) return std::optional<Process>();
   Process holder = TRY(make_namespace());
@@ -204,8 +207,8 @@ Result<std::optional<Process>> make_mapped(const IdMapping& mapping, Log& log) {
   return std::optional<Process>();
 }
 
-/// Joins a process's namespace, or enters a user namespace. The maps are complete: we never lack an
-/// id.
+/// Joins the user namespace `where`, and makes a mount namespace. The maps are complete, so we
+/// never lack an id.
 Result<void> join(const Fd& where) {
   TRY(setns(where, CLONE_NEWUSER, "the user namespace"));
   // The kernel makes all mounts of the copy slaves, because the copy belongs to another user
@@ -217,7 +220,7 @@ Result<void> join(const Fd& where) {
 
 }  // namespace
 
-// Both at once, because each is a program start.
+// Runs both at the same time, because each is a program start.
 Result<void> map_by_helpers(pid_t pid, const std::vector<IdRange>& uids,
                             const std::vector<IdRange>& gids) {
   Helper for_uids = TRY(start_helper("newuidmap", pid, uids));
@@ -282,7 +285,7 @@ Result<std::vector<IdRange>> mapped_gids() {
 Result<void> join_user_namespace(pid_t process, std::optional<uint64_t> start_time) {
   std::string path = "/proc/" + std::to_string(process) + "/ns/user";
   Fd space = TRY(open_at(cwd(), path, O_RDONLY));
-  // Checked after the handle is ours: the pid may have belonged to another process before.
+  // Checked after we have the handle, because before that another process could get the pid.
   if (start_time && TRY(process_start_time(process)) != *start_time) {
     return make_error(Kind::not_found, "join the namespace of process " + std::to_string(process) +
                                            ": it has ended");
