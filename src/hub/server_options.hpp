@@ -20,24 +20,24 @@ inline constexpr size_t kMaxHeadBytes = size_t{16} << 10;
 
 /// How both ends of TLS authenticate.
 struct TlsOptions {
-  std::string certificate = {};  ///< PEM text, followed by its issuers
+  std::string certificate = {};  ///< PEM text: the certificate, followed by its issuers
   std::string key = {};          ///< PEM text
   std::string shared_key = {};   ///< instead of both (transfer/registry/shared_key.hpp)
 };
 
 struct ServerOptions {
   std::vector<Endpoint> listen;
-  sys::Fd listener;  ///< another listening socket; may be empty
+  sys::Fd listener;  ///< a further listening socket; may be empty
   std::optional<TlsOptions> tls;
-  size_t connections = 512;                  ///< more wait until one ends
-  size_t connections_per_address = 512;      ///< more are refused
+  size_t connections = 512;                  ///< further ones wait until one ends
+  size_t connections_per_address = 512;      ///< further ones are refused
   size_t transfers = 64;                     ///< concurrent streams
-  size_t document_bytes = size_t{64} << 20;  ///< of documents that clients are about to read
-  std::chrono::seconds head_time{15};        ///< for a request's headers, and for TLS's handshake
-  std::chrono::seconds idle_time{60};        ///< between requests
-  std::chrono::seconds refusal_time{5};      ///< instead of head_time, for refused connections
-  std::chrono::seconds write_time{30};       ///< for each 64 KiB that a client reads
-  std::chrono::seconds grace{5};             ///< for running answers, at shutdown
+  size_t document_bytes = size_t{64} << 20;  ///< of all documents that clients are about to read
+  std::chrono::seconds head_time{15};    ///< for the headers of a request, and for a TLS handshake
+  std::chrono::seconds idle_time{60};    ///< between requests
+  std::chrono::seconds refusal_time{5};  ///< instead of head_time, for refused connections
+  std::chrono::seconds write_time{30};   ///< for each 64 KiB that a client reads
+  std::chrono::seconds grace{5};         ///< for running answers, at shutdown
 };
 
 /// How a request ended.
