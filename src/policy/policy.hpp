@@ -138,8 +138,7 @@ struct Policy {
 struct Compiled {
   uint32_t format = 0;
   std::string source;  ///< policy.toml, or if that is missing the directory of the rules
-  std::map<std::string, uint32_t>
-      lines;  ///< lines of the keys that it sets: {"gpu.environment": 3}
+  std::map<std::string, uint32_t> lines;  ///< of the keys that it sets: {"gpu.environment": 3}
   Policy policy;
   std::vector<PlacedRule> rules = {};  ///< in order of evaluation
 };

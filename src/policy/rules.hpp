@@ -27,8 +27,7 @@ struct When {
       {};  ///< as typed, canonical, or canonical without tag and digest
   std::vector<std::string> digest = {};  ///< of the image's manifest, its target or its id
   std::vector<std::string> label = {};   ///< of the image
-  std::vector<std::string> env =
-      {};  ///< of the container: those of the request override the image's
+  std::vector<std::string> env = {};     ///< of the container: the request overrides the image
   std::vector<std::string> image_env = {};
   std::vector<std::string> user_env = {};
   std::vector<std::string> partition = {};  ///< of the batch job

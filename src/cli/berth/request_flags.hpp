@@ -36,10 +36,9 @@ struct RequestOptions {
   bool immutable = false;
   bool rootfs = false;
   std::string runtime;
-  std::string cgroups;  ///< podman's --cgroups; no effect here
-  std::vector<std::string>
-      hooks_directories;  ///< podman's --hooks-dir; only NVIDIA's hook has an equivalent
-  bool no_trust = true;   ///< --disable-content-trust
+  std::string cgroups;                         ///< podman's --cgroups; no effect here
+  std::vector<std::string> hooks_directories;  ///< podman's; only NVIDIA's hook counts
+  bool no_trust = true;                        ///< --disable-content-trust
   // Only for `run`:
   bool dry_run = false;
   bool explain = false;

@@ -109,8 +109,7 @@ std::string phase_words(Phase phase, Direction direction) {
 }
 
 void Rate::add(uint64_t done, Clock::time_point now) {
-  if (!samples_.empty() && done < samples_.back().done)
-    samples_.clear();  // a retry has started at the beginning
+  if (!samples_.empty() && done < samples_.back().done) samples_.clear();  // a retry from the start
   if (samples_.size() >= 2 && now - samples_[samples_.size() - 2].time < kSampleEvery) {
     samples_.back() = {now, done};
   } else {

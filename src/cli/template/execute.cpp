@@ -32,11 +32,7 @@ class Executor {
   }
 
  private:
-  enum class Flow {
-    on,
-    broken,
-    next
-  };  ///< what {{break}} and {{continue}} tell the enclosing actions
+  enum class Flow { on, broken, next };  ///< how {{break}} and {{continue}} leave a body
 
   Result<void> step(Place place) {
     if (++steps_ > kMaxSteps) return error_at(place, "takes more than 500000 steps");
