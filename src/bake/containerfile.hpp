@@ -28,8 +28,8 @@ Result<std::vector<BaseImage>> base_images(std::string_view containerfile,
 
 /// Rewrites the file for builders whose cache compares the names of build arguments but not their
 /// values: buildah with --layers took `ENV` and `LABEL` with another value for the same step. Adds
-/// after each ARG of a stage a second ARG with a name that depends on the value. Errors: as
-/// base_images().
+/// after each ARG of a stage a second ARG with a name that depends on the value.
+/// Errors: as base_images().
 Result<std::string> with_values_in_names(std::string_view containerfile,
                                          const std::map<std::string, std::string>& args);
 

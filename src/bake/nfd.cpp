@@ -323,7 +323,7 @@ class Converter {
   /// that may vary.
   Result<void> say_version(const std::string& axis, const VersionDemand& demand) {
     std::vector<std::string> words = demand.words;
-    std::string prefix, next;  // "5.10", and the first version behind all with that prefix: "5.11"
+    std::string prefix, next;  // "5.10", and the first version after all "5.10.x": "5.11"
     bool open = false;
     for (size_t i = 0; i < demand.parts.size(); ++i) {
       const Span& part = demand.parts[i];

@@ -154,7 +154,7 @@ std::optional<int> numa_node_of(const Nvml& nvml, Device device) {
   return found;
 }
 
-// A link leads to another GPU or to a switch. For GPUs behind a switch, NVML only tells whether two
+// A link leads to another GPU or to a switch. For GPUs at a switch, NVML only reports whether two
 // of them are connected.
 std::vector<std::string> peers_of(const Nvml& nvml, Device device, const std::vector<Device>& all) {
   constexpr unsigned kMaxLinks = 18;  // NVML_NVLINK_MAX_LINKS

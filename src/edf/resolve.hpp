@@ -35,9 +35,9 @@ inline constexpr size_t kMostFiles = 100;
 /// Combines `file` with its bases, in order. A later value replaces an earlier one, in [env] and
 /// [annotations] the value of the same name; mounts and devices are appended. Expands all strings
 /// with `look_up` except those in [env], because there the variables of the image count as well;
-/// checks only the syntax of these. In the result `bases` is empty. Errors: those of parse(); those
-/// of expand() and `load`, after "pytorch.toml:3: "; usage (a loop in base_environment, with the
-/// files in it; more than the constants above allow).
+/// checks only the syntax of these. In the result `bases` is empty.
+/// Errors: those of parse(); those of expand() and `load`, after "pytorch.toml:3: "; usage (a loop
+/// in base_environment, with the files in it; more than the constants above allow).
 Result<Definition> resolve(const File& file, const Load& load, const LookUp& look_up);
 
 }  // namespace berth::edf

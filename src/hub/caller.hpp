@@ -23,7 +23,8 @@ struct Login {
 };
 
 /// Parses an Authorization header. Nothing unless the scheme is "Basic" and name and password are
-/// text. Source: RFC 7617
+/// text.
+/// Source: RFC 7617
 std::optional<Login> read_basic(std::string_view value);
 
 /// The parts of a login name.

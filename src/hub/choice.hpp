@@ -38,7 +38,7 @@ struct Beside {
 Result<Choice> choose_entry(std::string_view document, std::string_view media_type,
                             const node::Profile& node, const match::Job& job, const Beside& beside);
 
-/// Recent choices. A document never changes, but the facts published beside it may. Thread-safe.
+/// Recent choices. A document never changes, but the facts published next to it may. Thread-safe.
 class ChoiceCache {
  public:
   using Clock = std::chrono::steady_clock;

@@ -87,7 +87,8 @@ class SpooledBlob {
   uint64_t size() const { return size_; }
 
   /// Waits until there are bytes after `position`, at most for `patience`. Returns the number of
-  /// bytes from the start of the blob. Errors: those of the writer; after one no more bytes arrive.
+  /// bytes from the start of the blob.  Errors: those of the writer; after one no more bytes
+  /// arrive.
   Result<uint64_t> await(uint64_t position, std::chrono::milliseconds patience);
   /// Reads available bytes into `buffer`.  Errors: io.
   Result<size_t> read(uint64_t position, char* buffer, size_t size) const;

@@ -71,7 +71,7 @@ class Reader {
   Result<std::optional<Entry>> next();
   /// Makes next() continue beyond that end.
   void go_on() { end_.reset(); }
-  /// The last `count` entries. next() continues behind them.  Errors: io.
+  /// The last `count` entries. next() continues after them.  Errors: io.
   Result<std::deque<Entry>> tail(uint64_t count);
   /// The rest, after the container has ended and next() has returned the last whole entry.
   std::vector<Entry> rest();

@@ -24,7 +24,7 @@ struct Settings {
 class Writer {
  public:
   /// Opens or creates the log in `directory`, and cuts off a partial entry of a writer that was
-  /// killed. Errors: io.
+  /// killed.  Errors: io.
   static Result<Writer> open(const sys::Fd& directory, Settings settings);
 
   /// The number of bytes, at most `most`, to pass to the next add(), so that it ends at a block

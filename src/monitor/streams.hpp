@@ -30,7 +30,7 @@ class Streams {
   /// flags.
   void give_to(sys::SpawnOptions& spawn) const;
   /// Call after berth-runtime has created the container: closes our copies of the container's ends,
-  /// and receives the terminal. Errors: bug (no terminal arrived), io.
+  /// and receives the terminal.  Errors: bug (no terminal arrived), io.
   Result<void> given(const sys::Fd& directory);
 
   /// Puts copies of our ends into `queue`. They stay there until forget(); if this process is

@@ -14,7 +14,7 @@ namespace {
 
 using json::Path;
 
-constexpr size_t kMaxAnnotations = size_t{256} << 10;  // Kubernetes' limit for an object
+constexpr size_t kMaxAnnotations = size_t{256} << 10;  // as in Kubernetes: for all of an object
 
 bool is_ascii_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');

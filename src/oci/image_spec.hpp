@@ -14,8 +14,9 @@
 
 /// The image-spec documents as plain structs, parsed from the data of registries and archives. The
 /// bytes are foreign: every parser below checks sizes first, and refuses a document instead of
-/// guessing. Source: opencontainers/image-spec 1.1 (image-index.md, manifest.md, config.md), Docker
-/// image manifest version 2 schema 2. Docker's media types are equivalent to OCI's.
+/// guessing.
+/// Source: opencontainers/image-spec 1.1 (image-index.md, manifest.md, config.md), Docker image
+/// manifest version 2 schema 2. Docker's media types are equivalent to OCI's.
 namespace berth::oci {
 
 /// Registries and clients are expected to cope with manifests of 4 MiB (image-spec), not more.
@@ -55,7 +56,8 @@ bool is_manifest_type(std::string_view media_type);  ///< OCI manifest or Docker
 enum class Compression { none, gzip, zstd };
 
 /// The compression by the media type of a layer, including the deprecated non-distributable and
-/// foreign types. Errors: unsupported (the error names the type).
+/// foreign types.
+/// Errors: unsupported (the error names the type).
 Result<Compression> layer_compression(std::string_view media_type);
 
 /// Source: image-spec image-index.md "platform".
@@ -243,8 +245,8 @@ Result<std::variant<Index, Manifest>> parse_manifest(std::string_view bytes,
 /// Errors: corrupt (over 4 MiB, invalid JSON, a missing or wrong member).
 Result<ImageConfig> parse_config(std::string_view bytes, std::string_view document = "config");
 
-/// Whether the manifest describes a container image. Does not look at the config. Errors:
-/// unsupported (an artifact; the error names its type). image-spec manifest.md
+/// Whether the manifest describes a container image. Does not look at the config.
+/// Errors: unsupported (an artifact; the error names its type). image-spec manifest.md
 Result<void> check_is_image(const Manifest& manifest);
 
 /// Checks a config and its manifest against each other: equal numbers of diff ids and layers, layer
@@ -255,8 +257,8 @@ Result<void> check_image(const Manifest& manifest, const ImageConfig& config);
 
 /// The entries of `index` that match, in the order of the index: same os and architecture and, if
 /// `wish` names a variant, the same variant (arm64 with and without v8 are equal). Skips entries
-/// that are not images (attestations: "unknown/unknown", other media types). Errors: not_found; the
-/// error lists the available platforms.
+/// that are not images (attestations: "unknown/unknown", other media types).
+/// Errors: not_found; the error lists the available platforms.
 Result<std::vector<Descriptor>> matching_entries(const Index& index, const Platform& wish);
 
 /// The first of matching_entries(). image-spec: "the first matching entry SHOULD be used".

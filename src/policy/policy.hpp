@@ -89,7 +89,7 @@ struct Gpu {
   bool operator==(const Gpu&) const = default;
 };
 
-/// Which facts published beside images are trusted.
+/// Which facts published next to images are trusted.
 enum class PublishedFacts { any, only_signed, none };
 constexpr EnumNames<PublishedFacts, 3> names_of(std::type_identity<PublishedFacts>) {
   return {{{PublishedFacts::any, "any"},

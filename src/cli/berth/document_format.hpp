@@ -38,8 +38,8 @@ class DocumentFormat {
   std::optional<Template> template_;
 };
 
-/// Prints `document` in the given format. Without a format prints `text`. Returns 0. Errors: usage
-/// (Template::execute()).
+/// Prints `document` in the given format. Without a format prints `text`. Returns 0.
+/// Errors: usage (Template::execute()).
 Result<int> print_document(Session& session, const std::optional<DocumentFormat>& format,
                            const json::Value& document, const std::string& text);
 

@@ -117,7 +117,7 @@ Result<int> inspect_manifest(Session& session, const ManifestOptions& o, Argumen
   return 0;
 }
 
-/// /// Flags of docker.
+/// Flags of docker.
 constexpr Elsewhere kManifestElsewhere[] = {
     {"v", "berth match IMAGE, which shows each entry", "only one document is shown"},
     {"verbose", "berth match IMAGE, which shows each entry", "only one document is shown"},

@@ -72,7 +72,7 @@ Result<int> run_inspect(Session& session, const InspectOptions& o, Arguments arg
   return status;
 }
 
-/// /// Flags of docker's network inspect.
+/// Flags of docker's network inspect.
 constexpr Elsewhere kInspectElsewhere[] = {
     {"v", "leave it out", "there is no swarm with tasks to show"},
     {"verbose", "leave it out", "there is no swarm with tasks to show"},

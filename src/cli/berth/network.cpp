@@ -174,7 +174,7 @@ Result<int> disconnect(Session& session, const DisconnectOptions&, Arguments arg
 constexpr std::string_view kNoSwarm = "there is no swarm";
 constexpr std::string_view kOneAllocator = "a container gets the lowest free address of --subnet";
 constexpr std::string_view kIpv4Alone = "networks have only IPv4";
-/// /// Flags of docker.
+/// Flags of docker.
 constexpr Elsewhere kCreateNetworkElsewhere[] = {
     {"attachable", "leave it out", "any network can be joined"},
     {"aux-address", "--ip for each container", kOneAllocator},

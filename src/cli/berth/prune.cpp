@@ -55,7 +55,7 @@ FlagTable system_flags(PruneOptions& o) {
   return table;
 }
 
-/// /// Flags of docker.
+/// Flags of docker.
 constexpr std::string_view kWholeCache = "the build cache is removed as a whole";
 constexpr Elsewhere kBuilderElsewhere[] = {
     {"filter", "leave it out", kWholeCache},

@@ -111,7 +111,7 @@ Result<int> run_search(Session& session, const SearchOptions& o, Arguments argum
   return 0;
 }
 
-/// /// Flags of podman, udocker and older versions of docker.
+/// Flags of podman, udocker and older versions of docker.
 constexpr Elsewhere kSearchElsewhere[] = {
     {"a", "--limit N", "the output has no pauses"},
     {"all", "--limit N", "the output has no pauses"},

@@ -48,7 +48,7 @@ Result<int> run_start(Session& session, const engine::StartOptions& o,
   return status != 0 ? status : own_status;
 }
 
-/// /// Flags of podman and enroot.
+/// Flags of podman and enroot.
 constexpr Elsewhere kStartElsewhere[] = {
     {"mount", "berth run -v SOURCE:DESTINATION IMAGE COMMAND",
      "start does not change the container"},

@@ -21,12 +21,13 @@ struct Call {
 };
 
 /// Finds the verb at the beginning of `words`, by its name or by docker's longer name ("image ls",
-/// "container rm"). Errors: usage (an unknown verb, suggesting the nearest one; a group without its
-/// second word).
+/// "container rm").
+/// Errors: usage (an unknown verb, suggesting the nearest one; a group without its second word).
 Result<Call> find_verb(const std::vector<std::string>& words);
 
 /// "help run" → "run --help", "help gpu list" → "gpu list --help", "help" → nothing; other words
-/// are unchanged. Errors: usage (more words after "help" than a verb has).
+/// are unchanged.
+/// Errors: usage (more words after "help" than a verb has).
 Result<std::vector<std::string>> without_help(std::vector<std::string> words);
 
 /// The text of "berth gpu --help". Nothing for other words.

@@ -70,7 +70,7 @@ Result<int> run_version(Session& session, const VersionOptions& o, Arguments) {
   return 0;
 }
 
-/// /// Flags of docker.
+/// Flags of docker.
 constexpr Elsewhere kVersionElsewhere[] = {
     {"kubeconfig", "kubectl version", "Berth does not connect to a cluster"},
 };

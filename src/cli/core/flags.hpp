@@ -98,9 +98,9 @@ struct Parsed {
 
 /// Parses `words` (without the names of program and verb) as docker does: --name=v, --name v, -nv,
 /// -n=v, -n v, -itd, repeated flags, --switch=false, "--". A long name cannot be abbreviated.
-/// `command` is what was typed before `words` ("berth run"), for "see 'berth run --help'". Errors:
-/// usage (an unknown flag, suggesting the nearest one or its equivalent in `elsewhere`; a missing
-/// or invalid value).
+/// `command` is what was typed before `words` ("berth run"), for "see 'berth run --help'".
+/// Errors: usage (an unknown flag, suggesting the nearest one or its equivalent in `elsewhere`; a
+/// missing or invalid value).
 Result<Parsed> parse(const FlagTable& flags, FlagsEnd end, const std::vector<std::string>& words,
                      std::string_view command, std::span<const Elsewhere> elsewhere = {});
 

@@ -105,7 +105,7 @@ struct Order {
   std::string file;                          ///< the file that `config` was read from; empty: none
   Flags flags;                               ///< already applied to `config`
   std::optional<match::UserLand> user_land;  ///< used if the file sets none
-  bool fetch_facts = true;                   ///< facts published beside images
+  bool fetch_facts = true;                   ///< facts published next to images
   bool signed_only = false;                  ///< only facts signed by one of `keys`
   std::vector<std::string> keys;             ///< public keys, PEM
   bool check = false;                        ///< only check the configuration, do not serve
